@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ctxmgr.context.summaries import summarise
-from ctxmgr.text.tokens import ESTIMATE, kind_of
+from ctxmgr.text.tokens import ESTIMATE, content_kind
 
 TARGETS = {"yaml": 20, "json": 20, "markdown": 25}
 """Percent of the original that spec 003 names; of code it is `CODE_TARGET`."""
@@ -50,7 +50,7 @@ def files(folders: list[Path], most: int) -> dict[str, list[Path]]:
     for folder in folders:
         for path in sorted(folder.rglob("*")):
             if path.suffix in SUFFIXES and path.is_file() and _FEW <= path.stat().st_size <= _MANY:
-                found.setdefault(kind_of(path.name, ""), []).append(path)
+                found.setdefault(content_kind(path.name, ""), []).append(path)
     return {kind: paths[:: max(1, len(paths) // most)][:most] for kind, paths in found.items()}
 
 

@@ -263,7 +263,7 @@ class Config:
     trusted: bool = False
     foreign: tuple[str, ...] = ()
 
-    def file_of(self, setting: str) -> Path | None:
+    def find_file(self, setting: str) -> Path | None:
         """Return the file that a setting's value is from, None when it is built in."""
         return {"user": self.user, "project": self.path}.get(self.origins.get(setting, "built-in"))
 
@@ -274,7 +274,7 @@ class Config:
         return kind in kinds or (bool(named) and named <= actions)
 
     @property
-    def routes_confined(self) -> Path | None:
+    def routes_folder(self) -> Path | None:
         """The folder that files named by the routing table must lie in; None where they may lie anywhere."""
         confined = self.path is not None and self.origins.get("recover.routes") == "project" and not self.trusted
         return self.path.parent if confined and self.path is not None else None
@@ -282,7 +282,7 @@ class Config:
     def warnings(self, *names: str) -> list[str]:
         """Return a line for every setting and file that was left out, or for the settings named: what, and what to do."""
         left_out = [self._refusal(name) for name in self.refused if not names or name in names]
-        return left_out if names else left_out + [foreign_told(path) for path in self.foreign]
+        return left_out if names else left_out + [foreign_file_message(path) for path in self.foreign]
 
     def _refusal(self, name: str) -> str:
         setting = SETTINGS[name]
@@ -326,7 +326,7 @@ def load_config(folder: Path, environment: Mapping[str, str] | None = None) -> C
     return _merge(user, project, kept, () if trusted is not None else refused, trusted, foreign)
 
 
-def foreign_told(path: str) -> str:
+def foreign_file_message(path: str) -> str:
     """Return the line about a file of settings that is another user's."""
     return f"{path} belongs to another user: left out. To have it, make it yours with chown, or copy what you want of it"
 

@@ -418,7 +418,7 @@ class Recorder:
         """
         self._has_episode = True
         event = ids.new_id()
-        fields = {"id": event, "type": EVENT_ALIASES.get(type, type), "entry": entry or self._inside()}
+        fields = {"id": event, "type": EVENT_ALIASES.get(type, type), "entry": entry or self._current_entry()}
         self._write("event", {**fields, "agent": agent or self._agent, "data": data})
         return event
 
@@ -430,7 +430,7 @@ class Recorder:
         """
         return Step(self, agent, name, details)
 
-    def _inside(self) -> str | None:
+    def _current_entry(self) -> str | None:
         return current_entry(self.session)
 
     def end(self, outcome: Outcome = "completed") -> None:

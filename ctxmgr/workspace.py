@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from ctxmgr.base.light_dataclass import replace
 from ctxmgr.config import Config, find_store, load_config
 from ctxmgr.errors import CtxmgrError, DegenerateLoopError, HungError, NoHistory, NotFound, StorageFailed
-from ctxmgr.history.open_history import check_asking, open_history
+from ctxmgr.history.open_history import check_asker_name, open_history
 from ctxmgr.history.query.address import session_key
 from ctxmgr.store import Store, exists
 from ctxmgr.types.base import Shape
@@ -149,7 +149,7 @@ class Workspace:
             else find_store(folder, os.environ if environment is None else environment, config)
         )
         if agent is not None:
-            check_asking(agent)
+            check_asker_name(agent)
         # A store that is not there has nothing to hide; the agent gets the same empty history as the operator.
         if agent is not None and (create or explicit or exists(path)):
             return cls._open_as(agent, path, config, explicit=explicit, create=create, masked=masked, progress=progress)
@@ -222,14 +222,14 @@ class Workspace:
         """Call a reading tool, and log for an agent what it was shown, or that it failed."""
         if self.agent is None:
             return tool(self.store, request)
-        from ctxmgr.access.guard import resources_of
+        from ctxmgr.access.guard import find_resources
 
         try:
             answer = tool(self.store, request)
         except CtxmgrError as error:
             self.guard.log(command, "read", resource_type="history", failed=error.message, hidden=self._hidden())
             raise
-        shown = resources_of(answer.to_json())
+        shown = find_resources(answer.to_json())
         self.guard.log(command, "read", shown, resource_type="history", hidden=self._hidden())
         return answer
 
@@ -308,14 +308,14 @@ class Workspace:
         Raises:
             NoHistory: there is no session, or nothing happened in it. Denied: the asker may not write it.
         """
-        from ctxmgr.memory.candidates import episode_of
+        from ctxmgr.memory.candidates import note_episode
         from ctxmgr.memory.episodes import retain_session
         from ctxmgr.types.memory import RetainResponse
 
         key = self._key(request.session)
         note = self.store.annotations.note(key, retain_session(self.store, key))
         assert note is not None, "an appended note can be read back"
-        return RetainResponse(episode=episode_of(note))
+        return RetainResponse(episode=note_episode(note))
 
     def recall(self, request: RecallRequest) -> RecallResponse:
         """Return the episodes of memory that answer a query best."""
@@ -482,9 +482,9 @@ class Workspace:
         # Not for our own format: such a log has its episodes already, and export and import must neither lose nor add records.
         foreign = [each.session for each in report.files if each.format != OWN_FORMAT]
         if report.added and foreign:
-            from ctxmgr.memory.episodes import retain_ended
+            from ctxmgr.memory.episodes import retain_ended_sessions
 
-            retain_ended(self.store, foreign)
+            retain_ended_sessions(self.store, foreign)
         return report
 
     def indexes(self, session: str, ids: Sequence[str]) -> dict[str, int]:

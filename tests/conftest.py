@@ -20,13 +20,13 @@ from ctxmgr.store import Store, open_store
 from ctxmgr.types.access import AccessRule
 from tests import pgbouncer, postgresql_server, s3_server
 from tests.cli.console import make_history
-from tests.doors import ask as ask
+from tests.frontends import ask as ask
 
 pytest.register_assert_rewrite("tests.store.workers")
 
 # Where a change is judged the examples are the same each time; everywhere else new ones are tried in each run.
-settings.register_profile("house", deadline=None, print_blob=True, derandomize=bool(os.environ.get("CI")))
-settings.load_profile("house")
+settings.register_profile("ctxmgr", deadline=None, print_blob=True, derandomize=bool(os.environ.get("CI")))
+settings.load_profile("ctxmgr")
 
 _FEW_EXAMPLES = 30
 """So many examples a test draws at most, unless the command line speaks of slow tests or of those that draw examples."""

@@ -131,7 +131,7 @@ def test_the_order_of_origins(project: Path, monkeypatch: pytest.MonkeyPatch) ->
     found = load_config(project)
     assert (found.store, found.attempts) == (str(project / "h.db"), 4)
     assert found.detect == {"repeat_rounds": 4, "cycle_rounds": 6}
-    assert (found.file_of("store"), found.file_of("recover.attempts")) == (project / "ctxmgr.toml", user)
+    assert (found.find_file("store"), found.find_file("recover.attempts")) == (project / "ctxmgr.toml", user)
     assert find_store(project, {"CTXMGR_STORE": "env.db"}, found) == ("env.db", True)
 
     for folder in ("relative", ""):

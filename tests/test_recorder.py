@@ -19,7 +19,7 @@ from ctxmgr import recorder as recorder_module
 from ctxmgr.errors import Busy, InvalidInput, StorageFailed
 from ctxmgr.log.codec import EVENT_ALIASES, MAX_LINE, Record, decode, encode, unseal
 from ctxmgr.log.journal import Journal
-from ctxmgr.log.masking import mask_unsieved
+from ctxmgr.log.masking import mask_without_sieves
 from ctxmgr.recorder import OnLive, Recorder, is_live, live_sessions
 from tests.journals import sound_records
 
@@ -357,7 +357,7 @@ def test_an_entry_is_written_as_any_record_is(path: Path, session: str | None) -
 
     lines = path.read_bytes().splitlines()
     bodies = [unseal(line)[0] for line in lines]
-    assert all(encode(decode(body)) == body == mask_unsieved(body) for body in bodies)
+    assert all(encode(decode(body)) == body == mask_without_sieves(body) for body in bodies)
     assert secret.encode() not in path.read_bytes()
     assert session is None or "ghp_" not in session or session.encode() not in path.read_bytes()
     entries = sound_records(path, "entry")

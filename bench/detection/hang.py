@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from bench.detection.runs import Run
 from bench.detection.tables import table
 from ctxmgr.detect.monitor import Monitor
-from ctxmgr.detect.replay import observations_of
+from ctxmgr.detect.replay import session_observations
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.types.finding import Observation
 
@@ -41,7 +41,7 @@ def gaps(runs: Sequence[Run]) -> Gaps:
         monitor = Monitor(_SETTINGS)
         before: float | None = None
         claimed = False
-        for each in observations_of(run.records):
+        for each in session_observations(run.records):
             if before is not None and each.at is not None:
                 claimed = claimed or _hangs(monitor, each.at)
             if _is_step(each):
@@ -69,7 +69,7 @@ def cuts(runs: Sequence[Run], seed: int = SEED) -> dict[str, Cut]:
     dice = random.Random(seed)
     found = {name: Cut() for name in _WORK}
     for run in runs:
-        observations = list(observations_of(run.records))
+        observations = list(session_observations(run.records))
         for _ in range(CUTS):
             if len(observations) < 2:
                 continue

@@ -11,7 +11,7 @@ from ctxmgr.clients import AFTER, Call, Event
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.history.live.monitor import RecordStream
-from ctxmgr.live.event_answer import Rounds, rows_of
+from ctxmgr.live.event_answer import Rounds, call_rows
 
 
 class CountedRounds(Rounds):
@@ -46,7 +46,7 @@ def told(run: Run) -> tuple[int, int]:
         error: Any = record.get("error")
         result: Any = record.get("output") if record.get("status") == "ok" else error and error.get("message")
         call = Call(str(entry["action"]), entry.get("input"), str(entry["id"]), result)
-        own.append(*rows_of(Event(AFTER, "", run.name, [call], agent)))
+        own.append(*call_rows(Event(AFTER, "", run.name, [call], agent)))
         row = own.worth_asking(1)
         if row is None:
             continue

@@ -11,7 +11,7 @@ from bench.detection.readings import READINGS
 from bench.detection.runs import Run
 from bench.detection.tables import table
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.history.backtest import RULES_OF_THUMB, Trial, same_in_a_row, try_session
+from ctxmgr.history.backtest import RULES_OF_THUMB, DetectorRun, same_in_a_row, try_session
 from ctxmgr.types.analysis import Score
 
 RULE_NAMES = {"sameInARow": "same 3 in a row", "abab": "A-B-A-B", "anyRepeat": "same 3 anywhere"}
@@ -23,7 +23,7 @@ class Tried:
     """A run and what came of it."""
 
     run: Run
-    trial: Trial
+    trial: DetectorRun
 
     def rule(self, name: str) -> bool:
         """Whether a rule of thumb speaks."""
@@ -192,7 +192,7 @@ def _speaks(rule: str) -> Callable[[Tried], bool]:
     return lambda each: each.rule(rule)
 
 
-def _loops(parts: Sequence[Trial]) -> list[str]:
+def _loops(parts: Sequence[DetectorRun]) -> list[str]:
     return [
         f"{finding.kind} x{finding.count} from {finding.first}"
         for part in parts
@@ -222,7 +222,7 @@ def _named(title: str, names: Sequence[str]) -> list[str]:
     return [f"{title}: {len(names)}" + (": " if names else "") + ", ".join(map(_short, names)) + ".", ""]
 
 
-def _kinds(trial: Trial) -> str:
+def _kinds(trial: DetectorRun) -> str:
     return "; ".join(f"{alarm.kind} x{alarm.count} from {alarm.first}" for alarm in trial.alarms)
 
 

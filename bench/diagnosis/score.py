@@ -13,7 +13,7 @@ from typing import Any
 
 from ctxmgr.diagnose import CLASSES, contrast, diagnose
 from ctxmgr.diagnose.evidence import Evidence
-from ctxmgr.history.evidence import evidence_of
+from ctxmgr.history.evidence import build_evidence
 from ctxmgr.types.finding import Diagnosis, Finding
 from ctxmgr.types.operations import DetectRequest, RecoverRequest
 from ctxmgr.workspace import Workspace
@@ -106,7 +106,7 @@ def read(log: Path) -> Evidence:
         copy = shutil.copy(log, Path(folder) / log.name)
         with Workspace.open(str(copy)) as workspace:
             verdict = workspace.detect(DetectRequest()).verdicts[0]
-            found = evidence_of(workspace.store, verdict.session, worst(verdict.findings))
+            found = build_evidence(workspace.store, verdict.session, worst(verdict.findings))
             len(found.related)  # read while the store is open
             return found
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from bench.masking.measures import seconds
 from ctxmgr.log.codec import encode
-from ctxmgr.log.masking import mask, mask_unsieved
+from ctxmgr.log.masking import mask, mask_without_sieves
 from ctxmgr.recover.injection.filter import (
     WHOLE,
     decode_pieces,
@@ -48,7 +48,7 @@ WORDS = (
 def growths() -> Iterator[tuple[float, float, str]]:
     """Yield (how many times longer twice the text takes, seconds for the longer one, what)."""
     for unit in (*filter(None, SECRETS), *ESCAPES):
-        for name, work in (("mask", mask), ("mask without sieves", mask_unsieved)):
+        for name, work in (("mask", mask), ("mask without sieves", mask_without_sieves)):
             yield _growth(f"{name} {unit[:20]!r}", lambda text, work=work: work(encode({"t": text})), unit, SHORT)
     forms: dict[str, Callable[[str], object]] = {
         "judge": suspicion, "visible": visible, "words_of": words_of, "unescaped": resolve_escapes,

@@ -17,7 +17,7 @@ from ctxmgr.types.plain_records import build
 _DEPTH = 12  # levels of an answer that are searched; our own answers have fewer, and below them is recorded text
 
 
-def resources_of(answer: Any) -> list[tuple[str, str]]:
+def find_resources(answer: Any) -> list[tuple[str, str]]:
     """Return the (agent, session) of every entry and event in a JSON answer, each once, in order of appearance.
 
     Without an agent the owner is ``user``, as in rules.
@@ -101,7 +101,7 @@ class AccessGuard:
             return
         data = {
             "agent": self.agent, "command": command, "permission": permission,
-            **_listed("granted", resource_type, granted), **_listed("denied", resource_type, denied),
+            **_logged_resources("granted", resource_type, granted), **_logged_resources("denied", resource_type, denied),
             "hidden": hidden, "failed": failed,
         }  # fmt: skip
         try:
@@ -110,7 +110,7 @@ class AccessGuard:
             self.warnings.append(f"this access could not be logged: {error.message}")
 
 
-def _listed(name: str, resource_type: ResourceType, things: Iterable[tuple[str, str]]) -> dict[str, object]:
+def _logged_resources(name: str, resource_type: ResourceType, things: Iterable[tuple[str, str]]) -> dict[str, object]:
     # A context package may need one artifact for several reasons; the log says once that it was read.
     each = list(dict.fromkeys(things))
     rows = [Resource(type=resource_type, agent=owner, name=thing).to_json() for owner, thing in each[:MAX_LOGGED]]

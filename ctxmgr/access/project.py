@@ -16,7 +16,7 @@ from ctxmgr.log.ids import new_id, now, parse_time, time_or_none
 from ctxmgr.log.mask_prefilter import mask
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import EXECUTION, KEY, PROJECT
-from ctxmgr.types.access import AccessExplanation, AccessRule, Replay, RulesChanged
+from ctxmgr.types.access import AccessExplanation, AccessRule, Replay, RuleChangeResult
 from ctxmgr.types.context_package import (
     NEW_KEYS,
     ContextKey,
@@ -24,7 +24,7 @@ from ctxmgr.types.context_package import (
     ExecutionStatus,
     GetContextRequest,
     GetContextResponse,
-    KeyChanged,
+    KeyChange,
     KeyUpdate,
     ListExecutionsRequest,
     ListExecutionsResponse,
@@ -72,13 +72,13 @@ class Project:
         """Return the access rules in force, in the order in which they count."""
         return self._source.shared.rules()
 
-    def change_rules(self, add: Iterable[AccessRule] = (), remove: Iterable[AccessRule] = ()) -> RulesChanged:
+    def change_rules(self, add: Iterable[AccessRule] = (), remove: Iterable[AccessRule] = ()) -> RuleChangeResult:
         """Put rules in force and take others out; see `ctxmgr.access.rule_changes.change_rules`."""
         from ctxmgr.access.rule_changes import change_rules
 
         return change_rules(self._source, self._guard, add=add, remove=remove)
 
-    def load_default_rules(self) -> RulesChanged:
+    def load_default_rules(self) -> RuleChangeResult:
         """Put the template's rules and needs in force; see `ctxmgr.access.rule_changes.load_default`."""
         from ctxmgr.access.rule_changes import load_default
 
@@ -181,7 +181,7 @@ def set_keys(store: Store, guard: AccessGuard, request: SetContextRequest) -> Se
     )
 
 
-def _change(update: KeyUpdate, known: dict[str, ContextKey], *, create: bool) -> KeyChanged:
+def _change(update: KeyUpdate, known: dict[str, ContextKey], *, create: bool) -> KeyChange:
     _check_key(update.key)
     old = known.get(update.key)
     if old is None and not create and update.key not in NEW_KEYS:
@@ -191,8 +191,8 @@ def _change(update: KeyUpdate, known: dict[str, ContextKey], *, create: bool) ->
         hint = f"did you mean {similar[0]!r}? " if similar else ""
         raise NotFound(f"no context key {update.key!r}", f"{hint}--create makes it")
     kind: ValueType = update.type or (old.type if old else "string")
-    value = _typed(update.key, update.value, kind)
-    return KeyChanged(
+    value = _convert_value(update.key, update.value, kind)
+    return KeyChange(
         key=update.key, old_value=None if old is None else old.value, new_value=value, type=kind, created=old is None
     )
 
@@ -209,15 +209,15 @@ def _check_key(key: str) -> None:
         raise InvalidInput("the context key looks like a secret", "keys are shown everywhere: take another one")
 
 
-def _typed(key: str, value: Any, kind: ValueType) -> Any:
+def _convert_value(key: str, value: Any, kind: ValueType) -> Any:
     """Return the value in its type; text is parsed, since a command line has nothing else."""
     if kind == "string":
         if isinstance(value, str):
             return value
     elif kind == "json":
-        return _parsed(key, value, kind) if isinstance(value, str) else value
+        return _parse_value(key, value, kind) if isinstance(value, str) else value
     else:
-        given = _parsed(key, value, kind) if isinstance(value, str) else value
+        given = _parse_value(key, value, kind) if isinstance(value, str) else value
         if kind == "boolean" and isinstance(given, bool):
             return given
         if (
@@ -230,7 +230,7 @@ def _typed(key: str, value: Any, kind: ValueType) -> Any:
     raise InvalidInput(f"the value of {key!r} is no {kind}", "--type names another type")
 
 
-def _parsed(key: str, text: str, kind: ValueType) -> Any:
+def _parse_value(key: str, text: str, kind: ValueType) -> Any:
     try:
         value: Any = codec.decoder.decode(text.strip())
         codec.encode({"value": value})  # checks depth and size
@@ -370,7 +370,7 @@ def list_executions(
     return ListExecutionsResponse(
         status="ok" if views else "empty",
         executions=views,
-        page=Page.of(request.offset, request.limit, len(views), len(found)),
+        page=Page.make(request.offset, request.limit, len(views), len(found)),
     )
 
 

@@ -22,7 +22,7 @@ from ctxmgr.log.fast_json import json_object
 from ctxmgr.log.ids import new_id, now
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import ACCESS, KEY, NEEDS, PACKAGE, PROJECT, RULES
-from ctxmgr.types.access import DEFAULT_PRIORITY, AccessRule, Replay, Replayed, Resource, RulesChanged
+from ctxmgr.types.access import DEFAULT_PRIORITY, AccessRule, Replay, ReplayedRead, Resource, RuleChangeResult
 from ctxmgr.types.plain_records import build
 
 
@@ -52,8 +52,8 @@ def replay(old: Rules, new: Rules, reads: Iterable[PastRead]) -> Replay:
     order is that of the reads.
     """
     count = 0
-    blocked: list[Replayed] = []
-    opened: list[Replayed] = []
+    blocked: list[ReplayedRead] = []
+    opened: list[ReplayedRead] = []
     for read in reads:
         count += 1
         if read.agent is None:
@@ -62,14 +62,14 @@ def replay(old: Rules, new: Rules, reads: Iterable[PastRead]) -> Replay:
         allowed = new.allows(read.agent, "read", read.resource)
         if allowed == was_allowed:
             continue
-        changed = Replayed(
+        changed = ReplayedRead(
             at=read.at,
             agent=read.agent,
             command=read.command,
             resource=read.resource,
             was_allowed=was_allowed,
             allowed=allowed,
-            rule=new.rule_for(read.agent, "read", read.resource),
+            rule=new.find_rule(read.agent, "read", read.resource),
         )
         (opened if allowed else blocked).append(changed)
     return Replay(reads=count, blocked=blocked, opened=opened)
@@ -82,7 +82,7 @@ def change_rules(
     add: Iterable[AccessRule] = (),
     remove: Iterable[AccessRule] = (),
     author: str | None = None,
-) -> RulesChanged:
+) -> RuleChangeResult:
     """Add and remove rules, as one change that is recorded in history.
 
     A rule is identified by agent, resource type, pattern and permission: adding it again sets its priority, and removing
@@ -104,7 +104,7 @@ def change_rules(
             by = author or "operator"
             store.append([build("event", PROJECT, now(), id=new_id(), type=RULES, agent=by, data={**data, "by": by})])
     added = sum(rule_key(rule) not in before for rule in changed)
-    return RulesChanged(
+    return RuleChangeResult(
         rules=list(new.values()) or [before[key] for key in removed],
         added=added,
         changed=len(changed) - added,
@@ -112,7 +112,7 @@ def change_rules(
     )
 
 
-def load_default(store: Store, guard: AccessGuard, author: str | None = None) -> RulesChanged:
+def load_default(store: Store, guard: AccessGuard, author: str | None = None) -> RuleChangeResult:
     """Add the template's rules, needs and context keys; existing keys keep their values.
 
     Raises:
@@ -167,24 +167,24 @@ def past_reads(store: Store) -> Iterator[PastRead]:
             continue
         for name, allowed in (("granted", True), ("denied", False)):
             for resource in _resources(data.get(name)):
-                yield _past(record, data.get("agent"), data.get("command"), resource, allowed=allowed)
+                yield _make_past_read(record, data.get("agent"), data.get("command"), resource, allowed=allowed)
     for record in store.shared.events(PACKAGE):
         data = json_object(record.get("data"))
         for item in _list(data.get("items")):
             # A record without a type means an artifact, one without "got" a full one; omitted items were not read.
             if item.get("type", "artifact") == "artifact" and item.get("got", "full") != "omitted":
                 resource = Resource(type="artifact", agent=str(item.get("source")), name=str(item.get("name")))
-                yield _past(record, data.get("agent"), "context assemble", resource, allowed=True)
+                yield _make_past_read(record, data.get("agent"), "context assemble", resource, allowed=True)
     for entry, record in store.shared.executions():
         given = json_object(record.get("input")).get("artifacts")
         for identity in cast("list[Any]", given) if isinstance(given, list) else ():
             row = store.artifacts.by_id(identity) if isinstance(identity, str) else None
             if row is not None:
                 resource = Resource(type="artifact", agent=row.agent, name=row.name)
-                yield _past(record, entry.agent, "execution", resource, allowed=True)
+                yield _make_past_read(record, entry.agent, "execution", resource, allowed=True)
 
 
-def _past(record: Record, agent: object, command: object, resource: Resource, *, allowed: bool) -> PastRead:
+def _make_past_read(record: Record, agent: object, command: object, resource: Resource, *, allowed: bool) -> PastRead:
     moment = record.get("ts")
     return PastRead(
         at=moment if isinstance(moment, str) else None,

@@ -24,13 +24,13 @@ from ctxmgr.access.patterns import (
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.errors import InvalidInput
 from ctxmgr.log import codec
-from ctxmgr.types.access import DEFAULT_PRIORITY, AccessExplanation, AccessRule, Asked, Resource, ResourceType, Shadowed
+from ctxmgr.types.access import DEFAULT_PRIORITY, AccessExplanation, AccessRule, Asked, OverriddenRule, Resource, ResourceType
 
 # Permissions of rules that decide each question: write grants read, so it counts for both (ruling 14).
 _COUNTS: dict[str, frozenset[str]] = {"read": frozenset({"read", "write", "none"}), "write": frozenset({"write", "none"})}
 
 
-class Ranked(NamedTuple):
+class RankedRule(NamedTuple):
     """A rule and its place in the order; the lower rank counts first."""
 
     rank: tuple[int, int, int]
@@ -41,12 +41,12 @@ class Ranked(NamedTuple):
 class _RuleGroup:
     """The rules for one agent and one type of resource, by form of pattern: a lookup reads only rules that may match."""
 
-    everything: list[Ranked] = field(default_factory=lambda: list[Ranked]())
-    own: list[Ranked] = field(default_factory=lambda: list[Ranked]())
-    agents: dict[str, list[Ranked]] = field(default_factory=lambda: dict[str, list[Ranked]]())
-    exact: dict[tuple[str, str], list[Ranked]] = field(default_factory=lambda: dict[tuple[str, str], list[Ranked]]())
+    everything: list[RankedRule] = field(default_factory=lambda: list[RankedRule]())
+    own: list[RankedRule] = field(default_factory=lambda: list[RankedRule]())
+    agents: dict[str, list[RankedRule]] = field(default_factory=lambda: dict[str, list[RankedRule]]())
+    exact: dict[tuple[str, str], list[RankedRule]] = field(default_factory=lambda: dict[tuple[str, str], list[RankedRule]]())
 
-    def add(self, ranked: Ranked) -> None:
+    def add(self, ranked: RankedRule) -> None:
         pattern = parse_pattern(ranked.rule.pattern)
         if pattern.form == "exact":
             self.exact.setdefault((pattern.agent, pattern.name), []).append(ranked)
@@ -55,7 +55,7 @@ class _RuleGroup:
         else:
             (self.own if pattern.form == "self" else self.everything).append(ranked)
 
-    def matching_rules(self, asker: str, owner: str, name: str) -> list[Ranked]:
+    def matching_rules(self, asker: str, owner: str, name: str) -> list[RankedRule]:
         found = [*self.everything, *self.agents.get(owner, ()), *self.exact.get((owner, name), ())]
         return [*found, *self.own] if owner == asker else found
 
@@ -70,14 +70,14 @@ class RuleIndex:
     def __init__(self, rules: Iterable[AccessRule]) -> None:
         self._groups: dict[tuple[str, str], _RuleGroup] = {}
         for rule in rules:
-            self._groups.setdefault((rule.agent, rule.resource_type), _RuleGroup()).add(Ranked(rank(rule), rule))
+            self._groups.setdefault((rule.agent, rule.resource_type), _RuleGroup()).add(RankedRule(rank(rule), rule))
 
-    def matching_rules(self, asker: str, resource_type: str, owner: str, name: str) -> list[Ranked]:
+    def matching_rules(self, asker: str, resource_type: str, owner: str, name: str) -> list[RankedRule]:
         """Return the rules that match this agent and resource, unordered; none when the name can't be an agent's."""
         # A name such as ``*`` would match rules that were written for others.
         if agent_fault(asker) is not None:
             return []
-        found: list[Ranked] = []
+        found: list[RankedRule] = []
         for agent in (asker, ANY):
             if (group := self._groups.get((agent, resource_type))) is not None:
                 found += group.matching_rules(asker, owner, name)
@@ -100,7 +100,7 @@ def counts(rule: AccessRule, asked: str) -> bool:
     return rule.permission in _COUNTS[asked]
 
 
-def winner(matching: list[Ranked], asked: str) -> Ranked | None:
+def winner(matching: list[RankedRule], asked: str) -> RankedRule | None:
     """Return the rule that decides, None when none takes part.
 
     At the same best rank ``none`` wins; among equal rules the choice does not depend on their order.
@@ -114,7 +114,7 @@ def winner(matching: list[Ranked], asked: str) -> Ranked | None:
         return None
     best = min(ranked.rank for ranked in speaking)
 
-    def order(ranked: Ranked) -> tuple[bool, bool, str]:
+    def order(ranked: RankedRule) -> tuple[bool, bool, str]:
         rule = ranked.rule
         # Behind ``none`` the rule that says it outright, so that an explanation names that one.
         return rule.permission != "none", rule.permission != asked, rule.pattern
@@ -122,12 +122,12 @@ def winner(matching: list[Ranked], asked: str) -> Ranked | None:
     return min((ranked for ranked in speaking if ranked.rank == best), key=order)
 
 
-def grants(decided: Ranked | None) -> bool:
+def grants(decided: RankedRule | None) -> bool:
     """Whether the deciding rule allows; without one, access is denied."""
     return decided is not None and decided.rule.permission != "none"
 
 
-def explain(matching: list[Ranked], agent: str, asked: Asked, resource: Resource) -> AccessExplanation:
+def explain(matching: list[RankedRule], agent: str, asked: Asked, resource: Resource) -> AccessExplanation:
     """Return the explanation for an agent, given all rules that match it and the resource.
 
     Raises:
@@ -143,12 +143,12 @@ def explain(matching: list[Ranked], agent: str, asked: Asked, resource: Resource
         allowed=allowed,
         rule=None if decided is None else decided.rule,
         reason=_reason(decided, agent, asked, resource),
-        shadowed=[Shadowed(rule=ranked.rule, reason=_why_lost(ranked, decided, asked)) for ranked in lost],
+        shadowed=[OverriddenRule(rule=ranked.rule, reason=_loss_reason(ranked, decided, asked)) for ranked in lost],
         would_grant=[] if allowed else _rules_that_would_grant(matching, decided, agent, asked, resource),
     )
 
 
-def _order(ranked: Ranked) -> tuple[tuple[int, int, int], str, str]:
+def _order(ranked: RankedRule) -> tuple[tuple[int, int, int], str, str]:
     return ranked.rank, ranked.rule.pattern, ranked.rule.permission
 
 
@@ -157,7 +157,7 @@ def _describe_rule(rule: AccessRule) -> str:
     return f"{rule.permission} on {rule.resource_type} {quote_name(rule.pattern)} for {who} at priority {rule.priority}"
 
 
-def _reason(decided: Ranked | None, agent: str, asked: Asked, resource: Resource) -> str:
+def _reason(decided: RankedRule | None, agent: str, asked: Asked, resource: Resource) -> str:
     if fault := agent_fault(agent):
         return f"denied: agent {quote_name(agent)} {fault}, so nobody may ask by that name and no rule can grant it"
     if decided is None:
@@ -170,7 +170,7 @@ def _reason(decided: Ranked | None, agent: str, asked: Asked, resource: Resource
     return f"allowed by {_describe_rule(rule)}{because}"
 
 
-def _ways_past(blocking: Ranked) -> str:
+def _ways_past(blocking: RankedRule) -> str:
     priority, specificity, any_agent = blocking.rank
     ways: list[str] = []
     if priority > PRIORITIES[0]:
@@ -180,7 +180,7 @@ def _ways_past(blocking: Ranked) -> str:
     return f"outrank it by a rule with {', or with '.join(ways)}" if ways else "change it, for nothing comes before it"
 
 
-def _why_lost(lost: Ranked, decided: Ranked | None, asked: Asked) -> str:
+def _loss_reason(lost: RankedRule, decided: RankedRule | None, asked: Asked) -> str:
     if decided is None or not counts(lost.rule, asked):
         return f"grants {lost.rule.permission}, which is not {asked}"
     priority, specificity, _ = lost.rank
@@ -196,7 +196,7 @@ def _why_lost(lost: Ranked, decided: Ranked | None, asked: Asked) -> str:
 
 
 def _rules_that_would_grant(
-    matching: list[Ranked], decided: Ranked | None, agent: str, asked: Asked, resource: Resource
+    matching: list[RankedRule], decided: RankedRule | None, agent: str, asked: Asked, resource: Resource
 ) -> list[AccessRule]:
     """Return rules that would each, added alone, grant it: for the one resource first, then for all of its owner.
 
@@ -226,7 +226,7 @@ def _matches_exactly(pattern: str, resource: Resource) -> bool:
     return parts.form == "all" or (parts.form == "agent" and parts.agent == resource.agent)
 
 
-def _priorities(decided: Ranked | None) -> list[int]:
+def _priorities(decided: RankedRule | None) -> list[int]:
     """Return the priorities to try: the default, that of the blocking rule, and one before it."""
     if decided is None:
         return [DEFAULT_PRIORITY]
@@ -234,7 +234,7 @@ def _priorities(decided: Ranked | None) -> list[int]:
     return [DEFAULT_PRIORITY, blocking, max(blocking - 1, PRIORITIES[0])]
 
 
-def _would_grant(rule: AccessRule, matching: list[Ranked], resource: Resource) -> bool:
+def _would_grant(rule: AccessRule, matching: list[RankedRule], resource: Resource) -> bool:
     if agent_fault(rule.agent) is not None:
         return False
     index = RuleIndex([*(ranked.rule for ranked in matching), rule])
@@ -297,7 +297,7 @@ class Rules:
             self._answers[key] = answer
         return answer
 
-    def rule_for(self, agent: str, permission: Asked, resource: Resource) -> AccessRule | None:
+    def find_rule(self, agent: str, permission: Asked, resource: Resource) -> AccessRule | None:
         """Return the rule that decides; None when none does, which means denied."""
         decided = winner(self._index.matching_rules(agent, resource.type, resource.agent, resource.name), permission)
         return None if decided is None else decided.rule

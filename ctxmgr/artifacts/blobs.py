@@ -13,7 +13,7 @@ from ctxmgr.artifacts.folder import Folder, folder_error, open_file, open_folder
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.tokens import ESTIMATE, Estimate, kind_of, known_kind
+from ctxmgr.text.tokens import ESTIMATE, Estimate, content_kind, known_kind
 
 PIECE = 1 << 20
 DRAFT = ".tmp-"
@@ -87,7 +87,7 @@ class Objects:
             os.fsync(descriptor)
         # The measure may refuse the content (secrets), so nothing has been placed yet at this point.
         measured = measure.done()
-        if hash_of(descriptor) != measured.hash:
+        if hash_file(descriptor) != measured.hash:
             raise StorageFailed(
                 f"{self._folder.path}: what was written reads back otherwise", "check the disk; nothing was half stored"
             )
@@ -100,13 +100,13 @@ class Objects:
             os.unlink(draft, dir_fd=objects)
             return
         # There, but unsound: version folders that link the old bytes must be laid out again.
-        self.replaced = self.replaced or self._is_there(digest)
+        self.replaced = self.replaced or self._exists(digest)
         # A crash before this leaves a draft, which the next writer removes; after it, an object that no version lists.
         os.rename(draft, digest[2:], src_dir_fd=objects, dst_dir_fd=shard)
         if self._each:
             os.fsync(shard)
 
-    def _is_there(self, digest: str) -> bool:
+    def _exists(self, digest: str) -> bool:
         try:
             os.stat(digest[2:], dir_fd=self._folder.shard(digest), follow_symlinks=False)
         except OSError:
@@ -201,12 +201,12 @@ def has_hash_closing(descriptor: int, digest: str) -> bool:
         OSError: they can't be read.
     """
     try:
-        return hash_of(descriptor) == digest
+        return hash_file(descriptor) == digest
     finally:
         os.close(descriptor)
 
 
-def hash_of(descriptor: int) -> str:
+def hash_file(descriptor: int) -> str:
     """Return the hash of a whole file."""
     from hashlib import sha256
 
@@ -319,7 +319,7 @@ class Measure:
     def _text_kind(self) -> str:
         if self._previous not in (None, BINARY):
             return str(self._previous)
-        return kind_of(self._name, self._head if self._chars <= _HEAD else self._head + self._tail)
+        return content_kind(self._name, self._head if self._chars <= _HEAD else self._head + self._tail)
 
     def _refuse(self, found: tuple[str, ...]) -> None:
         if not found:

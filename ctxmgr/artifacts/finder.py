@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import quote_name
-from ctxmgr.artifacts.blobs import PIECE, Objects, hash_of
-from ctxmgr.artifacts.folder import Folder, folder_error, name_paths, open_file, owner_paths, place_of, view_paths
+from ctxmgr.artifacts.blobs import PIECE, Objects, hash_file
+from ctxmgr.artifacts.folder import Folder, artifacts_folder, folder_error, name_paths, open_file, owner_paths, view_paths
 from ctxmgr.errors import Damaged, InvalidInput, NotFound
 from ctxmgr.log import codec
 from ctxmgr.store import Store
-from ctxmgr.store.repositories.shared_state import ARTIFACT_ID, ArtifactRow, ids_starting, owners_in
+from ctxmgr.store.repositories.shared_state import ARTIFACT_ID, ArtifactRow, ids_with_prefix, list_owners
 from ctxmgr.types.artifact import ArtifactView, Dependency, GetRequest
 
 _MAX_SUGGESTED = 5
@@ -75,7 +75,7 @@ class Finder:
     def _by_id(self, start: str, command: str) -> tuple[ArtifactRow, int]:
         row = self._store.artifacts.by_id(start) if ARTIFACT_ID.fullmatch(start) else None
         if row is None and start.startswith("art_") and len(start) > _ID_PREFIX:
-            rows = [self._store.artifacts.by_id(item) for item in ids_starting(self._store.engine, start)]
+            rows = [self._store.artifacts.by_id(item) for item in ids_with_prefix(self._store.engine, start)]
             # Prefixes of hidden ids must not make a readable one ambiguous: that would reveal that they exist.
             readable = [item for item in rows if item is not None and self._guard.reads(item.agent, item.name)]
             if len(readable) > 1:
@@ -84,9 +84,9 @@ class Finder:
         if row is None or not self._guard.reads(row.agent, row.name):
             self._guard.log(command, "read", failed=f"no artifact {quote_name(start)}")
             raise NotFound(f"no artifact {quote_name(start)}", "'ctxmgr artifact list' shows all, with their ids")
-        return row, self.shown_in(row)
+        return row, self.find_showing_version(row)
 
-    def shown_in(self, row: ArtifactRow) -> int:
+    def find_showing_version(self, row: ArtifactRow) -> int:
         """Return a version that shows a content: its first one, or, if that was pruned, the oldest one left."""
         if self.is_listed(row.version):
             return row.version
@@ -104,12 +104,14 @@ class Finder:
         other = self._store.artifacts.log(agent, name) if self._guard.reads(agent, name) else []
         hint = f"did you mean {', '.join(near)}?" if near else "'ctxmgr artifact list' shows all"
         if other:
-            hint = f"it stands in version {self.shown_in(other[0])}: --version {self.shown_in(other[0])}"
+            hint = (
+                f"it stands in version {self.find_showing_version(other[0])}: --version {self.find_showing_version(other[0])}"
+            )
         return NotFound(f"no artifact {quote_name(agent + '/' + name)}{where}", hint)
 
     def views(self, rows: list[ArtifactRow], version: int | None = None) -> list[ArtifactView]:
         """Return the public views of artifacts, as of a version, or each in a version that shows it."""
-        return [self._view(row, version if version is not None else self.shown_in(row)) for row in rows]
+        return [self._view(row, version if version is not None else self.find_showing_version(row)) for row in rows]
 
     def _view(self, row: ArtifactRow, version: int) -> ArtifactView:
         needed = self._store.artifacts.dependencies(row.id)
@@ -134,11 +136,11 @@ class Finder:
             folder = owner_paths({*self._owners(version), row.agent})[row.agent]
             self._paths[place] = {name: f"{folder}/{path}" for name, path in name_paths([*names, row.name]).items()}
         path = self._paths[place].get(row.name) or view_paths([(row.agent, row.name)])[row.agent, row.name]
-        return f"{place_of(self._store.location).name}/v{version}/{path}"
+        return f"{artifacts_folder(self._store.location).name}/v{version}/{path}"
 
     def _owners(self, version: int) -> list[str]:
         if self._guard.agent is None:
-            return owners_in(self._store.engine, version)
+            return list_owners(self._store.engine, version)
         return sorted({row.agent for row in self.state(version)})
 
 
@@ -209,7 +211,7 @@ class Content:
                 return False
             self._content = content
             return True
-        return hash_of(self._descriptor) == self.row.hash
+        return hash_file(self._descriptor) == self.row.hash
 
     def close(self) -> None:
         """Release the file."""

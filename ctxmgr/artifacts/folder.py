@@ -33,7 +33,7 @@ MARKER_DRAFT = _MARKER + "-"  # prefix
 LOCK_SECONDS = 30.0  # laying out a version of very many artifacts takes seconds, and a second writer waits for it
 
 
-def place_of(location: str) -> Path:
+def artifacts_folder(location: str) -> Path:
     """Return the folder that holds, or will hold, the artifacts of the store at this path.
 
     ``artifacts`` beside the store, unless that is somebody else's; then the store's own name with ``.artifacts``.
@@ -104,7 +104,7 @@ class Folder:
             Damaged: it is a link, or another store's.
             StorageFailed: the system refused.
         """
-        self.path = place_of(location)
+        self.path = artifacts_folder(location)
         self._shards: dict[str, int] = {}
         self.root = -1
         try:
@@ -402,7 +402,7 @@ def owner_paths(owners: Iterable[str]) -> dict[str, str]:
     for owner, path in escaped.items():
         groups.setdefault(_fold(path), []).append(owner)
     return {
-        owner: _marked(escaped[owner], owner, alike) if len(alike) > 1 else escaped[owner]
+        owner: _mark_part(escaped[owner], owner, alike) if len(alike) > 1 else escaped[owner]
         for alike in groups.values()
         for owner in alike
     }
@@ -438,10 +438,10 @@ def name_paths(names: Sequence[str]) -> dict[str, str]:
 
 def _mark_last(path: str, name: str, rivals: list[str]) -> str:
     head, slash, last = path.rpartition("/")
-    return f"{head}{slash}{_marked(last, name, rivals)}"
+    return f"{head}{slash}{_mark_part(last, name, rivals)}"
 
 
-def _marked(part: str, name: str, rivals: list[str]) -> str:
+def _mark_part(part: str, name: str, rivals: list[str]) -> str:
     """Return the part with ``~`` and 8 digits of the name's hash, or 64 where 8 do not make it unique or it is cut."""
     own = _digest(name)
     alike = any(other != name and _digest(other)[:8] == own[:8] for other in rivals)
@@ -459,13 +459,13 @@ def _escape(part: str) -> str:
     last = len(part.rstrip(" .")) - 1
     device = _DEVICE.match(part) is not None
     out = "".join(
-        _percent_encoded(letter)
+        _percent_encode(letter)
         if _needs_escape(letter) or place > last or (place == 0 and (device or letter == "."))
         else letter
         for place, letter in enumerate(part)
     )
     if len(out.encode("utf-8")) > _MAX_PART:
-        # Room for 16 digits between two tildes; the second one tells it from the marks of `_marked`.
+        # Room for 16 digits between two tildes; the second one tells it from the marks of `_mark_part`.
         return f"{_cut(out, _MAX_PART - 18)}~{_digest(part)[:16]}~"
     return out
 
@@ -474,7 +474,7 @@ def _needs_escape(letter: str) -> bool:
     return letter in _UNSAFE or (not letter.isalnum() and unicodedata.category(letter) in _HIDDEN)
 
 
-def _percent_encoded(letter: str) -> str:
+def _percent_encode(letter: str) -> str:
     return "".join(f"%{byte:02X}" for byte in letter.encode("utf-8", "surrogatepass"))
 
 

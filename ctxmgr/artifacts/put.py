@@ -15,7 +15,7 @@ from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import quote_name
 from ctxmgr.artifacts.blobs import BINARY, PIECE, ContentMetadata, Measure, Objects, list_secrets
 from ctxmgr.artifacts.folder import LOCK_SECONDS, Folder, check_names
-from ctxmgr.artifacts.version_folders import Views, heal
+from ctxmgr.artifacts.version_folders import Views, repair
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.errors import Busy, Damaged, Denied, InvalidInput, NotFound, StorageFailed
 from ctxmgr.log import codec
@@ -183,7 +183,9 @@ class Dependencies:
         before = {(row.agent, row.name, row.type) for row in self._store.artifacts.dependencies(known.id)}
         return before == {(needed.agent, needed.name, needed.type) for needed in item.dependencies}
 
-    def of(self, row: ArtifactRow, known: ArtifactRow | None, changed: Mapping[str, ArtifactRow]) -> Sequence[DependencyRow]:
+    def current_dependencies(
+        self, row: ArtifactRow, known: ArtifactRow | None, changed: Mapping[str, ArtifactRow]
+    ) -> Sequence[DependencyRow]:
         """Return the dependencies of a new artifact, with the ids that are current once this put is done."""
         given = self._items[row.name].dependencies
         if given is not None:
@@ -251,12 +253,15 @@ def put(store: Store, guard: AccessGuard, request: PutRequest, stream: BinaryIO 
             # Objects must be durable before the event that lists them: a crash in between leaves surplus bytes, never a listed
             # gap.
             objects.settle()
-            drafts = [VersionDraft(row, dependencies.of(row, known.get(row.name), changed)) for row in changed.values()]
+            drafts = [
+                VersionDraft(row, dependencies.current_dependencies(row, known.get(row.name), changed))
+                for row in changed.values()
+            ]
             write_version(
                 store, access, drafts, op="put", author=guard.agent or request.agent, description=request.description
             )  # fmt: skip
         if objects.replaced:  # version folders still link the bytes that somebody changed
-            heal(store, access.folder, broken=True)
+            repair(store, access.folder, broken=True)
         now = access.next if changed else access.current or 0
         after = {row.name: row for row in store.artifacts.state(now, request.agent)} if changed else known
     guard.log("artifact put", "write", [(request.agent, item.name) for item in request.artifacts])
@@ -434,7 +439,7 @@ def write_access(store: Store, timeout: float = LOCK_SECONDS) -> Generator[Write
     with Folder(store.location, create=True) as folder, folder.writer_lock(timeout) as broken:
         if isinstance(store, LogStore):
             store.catch_up()  # another process may have written since it was opened
-        heal(store, folder, broken=broken)
+        repair(store, folder, broken=broken)
         # Highest, not current: after a rollback numbers go on from the top (ruling 18), so no number is ever used twice.
         highest = store.artifacts.highest()
         if highest >= MAX_EXACT_INTEGER:

@@ -22,13 +22,13 @@ from ctxmgr.types.artifact import (
     GetResponse,
     ListArtifactsRequest,
     ListArtifactsResponse,
-    Pruned,
+    NewVersion,
     PruneRequest,
+    PruneResult,
     PutRequest,
     PutResponse,
     RollbackRequest,
-    RolledBack,
-    VersionCreated,
+    RollbackResult,
     VersionView,
 )
 from ctxmgr.types.query import Page
@@ -129,7 +129,7 @@ class ArtifactStore:
             status="ok" if page else "empty",
             version=version,
             artifacts=finder.views(page, version),
-            page=Page.of(request.offset, request.limit, len(page), len(rows)),
+            page=Page.make(request.offset, request.limit, len(page), len(rows)),
         )
 
     def log(self, request: ArtifactLogRequest) -> ArtifactLog:
@@ -156,7 +156,7 @@ class ArtifactStore:
         new, to_version = finder.find(
             GetRequest(agent=request.agent, name=request.name, version=request.to_version), "artifact diff"
         )
-        old, from_version = self._before(finder, new, request)
+        old, from_version = self._find_older_version(finder, new, request)
         with open_content(self._store, old) as before, open_content(self._store, new) as after:
             label = f"{request.agent}/{request.name}"
             found = difference(before, after, (f"{label}@v{from_version}", f"{label}@v{to_version}"))
@@ -168,7 +168,7 @@ class ArtifactStore:
             to_id=new.id, identical=old.hash == new.hash, added=found.added, removed=found.removed, diff=found.text,
         )  # fmt: skip
 
-    def _before(self, finder: Finder, new: ArtifactRow, request: DiffRequest) -> tuple[ArtifactRow, int]:
+    def _find_older_version(self, finder: Finder, new: ArtifactRow, request: DiffRequest) -> tuple[ArtifactRow, int]:
         if request.from_version is not None:
             return finder.find(
                 GetRequest(agent=request.agent, name=request.name, version=request.from_version), "artifact diff"
@@ -178,15 +178,15 @@ class ArtifactStore:
         older = next((row for row in rows if row.version < new.version and row.hash != new.hash), None)
         if older is None:
             raise NotFound(f"{request.agent}/{request.name} had no other content before", "--from names another version")
-        return older, finder.shown_in(older)
+        return older, finder.find_showing_version(older)
 
-    def create_version(self, request: CreateVersionRequest) -> VersionCreated:
+    def create_version(self, request: CreateVersionRequest) -> NewVersion:
         """Make a version on request; see `ctxmgr.artifacts.versions.create_version`."""
         from ctxmgr.artifacts.versions import create_version
 
         return create_version(self._store, self._guard, request.description, request.author)
 
-    def rollback(self, request: RollbackRequest) -> RolledBack:
+    def rollback(self, request: RollbackRequest) -> RollbackResult:
         """Make another version current; see `ctxmgr.artifacts.versions.rollback`."""
         from ctxmgr.artifacts.versions import rollback
 
@@ -198,7 +198,7 @@ class ArtifactStore:
 
         return list_versions(self._store, self._guard)
 
-    def prune(self, request: PruneRequest) -> Pruned:
+    def prune(self, request: PruneRequest) -> PruneResult:
         """Remove old versions; see `ctxmgr.artifacts.versions.prune`."""
         from ctxmgr.artifacts.versions import prune
 

@@ -17,11 +17,11 @@ from ctxmgr.artifacts.folder import (
     CURRENT,
     MARKER_DRAFT,
     Folder,
+    artifacts_folder,
     folder_error,
     is_version,
     open_file,
     open_folder,
-    place_of,
     remove_tree,
     view_paths,
 )
@@ -191,7 +191,7 @@ class Fault:
     reason: str
 
 
-def heal(store: Store, folder: Folder, *, broken: bool) -> None:
+def repair(store: Store, folder: Folder, *, broken: bool) -> None:
     """Make the folder show the versions that the history lists, and no others.
 
     Args:
@@ -258,7 +258,7 @@ def audit(store: Store) -> list[Fault]:
     try:
         folder = Folder(store.location, create=False)
     except FileNotFoundError:
-        return [Fault(str(place_of(store.location)), "is gone, with every artifact in it")] if wanted else []
+        return [Fault(str(artifacts_folder(store.location)), "is gone, with every artifact in it")] if wanted else []
     with folder:
         objects = Objects(folder)
         faults = [

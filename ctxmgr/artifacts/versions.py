@@ -11,7 +11,7 @@ from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import VERSION_KEY
 from ctxmgr.artifacts.blobs import Objects
 from ctxmgr.artifacts.finder import Finder
-from ctxmgr.artifacts.folder import place_of, release_reserve
+from ctxmgr.artifacts.folder import artifacts_folder, release_reserve
 from ctxmgr.artifacts.put import append, check_description, is_unchanged, write_access, write_version
 from ctxmgr.artifacts.version_folders import Views, is_certain
 from ctxmgr.errors import Denied, InvalidInput, NotFound, StorageFailed
@@ -19,7 +19,7 @@ from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import PRUNED, VERSION
 from ctxmgr.store.repositories.shared_state import ArtifactRow, VersionRow
-from ctxmgr.types.artifact import Kept, Pruned, Retention, RolledBack, VersionCreated, VersionView
+from ctxmgr.types.artifact import KeptVersion, NewVersion, PruneResult, Retention, RollbackResult, VersionView
 
 CURRENT_ARTIFACT = ("project", "current")
 """The pointer to the current version as a resource of rules: who may write it may roll back what others made."""
@@ -30,7 +30,7 @@ OPERATOR_NAME = "operator"
 _DAY = 86_400
 
 
-def create_version(store: Store, guard: AccessGuard, description: str, author: str | None = None) -> VersionCreated:
+def create_version(store: Store, guard: AccessGuard, description: str, author: str | None = None) -> NewVersion:
     """Create a version with the content of the current one and a number of its own.
 
     Raises:
@@ -47,10 +47,10 @@ def create_version(store: Store, guard: AccessGuard, description: str, author: s
             raise NotFound("there is no version yet", "'ctxmgr artifact put' makes the first one")
         write_version(store, access, [], op="create", author=author, description=description)
         guard.log("version create", "write", [("project", VERSION_KEY)], resource_type="context")
-        return VersionCreated(version=access.next, previous_version=access.current, path=version_path(store, access.next))
+        return NewVersion(version=access.next, previous_version=access.current, path=version_path(store, access.next))
 
 
-def rollback(store: Store, guard: AccessGuard, version: int, reason: str, author: str | None = None) -> RolledBack:
+def rollback(store: Store, guard: AccessGuard, version: int, reason: str, author: str | None = None) -> RollbackResult:
     """Make any other version the current one; nothing is lost by it.
 
     An agent needs the right to write the context's version, and the right to write either the artifact
@@ -82,7 +82,7 @@ def rollback(store: Store, guard: AccessGuard, version: int, reason: str, author
         append(store, VERSION, author, data, lambda: is_unchanged(store, access))
         Views(access.folder).point(version)
         guard.log("version rollback", "write", changed)
-        return RolledBack(current_version=version, rolled_back_from=access.current, reason=reason)
+        return RollbackResult(current_version=version, rolled_back_from=access.current, reason=reason)
 
 
 def require_author(guard: AccessGuard, author: str | None) -> str:
@@ -165,10 +165,10 @@ def _view(
 
 def version_path(store: Store, number: int) -> str:
     """Return the path of a version's folder, relative to the folder of the store."""
-    return f"{place_of(store.location).name}/v{number}/"
+    return f"{artifacts_folder(store.location).name}/v{number}/"
 
 
-def prune(store: Store, guard: AccessGuard, retention: Retention, *, dry_run: bool) -> Pruned:
+def prune(store: Store, guard: AccessGuard, retention: Retention, *, dry_run: bool) -> PruneResult:
     """Remove the versions that the retention does not keep, and the bytes that no other version shows.
 
     Raises:
@@ -189,7 +189,7 @@ def prune(store: Store, guard: AccessGuard, retention: Retention, *, dry_run: bo
         return _prune(store, guard, retention)
 
 
-def _prune(store: Store, guard: AccessGuard, retention: Retention) -> Pruned:
+def _prune(store: Store, guard: AccessGuard, retention: Retention) -> PruneResult:
     with write_access(store) as access:
         removed, kept, gone = _plan(store, retention)
         require_writes(guard, sorted({(row.agent, row.name) for row in gone.values()}), "version prune")
@@ -209,12 +209,12 @@ def _prune(store: Store, guard: AccessGuard, retention: Retention) -> Pruned:
         return _answer(guard, removed, kept, gone, dry_run=False)
 
 
-def _plan(store: Store, retention: Retention) -> tuple[list[int], list[Kept], dict[str, ArtifactRow]]:
+def _plan(store: Store, retention: Retention) -> tuple[list[int], list[KeptVersion], dict[str, ArtifactRow]]:
     """Return the versions to remove, those to keep with the reason, and hash -> artifact of the bytes to remove."""
     versions = store.artifacts.versions()
     newest = {row.number for row in versions[-retention.keep_versions :]}
     current, pins, present = store.artifacts.current(), store.artifacts.pins(), store.clock()
-    kept: list[Kept] = []
+    kept: list[KeptVersion] = []
     for row in versions:
         moment = parse_time(row.ts)
         young = moment is not None and present - moment < retention.keep_days * _DAY
@@ -229,7 +229,7 @@ def _plan(store: Store, retention: Retention) -> tuple[list[int], list[Kept], di
         ]
         why = next((reason for holds, reason in reasons if holds), None)
         if why is not None:
-            kept.append(Kept(version=row.number, reason=why))
+            kept.append(KeptVersion(version=row.number, reason=why))
     stay = {item.version for item in kept}
     removed = [row.number for row in versions if row.number not in stay]
     if not removed:
@@ -239,8 +239,10 @@ def _plan(store: Store, retention: Retention) -> tuple[list[int], list[Kept], di
     return removed, kept, gone
 
 
-def _answer(guard: AccessGuard, removed: list[int], kept: list[Kept], gone: dict[str, ArtifactRow], *, dry_run: bool) -> Pruned:
+def _answer(
+    guard: AccessGuard, removed: list[int], kept: list[KeptVersion], gone: dict[str, ArtifactRow], *, dry_run: bool
+) -> PruneResult:
     if guard.agent is not None:  # what pins a version may be hidden from the asker
         kept = [item.model_copy(update={"reason": "pinned"}) if item.reason.startswith("pinned") else item for item in kept]
     size = sum(row.size for row in gone.values())
-    return Pruned(dry_run=dry_run, removed=removed, kept=kept, files=len(gone), bytes=size)
+    return PruneResult(dry_run=dry_run, removed=removed, kept=kept, files=len(gone), bytes=size)

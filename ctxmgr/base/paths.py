@@ -272,7 +272,7 @@ def is_project_store(folder: str, store: str) -> bool:
     return bool(store) and "\0" not in store and not is_url(store) and is_inside(folder, store)
 
 
-def store_alone(path: str) -> tuple[bool, str | None] | None:
+def read_store_setting(path: str) -> tuple[bool, str | None] | None:
     """Read only the store from a project's file, for commands that need no other setting.
 
     Returns:

@@ -56,7 +56,7 @@ def read(arguments: Sequence[str]) -> list[str]:
         InvalidInput: ``-C`` names no folder; an option has no value, or no command follows it.
     """
     global_options.reset()
-    moved, rest = _split_leading(list(arguments))
+    moved, rest = _split_leading_options(list(arguments))
     if rest[:1] == ["help"]:
         rest = [*rest[1:], "--help"]
     # The usual case: nothing to change, so the table of commands is not even loaded here.
@@ -78,7 +78,7 @@ def _names(words: Sequence[str]) -> Iterator[str]:
     return (word.partition("=")[0] for word in words)
 
 
-def _split_leading(words: list[str]) -> tuple[list[str], list[str]]:
+def _split_leading_options(words: list[str]) -> tuple[list[str], list[str]]:
     """Split off the options before the command; return those that belong to the command, and the remaining words."""
     moved: list[str] = []
     while words and words[0].startswith("-"):

@@ -13,7 +13,7 @@ from ctxmgr.cli.requests import build, merge_settings, moment, tell_session
 from ctxmgr.cli.views.layout import session_command
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory
 from ctxmgr.history.detection import NOTHING_KNOWN
-from ctxmgr.types.finding import SessionVerdict, summary_of, verdict_of
+from ctxmgr.types.finding import SessionVerdict, find_verdict, verdict_summary
 from ctxmgr.types.operations import DetectRequest, DetectResponse, SessionsRequest, SessionsResponse
 from ctxmgr.types.view import EntryView
 from ctxmgr.workspace import Workspace
@@ -85,7 +85,7 @@ def run_detection(
     # Of several verdicts each names its session.
     if len(verdicts) == 1:
         tell_session(workspace, session, verdicts[0].session)
-    every = verdict_of([finding for verdict in verdicts for finding in verdict.findings], ever=ever)
+    every = find_verdict([finding for verdict in verdicts for finding in verdict.findings], ever=ever)
     stuck = [verdict.session for verdict in verdicts if verdict.verdict not in ("healthy", "warn")]
     # With nothing stuck, a session that could not be judged whole is what to look at next.
     stuck = stuck or [verdict.session for verdict in verdicts if verdict.notes]
@@ -100,8 +100,8 @@ def run_detection(
 def _with_ended_findings(verdict: SessionVerdict, *, ever: bool) -> SessionVerdict:
     if not ever:
         return verdict
-    every = verdict_of(verdict.findings, ever=True)
-    return verdict.model_copy(update={"verdict": every, "summary": summary_of(every, verdict.notes)})
+    every = find_verdict(verdict.findings, ever=True)
+    return verdict.model_copy(update={"verdict": every, "summary": verdict_summary(every, verdict.notes)})
 
 
 _MAX_NAMED = 20
@@ -161,7 +161,7 @@ def detect_in_folder(folder: str, now: str | None, changes: list[str] | None, *,
     # Files that are no logs are told from damaged logs: only the latter make the answer partial.
     there = find_logs([Path(folder)])
     found.passed_over = [(each.path, each.skipped or "") for each in there.passed]
-    found.others = there.others.told
+    found.others = there.others.notes
     for log in there.logs:
         try:
             with Workspace.open(str(log), readonly=True) as workspace:
@@ -189,7 +189,7 @@ def detect_in_folder(folder: str, now: str | None, changes: list[str] | None, *,
         raise InvalidInput(
             f"{folder}: no log in it could be read, so nothing was judged{reasons}", "name a log, or another folder"
         )
-    every = verdict_of([finding for verdict in found.verdicts for finding in verdict.findings], ever=ever)
+    every = find_verdict([finding for verdict in found.verdicts for finding in verdict.findings], ever=ever)
     if not exit_zero:
         found.code = VERDICTS[every]
         if found.code is Exit.OK and found.passed_over:

@@ -70,7 +70,7 @@ def wants_json(arguments: Sequence[str]) -> bool:
 
 def report_error(command: str, form: str, error: CtxmgrError) -> int:
     """Report an error in the form that the caller reads; return its exit code."""
-    from ctxmgr.cli.exits import exit_for
+    from ctxmgr.cli.exits import find_exit
     from ctxmgr.errors import NoSession
 
     if isinstance(error, NoSession):
@@ -81,7 +81,7 @@ def report_error(command: str, form: str, error: CtxmgrError) -> int:
         write_json(envelope(command, "error", None, error=body))
     else:
         say(f"ctxmgr: {error.message}" + (f"\n  {error.hint}" if error.hint else ""), always=True)
-    return int(exit_for(error.kind))
+    return int(find_exit(error.kind))
 
 
 def _as_path(named: str) -> str:

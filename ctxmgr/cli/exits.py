@@ -77,6 +77,6 @@ VERDICTS = {
 }
 
 
-def exit_for(kind: str) -> Exit:
+def find_exit(kind: str) -> Exit:
     """Return the exit code for an error's kind."""
     return _BY_KIND.get(kind, Exit.INTERNAL)

@@ -120,7 +120,7 @@ _SUMMARY_RULES = """You shorten one {kind} document for an agent that will work 
 {fence}"""
 
 
-class Shortened(BaseModel):
+class SummaryAnswer(BaseModel):
     """What a model answers: the summary."""
 
     model_config = ConfigDict(extra="ignore")
@@ -163,7 +163,7 @@ class ModelImprover:
         )
         rules = _SUMMARY_RULES.format(kind=draft.kind, tokens=draft.most, fence=fence.rule)
         try:
-            answer, failure = ask(replace(self._choice, seconds=left), rules, prompt, Shortened, self._model)
+            answer, failure = ask(replace(self._choice, seconds=left), rules, prompt, SummaryAnswer, self._model)
         except InvalidInput as error:
             answer, failure = None, error.message
             self._until = self._clock()  # a wrong setting fails for every document alike
@@ -171,7 +171,7 @@ class ModelImprover:
         return None if answer is None else answer.summary
 
 
-def improver_for(
+def make_improver(
     wanted: ModelRequest, environment: Mapping[str, str], table: Mapping[str, Any], progress: Callable[[str], None]
 ) -> ModelImprover:
     """Return what asks the model that is meant.

@@ -313,7 +313,7 @@ def _with_fields(data: Any, fields: tuple[str, ...]) -> Any:
     for name in fields:
         if rows and all(name.split(".")[0] not in row for row in rows):
             raise InvalidInput(f"no field {name!r}", f"fields: {', '.join(rows[0])}")
-    picked = [{name: _value_at(row, name) for name in fields} for row in rows]
+    picked = [{name: _find_value(row, name) for name in fields} for row in rows]
     for name in fields:
         if rows and all(each[name] is _ABSENT for each in picked):
             say(f"ctxmgr: nothing has a field {name!r}: it is empty")
@@ -324,7 +324,7 @@ def _with_fields(data: Any, fields: tuple[str, ...]) -> Any:
 _ABSENT = object()
 
 
-def _value_at(row: Any, name: str) -> Any:
+def _find_value(row: Any, name: str) -> Any:
     """Return what a path reaches: names lead into objects, numbers into lists; `_ABSENT` where it leads nowhere."""
     for part in name.split("."):
         if isinstance(row, dict):

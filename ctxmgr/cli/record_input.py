@@ -91,9 +91,9 @@ def take(store: Store, session: str | None, *, trusted: bool) -> RecordCounts:
     finally:  # what came before a faulty line or an interrupt is kept
         _append(store, batch, done)
     if done.ended:
-        from ctxmgr.memory.episodes import retain_ended
+        from ctxmgr.memory.episodes import retain_ended_sessions
 
-        retain_ended(store, done.ended)
+        retain_ended_sessions(store, done.ended)
     return done
 
 

@@ -23,7 +23,7 @@ _HARMLESS = frozenset({"CTXMGR_STORE", "CTXMGR_FORMAT", "CTXMGR_PAGER", "CTXMGR_
 """Our environment variables that change no answer; any other may, e.g. by naming a model."""
 
 
-def config_here() -> Config | None:
+def find_config() -> Config | None:
     """Return the configuration that holds in this folder; None, with nothing loaded, where there is no file of settings."""
     folder = os.getcwd()
     if not os.path.exists(user_file(os.environ)) and next(settings_files(folder), None) is None:
@@ -35,11 +35,11 @@ def config_here() -> Config | None:
     return load_config(Path(folder))
 
 
-def settings_here() -> dict[str, Any] | None:
+def find_settings() -> dict[str, Any] | None:
     """Return the settings that a continuation follows from, or None where they are not all in the files of settings."""
     if any(name.startswith(_VARIABLES) and name not in _HARMLESS for name in os.environ):
         return None
-    config = config_here()
+    config = find_config()
     if config is None:
         return {}
     from pathlib import Path
@@ -57,7 +57,7 @@ class RecoveryCache:
         self._kept: VerdictCache | None = None
         # Any option may change the answer, so only a request without one is kept.
         plain = request.model_copy(update={"session": None}) == type(request)()
-        settings = settings_here() if plain and workspace.agent is None else None
+        settings = find_settings() if plain and workspace.agent is None else None
         self._key = None if settings is None else session_key(workspace.store, request.session)
         if settings is not None and self._key is not None:
             self._kept = VerdictCache(workspace.store, settings)

@@ -246,7 +246,7 @@ _LESS = "FRX"
 @contextmanager
 def open_pager() -> Generator[Printer]:
     """Give a printer for the terminal; at the end what it wrote is shown, in a pager where it is longer than the screen."""
-    if not _is_wished():
+    if not _is_requested():
         yield printer()
         return
     # Held back, since only its length says whether a pager is needed.
@@ -262,7 +262,7 @@ def open_pager() -> Generator[Printer]:
     plain.hint(*shown.waiting)
 
 
-def _is_wished() -> bool:
+def _is_requested() -> bool:
     return global_options.pager and os.environ.get("TERM") != "dumb" and sys.stdin.isatty() and sys.stdout.isatty()
 
 

@@ -46,14 +46,14 @@ def _is_number(text: str) -> bool:
     return text[0] in "+-" and text[1:].replace(".", "", 1).isdecimal() and text.isascii()
 
 
-def names_of(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
+def column_names(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
     """Return the names of the columns: those given, else all that a row has, in order of appearance."""
     return list(columns) if columns else list(dict.fromkeys(name for row in rows for name in row))
 
 
 def as_csv(rows: Sequence[Row], columns: Sequence[str] = ()) -> Iterator[str]:
     """Yield the lines of CSV (RFC 4180, but lines end in a newline alone), the names of the columns first."""
-    names = names_of(rows, columns)
+    names = column_names(rows, columns)
     if not names:
         return
     out = io.StringIO()
@@ -68,7 +68,7 @@ def as_csv(rows: Sequence[Row], columns: Sequence[str] = ()) -> Iterator[str]:
 
 def as_tsv(rows: Sequence[Row], columns: Sequence[str] = ()) -> Iterator[str]:
     r"""Yield lines of cells between tabs, the names of the columns first; tabs, newlines and ``\`` in a cell are escaped."""
-    names = names_of(rows, columns)
+    names = column_names(rows, columns)
     if names:
         yield "\t".join(harmless(name).translate(_TSV) for name in names)
     for row in rows:
@@ -77,7 +77,7 @@ def as_tsv(rows: Sequence[Row], columns: Sequence[str] = ()) -> Iterator[str]:
 
 def as_markdown_table(rows: Sequence[Row], columns: Sequence[str] = ()) -> Iterator[str]:
     """Yield the lines of a Markdown table."""
-    names = names_of(rows, columns)
+    names = column_names(rows, columns)
     if not names:
         return
     yield markdown_row(names)

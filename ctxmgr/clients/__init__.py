@@ -124,7 +124,7 @@ class Client:
         """Return what the client's log would hold of each call that is about to be made, if it held open calls."""
         return []
 
-    def log_of(self, event: Event) -> str:
+    def log_path(self, event: Event) -> str:
         """Return the path of the log that holds the agent's calls."""
         return event.transcript
 
@@ -166,7 +166,7 @@ def as_object(value: Any) -> dict[str, Any] | None:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
-def text_of(fields: Mapping[str, Any], *names: str) -> str:
+def first_text(fields: Mapping[str, Any], *names: str) -> str:
     """Return the first of these fields that is a text; empty when none is."""
     for name in names:
         value = fields.get(name)
@@ -175,7 +175,7 @@ def text_of(fields: Mapping[str, Any], *names: str) -> str:
     return ""
 
 
-def home_of(environment: Mapping[str, str], variable: str, default: str) -> str:
+def client_home(environment: Mapping[str, str], variable: str, default: str) -> str:
     """Return a client's own folder: the one that a variable names, else ``default`` in the user's home."""
     # A relative one would lead into the folder that the agent works in, where anybody may have put files.
     named = environment.get(variable) or ""
@@ -250,7 +250,7 @@ def state_folder() -> str:
     return os.path.join(user_folder(os.environ, "XDG_STATE_HOME", os.path.join(".local", "state")), "ctxmgr", "live")
 
 
-def digest_of(data: bytes) -> str:
+def short_digest(data: bytes) -> str:
     """Return a short digest of bytes."""
     # Not `hashlib`, which loads OpenSSL: a hook would take noticeably longer at every call.
     from _blake2 import blake2b
@@ -260,7 +260,7 @@ def digest_of(data: bytes) -> str:
 
 def state_name(client: str, session: str, agent: str = "") -> str:
     """Return the name of a session's state file; it holds a digest, whatever the client calls the session."""
-    return f"{client}-{digest_of(chr(0).join((client, session, agent)).encode('utf-8', 'surrogatepass'))}"
+    return f"{client}-{short_digest(chr(0).join((client, session, agent)).encode('utf-8', 'surrogatepass'))}"
 
 
 class SessionFile:
@@ -326,7 +326,7 @@ class SessionFile:
             os.close(descriptor)
 
 
-def rows_in(path: str) -> list[dict[str, Any]]:
+def read_rows(path: str) -> list[dict[str, Any]]:
     """Return the last records in the file of a session; none when it can't be read, and no lines that are no records."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -369,7 +369,7 @@ def with_waits(client: str, records: Iterable[dict[str, Any]]) -> Iterator[dict[
 def _waits(client: str, session: object) -> list[dict[str, Any]]:
     if not isinstance(session, str):
         return []
-    rows = rows_in(SessionFile(client, session).path)
+    rows = read_rows(SessionFile(client, session).path)
     return [
         row for row in rows
         if row.get("kind") == "event" and row.get("session") == session and row.get("type") == "waiting"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxmgr.clients import AFTER, BEFORE, END, PERSON, WAIT, Call, Client, Event, as_object, home_of, text_of
+from ctxmgr.clients import AFTER, BEFORE, END, PERSON, WAIT, Call, Client, Event, as_object, client_home, first_text
 from ctxmgr.log.fast_json import cast, loads
 
 TYPE_CHECKING = False
@@ -38,20 +38,26 @@ class ClaudeCode(Client):
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:
         """Return the event, None for one that is not used."""
-        name = text_of(fields, "hook_event_name")
+        name = first_text(fields, "hook_event_name")
         kind = _KINDS.get(name)
         if kind is None or (kind == WAIT and fields.get("notification_type", _WAITS[0]) not in _WAITS):
             return None
         batch: Any = fields.get("tool_calls") if kind == AFTER else [fields] if kind == BEFORE else []
         listed = [as_object(each) for each in cast("list[Any]", batch)] if isinstance(batch, list) else []
         calls = [
-            Call(text_of(each, "tool_name"), each.get("tool_input"), text_of(each, "tool_use_id"), each.get("tool_response"))
+            Call(
+                first_text(each, "tool_name"),
+                each.get("tool_input"),
+                first_text(each, "tool_use_id"),
+                each.get("tool_response"),
+            )
             for each in listed
             if each is not None
         ]
         return Event(
-            kind, name, text_of(fields, "session_id"), calls, text_of(fields, "agent_id"), text_of(fields, "transcript_path"),
-            text_of(fields, "cwd"),
+            kind, name, first_text(fields, "session_id"), calls, first_text(fields, "agent_id"),
+            first_text(fields, "transcript_path"),
+            first_text(fields, "cwd"),
         )  # fmt: skip
 
     def refuse(self, event: Event, text: str) -> Any:
@@ -59,7 +65,7 @@ class ClaudeCode(Client):
         decision = {"hookEventName": event.name, "permissionDecision": "deny", "permissionDecisionReason": text}
         return {"hookSpecificOutput": decision}
 
-    def log_of(self, event: Event) -> str:
+    def log_path(self, event: Event) -> str:
         """Return the session's log, for a sub-agent the one of its own."""
         # Events of a sub-agent name the session's log; its own calls stand in a log of its own, in the folder beside that one.
         stem, end = event.transcript[:-6], event.transcript[-6:]
@@ -71,7 +77,7 @@ class ClaudeCode(Client):
         """Return the user's settings, or those of the project that are not shared with others."""
         if scope == "project":
             return f"{folder}/.claude/settings.local.json"
-        return home_of(environment, "CLAUDE_CONFIG_DIR", ".claude") + "/settings.json"
+        return client_home(environment, "CLAUDE_CONFIG_DIR", ".claude") + "/settings.json"
 
     def entries(self, command: Sequence[str]) -> list[tuple[tuple[str, ...], Any]]:
         """Return one hook for each event, started without a shell."""

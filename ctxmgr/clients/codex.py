@@ -6,7 +6,7 @@ it hashes is private and has changed before.
 
 from __future__ import annotations
 
-from ctxmgr.clients import AFTER, BEFORE, END, PERSON, WAIT, Call, Client, Event, home_of, text_of
+from ctxmgr.clients import AFTER, BEFORE, END, PERSON, WAIT, Call, Client, Event, client_home, first_text
 from ctxmgr.log.fast_json import cast, dumps
 
 TYPE_CHECKING = False
@@ -32,19 +32,20 @@ class Codex(Client):
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:
         """Return the event, None for one that is not used."""
-        name = text_of(fields, "hook_event_name")
+        name = first_text(fields, "hook_event_name")
         kind = _KINDS.get(name)
         if kind is None:
             return None
         calls = [
             Call(
-                text_of(fields, "tool_name"), fields.get("tool_input"), text_of(fields, "tool_use_id"),
+                first_text(fields, "tool_name"), fields.get("tool_input"), first_text(fields, "tool_use_id"),
                 fields.get("tool_response") if kind == AFTER else None,
             )
         ]  # fmt: skip
         return Event(
-            kind, name, text_of(fields, "session_id"), calls if kind in (BEFORE, AFTER) else [], text_of(fields, "agent_id"),
-            text_of(fields, "transcript_path"), text_of(fields, "cwd"),
+            kind, name, first_text(fields, "session_id"), calls if kind in (BEFORE, AFTER) else [],
+            first_text(fields, "agent_id"),
+            first_text(fields, "transcript_path"), first_text(fields, "cwd"),
         )  # fmt: skip
 
     def refuse(self, event: Event, text: str) -> Any:
@@ -66,7 +67,7 @@ class Codex(Client):
         """Return the hooks of the user or of the project."""
         if scope == "project":
             return f"{folder}/.codex/hooks.json"
-        return home_of(environment, "CODEX_HOME", ".codex") + "/hooks.json"
+        return client_home(environment, "CODEX_HOME", ".codex") + "/hooks.json"
 
     def entries(self, command: Sequence[str]) -> list[tuple[tuple[str, ...], Any]]:
         """Return one hook for each event; Codex starts it through a shell."""
@@ -81,7 +82,7 @@ class Codex(Client):
 
     def left_to_do(self, path: str, environment: Mapping[str, str]) -> str | None:
         """Return how the hooks are trusted, unless they are."""
-        if is_trusted(home_of(environment, "CODEX_HOME", ".codex"), path):
+        if is_trusted(client_home(environment, "CODEX_HOME", ".codex"), path):
             return None
         return (
             "Codex skips hooks that you have not trusted: 'ctxmgr install codex --trust' does it, or start codex and run /hooks"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxmgr.clients import AFTER, END, PERSON, Call, Client, Event, as_object, home_of, text_of
+from ctxmgr.clients import AFTER, END, PERSON, Call, Client, Event, as_object, client_home, first_text
 from ctxmgr.log.fast_json import loads
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ class Copilot(Client):
         """Return the event, None for one that is not used."""
         import os
 
-        session = text_of(fields, "sessionId")
+        session = first_text(fields, "sessionId")
         # No event names the session's log.
         log = ""
         if session and _ID.issuperset(session):
@@ -35,10 +35,10 @@ class Copilot(Client):
         result: Any = fields.get("toolResult")
         if result is None:
             if "toolName" not in fields and isinstance(fields.get("reason"), str):
-                return Event(END, "sessionEnd", session, (), "", log, text_of(fields, "cwd"))
+                return Event(END, "sessionEnd", session, (), "", log, first_text(fields, "cwd"))
             if not isinstance(fields.get("prompt"), str):
                 return None
-            return Event(PERSON, "userPromptSubmitted", session, (), "", log, text_of(fields, "cwd"))
+            return Event(PERSON, "userPromptSubmitted", session, (), "", log, first_text(fields, "cwd"))
         given: Any = fields.get("toolArgs")
         # Arguments may come as a text of JSON.
         if isinstance(given, str) and given[:1] == "{":
@@ -48,9 +48,9 @@ class Copilot(Client):
                 pass
         # Not "resultType": a command that exits with 1 is a "success" there.
         content = as_object(result)
-        answer = result if content is None else text_of(content, "textResultForLlm")
-        call = Call(text_of(fields, "toolName"), given, "", answer)
-        return Event(AFTER, "postToolUse", session, [call], "", log, text_of(fields, "cwd"))
+        answer = result if content is None else first_text(content, "textResultForLlm")
+        call = Call(first_text(fields, "toolName"), given, "", answer)
+        return Event(AFTER, "postToolUse", session, [call], "", log, first_text(fields, "cwd"))
 
     def tell(self, event: Event, text: str) -> Any:
         """Return guidance, which Copilot CLI puts behind the call's result."""
@@ -71,7 +71,7 @@ class Copilot(Client):
 
 
 def _home(environment: Mapping[str, str]) -> str:
-    return home_of(environment, "COPILOT_HOME", ".copilot")
+    return client_home(environment, "COPILOT_HOME", ".copilot")
 
 
 CLIENT = Copilot()

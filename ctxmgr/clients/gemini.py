@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxmgr.clients import AFTER, BEFORE, END, PERSON, WAIT, Call, Client, Event, as_object, home_of, text_of
+from ctxmgr.clients import AFTER, BEFORE, END, PERSON, WAIT, Call, Client, Event, as_object, client_home, first_text
 from ctxmgr.log.fast_json import dumps
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ class Gemini(Client):
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:
         """Return the event, None for one that is not used."""
-        name = text_of(fields, "hook_event_name")
+        name = first_text(fields, "hook_event_name")
         kind = _KINDS.get(name)
         if kind is None:
             return None
@@ -37,10 +37,10 @@ class Gemini(Client):
         if response is not None and "llmContent" in response:  # what the model reads; the rest is for the screen
             answer = response["llmContent"]
         # Its events carry no id of the call.
-        calls = [Call(text_of(fields, "tool_name"), fields.get("tool_input"), "", answer)]
+        calls = [Call(first_text(fields, "tool_name"), fields.get("tool_input"), "", answer)]
         return Event(
-            kind, name, text_of(fields, "session_id"), calls if kind in (BEFORE, AFTER) else [], "",
-            text_of(fields, "transcript_path"), text_of(fields, "cwd"),
+            kind, name, first_text(fields, "session_id"), calls if kind in (BEFORE, AFTER) else [], "",
+            first_text(fields, "transcript_path"), first_text(fields, "cwd"),
         )  # fmt: skip
 
     def open_records(self, event: Event) -> list[str]:
@@ -55,7 +55,7 @@ class Gemini(Client):
 
     def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
         """Return the settings of the user or of the project."""
-        home = folder if scope == "project" else home_of(environment, "GEMINI_CLI_HOME", "")
+        home = folder if scope == "project" else client_home(environment, "GEMINI_CLI_HOME", "")
         return home.rstrip("/") + "/.gemini/settings.json"
 
     def entries(self, command: Sequence[str]) -> list[tuple[tuple[str, ...], Any]]:

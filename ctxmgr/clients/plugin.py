@@ -7,7 +7,7 @@ once: the watcher reads them as it reads other clients' logs, until the next sig
 
 from __future__ import annotations
 
-from ctxmgr.clients import AFTER, QUIET, Call, Client, Event, as_object, home_of, text_of
+from ctxmgr.clients import AFTER, QUIET, Call, Client, Event, as_object, client_home, first_text
 from ctxmgr.log.fast_json import cast, dumps
 
 TYPE_CHECKING = False
@@ -154,17 +154,17 @@ class PluginClient(Client):
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:
         """Return the new calls, or the silence, that the plug-in reports; all that it sent is kept in ``raw`` for the log."""
-        calls = _calls_of(fields)
+        calls = _read_calls(fields)
         if fields.get("quiet") is True:
-            event = Event(QUIET, "quiet", text_of(fields, "session"), folder=text_of(fields, "folder"))
+            event = Event(QUIET, "quiet", first_text(fields, "session"), folder=first_text(fields, "folder"))
             event.raw = fields
             return event
-        made = [Call(text_of(each, "action"), each.get("input"), "", each.get("result")) for each in calls]
+        made = [Call(first_text(each, "action"), each.get("input"), "", each.get("result")) for each in calls]
         fresh = fields.get("fresh")
         if type(fresh) is not int or not 0 < fresh <= len(made):
             return None
         # The calls before the fresh ones were told with an earlier event; they come along only for the log.
-        event = Event(AFTER, "calls", text_of(fields, "session"), made[-fresh:], folder=text_of(fields, "folder"))
+        event = Event(AFTER, "calls", first_text(fields, "session"), made[-fresh:], folder=first_text(fields, "folder"))
         event.raw = fields
         return event
 
@@ -185,10 +185,10 @@ class PluginClient(Client):
             {"kind": "event", "id": f"m{n}", "type": "user_message", "data": {"text": each}} for n, each in enumerate(words)
         ]
         moment = _moment(event.raw, 0.0)
-        for number, each in enumerate(_calls_of(event.raw)):
+        for number, each in enumerate(_read_calls(event.raw)):
             # An open call may have begun before the last finished one ended, but the times of a log must not go back.
             moment = max(moment if number else 0.0, _moment(each, moment))
-            action = text_of(each, "action") or "?"
+            action = first_text(each, "action") or "?"
             entry = {"kind": "entry", "id": f"e{number}", "agent": self.name, "action": action, "input": each.get("input")}
             rows.append({**entry, "ts": format_time(moment)})
             if "result" in each:
@@ -244,7 +244,7 @@ export const ctxmgr = async ({ directory }) => ({
         """Return the plug-in's file, the user's or the project's."""
         if scope == "project":
             return f"{folder}/.opencode/plugins/ctxmgr.js"
-        return home_of(environment, "XDG_CONFIG_HOME", ".config") + "/opencode/plugins/ctxmgr.js"
+        return client_home(environment, "XDG_CONFIG_HOME", ".config") + "/opencode/plugins/ctxmgr.js"
 
 
 class Pi(PluginClient):
@@ -273,11 +273,11 @@ export default function (pi) {
 
     def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
         """Return the extension's file, the user's or the project's."""
-        home = f"{folder}/.pi" if scope == "project" else home_of(environment, "PI_CODING_AGENT_DIR", ".pi/agent")
+        home = f"{folder}/.pi" if scope == "project" else client_home(environment, "PI_CODING_AGENT_DIR", ".pi/agent")
         return f"{home}/extensions/ctxmgr.js"
 
 
-def _calls_of(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _read_calls(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the calls that a plug-in sent; what is none is left out, since events are not to be trusted."""
     listed = fields.get("calls")
     return [each for each in map(as_object, cast("list[Any]", listed)) if each is not None] if isinstance(listed, list) else []

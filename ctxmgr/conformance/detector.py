@@ -275,7 +275,7 @@ class DetectorConformance:
         for number in range(self.rounds):
             self.round(story, number)
         steps = [
-            Step((Call.of(start, finish),), number)
+            Step((Call.from_observations(start, finish),), number)
             for number, (start, finish) in enumerate(zip(story.observations[::2], story.observations[1::2], strict=True))
         ]
         detector = self.detector(DetectSettings())

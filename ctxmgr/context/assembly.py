@@ -9,14 +9,39 @@ from dataclasses import dataclass, replace
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.context import items
 from ctxmgr.context.budget import Item, Reserves, usual_reserves
-from ctxmgr.context.candidates import GOAL, CandidateCollector, Contents, Fixed, Improver, NoTextError, Texts, UnreadableError
+from ctxmgr.context.candidates import (
+    GOAL,
+    CandidateCollector,
+    Contents,
+    Improver,
+    NoTextError,
+    TextItem,
+    Texts,
+    UnreadableError,
+)
 from ctxmgr.context.items import ItemName, Readers, VisibleArtifacts, parse_item_name
-from ctxmgr.context.packages import Order, RecordedPackage, assemble, last_package, mark_of, read_record, record_of
+from ctxmgr.context.packages import (
+    Order,
+    RecordedPackage,
+    assemble,
+    content_fingerprint,
+    last_package,
+    package_record,
+    read_record,
+)
 from ctxmgr.errors import BudgetExceeded, CtxmgrError, Damaged, InvalidInput, NotFound
 from ctxmgr.log.ids import now
 from ctxmgr.store import Store
 from ctxmgr.text.tokens import counter_by_name
-from ctxmgr.types.context_package import AgentNeed, AssembleRequest, AssembleResponse, Assembly, HeldItem, Why, WhyRequest
+from ctxmgr.types.context_package import (
+    AgentNeed,
+    AssembleRequest,
+    AssembleResponse,
+    Assembly,
+    HeldItem,
+    ItemExplanation,
+    WhyRequest,
+)
 from ctxmgr.types.plain_records import MAX_EXACT_INTEGER
 
 
@@ -58,7 +83,7 @@ def assemble_context(service: PackageService, request: AssembleRequest) -> Assem
         texts = Texts(service.store, service.contents, counter_by_name(request.counter), service.improver)
         try:
             found = _collect(audience, shown, texts, request)
-            assembly = _assemble_within(service, request, found, texts, shown.version)
+            assembly = _assemble_in_budget(service, request, found, texts, shown.version)
             if found.absent is not None:  # only now: a budget that is too small is the more useful error
                 raise found.absent
         except CtxmgrError as error:
@@ -110,7 +135,7 @@ def check_budget(tokens: int) -> None:
         raise InvalidInput(f"a budget of {tokens:.3g} tokens is no budget", f"give at most {MAX_EXACT_INTEGER:,}")
 
 
-def _assemble_within(
+def _assemble_in_budget(
     service: PackageService, request: AssembleRequest, found: CandidateCollector, texts: Texts, version: int | None
 ) -> Assembly:
     before = last_package(service.store, request.agent) if request.diff else None
@@ -152,17 +177,17 @@ def readable_only(order: Order, texts: Texts, found: CandidateCollector) -> Asse
         try:
             return _with_descriptions(assemble(order), texts)
         except UnreadableError as error:
-            order = _without(order, error, texts, found)
+            order = _drop_unreadable(order, error, texts, found)
 
 
-def _without(order: Order, error: UnreadableError, texts: Texts, found: CandidateCollector) -> Order:
+def _drop_unreadable(order: Order, error: UnreadableError, texts: Texts, found: CandidateCollector) -> Order:
     """Return the order with an unreadable item described or left out."""
     key = (error.item.type, error.item.id)
     bad = [item for item in order.items if (item.type, item.id) == key]
     kept = [item for item in order.items if (item.type, item.id) != key]
     content = texts.shelf[key]
     # Bytes that are no text still tell something by their size and hash.
-    if isinstance(error.cause, NoTextError) and not isinstance(content, Fixed):
+    if isinstance(error.cause, NoTextError) and not isinstance(content, TextItem):
         return replace(order, items=[*kept, *(found.description_item(content, item) for item in bad)])
     if any(item.need == "required" for item in bad):
         raise error.cause
@@ -174,7 +199,7 @@ def _with_descriptions(assembly: Assembly, texts: Texts) -> Assembly:
     """Return the assembly with the reason for each item that is only described."""
     decisions = [
         made.model_copy(update={"reason": "it is no text: it is described instead"})
-        if made.got == "summary" and isinstance(kept := texts.shelf.get((made.type, made.id)), Fixed) and not kept.whole
+        if made.got == "summary" and isinstance(kept := texts.shelf.get((made.type, made.id)), TextItem) and not kept.whole
         else made
         for made in assembly.decisions
     ]
@@ -194,7 +219,7 @@ def held_items(items: list[Item], before: RecordedPackage | None, texts: Texts) 
             continue
         content = texts.shelf[key]
         # An artifact's id changes with its content; a text drawn from history keeps its id and may have grown.
-        if isinstance(content, Fixed) and before.marks[key] != mark_of(content.text):
+        if isinstance(content, TextItem) and before.marks[key] != content_fingerprint(content.text):
             continue
         held[key] = HeldItem(
             id=item.id, type=item.type, source=item.source, name=item.name, version=item.version,
@@ -214,8 +239,8 @@ def _record(
     """Record the package and the new summaries in one transaction; nothing in a read-only store."""
     identity: str | None = None
     if not request.dry_run and not service.store.readonly:
-        fixed = {key: one.text for key, one in texts.shelf.items() if isinstance(one, Fixed)}
-        record = record_of(assembly, service.guard.agent or "operator", fixed)
+        fixed = {key: one.text for key, one in texts.shelf.items() if isinstance(one, TextItem)}
+        record = package_record(assembly, service.guard.agent or "operator", fixed)
         with service.store.engine.transaction():
             texts.keep()
             service.store.append([record])
@@ -250,7 +275,7 @@ def log_reads(
 _ORDER = ("full", "summary", "truncated", "omitted")
 
 
-def why(store: Store, visible: Store, guard: AccessGuard, request: WhyRequest) -> Why:
+def explain_item(store: Store, visible: Store, guard: AccessGuard, request: WhyRequest) -> ItemExplanation:
     """Return what became of an item in a package.
 
     An agent sees its own packages only, and items that it may read; anything else counts as missing (ruling 16). The
@@ -297,7 +322,7 @@ def _identify(audience: Readers, named: ItemName, operator: bool) -> tuple[str |
     return None, True
 
 
-def _from_record(named: ItemName, identity: str | None, found: RecordedPackage) -> Why | None:
+def _from_record(named: ItemName, identity: str | None, found: RecordedPackage) -> ItemExplanation | None:
     if named.source == "project_context" and found.context:
         return _answer(named, found, "full", "everyPackage", f"the project's context: {len(found.context)} keys")
     if named.source == "task_context" and found.task:
@@ -306,7 +331,7 @@ def _from_record(named: ItemName, identity: str | None, found: RecordedPackage) 
     if made:
         # Several needs may ask for one item: the strongest was served, the others stand as duplicates of it.
         best = min(made, key=lambda one: (_ORDER.index(one.got), one.rule == "duplicate"))
-        return Why(
+        return ItemExplanation(
             item=named.text, package=found.id, agent=found.agent, assembled_at=found.at, asked=best.asked, got=best.got,
             rule=best.rule, reason=best.reason, decisions=sorted(made, key=lambda one: one is not best),
         )  # fmt: skip
@@ -328,10 +353,10 @@ def _is(kept_as: str, identity: str, source: str, name: str, named: ItemName, kn
     return kept_as == "context" and identity == named.source
 
 
-def _explain_absence(audience: Readers, named: ItemName, found: RecordedPackage) -> Why:
+def _explain_absence(audience: Readers, named: ItemName, found: RecordedPackage) -> ItemExplanation:
     """Return why an item is not in a package, judged by what exists and is needed now."""
     shown = VisibleArtifacts(audience, None)
-    if not _is_there(audience, shown, named):
+    if not _exists(audience, shown, named):
         # To anybody but the operator, "denied" would say that there is something (ruling 16).
         if audience.asker.agent is None and audience.agent is not None and _is_there_at_all(audience, named):
             return _absent(named, found, "denied", f"{found.agent} may not read it; 'ctxmgr access explain' names the rule")
@@ -341,7 +366,7 @@ def _explain_absence(audience: Readers, named: ItemName, found: RecordedPackage)
     return _absent(named, found, "noNeed", f"no need of {found.agent} names it, and nothing in the package depends on it")
 
 
-def _is_there(audience: Readers, shown: VisibleArtifacts, named: ItemName) -> bool:
+def _exists(audience: Readers, shown: VisibleArtifacts, named: ItemName) -> bool:
     if named.form == "artifact":
         return shown.find(named.source, named.name) is not None
     if named.form == "owner":
@@ -363,7 +388,7 @@ def _has_context(audience: Readers, named: ItemName) -> bool:
 
 def _is_there_at_all(audience: Readers, named: ItemName) -> bool:
     with audience.without_rules() as everybody:
-        return _is_there(everybody, VisibleArtifacts(everybody, None), named)
+        return _exists(everybody, VisibleArtifacts(everybody, None), named)
 
 
 def _names(pattern: str, named: ItemName) -> bool:
@@ -376,15 +401,15 @@ def _names(pattern: str, named: ItemName) -> bool:
     return (need.form, need.source, need.name) == (named.form, named.source, named.name)
 
 
-def _absent(named: ItemName, found: RecordedPackage, rule: str, reason: str) -> Why:
-    return Why(
+def _absent(named: ItemName, found: RecordedPackage, rule: str, reason: str) -> ItemExplanation:
+    return ItemExplanation(
         item=named.text, package=found.id, agent=found.agent, assembled_at=found.at, asked=None, got="absent", rule=rule,
         reason=reason,
     )  # fmt: skip
 
 
-def _answer(named: ItemName, found: RecordedPackage, got: str, rule: str, reason: str) -> Why:
-    return Why.model_validate(
+def _answer(named: ItemName, found: RecordedPackage, got: str, rule: str, reason: str) -> ItemExplanation:
+    return ItemExplanation.model_validate(
         {
             "item": named.text, "package": found.id, "agent": found.agent, "assembled_at": found.at, "asked": "full",
             "got": got, "rule": rule, "reason": reason,

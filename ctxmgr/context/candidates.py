@@ -16,7 +16,7 @@ from ctxmgr.context.summaries.grammar import GRAMMARS
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.shared_state import ArtifactRow, DependencyRow, SummaryRow
-from ctxmgr.text.tokens import CODE, DENSE, TEXT, YAML, Counter, kind_of, known_kind
+from ctxmgr.text.tokens import CODE, DENSE, TEXT, YAML, Counter, content_kind, known_kind
 from ctxmgr.types.context_package import AgentNeed, Need
 from ctxmgr.types.goal import GoalSource
 
@@ -166,7 +166,7 @@ class CandidateCollector:
 
     def depend(self) -> None:
         """Add the dependencies of the artifacts that were added."""
-        found = find_dependencies(self._rows, self._audience.store.artifacts.dependencies, self._shown.needed)
+        found = find_dependencies(self._rows, self._audience.store.artifacts.dependencies, self._shown.find_dependency)
         for one in found:
             self._add_artifact(one.row, Wish(one.need, one.priority, because=one.because))
 
@@ -208,7 +208,7 @@ class CandidateCollector:
     def _add_history_item(self, item: HistoryItem | None, wish: Wish) -> bool:
         if item is None:
             return False
-        self._texts.shelf[item.type, item.id] = Fixed(item.text)
+        self._texts.shelf[item.type, item.id] = TextItem(item.text)
         tokens = self._texts.counter.count(item.text, YAML)
         self.items.append(self._item(wish, item.id, item.source, item.name, YAML, tokens, None, item.type))
         return True
@@ -226,7 +226,7 @@ class CandidateCollector:
     def description_item(self, row: ArtifactRow, item: Item) -> Item:
         """Return an item that describes an artifact (size and hash), in place of a content that is not text."""
         text = f"{row.agent}/{row.name}: {row.size:,} bytes that are no text, SHA-256 {row.hash}\n"
-        self._texts.shelf["artifact", row.id] = Fixed(text, whole=False)
+        self._texts.shelf["artifact", row.id] = TextItem(text, whole=False)
         return replace(item, kind=TEXT, tokens=self._texts.counter.count(text, TEXT), max_tokens=None, use_summary=True)
 
     def _item(
@@ -259,7 +259,7 @@ BINARY = "binary"
 def item_kind(row: ArtifactRow) -> str:
     """Return the content kind of an artifact; for code the language, by its file name."""
     kind = known_kind(row.type)
-    closer = kind_of(row.name, "") if kind == CODE else kind
+    closer = content_kind(row.name, "") if kind == CODE else kind
     return closer if closer in DENSE else kind
 
 
@@ -351,7 +351,7 @@ class NoTextError(CtxmgrError):
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
+class TextItem:
     """A text in memory, such as a part of the history; ``whole`` is false for a description in place of the content."""
 
     text: str
@@ -372,8 +372,8 @@ class Texts:
     contents: Contents
     counter: Counter
     improver: Improver | None = None
-    shelf: dict[tuple[str, str], Fixed | ArtifactRow] = field(
-        default_factory=lambda: dict[tuple[str, str], Fixed | ArtifactRow]()
+    shelf: dict[tuple[str, str], TextItem | ArtifactRow] = field(
+        default_factory=lambda: dict[tuple[str, str], TextItem | ArtifactRow]()
     )
     made: list[tuple[str, str, SummaryRow]] = field(default_factory=lambda: list[tuple[str, str, SummaryRow]]())
     summarised: int = 0
@@ -387,7 +387,7 @@ class Texts:
             UnreadableError: it can't be had.
         """
         found = self.shelf[item.type, item.id]
-        if isinstance(found, Fixed):
+        if isinstance(found, TextItem):
             return found.text
         if found.hash not in self._full:
             self._full[found.hash] = self._read(item, found)
@@ -400,7 +400,7 @@ class Texts:
             UnreadableError: its text can't be had.
         """
         found = self.shelf[item.type, item.id]
-        if isinstance(found, Fixed):
+        if isinstance(found, TextItem):
             if not found.whole:
                 tokens = self.counter.count(found.text, item.kind)
                 return Summary(found.text, "described", tokens, max(item.tokens, tokens), lossless=False)
@@ -412,7 +412,7 @@ class Texts:
             return summarise(item.name, self._text(item, found), item.kind, self.counter, most)
         known = f"{found.hash} {item.kind}"
         if known not in self._short:
-            self._short[known] = self._summary_of(item, found)
+            self._short[known] = self._find_summary(item, found)
         return self._short[known]
 
     def keep(self) -> None:
@@ -422,8 +422,8 @@ class Texts:
                 self.store.shared.keep_summary(content, strategy, self.counter.name, row)
             self.made.clear()
 
-    def _summary_of(self, item: Item, row: ArtifactRow) -> Summary:
-        strategy = strategy_for(item.kind)
+    def _find_summary(self, item: Item, row: ArtifactRow) -> Summary:
+        strategy = strategy_key(item.kind)
         if self.improver is not None:
             named = f"{strategy}+{self.improver.name}"
             better = self._cached_summary(item, row, named) or self._improve_summary(self.improver, item, row, named)
@@ -432,7 +432,7 @@ class Texts:
         return self._structural_summary(item, row, strategy)
 
     def _improve_summary(self, improver: Improver, item: Item, row: ArtifactRow, strategy: str) -> Summary | None:
-        made = self._structural_summary(item, row, strategy_for(item.kind))
+        made = self._structural_summary(item, row, strategy_key(item.kind))
         better = improve_summary(improver, item.name, self._text(item, row), item.kind, made, self.counter)
         if better is not None:
             self._remember(row, strategy, better)
@@ -472,7 +472,7 @@ class Texts:
 
 
 @lru_cache(maxsize=64)
-def strategy_for(kind: str) -> str:
+def strategy_key(kind: str) -> str:
     """Return the cache key of a kind's summaries: the names and versions of all installed summarisers that may handle it."""
     names = [one.strategy for one in SUMMARISERS if kind in one.kinds]
     if kind in GRAMMARS:

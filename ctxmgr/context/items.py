@@ -13,7 +13,7 @@ from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import check_agent, check_owner, is_unnameable, parse_pattern, quote_name
 from ctxmgr.access.project import list_executions
 from ctxmgr.access.rules import Rules
-from ctxmgr.context.packages import block, mapping
+from ctxmgr.context.packages import block, mapping_lines
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory, NotFound, OutOfBounds
 from ctxmgr.history.query.address import entry_of, session_key
 from ctxmgr.log.codec import Record
@@ -108,7 +108,7 @@ def _field(key: str, value: Any, indent: int) -> str:
         if isinstance(value, dict) and value and indent < 2 * _MAX_DEPTH:
             inside = cast("dict[str, Any]", value).items()
             return f"{' ' * indent}{key}:\n" + "".join(_field(name, part, indent + 2) for name, part in inside)
-    return "\n".join(mapping({key: plain(cast("object", value))}, indent)) + "\n"
+    return "\n".join(mapping_lines({key: plain(cast("object", value))}, indent)) + "\n"
 
 
 def entry_fields(entry: EntryView) -> dict[str, Any]:
@@ -269,7 +269,7 @@ class VisibleArtifacts:
             return None
         return self._row(owner, name)
 
-    def needed(self, owner: str, name: str) -> ArtifactRow | None:
+    def find_dependency(self, owner: str, name: str) -> ArtifactRow | None:
         """Return an artifact that another one depends on; None if it is absent or may not be read."""
         if not self._audience.reads(owner, name):
             # Counted and not named: the caller did not name it, so it must not learn that it exists (ruling 16).
@@ -427,7 +427,7 @@ def _snapshot(store: Store, session: str, identity: str) -> str:
 
 def _entries(store: Store, key: int, indexes: list[int]) -> Iterator[EntryView]:
     for index in indexes:
-        entry = store.queries.entry_at(key, index)
+        entry = store.queries.find_entry(key, index)
         if entry is not None:
             yield entry
 

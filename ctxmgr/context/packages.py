@@ -70,7 +70,7 @@ def block(key: str, text: str, indent: int) -> str:
     return f"{margin}{key}: |{marker}{chomping}\n{lines}\n" + "\n" * (ends - 1)
 
 
-def mapping(values: dict[str, Any], indent: int) -> Iterator[str]:
+def mapping_lines(values: dict[str, Any], indent: int) -> Iterator[str]:
     """Yield the lines of a map at that many blanks, without line ends; the values are plain JSON."""
     margin = " " * indent
     for key, value in values.items():
@@ -81,7 +81,7 @@ def mapping(values: dict[str, Any], indent: int) -> Iterator[str]:
 def _member(opening: str, value: object, indent: int) -> Iterator[str]:
     if isinstance(value, dict) and value and indent < 2 * _MAX_BLOCK_DEPTH:
         yield opening
-        yield from mapping(cast("dict[str, Any]", value), indent + 2)
+        yield from mapping_lines(cast("dict[str, Any]", value), indent + 2)
     elif isinstance(value, list) and value and indent < 2 * _MAX_BLOCK_DEPTH:
         yield opening
         for item in cast("list[object]", value):
@@ -162,7 +162,7 @@ def _yaml(package: ContextPackage) -> str:
     for name, values in (("project_context", package.project_context), ("task_context", package.task_context)):
         if values:
             head[name] = plain(values)
-    text = "\n".join(["context_package:", *mapping(head, 2)]) + "\n"
+    text = "\n".join(["context_package:", *mapping_lines(head, 2)]) + "\n"
     text += "  artifacts:\n" if package.artifacts else "  artifacts: []\n"
     text += "".join(_yaml_item(item) for item in package.artifacts)
     if package.held:
@@ -178,7 +178,7 @@ def _yaml(package: ContextPackage) -> str:
 
 def _yaml_item(item: PackageItem) -> str:
     fields = item.model_dump(by_alias=False, exclude={"content"}, exclude_none=True)
-    lines = list(mapping(fields, 4))
+    lines = list(mapping_lines(fields, 4))
     lines[0] = "  - " + lines[0].removeprefix("    ")
     return "\n".join(lines) + "\n" + block("content", item.content, 4)
 
@@ -221,7 +221,7 @@ class RecordedPackage:
     task: bool
 
 
-def record_of(assembly: Assembly, by: str, texts: dict[tuple[str, str], str]) -> Record:
+def package_record(assembly: Assembly, by: str, texts: dict[tuple[str, str], str]) -> Record:
     """Return the record of a package; ``texts`` are the contents of its history items, by (type, id)."""
     package = assembly.package
     meta = package.metadata
@@ -299,14 +299,14 @@ def _place(store: Store, identity: str) -> int:
     return 0
 
 
-def mark_of(text: str) -> str:
+def content_fingerprint(text: str) -> str:
     """Return the fingerprint of a content."""
     return fingerprint(text)
 
 
 def _mark(kept_as: str, identity: str, texts: dict[tuple[str, str], str]) -> str | None:
     text = texts.get((kept_as, identity))
-    return None if text is None else mark_of(text)
+    return None if text is None else content_fingerprint(text)
 
 
 def _row(made: Decision, texts: dict[tuple[str, str], str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import check_agent, check_choice
 from ctxmgr.access.rule_changes import require_operator
 from ctxmgr.context.assembly import PackageService, assemble_context, check_budget, log_reads, needs_of, readable_only
-from ctxmgr.context.assembly import why as explain
+from ctxmgr.context.assembly import explain_item as explain
 from ctxmgr.context.budget import Item, Reserves
 from ctxmgr.context.candidates import CandidateCollector, Improver, Texts, Wish, missing_name
 from ctxmgr.context.items import ItemName, Readers, VisibleArtifacts, find_entry, is_address, parse_item_name
@@ -35,20 +35,20 @@ from ctxmgr.types.context_package import (
     Assembly,
     ChangeNeedsRequest,
     Decision,
+    ItemExplanation,
     ListNeedsRequest,
     ListNeedsResponse,
-    NeedsChanged,
+    NeedChangeResult,
     PackageItem,
     RequestedItem,
     RequestItemsRequest,
     RequestItemsResponse,
-    Why,
     WhyRequest,
 )
 from ctxmgr.types.plain_records import build
 
 
-def change_needs(store: Store, guard: AccessGuard, request: ChangeNeedsRequest) -> NeedsChanged:
+def change_needs(store: Store, guard: AccessGuard, request: ChangeNeedsRequest) -> NeedChangeResult:
     """Add and remove needs, as one change that is recorded in history.
 
     An agent has one need for each pattern: adding it again replaces it. An entry named by its address is stored by its id.
@@ -76,7 +76,7 @@ def change_needs(store: Store, guard: AccessGuard, request: ChangeNeedsRequest) 
             store.append([build("event", PROJECT, now(), id=new_id(), type=NEEDS_EVENT, agent="operator", data=data)])
     added = sum((need.agent, need.pattern) not in before for need in new_or_changed)
     needs = list(add.values()) or [before[key] for key in gone]
-    return NeedsChanged(needs=needs, added=added, changed=len(new_or_changed) - added, removed=len(gone))
+    return NeedChangeResult(needs=needs, added=added, changed=len(new_or_changed) - added, removed=len(gone))
 
 
 def list_needs(store: Store, guard: AccessGuard, request: ListNeedsRequest) -> ListNeedsResponse:
@@ -267,7 +267,7 @@ class ContextPackages:
         self._guard = guard
         self._improver = improver
 
-    def improved_by(self, improver: Improver) -> ContextPackages:
+    def with_improver(self, improver: Improver) -> ContextPackages:
         """Return the same service with an improver of summaries."""
         return ContextPackages(self._source, self._visible, self._guard, improver)
 
@@ -279,11 +279,11 @@ class ContextPackages:
         """Return further items that an agent asks for; see `request_items`."""
         return request_items(self._package_service(), request)
 
-    def why(self, request: WhyRequest) -> Why:
-        """Explain why an item is or is not in a package; see `ctxmgr.context.assembly.why`."""
+    def explain_item(self, request: WhyRequest) -> ItemExplanation:
+        """Explain why an item is or is not in a package; see `ctxmgr.context.assembly.explain_item`."""
         return explain(self._source, self._visible, self._guard, request)
 
-    def change_needs(self, request: ChangeNeedsRequest) -> NeedsChanged:
+    def change_needs(self, request: ChangeNeedsRequest) -> NeedChangeResult:
         """Add and remove needs; see `change_needs`."""
         return change_needs(self._source, self._guard, request)
 

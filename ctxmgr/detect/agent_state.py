@@ -36,7 +36,7 @@ class DispatchTable:
         self._detectors = detectors
         self._known: dict[int, DetectorDispatch] = {}
 
-    def of(self, flags: int) -> DetectorDispatch:
+    def detectors_for(self, flags: int) -> DetectorDispatch:
         """Return the detectors that are shown a step with these flags."""
         plan = self._known.get(flags)
         if plan is not None:
@@ -154,7 +154,7 @@ class AgentScope:
                 self._number += 1
                 return []
             self._catch_up()
-        call = self.call = call or Call.of(start, finish)
+        call = self.call = call or Call.from_observations(start, finish)
         if start.step is None and not self._settings.exempt_actions:
             return self._take((call,))
         batch = None if start.step is None else self._batches.get(start.step)
@@ -215,7 +215,7 @@ class AgentScope:
             self._attempt = self._mark()
         past = self._steps
         flags = self._flags(step)
-        plan = self._dispatch.of(flags)
+        plan = self._dispatch.detectors_for(flags)
         shown = plan.if_asleep if self._asleep else plan.all
         sightings = self._show(step, shown) if shown else None
         if self.opinions is not None:
@@ -253,11 +253,11 @@ class AgentScope:
         self._steps = before
         self._index()
         for step in unseen:
-            plan = self._dispatch.of(self._flags(step))
+            plan = self._dispatch.detectors_for(self._flags(step))
             self._show(step, plan.if_asleep if self._asleep else plan.all)
             self._steps.append(step)
             self._seen[step.query] = self._latest[step.action] = step
-        self._steps = still.past(self._steps)
+        self._steps = still.past_steps(self._steps)
         self._index()
 
     def _show(self, step: Step, shown: Sequence[tuple[Detector, bool]]) -> list[Sighting]:
@@ -272,7 +272,7 @@ class AgentScope:
         return sightings
 
     def _is_off(self, kind: str, action: str) -> bool:
-        return bool(self._settings.actions) and kind in self._settings.of(action).disabled
+        return bool(self._settings.actions) and kind in self._settings.for_action(action).disabled
 
     def _flags(self, step: Step) -> int:
         """Return what about the step may interest a detector (see `Wake`), at the cost of a few lookups."""
@@ -290,7 +290,7 @@ class AgentScope:
 
     def _flags_again(self, step: Step, before: Step) -> int:
         distance = step.number - before.number
-        # `_seen` may reach back twice as far (see `_trim`), and what is found must not depend on when the past was cut.
+        # `_find_similar` may reach back twice as far (see `_trim`), and what is found must not depend on when the past was cut.
         if distance > self._settings.window:
             return 0
         flags = Wake.AGAIN | Wake.REPEATED if step.same(before) else Wake.AGAIN

@@ -16,7 +16,7 @@ from ctxmgr.detect.interface import Sighting
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step, loop_reason
 from ctxmgr.detect.text import fingerprints
-from ctxmgr.detect.text.comparison import plain, text_of
+from ctxmgr.detect.text.comparison import event_text, plain
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.types.finding import Finding, FindingKind, Observation, Scope, Severity
 
@@ -315,7 +315,7 @@ class OpenFinding:
             self._changed_course = False
             self._append(step)
 
-    def ended_by(self, outside: str | None) -> str | None:
+    def end_reason(self, outside: str | None) -> str | None:
         """Return what ended it, None while it lasts; ``outside`` is what may have ended it besides the agent's own steps."""
         return self.resolved or outside or ("answered" if self._has_followed() else None)
 
@@ -357,7 +357,7 @@ class OpenFinding:
             first=self._members[0],
             last=self._members[-1],
             raised_at=self.raised[0],
-            resolved=self.ended_by(resolved),
+            resolved=self.end_reason(resolved),
             members=list(self._members),
             last_progress=None if self.last_progress is None else self.last_progress.id,
             scope=Scope(agent=self.agent, process=self.process),
@@ -371,7 +371,7 @@ def _question(call: Call) -> str:
     """Return what was asked, or said, as a text that is equal in every run of the program."""
     start = call.start
     if start.kind == "event":
-        return fingerprint([start.agent, start.type, plain(text_of(start) or "")])
+        return fingerprint([start.agent, start.type, plain(event_text(start) or "")])
     return fingerprint([start.action, start.input])
 
 
@@ -426,7 +426,7 @@ class FastForward:
         cut = len(steps) - shown
         return steps[cut:], steps[:cut]
 
-    def past(self, steps: Sequence[Step]) -> list[Step]:
+    def past_steps(self, steps: Sequence[Step]) -> list[Step]:
         """Return the past that the scope would hold if each step had been added singly; ``steps`` are the last ones.
 
         The scope lets it grow to twice the window and cuts it to the window then. Detectors that read all of it find more
@@ -521,4 +521,4 @@ def _follows(started: float | None, ended: float | None, begins: float | None, e
 
 
 def _shortest_gap(settings: DetectSettings, steps: Sequence[Step]) -> float:
-    return min(settings.poll_gap, *(settings.of(step.action).poll_gap for step in steps))
+    return min(settings.poll_gap, *(settings.for_action(step.action).poll_gap for step in steps))

@@ -14,7 +14,7 @@ from ctxmgr.detect.finding_lifecycle import OpenFinding
 from ctxmgr.detect.interface import Detector, Opinion
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import has_failed
-from ctxmgr.detect.text.comparison import MESSAGES, THOUGHTS, text_of
+from ctxmgr.detect.text.comparison import MESSAGES, THOUGHTS, event_text
 from ctxmgr.detect.text.vocabulary import hands_over, is_shell, writes
 from ctxmgr.types.finding import Finding, Observation, Progress
 
@@ -57,7 +57,7 @@ class EffectsTable:
         self._wide = frozenset(kind for detector in wide for kind in detector.hears)
         self._known: dict[str, EventEffects] = {}
 
-    def of(self, kind: str) -> EventEffects:
+    def effects_for(self, kind: str) -> EventEffects:
         """Return the effects of the events of this type."""
         effects = self._known.get(kind)
         if effects is not None:
@@ -205,7 +205,7 @@ class Monitor:
         if start.step is not None or start.turn is not None:
             scope.begin(start)
         self._latest = self._current[start.agent] = scope
-        self._progress = progress_of(finish) or self._progress
+        self._progress = read_progress(finish) or self._progress
         raised = self._conclude(start, finish, scope)
         self._list(raised)
         return True
@@ -217,12 +217,12 @@ class Monitor:
             now: seconds since 1970 to judge stalls against; None when the log is all there will ever be.
             live: whether the process may still be running. Then an open call is no evidence without a ``now``.
         """
-        found = [case.finding(self._why_superseded(case)) for case in self._raised]
+        found = [case.finding(self._superseded_reason(case)) for case in self._raised]
         if self._watch is None or "hung" in self.settings.disabled:
             return found
         if live and now is None:
             self._note(NO_CLOCK)
-        if self._watch.untimed:
+        if self._watch.has_untimed:
             self._note(NO_TIMES)
         return found + self._watch.judge(now, live, self._progress)
 
@@ -230,7 +230,7 @@ class Monitor:
     def last_progress(self) -> Progress | None:
         """What the session has last achieved: before the loop that has lasted longest, if one lasts (see `progress`)."""
         for case in self._raised:
-            if case.ended_by(self._why_superseded(case)) is None:
+            if case.end_reason(self._superseded_reason(case)) is None:
                 return case.last_progress
         return self._progress
 
@@ -264,7 +264,7 @@ class Monitor:
         self._unseen.end((start.agent, start.process))
         finish.progress = self._progress
         watch.end(finish)
-        self._progress = progress_of(finish) or self._progress
+        self._progress = read_progress(finish) or self._progress
         if finish.status == "interrupted":  # by a person, who stepped in with that (design ruling 8)
             self._reset("interrupt")
             return []
@@ -313,7 +313,7 @@ class Monitor:
 
     def _hear(self, event: Observation, watch: StallWatch) -> list[OpenFinding]:
         kind = event.type or ""
-        effects = self._effects.of(kind)
+        effects = self._effects.effects_for(kind)
         event.progress = self._progress
         if kind == "nudge":
             self._correct(event)
@@ -326,16 +326,16 @@ class Monitor:
             # one of a conversation of programs, where a nudge is meant as a correction.
             event = replace(event, type="nudge")
             kind = "nudge"
-            effects = self._effects.of(kind)
+            effects = self._effects.effects_for(kind)
         watch.hear(event)
         if kind == BEGINS:
             self._announce(event, watch)
         if effects.replays:
-            for scope in self._scopes_of(event):
+            for scope in self._event_scopes(event):
                 scope.replay()
         raised = self._hear_words(event, effects)
         if effects.bounds:
-            for scope in self._scopes_of(event):
+            for scope in self._event_scopes(event):
                 scope.set_boundary()
         return raised
 
@@ -366,7 +366,7 @@ class Monitor:
         To an agent that spoke before, that is an answer: what it asks its tools then, it asks anew.
         """
         own = self._current.get(event.agent)
-        text = text_of(event)
+        text = event_text(event)
         if own is None or not text or self._last_words.get(event.agent) == text:
             return
         self._last_words[event.agent] = text
@@ -426,7 +426,7 @@ class Monitor:
         last = own[-1][0]
         return [*self._wide.think(last), *(opinion for step, opinion in own if step is last)]
 
-    def _scopes_of(self, event: Observation) -> list[AgentScope]:
+    def _event_scopes(self, event: Observation) -> list[AgentScope]:
         """Return the scopes an event belongs to: its agent's, or all when it names none that is known."""
         if event.agent is None:
             return list(self._scopes.values())
@@ -458,7 +458,7 @@ class Monitor:
         self._seen_processes[start.process] = [start.seq, start.seq]
         self._announced.discard(start.process)
 
-    def _why_superseded(self, case: OpenFinding) -> str | None:
+    def _superseded_reason(self, case: OpenFinding) -> str | None:
         """Return "process" when a process that began later has taken over from the one the case is about."""
         own = self._seen_processes.get(case.process)
         if own is None or len(self._seen_processes) < 2:
@@ -492,7 +492,7 @@ def _one_round_more(settings: DetectSettings) -> DetectSettings:
     )
 
 
-def progress_of(finish: Observation) -> Progress | None:
+def read_progress(finish: Observation) -> Progress | None:
     """Return the progress that a result is, or None when it is none.
 
     An entry is progress when its result says that it succeeded, whichever agent made it. The last progress of a finding is

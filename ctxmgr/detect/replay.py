@@ -18,7 +18,7 @@ A plain tuple, because a second process hands them over while this one judges.
 _ENTRY, _RESULT, _EVENT = range(3)
 
 
-def observations_of(
+def session_observations(
     records: Iterable[Mapping[str, Any]],
     index: int = 0,
     earlier: Sequence[tuple[int, Mapping[str, Any]]] = (),
@@ -40,17 +40,17 @@ def observations_of(
             id of every entry.
     """
     known = [(place, _entry_fields(record.get)) for place, record in earlier]
-    return observations_from(map(record_fields, records), index, known, distinct=distinct)
+    return row_observations(map(record_fields, records), index, known, distinct=distinct)
 
 
-def observations_from(
+def row_observations(
     rows: Iterable[RecordFields | None],
     index: int = 0,
     earlier: Sequence[tuple[int, RecordFields]] = (),
     *,
     distinct: bool = False,
 ) -> Iterator[Observation]:
-    """Yield observations as `observations_of` does, from the `record_fields` of each record, in the same order."""
+    """Yield observations as `session_observations` does, from the `record_fields` of each record, in the same order."""
     starts: dict[str, Observation] = {}
     known: set[str] = set()
     for place, (_, name, session, *fields, limit, meta, task, _, _, _, _) in earlier:

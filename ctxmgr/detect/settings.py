@@ -143,7 +143,7 @@ class DetectSettings:
     disabled: frozenset[str] = frozenset()
     actions: Mapping[str, DetectSettings] = field(default_factory=dict[str, "DetectSettings"], compare=False)
 
-    def of(self, action: str) -> DetectSettings:
+    def for_action(self, action: str) -> DetectSettings:
         """Return the settings that hold for an action: its own table over the common ones."""
         return self.actions.get(action, self) if self.actions else self
 

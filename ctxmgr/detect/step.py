@@ -45,7 +45,7 @@ class Call:
     _class: ActionClass | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
-    def of(cls, start: Observation, finish: Observation | None) -> Call:
+    def from_observations(cls, start: Observation, finish: Observation | None) -> Call:
         """Return the call with the fingerprint of its question: action and canonical input."""
         call_input: object = start.input
         traits = 0 if start.task is None else _TASK
@@ -94,7 +94,7 @@ class Call:
             text = fingerprints.plain_text(text, drop=_RECEIPT_NOISE if receipt else fingerprints.NOISE_KEYS)
         if text is None:
             return None
-        blurred = fingerprints.blur(text, ids=receipt)
+        blurred = fingerprints.mask_volatile(text, ids=receipt)
         # A span of time was blurred: of a benchmark that was the answer.
         if "~" in blurred and vocabulary.measures(self._verb_and_command()[1], self.start.action):
             return hash((finish.status, text))
@@ -277,7 +277,7 @@ class Step:
             output: object = None if finish is None else finish.output
             fields = cast("dict[str, Any]", output) if isinstance(output, dict) else None
             text = self.answer() if fields is None else fingerprints.plain_text(fields, drop=_VOLATILE_KEYS)
-            self._view = hash(fingerprints.blur_ticks(fingerprints.blur(text or "", ids=True)))
+            self._view = hash(fingerprints.mask_ticks(fingerprints.mask_volatile(text or "", ids=True)))
         return self._view
 
     def shows_a_view(self) -> bool:
@@ -416,7 +416,7 @@ def _exit_code(holder: object) -> int | None:
     return None
 
 
-def who(agent: str | None) -> str:
+def agent_phrase(agent: str | None) -> str:
     """Return how a sentence names the agent."""
     return one_line(agent, 40) if agent else "the agent"
 
@@ -437,21 +437,21 @@ def loop_reason(
     step = round_[-1]
     if step.first.start.kind == "event" and kind == "errorRepetition":
         message = _Case("", step, rounds, inputs, facts or {}).fact("said")
-        return f"{who(agent)} got the same error from its provider {rounds} times ({message})"
+        return f"{agent_phrase(agent)} got the same error from its provider {rounds} times ({message})"
     describe_kind = _DESCRIBERS.get(kind)
     if describe_kind is not None:
-        return describe_kind(_Case(who(agent), step, rounds, inputs, facts or {}))
+        return describe_kind(_Case(agent_phrase(agent), step, rounds, inputs, facts or {}))
     if kind == "errorRepetition" and inputs > 1:
-        return f"{who(agent)} got the same error {rounds} times from {inputs} different calls{_quote_answer(step)}"
+        return f"{agent_phrase(agent)} got the same error {rounds} times from {inputs} different calls{_quote_answer(step)}"
     what = " then ".join(_step(member) for member in round_[:4])
     if len(round_) > 4:
         what += f" and {len(round_) - 4} more steps"
     if len(round_) > 1:
-        return f"{who(agent)} went round {rounds} times through {what}, with the same results each time"
+        return f"{agent_phrase(agent)} went round {rounds} times through {what}, with the same results each time"
     if step.first.finish is None:
-        return f"{who(agent)} called {what} {rounds} times; the log holds no results to tell whether anything changed"
+        return f"{agent_phrase(agent)} called {what} {rounds} times; the log holds no results to tell whether anything changed"
     noun = "error" if step.failed else "result"
-    return f"{who(agent)} ran {what} {rounds} times and got the same {noun} each time{_quote_answer(step)}"
+    return f"{agent_phrase(agent)} ran {what} {rounds} times and got the same {noun} each time{_quote_answer(step)}"
 
 
 class _Case(NamedTuple):
@@ -474,7 +474,7 @@ class _Case(NamedTuple):
         return one_line(", ".join(str(each) for each in cast("list[object]", value)) if isinstance(value, list) else str(value))
 
 
-def _near(case: _Case) -> str:
+def _near_duplicate_reason(case: _Case) -> str:
     if "linesRead" in case.facts:
         return f"{case.name} read lines of {case.fact('about')} {case.rounds} times in a row that it had all read before"
     what = f"{case.name} asked {case.rounds} times for nearly the same, last {case.call}"
@@ -527,7 +527,7 @@ _DESCRIBERS: dict[str, Callable[[_Case], str]] = {
         f"{case.name} asked {case.rounds} questions of {one_line(case.step.action, 40)} and got one and the same answer"
         f"{_quote_answer(case.step)}"
     ),
-    "nearDuplicate": _near,
+    "nearDuplicate": _near_duplicate_reason,
     "trivialChange": lambda case: (
         f"{case.name} ran {case.call} {case.rounds} times and only trifles in its "
         f"{'error' if case.step.failed else 'result'} changed{_quote_answer(case.step)}"

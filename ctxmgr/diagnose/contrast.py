@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from ctxmgr.detect.text import vocabulary
-from ctxmgr.detect.text.fingerprints import blur
+from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.errors.lines import reasons, telling_line
 from ctxmgr.diagnose.errors.table import known_error
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, clock, may_change, start_clause
@@ -123,8 +123,8 @@ def _unmoved(evidence: Evidence) -> list[EntryView]:
 
 def _same_answers(evidence: Evidence, step: EntryView) -> list[EntryView]:
     """Return the same calls with the same answer, oldest first; an empty answer is the same as no other."""
-    said = blur(evidence.text(step))
-    return [each for each in evidence.equal(step) if said and blur(evidence.text(each)) == said]
+    said = mask_volatile(evidence.text(step))
+    return [each for each in evidence.equal(step) if said and mask_volatile(evidence.text(each)) == said]
 
 
 def _changes_between(evidence: Evidence, same: Sequence[EntryView]) -> list[EntryView]:
@@ -159,11 +159,11 @@ def _silent(evidence: Evidence, step: EntryView) -> Diagnosis:
 
 def _worked(evidence: Evidence, step: EntryView) -> EntryView | None:
     """Return the last time the same call ended otherwise, and well, before the loop."""
-    now = blur(evidence.text(step))
+    now = mask_volatile(evidence.text(step))
     for other in evidence.entries_before(min(evidence.onset, step.index)):
         if call_key(other) == call_key(step) and other.status == "ok" and not evidence.has_failed(other):
             # The same output can't tell what made the difference
-            return other if blur(evidence.text(other)) != now else None
+            return other if mask_volatile(evidence.text(other)) != now else None
     return None
 
 

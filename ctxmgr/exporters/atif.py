@@ -10,7 +10,17 @@ import json
 from collections.abc import Iterator
 from typing import Any, cast
 
-from ctxmgr.exporters.conversation import Call, Conversation, Exporter, Losses, Part, Step, as_text, other_tokens, tokens_of
+from ctxmgr.exporters.conversation import (
+    Call,
+    Conversation,
+    Exporter,
+    Losses,
+    Part,
+    Step,
+    as_text,
+    first_token_count,
+    other_tokens,
+)
 
 VERSION = "ATIF-v1.8"
 
@@ -71,8 +81,9 @@ def _step(number: int, step: Step, started: dict[str, str], losses: Losses) -> d
             found["observation"] = {"results": results}
     if step.usage:
         counts = {
-            "prompt_tokens": tokens_of(step, "inputTokens"), "completion_tokens": tokens_of(step, "outputTokens"),
-            "cached_tokens": tokens_of(step, "cacheReadTokens", "cachedInputTokens"),
+            "prompt_tokens": first_token_count(step, "inputTokens"),
+            "completion_tokens": first_token_count(step, "outputTokens"),
+            "cached_tokens": first_token_count(step, "cacheReadTokens", "cachedInputTokens"),
         }  # fmt: skip
         found["metrics"] = {name: count for name, count in counts.items() if count is not None}
         losses["token counts of other kinds"] += other_tokens(

@@ -190,7 +190,7 @@ def _name(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def conversation_of(session: str, records: Iterable[Record]) -> Conversation:
+def build_conversation(session: str, records: Iterable[Record]) -> Conversation:
     """Return the conversation in the records of a session, which come in the order of the log."""
     reader = _Reader(session)
     for record in records:
@@ -207,7 +207,7 @@ def conversation_of(session: str, records: Iterable[Record]) -> Conversation:
     return reader.found
 
 
-def tokens_of(step: Step, *names: str) -> int | None:
+def first_token_count(step: Step, *names: str) -> int | None:
     """Return the first of these counts of a step's usage."""
     return next((count for name in names if isinstance(count := step.usage.get(name), int)), None)
 

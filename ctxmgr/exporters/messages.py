@@ -6,7 +6,16 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from ctxmgr.exporters.conversation import Conversation, Exporter, Losses, Step, as_text, lose_events, other_tokens, tokens_of
+from ctxmgr.exporters.conversation import (
+    Conversation,
+    Exporter,
+    Losses,
+    Step,
+    as_text,
+    first_token_count,
+    lose_events,
+    other_tokens,
+)
 
 
 def _write(conversation: Conversation, losses: Losses) -> Iterator[str]:
@@ -57,7 +66,10 @@ def _answer(step: Step, losses: Losses) -> dict[str, Any]:
             for call in step.calls
         ]  # fmt: skip
     if step.usage:
-        counts = {"prompt_tokens": tokens_of(step, "inputTokens"), "completion_tokens": tokens_of(step, "outputTokens")}
+        counts = {
+            "prompt_tokens": first_token_count(step, "inputTokens"),
+            "completion_tokens": first_token_count(step, "outputTokens"),
+        }
         answer["usage"] = {name: count for name, count in counts.items() if count is not None}
         losses["token counts of other kinds than input and output"] += other_tokens(step, "inputTokens", "outputTokens")
     return answer

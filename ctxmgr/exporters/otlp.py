@@ -19,9 +19,9 @@ from ctxmgr.exporters.conversation import (
     Part,
     Step,
     as_text,
+    first_token_count,
     lose_events,
     other_tokens,
-    tokens_of,
 )
 from ctxmgr.log.ids import parse_time
 
@@ -100,7 +100,7 @@ class _Spans:
         ]
         asked = [{"role": "user", "parts": [{"type": "text", "content": words}]} for words, _ in prompts]
         start = self.moment(prompts[0][1] if prompts else step.at)
-        usage = {name: count for name, names in _USAGE.items() if (count := tokens_of(step, *names)) is not None}
+        usage = {name: count for name, names in _USAGE.items() if (count := first_token_count(step, *names)) is not None}
         self._losses["token counts of other kinds"] += other_tokens(
             step, *(name for names in _USAGE.values() for name in names)
         )

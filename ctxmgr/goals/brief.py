@@ -1,14 +1,14 @@
 """Write the brief: what an agent needs for its next step, within a limit of characters.
 
 Recorded text appears as plain text on one line. Tasks that are not active are only counted, except that a recent action
-names its step. `source_of` returns the same state as plain facts, for recovery and context packages.
+names its step. `goal_source` returns the same state as plain facts, for recovery and context packages.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from ctxmgr.goals.edits import why_nothing_left
+from ctxmgr.goals.edits import explain_no_work
 from ctxmgr.goals.state import Action, Node, OpenAction, State, outcome_text, plain_line
 from ctxmgr.types.finding import Observation
 from ctxmgr.types.goal import BlockedAction, BriefAnswer, GoalSource, Moment
@@ -159,7 +159,7 @@ def _next(state: State, node: Node) -> str:
         return plain_line(state.next_step, _LONG)
     if any(each.status == "blocked" for each in state.tree.path(node)):
         after = state.tree.first_open(node)
-        return "go on with another step: ctxmgr goal next" if after else why_nothing_left(state)
+        return "go on with another step: ctxmgr goal next" if after else explain_no_work(state)
     following = next_in_task(state, node)
     if following is not None:
         return plain_line(following.text, _LONG)
@@ -178,7 +178,7 @@ def next_in_task(state: State, node: Node) -> Node | None:
 
 
 def _next_without_step(state: State) -> str:
-    return plain_line(state.next_step, _LONG) if state.next_step else why_nothing_left(state)
+    return plain_line(state.next_step, _LONG) if state.next_step else explain_no_work(state)
 
 
 def _probes(state: State) -> list[str]:
@@ -241,7 +241,7 @@ def _cut(part: _Part, space: int) -> str:
 _MAX_LISTED = 50
 
 
-def source_of(state: State) -> GoalSource:
+def goal_source(state: State) -> GoalSource:
     """Return the current task and subtask, done, open and blocked leaves, and the next step, with texts as recorded."""
     node, goal = state.current(), state.goal
     path = state.tree.path(node) if node is not None else [goal]

@@ -25,8 +25,8 @@ from ctxmgr.goals.state import (
     Owner,
     State,
     Tree,
+    call_key,
     is_child_id,
-    key_of,
     plain_line,
     shorten,
 )
@@ -385,7 +385,7 @@ _RESULTS = ("ok", "error", "denied", "interrupted")  # a tuple: a hostile record
 _PERSON = ("user_message", "interrupt")
 
 
-def task_of(node: str, attempt: int) -> str:
+def entry_task(node: str, attempt: int) -> str:
     """Return the ``task`` of an entry, ``leaf/attempt``, e.g. ``t1.2/1``."""
     return f"{node}/{attempt}"
 
@@ -474,7 +474,7 @@ def _entry(state: State, record: Record, ts: str | None) -> None:
         raise ValueError("an entry has an id and an action")
     node, number = _locate_attempt(state, record)
     item = OpenAction(
-        id=name, agent=record.get("agent"), action=action[:1000], key=key_of(action, record.get("input")),
+        id=name, agent=record.get("agent"), action=action[:1000], key=call_key(action, record.get("input")),
         args=shorten(record.get("input")), began=ts, node=node.id, attempt=number,
     )  # fmt: skip
     # The same call begun again replaces the one without a result: its process was killed in between.

@@ -74,13 +74,13 @@ def compare(
     brief = Size(messages=1, chars=len(text), tokens=count(text, "text"))
     return Comparison(
         brief=brief, last_ten=ten, history=whole, counter=counter, facts=facts(state, text),
-        saved_chars=_percent_saved(brief.chars, whole.chars), saved_tokens=_percent_saved(brief.tokens, whole.tokens),
-        saved_chars_of_last_ten=_percent_saved(brief.chars, ten.chars),
-        saved_tokens_of_last_ten=_percent_saved(brief.tokens, ten.tokens),
+        saved_chars=_saved_percent(brief.chars, whole.chars), saved_tokens=_saved_percent(brief.tokens, whole.tokens),
+        saved_chars_of_last_ten=_saved_percent(brief.chars, ten.chars),
+        saved_tokens_of_last_ten=_saved_percent(brief.tokens, ten.tokens),
     )  # fmt: skip
 
 
-def _percent_saved(part: int, whole: int) -> float | None:
+def _saved_percent(part: int, whole: int) -> float | None:
     return round(100 * (1 - part / whole), 1) if whole else None
 
 
@@ -96,7 +96,7 @@ def facts(state: GoalState, text: str) -> list[Fact]:
     task, leaf = _current(state)
     for kind, node in (("task", task), ("subtask", leaf)):
         if node is not None:
-            add("task" if kind == "task" else "subtask", node.description, _beginning(node.description) in brief)
+            add("task" if kind == "task" else "subtask", node.description, _compared_head(node.description) in brief)
     for action in state.actions[-NEEDED_ACTIONS:]:
         add("action", _action_text(action), any(_names(line, action) for line in lines))
     for blocked in state.blocked_actions:
@@ -127,9 +127,9 @@ _OUTCOMES = {
 
 def _names(line: str, action: ActionView) -> bool:
     """Whether a line names an action and its outcome, by the beginning of the result or by a word for the status."""
-    if _beginning(action.action) not in line:
+    if _compared_head(action.action) not in line:
         return False
-    result = _beginning(action.result or "")
+    result = _compared_head(action.result or "")
     return bool(result and result in line) or any(word in line for word in _OUTCOMES[action.status])
 
 
@@ -137,5 +137,5 @@ def _normalise(text: str) -> str:
     return " ".join(text.split()).lower()
 
 
-def _beginning(text: str) -> str:
+def _compared_head(text: str) -> str:
     return _normalise(text)[:_COMPARED_CHARS].rstrip()

@@ -86,10 +86,10 @@ class GoalBase:
 
     def state(self) -> GoalState:
         """Return the full state of the goal. Writes nothing."""
-        return self._view(self._existing(self._repository.look()))
+        return self._view(self._require_goal(self._repository.look()))
 
     def _look_at_files(self) -> list[ProbeResult]:
-        probes = self._existing(self._repository.look()).probes
+        probes = self._require_goal(self._repository.look()).probes
         if not probes:
             return []
         # Loaded only where there are probes: an agent looks at its goal at every step.
@@ -104,7 +104,7 @@ class GoalBase:
         CHANGES[op][0](self._repository.state, data)
         return {"op": op, **data}
 
-    def _existing(self, state: State) -> State:
+    def _require_goal(self, state: State) -> State:
         if not state.exists:
             raise NotFound(f"there is no goal in {self.folder!r}", BEGIN)
         return state
@@ -178,7 +178,7 @@ def unblock_data(state: State, request: UnblockRequest) -> dict[str, Any] | None
     return {"nodes": [], "actions": keys, "reason": request.reason}
 
 
-def why_nothing_left(state: State) -> str:
+def explain_no_work(state: State) -> str:
     """Return why no leaf can be worked on."""
     if state.goal.status == "done":
         return "everything is done"
@@ -222,7 +222,7 @@ class PlanEdits(GoalBase):
     def unblock(self, request: UnblockRequest) -> GoalAnswer:
         """Lift a block, or all of them; loop detection starts anew, since a person has seen what was before."""
         with self._repository.change(work=False) as change:
-            state = self._existing(change.state)
+            state = self._require_goal(change.state)
             data = unblock_data(state, request)
             if data is None:
                 return self._answer([], "nothing is blocked")
@@ -233,7 +233,7 @@ class PlanEdits(GoalBase):
         """Record a human message; it lifts what the guard blocked, but not what a person blocked."""
         return self._append_event({"text": request.text}, "user_message")
 
-    def compacted(self) -> GoalAnswer:
+    def record_compaction(self) -> GoalAnswer:
         """Record that the agent's context was compacted; its next brief begins with other words."""
         return self._append_event({}, "compaction")
 
@@ -244,7 +244,7 @@ class PlanEdits(GoalBase):
     def add_probe(self, probe: Probe) -> GoalAnswer:
         """Add a probe, or replace the one of the same name."""
         with self._repository.change(work=False) as change:
-            known = [each for each in self._existing(change.state).probes if each.name != probe.name]
+            known = [each for each in self._require_goal(change.state).probes if each.name != probe.name]
             change.write([self._repository.event(probes_data([*known, probe]))])
         return self._answer([])
 
@@ -255,7 +255,7 @@ class PlanEdits(GoalBase):
     def keep_probe_results(self, results: Sequence[ProbeResult]) -> GoalAnswer:
         """Record results of probes; nothing is written when they are unchanged."""
         with self._repository.change(work=False) as change:
-            if records := self._probe_event(self._existing(change.state), results):
+            if records := self._probe_event(self._require_goal(change.state), results):
                 change.write(records)
         return self._answer([])
 
@@ -276,20 +276,20 @@ class PlanEdits(GoalBase):
         fields["id"] = fields["id"] if isinstance(fields.get("id"), str) and fields["id"] else new_id()
         fields["of"] = fields.pop("session", None)  # the record itself belongs to the goal's session
         with self._repository.change(work=False) as change:
-            state = self._existing(change.state)
+            state = self._require_goal(change.state)
             change.write([build("continuation", state.session, self._repository.clock(), **fields)])
         return self._answer([], "the continuation was taken up")
 
     def _edit(self, op: str, decide: Callable[[State], dict[str, Any]]) -> GoalAnswer:
         with self._repository.change(work=False) as change:
-            data = self._legal_change(op, decide(self._existing(change.state)))
+            data = self._legal_change(op, decide(self._require_goal(change.state)))
             change.write([self._repository.event({key: value for key, value in data.items() if value is not None})])
         named = [each["id"] for each in data.get("nodes", [])]
         return self._answer([*([data["id"]] if "id" in data else []), *named, *data.get("order", [])])
 
     def _append_event(self, data: dict[str, Any], kind: str = EVENT) -> GoalAnswer:
         with self._repository.change(work=False) as change:
-            self._existing(change.state)
+            self._require_goal(change.state)
             change.write([self._repository.event(data, kind)])
         return self._answer([])
 

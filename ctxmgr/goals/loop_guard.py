@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctxmgr.base.light_dataclass import replace
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.text.fingerprints import blur
+from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.goals.state import Action, OpenAction, Outcome, State
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.finding import Finding, Observation
@@ -113,7 +113,7 @@ def _may_be_equal(earlier: Action, candidate: OpenAction) -> bool:
     if earlier.status != candidate.status:
         return False
     one, two = earlier.output, candidate.output
-    return not (isinstance(one, str) and isinstance(two, str)) or blur(one, ids=True) == blur(two, ids=True)
+    return not (isinstance(one, str) and isinstance(two, str)) or mask_volatile(one, ids=True) == mask_volatile(two, ids=True)
 
 
 def _one_more(settings: DetectSettings) -> DetectSettings:

@@ -57,7 +57,9 @@ def from_yaml(text: str, name: str) -> Plan:
             goal = next(
                 (parse_title(value.value)[0] for key, value in pairs if key.lower() == "goal" and _is_text(value)), None
             )
-            items = [reader.named(key, value, 0) for key, value in pairs if key.lower() != "goal" or not _is_text(value)]
+            items = [
+                reader.read_named_item(key, value, 0) for key, value in pairs if key.lower() != "goal" or not _is_text(value)
+            ]
             # One item over two levels of steps is the goal: as a task it would leave these below the level of subtasks.
             if goal is None and len(items) == 1 and any(part.items for part in items[0].items):
                 goal, items = items[0].text, items[0].items
@@ -71,9 +73,9 @@ def from_yaml(text: str, name: str) -> Plan:
 
 
 def _compose(text: str, name: str) -> Any:
-    from ctxmgr.text.tokens import nesting
+    from ctxmgr.text.tokens import nesting_depth
 
-    if nesting(text) > MAX_DEPTH:
+    if nesting_depth(text) > MAX_DEPTH:
         raise InvalidInput(f"{name}: nested deeper than {MAX_DEPTH} levels", "a plan has tasks and subtasks")
     from ruamel.yaml import YAML  # 80 ms, and only where YAML is read
     from ruamel.yaml.error import YAMLError
@@ -111,7 +113,7 @@ class _Reader:
         if isinstance(node.value, str):
             return [] if node.value.lower() in _FALSE else [_item(node.value)]
         if _is_mapping(node):
-            return [self.named(key, value, depth + 1) for key, value in self.pairs(node)]
+            return [self.read_named_item(key, value, depth + 1) for key, value in self.pairs(node)]
         return [self.item(child, depth + 1) for child in cast("list[Any]", node.value)]
 
     def item(self, node: Any, depth: int) -> Item:
@@ -128,7 +130,7 @@ class _Reader:
         if title is None:
             if not pairs:
                 return Item("")
-            first = self.named(*pairs[0], depth + 1)
+            first = self.read_named_item(*pairs[0], depth + 1)
             for key, value in pairs[1:]:
                 first = self._add_field(first, key, value, depth)
             return first
@@ -138,7 +140,7 @@ class _Reader:
                 found = self._add_field(found, key, value, depth)
         return found
 
-    def named(self, key: str, value: Any, depth: int) -> Item:
+    def read_named_item(self, key: str, value: Any, depth: int) -> Item:
         """Return the step ``key: value``, where the value is its status, its parts, or the rest of a sentence with a colon."""
         self._count(depth)
         found = _item(key)

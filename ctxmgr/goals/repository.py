@@ -17,7 +17,7 @@ from ctxmgr.goals import state_files
 from ctxmgr.goals import state_files as owner
 from ctxmgr.goals.changes import EVENT, fold
 from ctxmgr.goals.state import Owner, State
-from ctxmgr.goals.state_files import Included
+from ctxmgr.goals.state_files import HistoryExtent
 from ctxmgr.log.codec import Record, chain, decode, encode
 from ctxmgr.log.ids import new_id, now, parse_time
 from ctxmgr.log.journal import Durability, Journal, read
@@ -54,7 +54,7 @@ class GoalRepository:
         self.damaged: list[str] = []
         self.replayed = 0
         self.generation = 0
-        self.included = Included()
+        self.included = HistoryExtent()
         self.clock = clock
         self.path = os.path.join(self.folder, state_files.HISTORY)
         self._hold, self._masked, self._timeout = hold, masked, timeout
@@ -179,7 +179,7 @@ class GoalRepository:
             return
         if self._damaged_files:
             for name, new_name in zip(
-                self._damaged_files, state_files.set_aside(self.folder, self._damaged_files), strict=False
+                self._damaged_files, state_files.set_aside_files(self.folder, self._damaged_files), strict=False
             ):
                 self._warn(f"{name} was set aside as {new_name} and made anew from the history")
             self._damaged_files = []

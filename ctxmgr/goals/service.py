@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ctxmgr.detect.text.fingerprints import canonical
 from ctxmgr.errors import Conflict, InvalidInput
-from ctxmgr.goals.brief import source_of, write_brief
-from ctxmgr.goals.changes import ENDED, find, task_of, why_not
-from ctxmgr.goals.edits import FOLDER, PlanEdits, probes_data, tasks_data, why_nothing_left
-from ctxmgr.goals.state import Action, Node, OpenAction, State, is_shortened, key_of, outcome, owner_view, plain_line, shorten
+from ctxmgr.goals.brief import goal_source, write_brief
+from ctxmgr.goals.changes import ENDED, entry_task, find, why_not
+from ctxmgr.goals.edits import FOLDER, PlanEdits, explain_no_work, probes_data, tasks_data
+from ctxmgr.goals.state import Action, Node, OpenAction, State, call_key, is_shortened, outcome, owner_view, plain_line, shorten
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id
 from ctxmgr.log.journal import read
@@ -52,7 +52,7 @@ _REMOVES_FILES = lazy_pattern(r"(?i)delete|remove|unlink|\brm\b|move|rename|tras
 _MAX_PATHS, _MAX_DONE = 20, 20
 
 
-def claims_of(state: State, root: str, probed: Sequence[ProbeResult]) -> list[Claim]:
+def collect_claims(state: State, root: str, probed: Sequence[ProbeResult]) -> list[Claim]:
     """Return claims about the state of the work, each verified, refuted or only assumed.
 
     Probes come first, then files that recent actions name (only their existence below ``root`` is checked), then what is
@@ -170,7 +170,7 @@ class Goals(PlanEdits):
         """
         if request.goal is None:
             # Before `change` makes the folder: that of a goal which nobody named must not be left behind.
-            self._existing(self._repository.look())
+            self._require_goal(self._repository.look())
         with self._repository.change(work=True, anew=True, create=True) as change:
             state = change.state
             if state.exists and not request.replace and self._continues(state, request):
@@ -191,7 +191,7 @@ class Goals(PlanEdits):
     def check(self, request: ActionRequest) -> RecordAnswer:
         """Return whether an action would be allowed; nothing is written."""
         check_action(request)
-        state = self._existing(self._repository.look())
+        state = self._require_goal(self._repository.look())
         item, node = candidate(state, request, self.agent, self._repository.clock())
         return answer(item, node, refusal(state, item, node, self._guard), recorded=False)
 
@@ -207,7 +207,7 @@ class Goals(PlanEdits):
         if request.entry is None:
             return self._act(request)
         with self._repository.change(work=True) as change:
-            state = self._existing(change.state)
+            state = self._require_goal(change.state)
             item = next((each for each in state.in_flight if each.id == request.entry), None)
             # Actions are frequent: a process that holds the goal saves its state now and then, not at each of them.
             change.write([result(state, request, state.session, self._repository.clock())], save=False)
@@ -217,7 +217,7 @@ class Goals(PlanEdits):
     def _act(self, request: ActionRequest) -> RecordAnswer:
         check_action(request)
         with self._repository.change(work=True) as change:
-            state = self._existing(change.state)
+            state = self._require_goal(change.state)
             item, node = candidate(state, request, self.agent, self._repository.clock())
             no = refusal(state, item, node, self._guard)
             if no is not None:
@@ -229,7 +229,7 @@ class Goals(PlanEdits):
     def next(self, request: NextRequest) -> GoalAnswer:
         """Make the next leaf that can be worked on the active one, or the named leaf."""
         with self._repository.change(work=True) as change:
-            state = self._existing(change.state)
+            state = self._require_goal(change.state)
             active = state.tree.get(state.active)
             if request.to is not None:
                 node: Node | None = find(state, request.to)
@@ -238,7 +238,7 @@ class Goals(PlanEdits):
             else:
                 node = state.tree.first_open(active)
             if node is None:
-                return self._answer([], why_nothing_left(state))
+                return self._answer([], explain_no_work(state))
             if node is active and node.status == "in_progress" and request.to is not None:
                 return self._answer([], f"{node.id} is the one in progress")
             data = {"op": "enter", "id": node.id, "leave": request.to is not None}
@@ -257,10 +257,10 @@ class Goals(PlanEdits):
 
     def _end(self, request: EndRequest, *, success: bool) -> GoalAnswer:
         with self._repository.change(work=True) as change:
-            state = self._existing(change.state)
+            state = self._require_goal(change.state)
             node = state.current() if request.id is None else find(state, request.id)
             if node is None:
-                raise InvalidInput(why_nothing_left(state))
+                raise InvalidInput(explain_no_work(state))
             attempt = node.attempt
             open_ = attempt is not None and attempt.status == "in_progress"
             number = attempt.number + (not open_) if attempt else 1
@@ -277,7 +277,7 @@ class Goals(PlanEdits):
     def brief(self, request: BriefRequest | None = None) -> BriefAnswer:
         """Return what an agent needs to know now, in at most ``max_chars`` characters. Writes nothing."""
         asked = request or BriefRequest()
-        return write_brief(self._existing(self._repository.look()), asked.max_chars, asked.moment)
+        return write_brief(self._require_goal(self._repository.look()), asked.max_chars, asked.moment)
 
     def resume(self, request: ResumeRequest | None = None) -> ResumeAnswer:
         """Continue the goal where it was left, and return where that is; a second call writes nothing.
@@ -288,7 +288,7 @@ class Goals(PlanEdits):
         # Before the lock: a command of a probe may take seconds, and other processes shall not wait for it.
         probed = self._look_at_files()
         with self._repository.change(work=True, anew=True, take_over=asked.take_over) as change:
-            state = self._existing(change.state)
+            state = self._require_goal(change.state)
             records = self._probe_event(state, probed) if probed else []
             took, rebuilt = change.takes and change.previous is not None, list(self._repository.damaged)
             previous, replayed = change.previous, self._repository.replayed
@@ -296,18 +296,19 @@ class Goals(PlanEdits):
         self._repository.replayed = 0
         view = self._view(state)
         return ResumeAnswer(
-            state=view, claims=claims_of(state, self.root, probed), in_flight=view.in_flight, replayed=replayed, took_over=took,
+            state=view, claims=collect_claims(state, self.root, probed), in_flight=view.in_flight, replayed=replayed,
+            took_over=took,
             previous=owner_view(state.epoch - 1, previous) if took and previous else None, rebuilt=rebuilt,
             brief=write_brief(state, BriefRequest().max_chars, "resume").text,
         )  # fmt: skip
 
     def source(self) -> GoalSource:
         """Return the facts about the goal for recovery and context packages. Writes nothing."""
-        return source_of(self._existing(self._repository.look()))
+        return goal_source(self._require_goal(self._repository.look()))
 
     def records(self) -> Iterator[Record]:
         """Yield the records of the goal's session, oldest first."""
-        session = self._existing(self._repository.look()).session
+        session = self._require_goal(self._repository.look()).session
         for line in read(self._repository.path):
             if line.record.get("session") == session:
                 yield line.record
@@ -343,7 +344,8 @@ def candidate(state: State, request: ActionRequest, agent: str, ts: str) -> tupl
         number = attempt.number if attempt else 0
     args: Any = plain(request.args)
     item = OpenAction(
-        id=new_id(), agent=request.agent or agent, action=request.action, key=key_of(request.action, args), args=shorten(args),
+        id=new_id(), agent=request.agent or agent, action=request.action, key=call_key(request.action, args),
+        args=shorten(args),
         began=ts, node=node.id, attempt=number,
     )  # fmt: skip
     if isinstance(request, RecordRequest) and has_result(request):
@@ -416,7 +418,7 @@ def entry(item: OpenAction, request: ActionRequest, session: str) -> Record:
         fields = {"status": status, "output": output, "error": error}
     return build(
         "entry", session, item.began, id=item.id, agent=item.agent, action=request.action,
-        inputType=None if args is None else type_name(args), input=args, task=task_of(item.node, item.attempt), **fields,
+        inputType=None if args is None else type_name(args), input=args, task=entry_task(item.node, item.attempt), **fields,
     )  # fmt: skip
 
 

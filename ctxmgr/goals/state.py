@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-from ctxmgr.detect.text.fingerprints import MAX_TEXT, blur, canonical, one_line
+from ctxmgr.detect.text.fingerprints import MAX_TEXT, canonical, mask_volatile, one_line
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.log.json_value import describe, plain
-from ctxmgr.types.base import Json, Stored, Text
+from ctxmgr.types.base import Json, StoredShape, Text
 from ctxmgr.types.goal import (
     GOAL_ID,
     ActionView,
@@ -41,7 +41,7 @@ _OPEN = frozenset({"pending", "in_progress", "failed"})
 _FAILED_TASKS_THAT_BLOCK_GOAL = 2  # one failed task leaves the others to work on (spec 004)
 
 
-class Node(Stored):
+class Node(StoredShape):
     """The goal, a task or a subtask; ``minted`` counts all children it ever had, for new ids."""
 
     id: Text
@@ -130,7 +130,7 @@ class Tree:
         for node in nodes:
             self._nodes.update((each.id, each) for each in node.walk())
             # Its number is used up, so that no later child gets the id of an earlier one.
-            parent.minted = max(parent.minted, number_of(node.id))
+            parent.minted = max(parent.minted, id_number(node.id))
 
     def can_work(self, node: Node) -> bool:
         """Whether a node is an open leaf and nothing above it is blocked, split or dropped."""
@@ -191,7 +191,7 @@ def _status_from_children(node: Node, *, is_root: bool) -> NodeStatus:
     return "in_progress" if started else "pending"
 
 
-def number_of(name: str) -> int:
+def id_number(name: str) -> int:
     """Return the number at the end of an id, 0 when it has none."""
     digits = name.rpartition(".")[2].lstrip("t")
     # Of a hostile id: `int` raises beyond 4,300 digits.
@@ -201,7 +201,7 @@ def number_of(name: str) -> int:
 def is_child_id(name: str, parent: str) -> bool:
     """Whether an id is one that a child of ``parent`` could have: ``t3`` of the goal, ``t3.1`` of a task."""
     # ``t03`` would be a second id with the number 3.
-    number = number_of(name)
+    number = id_number(name)
     return number > 0 and name == (f"t{number}" if parent == GOAL_ID else f"{parent}.{number}")
 
 
@@ -211,7 +211,7 @@ WINDOW = 36
 KEPT_OPEN, KEPT_BLOCKED, KEPT_LOOPS, KEPT_OUTCOMES, KEPT_PROBES = 32, 200, 100, 64, 100
 
 
-class OpenAction(Stored):
+class OpenAction(StoredShape):
     """An action without a result; ``args`` may be shortened, but ``key`` identifies action and full arguments."""
 
     id: Text
@@ -238,14 +238,14 @@ class Action(OpenAction):
     ts: Text | None
 
 
-class Outcome(Stored):
+class Outcome(StoredShape):
     """How an attempt at a leaf ended."""
 
     node: Text
     success: bool
 
 
-class Owner(Stored):
+class Owner(StoredShape):
     """The owner of the goal since ``ts``; untyped fields, because anybody may have written the history."""
 
     owner: Json = None
@@ -256,7 +256,7 @@ class Owner(Stored):
     ts: Text | None = None
 
 
-class State(Stored):
+class State(StoredShape):
     """The result of folding the history.
 
     Attributes:
@@ -298,7 +298,7 @@ class State(Stored):
     def __init__(self, **values: Any) -> None:
         super().__init__(**{"goal": Node(id=GOAL_ID, text=""), **values})
 
-    def model_checked(self) -> None:
+    def model_check(self) -> None:
         """Refuse a tree of more than two levels below the goal, or with ids that are not of their places; index any other."""
         if any(part.children for task in self.goal.children for part in task.children):
             raise ValueError("no node")
@@ -341,7 +341,7 @@ _ERROR_WORDS = frozenset({"error", "failure", "failed", "fail"})
 _OTHER_WORDS: dict[str, ResultStatus] = {"denied": "denied", "interrupted": "interrupted"}
 
 
-def key_of(action: str, args: object) -> str:
+def call_key(action: str, args: object) -> str:
     """Return the key of a call: equal for the same action and arguments, whatever the order of their keys."""
     return fingerprint([action, canonical(args)])
 
@@ -371,7 +371,7 @@ def _member(item: object) -> Any:
 def _text(text: str) -> str:
     if len(text) <= _MAX_TEXT_CHARS:
         return text
-    full = blur(text) if len(text) <= MAX_TEXT else text  # longer blurred texts can't be compared across processes
+    full = mask_volatile(text) if len(text) <= MAX_TEXT else text  # longer blurred texts can't be compared across processes
     return f"{text[:_HEAD]}… [{len(text)} characters, {fingerprint(full)}]"
 
 

@@ -28,7 +28,7 @@ from ctxmgr.goals.state import Owner, State
 from ctxmgr.log import codec
 from ctxmgr.log.ids import new_id, parse_time
 from ctxmgr.log.journal import lock_within, make_private_folder
-from ctxmgr.types.base import Stored, Text
+from ctxmgr.types.base import StoredShape, Text
 
 HISTORY, STATE, PREVIOUS, LOOPS = "history.jsonl", "state.json", "state.prev.json", "loops.json"
 
@@ -38,7 +38,7 @@ _MAX_FILE_BYTES = 64 * 1024 * 1024
 _MAX_SET_ASIDE = 1_000
 
 
-class Included(Stored):
+class HistoryExtent(StoredShape):
     """The part of the history that a state includes: records, bytes, and the sum of the last record."""
 
     records: int = 0
@@ -46,25 +46,25 @@ class Included(Stored):
     sum: Text = ""
 
 
-class Header(Stored):
+class Header(StoredShape):
     """The members of a state file before those of the state."""
 
     v: int
     generation: int
-    history: Included
+    history: HistoryExtent
 
 
 @dataclass(slots=True)
-class Loaded:
+class LoadedState:
     """A loaded state and the part of the history that it includes; ``damaged`` is (file, reason) of unusable files."""
 
     state: State
-    included: Included
+    included: HistoryExtent
     generation: int
     damaged: list[tuple[str, str]]
 
 
-def load(folder: str) -> Loaded:
+def load(folder: str) -> LoadedState:
     """Return the newest intact state of this history, else an empty one into which to replay the history."""
     damaged: list[tuple[str, str]] = []
     newest_generation = 0
@@ -88,12 +88,12 @@ def load(folder: str) -> Loaded:
         # Of a state that is not used too, so that generations only grow.
         newest_generation = max(newest_generation, generation)
         if _is_prefix(os.path.join(folder, HISTORY), included):
-            return Loaded(state, included, newest_generation, damaged)
+            return LoadedState(state, included, newest_generation, damaged)
         damaged.append((name, "it includes what the history does not hold"))
-    return Loaded(State(), Included(), newest_generation, damaged)
+    return LoadedState(State(), HistoryExtent(), newest_generation, damaged)
 
 
-def save(folder: str, state: State, included: Included, generation: int, *, loops: bool) -> None:
+def save(folder: str, state: State, included: HistoryExtent, generation: int, *, loops: bool) -> None:
     """Write the state as this generation, and ``loops`` where they changed.
 
     Raises:
@@ -117,7 +117,7 @@ def save(folder: str, state: State, included: Included, generation: int, *, loop
         ) from error
 
 
-def set_aside(folder: str, names: list[str]) -> list[str]:
+def set_aside_files(folder: str, names: list[str]) -> list[str]:
     """Rename unusable files to ``NAME.damaged-N``, and return the new names."""
     new_names: list[str] = []
     for name in names:
@@ -142,7 +142,7 @@ def loops_fit(folder: str, state: State) -> bool:
     return found == [each.to_json() for each in state.loops]
 
 
-def _parse(raw: bytes) -> tuple[State, Included, int]:
+def _parse(raw: bytes) -> tuple[State, HistoryExtent, int]:
     text = raw.decode("ascii").rstrip("\n")
     body, mark, check = text.rpartition(',"check":"')
     if not mark or check != f'{_check(body + "}")}"}}':
@@ -158,7 +158,7 @@ def _check(text: str) -> str:
     return codec.digest(text.encode("ascii"))[:16]
 
 
-def _is_prefix(history: str, included: Included) -> bool:
+def _is_prefix(history: str, included: HistoryExtent) -> bool:
     """Whether the history has, where the included part ends, the record with the sum that the state names."""
     if included.bytes <= 0:
         return included.bytes == included.records == 0

@@ -37,7 +37,7 @@ def sql(store: Store, request: SqlRequest, settings: Mapping[str, Any]) -> SqlRe
     """
     reader = _reader(store)
     # Judging every session takes far longer than a query over the others.
-    if FINDINGS in reader.named(request.query, request.values):
+    if FINDINGS in reader.find_views(request.query, request.values):
         reader.fill(_findings(detect_(store, DetectRequest(all_sessions=True), settings).verdicts))
     found = reader.run(request.query, request.values, most=request.limit, seconds=request.seconds)
     return SqlResponse(
@@ -85,7 +85,7 @@ class _Sum:
         if milliseconds is not None:
             self.seconds = (self.seconds or 0.0) + milliseconds / 1000
 
-    def used(self, given: float | None, made: float | None) -> None:
+    def add(self, given: float | None, made: float | None) -> None:
         if given is not None:
             self.input = (self.input or 0.0) + given
         if made is not None:
@@ -117,7 +117,7 @@ def stats(store: Store, request: StatsRequest, session: str | None) -> StatsResp
     total = _Sum()
     # Model responses report tokens, not calls. Those of a response are shared evenly by the calls that it made (same step);
     # calls that the filter leaves out take their share with them.
-    answers: dict[tuple[str, str], list[str | _Left | None]] = defaultdict(list)
+    answers: dict[tuple[str, str], list[str | _OmittedKey | None]] = defaultdict(list)
     for each in _Call.all(_all(reader, _CALLS + where, values)):
         counted = chosen(each)
         key = each.key(request.by) if counted else _LEFT
@@ -136,10 +136,10 @@ def stats(store: Store, request: StatsRequest, session: str | None) -> StatsResp
             each = _Call(name, None, ts, day, agent, None, "", model, None, None)
             shared = [each.key(request.by)] if chosen(each) else []
         for key in shared:
-            if not isinstance(key, _Left):
+            if not isinstance(key, _OmittedKey):
                 share = [None if tokens is None else tokens / len(shared) for tokens in (given, made)]
                 for one in (sums[key], total):
-                    one.used(*share)
+                    one.add(*share)
     ordered = sorted(sums.items(), key=_order(request.by))
     return StatsResponse(by=request.by, rows=[one.row(key) for key, one in ordered], total=total.row(None))
 
@@ -151,11 +151,11 @@ def _all(reader: ReadQuery, query: str, values: tuple[str, ...]) -> list[tuple[A
     return found.rows
 
 
-class _Left:
+class _OmittedKey:
     """Key of the calls that are left out; it takes their share of a response's tokens."""
 
 
-_LEFT = _Left()
+_LEFT = _OmittedKey()
 
 
 @dataclass(slots=True)

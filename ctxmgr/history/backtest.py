@@ -14,19 +14,19 @@ from typing import Any, cast
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.base.paths import read_regular
 from ctxmgr.detect.monitor import Monitor
-from ctxmgr.detect.replay import observations_of
+from ctxmgr.detect.replay import session_observations
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
 from ctxmgr.history.ingest import import_logs
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
-from ctxmgr.types.analysis import Alarm, Backtest, Distance, Distances, Found, Label, Missed, Score
+from ctxmgr.types.analysis import Alarm, Backtest, Distance, Distances, Label, MissedLoop, PatternCount, Score
 from ctxmgr.types.base import first_fault
 from ctxmgr.types.finding import Finding, Observation
 
 
 @dataclass(slots=True)
-class Trial:
+class DetectorRun:
     """The result of running the detectors over one session.
 
     Attributes:
@@ -50,7 +50,7 @@ class Trial:
     indexes: dict[str, int] = field(default_factory=dict[str, int])
 
 
-def try_session(records: Iterable[Mapping[str, Any]], settings: DetectSettings, now: float | None = None) -> Trial:
+def try_session(records: Iterable[Mapping[str, Any]], settings: DetectSettings, now: float | None = None) -> DetectorRun:
     """Show a session's records to a new monitor, one by one.
 
     Args:
@@ -58,8 +58,8 @@ def try_session(records: Iterable[Mapping[str, Any]], settings: DetectSettings, 
         settings: of the detectors.
         now: seconds after the session's first usable timestamp at which stalls are judged; None: at the end of the log.
     """
-    observations = list(observations_of(records))
-    trial = Trial(moves_of(observations))
+    observations = list(session_observations(records))
+    trial = DetectorRun(list_moves(observations))
     _note_places(trial, observations)
     monitor = Monitor(settings)
     seen: dict[str, Finding] = {}
@@ -84,7 +84,7 @@ def try_session(records: Iterable[Mapping[str, Any]], settings: DetectSettings, 
     return trial
 
 
-def _note_places(trial: Trial, observations: Iterable[Observation]) -> None:
+def _note_places(trial: DetectorRun, observations: Iterable[Observation]) -> None:
     following = 0
     for place, observation in enumerate(observations):
         trial.places.setdefault(observation.id, place)
@@ -145,11 +145,11 @@ def _label(path: Path, place: int, item: object) -> Label:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class LabelledResult:
     """A labelled session and its result."""
 
     label: Label
-    trial: Trial
+    trial: DetectorRun
 
     @property
     def loop(self) -> bool:
@@ -157,7 +157,7 @@ class Judged:
         return self.label.loop is True
 
     @property
-    def counted(self) -> list[Finding]:
+    def counted_alarms(self) -> list[Finding]:
         """The alarms that count: all of them, or, for a healthy session judged at its end, those that stand there."""
         return self.trial.standing if not self.loop and self.label.eval == "final" else self.trial.alarms
 
@@ -202,7 +202,9 @@ def backtest(
     used = settings or DetectSettings()
     wanted = [label for label in labels if label.loop is not None]
     judged = [
-        Judged(label, try_session(sessions[label.session], used, label.now)) for label in wanted if label.session in sessions
+        LabelledResult(label, try_session(sessions[label.session], used, label.now))
+        for label in wanted
+        if label.session in sessions
     ]
     loops = [each for each in judged if each.loop]
     healthy = [each for each in judged if not each.loop]
@@ -211,19 +213,21 @@ def backtest(
         scored=len(judged), loops=len(loops), healthy=len(healthy), ignored=len(labels) - len(wanted),
         absent=[label.session for label in wanted if label.session not in sessions],
         unlabelled=sum(name not in named for name in sessions),
-        detectors=_score("detectors", judged, [bool(each.counted) for each in judged]),
+        detectors=_score("detectors", judged, [bool(each.counted_alarms) for each in judged]),
         baselines=_baselines(judged),
         rules=[
             _score(name, judged, [rule(each.trial.moves) is not None for each in judged])
             for name, rule in RULES_OF_THUMB.items()
         ],
-        false_alarms=[_alarm(each.label.session, each.counted[0]) for each in healthy if each.counted],
+        false_alarms=[_alarm(each.label.session, each.counted_alarms[0]) for each in healthy if each.counted_alarms],
         missed=[
-            Missed(session=each.label.session, pattern=each.label.pattern, period=each.label.period, warned=each.trial.warned)
+            MissedLoop(
+                session=each.label.session, pattern=each.label.pattern, period=each.label.period, warned=each.trial.warned
+            )
             for each in loops
-            if not each.counted
+            if not each.counted_alarms
         ],
-        warned=[each.label.session for each in healthy if each.trial.warned and not each.counted],
+        warned=[each.label.session for each in healthy if each.trial.warned and not each.counted_alarms],
         patterns=_patterns(loops),
         onset=_onsets(loops),
         delay=_delays(loops),
@@ -251,7 +255,7 @@ def _sessions(store: Store) -> Mapping[str, Iterable[Record]]:
     return _Sessions(store)
 
 
-def _score(rule: str, judged: Sequence[Judged], alarms: Sequence[bool]) -> Score:
+def _score(rule: str, judged: Sequence[LabelledResult], alarms: Sequence[bool]) -> Score:
     pairs = [(each.loop, alarm) for each, alarm in zip(judged, alarms, strict=True)]
     return Score(
         rule=rule, true_positives=pairs.count((True, True)), false_positives=pairs.count((False, True)),
@@ -259,7 +263,7 @@ def _score(rule: str, judged: Sequence[Judged], alarms: Sequence[bool]) -> Score
     )  # fmt: skip
 
 
-def _baselines(judged: Sequence[Judged]) -> list[Score]:
+def _baselines(judged: Sequence[LabelledResult]) -> list[Score]:
     lengths = [len(each.trial.moves) for each in judged]
     median = statistics.median(lengths) if lengths else 0
     return [
@@ -276,20 +280,23 @@ def _alarm(session: str, finding: Finding) -> Alarm:
     )  # fmt: skip
 
 
-def _patterns(loops: Sequence[Judged]) -> list[Found]:
+def _patterns(loops: Sequence[LabelledResult]) -> list[PatternCount]:
     patterns = sorted({each.label.pattern for each in loops}, key=lambda pattern: (pattern is None, pattern or ""))
     groups = [(pattern, [each for each in loops if each.label.pattern == pattern]) for pattern in patterns]
-    return [Found(pattern=pattern, found=sum(bool(each.counted) for each in group), of=len(group)) for pattern, group in groups]
+    return [
+        PatternCount(pattern=pattern, found=sum(bool(each.counted_alarms) for each in group), of=len(group))
+        for pattern, group in groups
+    ]
 
 
-def _onsets(loops: Sequence[Judged]) -> Distances:
+def _onsets(loops: Sequence[LabelledResult]) -> Distances:
     """Compare the start of the loop by the first alarm with the labelled start."""
     found: list[Distance] = []
     for each in loops:
         onset, trial = each.label.onset, each.trial
-        if onset is None or not each.counted:
+        if onset is None or not each.counted_alarms:
             continue
-        given = each.counted[0].first
+        given = each.counted_alarms[0].first
         labelled = onset if isinstance(onset, int) else trial.indexes.get(onset)
         if labelled is None or given not in trial.indexes:
             continue
@@ -300,15 +307,15 @@ def _onsets(loops: Sequence[Judged]) -> Distances:
     return _distances(found, off, [abs(each.entries) for each in found])
 
 
-def _delays(loops: Sequence[Judged]) -> Distances:
+def _delays(loops: Sequence[LabelledResult]) -> Distances:
     """Compare the record at which the first alarm was raised with the end of the third iteration."""
     found: list[Distance] = []
     off: list[Distance] = []
     for each in loops:
         third, trial = each.label.third_iteration, each.trial
-        if third is None or third not in trial.places or not each.counted:
+        if third is None or third not in trial.places or not each.counted_alarms:
             continue
-        raised = trial.raised[each.counted[0].id]
+        raised = trial.raised[each.counted_alarms[0].id]
         gap = trial.indexes.get(raised, 0) - trial.indexes[third]
         found.append(Distance(session=each.label.session, labelled=third, given=raised, entries=gap))
         # By places and not by entries: a message between two entries may be the record in question.
@@ -346,7 +353,7 @@ class Move:
     name: str
 
 
-def moves_of(observations: Iterable[Observation]) -> list[Move]:
+def list_moves(observations: Iterable[Observation]) -> list[Move]:
     """Return the calls and messages of a session in order."""
     found: list[Move] = []
     for each in observations:

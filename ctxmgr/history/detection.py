@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ctxmgr.detect.replay import RecordFields, observations_from, record_fields
+from ctxmgr.detect.replay import RecordFields, record_fields, row_observations
 from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
 from ctxmgr.history.query.address import entry_of, session_key
 from ctxmgr.history.verdict_cache import GONE_AFTER, STUCK, VerdictCache, is_running
@@ -21,14 +21,14 @@ from ctxmgr.store.row_mapper import load
 from ctxmgr.store.worker_process import (
     Place,
     ProcessLost,
-    born_of,
+    creation_mark,
+    find_place,
     is_of_use,
-    place_of,
     run_in_second_process,
     stored_bodies,
-    stored_bodies_elsewhere,
+    stored_bodies_in_worker,
 )
-from ctxmgr.types.finding import Finding, Observation, SessionVerdict, summary_of, verdict_of
+from ctxmgr.types.finding import Finding, Observation, SessionVerdict, find_verdict, verdict_summary
 from ctxmgr.types.view import EntryView, SessionView
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def judge_end(
     earlier are missing.
     """
     from ctxmgr.detect.monitor import Monitor
-    from ctxmgr.detect.replay import observations_of
+    from ctxmgr.detect.replay import session_observations
 
     total = store.sessions.entry_count(key)
     size = FIRST_LOOK
@@ -85,9 +85,9 @@ def judge_end(
         border = start + (total - start) // _MARGIN
         monitor = Monitor(settings)
         # A call that was made before the look and has no result yet may be the one that hangs.
-        opened = store.sessions.open_before(key, start)
+        opened = store.sessions.find_open_entries(key, start)
         early: set[str] = set()
-        observations = observations_of(store.sessions.records_from(key, start, kinds), start, opened, distinct=True)
+        observations = session_observations(store.sessions.read_records_from(key, start, kinds), start, opened, distinct=True)
         monitor.observe_all(_collect_early_ids(observations, start, border, early))
         findings = monitor.findings(moment, live)
         progress = monitor.last_progress
@@ -157,10 +157,10 @@ def judge(
 
 
 def _verdict(store: Store, key: int, session: str, findings: list[Finding]) -> SessionVerdict:
-    verdict, notes = verdict_of(findings), _notes(store, key)
+    verdict, notes = find_verdict(findings), _notes(store, key)
     title, project = store.sessions.head(key)
     return SessionVerdict(
-        session=session, verdict=verdict, findings=findings, notes=notes, summary=summary_of(verdict, notes), title=title,
+        session=session, verdict=verdict, findings=findings, notes=notes, summary=verdict_summary(verdict, notes), title=title,
         project=project,
     )  # fmt: skip
 
@@ -169,7 +169,7 @@ def _is_unknown(store: Store, key: int) -> bool:
     """Whether a session without activity was written in an unknown form, rather than just begun."""
     # A session that only just began has its `session` record and nothing else: that is no unknown form.
     known = store.sessions.holds(key, tuple(RECORDS))
-    return not known or store.imported.not_understood(store.sessions.name(key)) > 0
+    return not known or store.imported.count_unknown_records(store.sessions.name(key)) > 0
 
 
 def _notes(store: Store, key: int) -> list[str]:
@@ -301,7 +301,7 @@ def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]
     finally:
         cache.close()
     return SessionsResponse(
-        status="ok" if views else "empty", sessions=views, page=Page.of(request.offset, request.limit, len(views), total)
+        status="ok" if views else "empty", sessions=views, page=Page.make(request.offset, request.limit, len(views), total)
     )
 
 
@@ -317,14 +317,14 @@ def _judge_view(store: Store, key: int, name: str, settings: Mapping[str, Any], 
             "verdict": verdict.verdict,
             "summary": verdict.summary,
             "findings": sum(finding.resolved is None for finding in verdict.findings),
-            "last_progress": _time_of(progress),
+            "last_progress": _find_time(progress),
         }
     )
     cache.keep_row(key, name, view.to_json())
     return view
 
 
-def _time_of(progress: Progress | None) -> str | None:
+def _find_time(progress: Progress | None) -> str | None:
     if progress is None or progress.at is None:
         return None
     try:
@@ -346,9 +346,9 @@ def explain(store: Store, request: ExplainRequest, settings: Mapping[str, Any]) 
         InvalidInput: an ambiguous name, or an invalid setting.
     """
     from ctxmgr.detect.monitor import Monitor
-    from ctxmgr.detect.replay import observations_of
+    from ctxmgr.detect.replay import session_observations
     from ctxmgr.detect.settings import DetectSettings
-    from ctxmgr.types.operations import Explanation, Thought
+    from ctxmgr.types.operations import DetectorCheck, Explanation
 
     key = session_key(store, request.session)
     entry = entry_of(store, key, request.index, request.entry_id)
@@ -356,10 +356,10 @@ def explain(store: Store, request: ExplainRequest, settings: Mapping[str, Any]) 
         raise NoHistory("record or import a run first")
     monitor = Monitor(DetectSettings.from_table(settings), explain=entry.index)
     # From the beginning: what a detector thought of an entry depends on all that it had seen by then.
-    for observation in observations_of(store.sessions.records(key), distinct=True):
+    for observation in session_observations(store.sessions.records(key), distinct=True):
         monitor.observe(observation)
     thoughts = [
-        Thought(
+        DetectorCheck(
             detector=opinion.detector, compared=opinion.compared, count=opinion.count, threshold=opinion.threshold,
             why=opinion.why, rule=opinion.rule,
         )
@@ -382,12 +382,12 @@ def replay(store: Store, key: int) -> Iterator[Observation]:
         CtxmgrError: it can't be read.
     """
     place = (
-        place_of(store.engine, store.location)
+        find_place(store.engine, store.location)
         if is_of_use() and store.sessions.entry_count(key) >= _MIN_FOR_SECOND_PROCESS
         else None
     )
     happenings = _read_here(store, key, 0) if place is None else _read_in_second_process(store, key, place)
-    return observations_from(happenings, distinct=True)
+    return row_observations(happenings, distinct=True)
 
 
 def _read_here(store: Store, key: int, after: int) -> Iterator[RecordFields | None]:
@@ -409,7 +409,7 @@ def _read_in_second_process(store: Store, key: int, place: Place) -> Iterator[Re
             last, happenings = stretch
             yield from happenings
     # The process does not report why it failed; if the store is at fault, reading it here shows that.
-    if last and born_of(store.engine) != place.born:
+    if last and creation_mark(store.engine) != place.born:
         raise StorageFailed(f"{store.location} was replaced", "run the command again")
     yield from _read_here(store, key, last)
 
@@ -421,5 +421,5 @@ def read_ahead(place: Iterable[str], key: int) -> Iterator[tuple[int, list[Recor
         CtxmgrError: it can't be read.
         ValueError: a stored body is not a record.
     """
-    for last, bodies in stored_bodies_elsewhere(Place(*place), key, KINDS):
+    for last, bodies in stored_bodies_in_worker(Place(*place), key, KINDS):
         yield last, [record_fields(loads(body)) for body in bodies]

@@ -87,7 +87,7 @@ def _bond(own: Origin, other: Origin) -> str | None:
 
 def _task(store: Store, key: int) -> str:
     """Return a person's first message in a session, normalised for comparison; "" if it is too short to name a task."""
-    record = store.sessions.first_said(key)
+    record = store.sessions.first_message(key)
     data: Any = None if record is None else record.get("data")
     text: Any = cast("dict[str, Any]", data).get("text") if isinstance(data, dict) else data
     words = text.casefold().split() if isinstance(text, str) else []
@@ -128,7 +128,7 @@ def related_entries(store: Store, session: str) -> RelatedEntries:
     )
 
 
-def evidence_of(store: Store, session: str, finding: Finding | None) -> Evidence:
+def build_evidence(store: Store, session: str, finding: Finding | None) -> Evidence:
     """Return the evidence for a finding, or with None for the end of the session; of a long session the newest part.
 
     Raises:
@@ -144,10 +144,10 @@ def evidence_of(store: Store, session: str, finding: Finding | None) -> Evidence
     known = {event.id for event in said}
     opening = [event for event in _events(store, first) if event.id not in known]
     messages = messages_of([*opening, *said])
-    return Evidence(entries, finding, messages, related_entries(store, session), folder_of(store, session))
+    return Evidence(entries, finding, messages, related_entries(store, session), session_folder(store, session))
 
 
-def folder_of(store: Store, session: str) -> str:
+def session_folder(store: Store, session: str) -> str:
     """Return the folder that a session names as its own, or ""."""
     key = store.sessions.key(session)
     return (store.sessions.head(key)[1] or "") if key is not None else ""
@@ -162,7 +162,7 @@ def diagnose_findings(store: Store, session: str, findings: Sequence[Finding]) -
         CtxmgrError: the session can't be read.
     """
     # Of the end of the session, whichever finding it is for: reading it is what takes the time.
-    known = evidence_of(store, session, None)
+    known = build_evidence(store, session, None)
     return [finding if finding.resolved is not None else _with_cause(known, finding) for finding in findings]
 
 

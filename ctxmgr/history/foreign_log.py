@@ -19,7 +19,7 @@ from ctxmgr.importers.base import Importer
 from ctxmgr.store import DamagedRange, Store
 from ctxmgr.store.engine.disposable_files import cache_name, open_cache, open_in_memory
 from ctxmgr.store.engine.sqlite import SqliteEngine
-from ctxmgr.store.integrity.verification import Examined
+from ctxmgr.store.integrity.verification import VerificationResult
 from ctxmgr.store.repositories.bookkeeping import FileState
 from ctxmgr.types.import_report import FileCount
 
@@ -48,13 +48,13 @@ class ForeignStore(Store):
         Raises:
             OSError: it can't be read.
         """
-        states = [FileState.of(path) for path in self.files]
+        states = [FileState.read(path) for path in self.files]
         if all(self.imported.is_unchanged(path, state) for path, state in zip(self.files, states, strict=True)):
             return
         # All or nothing: another process may be answering from the same index.
         with self.engine.transaction():
             import_session(self, self.importer, self.files, progress)
-        if self.unindexed() <= _MAX_INDEXED:
+        if self.count_unindexed() <= _MAX_INDEXED:
             self.index()
 
     def damage(self) -> list[DamagedRange]:
@@ -70,7 +70,7 @@ class ForeignStore(Store):
         ends = {path.stat().st_size for path in self.files}
         return sum(item.length for item in self.damage() if item.offset + item.length not in ends)
 
-    def examine(self) -> Examined:
+    def examine(self) -> VerificationResult:
         """Read the log again and report unreadable ranges; other agents' logs have no sums to check.
 
         Raises:
@@ -81,7 +81,7 @@ class ForeignStore(Store):
             pass
         damaged = [DamagedRange(*found) for count in counts for found in count.damaged]
         unchecked = [f"a log of {self.origin} carries no sums: only that its records can be read was checked"]
-        return Examined(sum(count.records for count in counts), damaged, unchecked=unchecked)
+        return VerificationResult(sum(count.records for count in counts), damaged, unchecked=unchecked)
 
     def seal(self) -> None:
         """Make the store read-only."""
@@ -122,14 +122,16 @@ def open_foreign(
         InvalidInput: it holds no record of a session.
     """
     try:
-        return _open_filled(path, importer, scratch=scratch, progress=progress)
+        return _open_and_fill(path, importer, scratch=scratch, progress=progress)
     except FileNotFoundError:
         raise NotFound(f"no log at {path}", "check the path") from None
     except OSError as error:
         raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
 
 
-def _open_filled(path: str, importer: Importer, *, scratch: bool, progress: Callable[[int, int], None] | None) -> ForeignStore:
+def _open_and_fill(
+    path: str, importer: Importer, *, scratch: bool, progress: Callable[[int, int], None] | None
+) -> ForeignStore:
     # By the real path, so that a link to a log shares the log's index.
     files = session_files(importer, Path(os.path.realpath(path)))
     # Scratch is written to, and no other reader may see that.
@@ -164,7 +166,7 @@ def _open_index(importer: Importer, files: list[Path]) -> SqliteEngine:
 
 def _variant(importer: Importer, files: list[Path]) -> str:
     """Return the name of the index, which changes with the content of the files and the code of the importers."""
-    parts = [importer.name, *(repr((str(path), FileState.of(path))) for path in files), *_importer_versions()]
+    parts = [importer.name, *(repr((str(path), FileState.read(path))) for path in files), *_importer_versions()]
     return cache_name("\n".join(parts).encode("utf-8", "surrogateescape"))
 
 

@@ -53,7 +53,7 @@ def format_views() -> list[FormatView]:
     """Return the formats that can be read, the own one included, in the order in which they are tried."""
     found = [
         FormatView(
-            name=importer.name, title=importer.title, places=[place.shown for place in importer.places],
+            name=importer.name, title=importer.title, places=[place.display_path for place in importer.places],
             **asdict(importer.coverage),
         )
         for importer in IMPORTERS

@@ -19,7 +19,7 @@ from typing import Any
 
 from ctxmgr import __version__
 from ctxmgr.base.paths import is_url
-from ctxmgr.config import SETTINGS, STORE_NAME, STORE_VARIABLE, Config, find_store, foreign_told, load_config
+from ctxmgr.config import SETTINGS, STORE_NAME, STORE_VARIABLE, Config, find_store, foreign_file_message, load_config
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.formats import IMPORTERS
@@ -128,7 +128,7 @@ def _find_store(location: str | None, folder: Path, environment: Mapping[str, st
     if environment.get(STORE_VARIABLE):
         return path, f"named by {STORE_VARIABLE}", True
     if explicit:
-        return path, f"named by {config.file_of('store')}", True
+        return path, f"named by {config.find_file('store')}", True
     return path, f"the nearest {STORE_NAME} upwards", False
 
 
@@ -207,7 +207,7 @@ def _git_check(place: Path) -> Iterator[Check]:
     if tree is None:
         return
     detail = {"workTree": str(tree)}
-    ignored = _ask_ignored(place)
+    ignored = _ask_git_ignored(place)
     if ignored:
         yield Check(name="store.git", level="ok", finding=f"git ignores it in {tree}", detail={**detail, "ignored": True})
     elif ignored is None:
@@ -222,7 +222,7 @@ def _git_check(place: Path) -> Iterator[Check]:
         )  # fmt: skip
 
 
-def _ask_ignored(place: Path) -> bool | None:
+def _ask_git_ignored(place: Path) -> bool | None:
     """Ask git whether it ignores a file; None when there is no git, or it does not answer."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     # A repository is untrusted: its own settings could make git start a program (fsmonitor), or its GIT_* variables mislead it.
@@ -307,13 +307,13 @@ def check_settings(config: Config, environment: Mapping[str, str]) -> Iterator[C
     for name, setting in SETTINGS.items():
         if setting.variable is not None and environment.get(setting.variable):
             found[name] = setting.variable
-        elif (path := config.file_of(name)) is not None:
+        elif (path := config.find_file(name)) is not None:
             found[name] = str(path)
     origins = "; ".join(f"{name} from {origin}" for name, origin in found.items())
     detail: dict[str, Any] = {"origins": found, "refused": list(config.refused), "trusted": config.trusted}
     yield Check(name="settings", level="info", finding=origins or "all are built in", detail=detail)
     for path in config.foreign:
-        finding, _, hint = foreign_told(path).partition(": left out. ")
+        finding, _, hint = foreign_file_message(path).partition(": left out. ")
         yield Check(name="settings.foreign", level="warn", finding=f"left out: {finding}", hint=hint, detail={"path": path})
     for name in config.refused:
         (line,) = config.warnings(name)

@@ -47,7 +47,7 @@ from ctxmgr.store.engine.postgresql_url import printable_location
 from ctxmgr.store.project_session import PROJECT, untrusted_message
 from ctxmgr.store.repositories.bookkeeping import FileState
 from ctxmgr.store.write.bulk import RowBatch
-from ctxmgr.types.import_report import FileCount, FileReport, ImportReport, first_named
+from ctxmgr.types.import_report import FileCount, FileReport, ImportReport, list_first_names
 from ctxmgr.types.record import check
 
 _T = TypeVar("_T")
@@ -100,9 +100,9 @@ class Others:
             self.first.append(str(file))
 
     @property
-    def told(self) -> list[str]:
+    def notes(self) -> list[str]:
         """Notes for a person: one line, or none."""
-        return [f"no logs: {first_named(self.first, self.count)}"] if self.count else []
+        return [f"no logs: {list_first_names(self.first, self.count)}"] if self.count else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +373,7 @@ def _import_group(
     name = importer.name if importer else OWN_FORMAT
     try:
         # Taken before reading: what is appended meanwhile makes the file count as changed the next time.
-        states = [FileState.of(path) for path in group]
+        states = [FileState.read(path) for path in group]
         if all(store.imported.is_unchanged(path, state) for path, state in zip(group, states, strict=True)):
             totals.unchanged += len(group)
             return
@@ -479,7 +479,7 @@ def _append(
     own = OwnCount(group[0])
     done.counts.append(own.count)
     end, last = (0, "") if careful else _append_blocks(store, own, done, on_bytes, trusted=trusted)
-    lines = _without_project_state(own_lines(own, on_bytes, end, last), done, _record_of, trusted=trusted)
+    lines = _without_project_state(own_lines(own, on_bytes, end, last), done, _make_record, trusted=trusted)
     for first in lines:
         part = chain((first,), islice(lines, _PART - 1))  # one transaction each: an interrupted import keeps them
         if careful:
@@ -497,7 +497,7 @@ def _append_blocks(store: Store, own: OwnCount, done: _Group, on_bytes: Heard | 
 
     def slowly(block: RowBatch) -> AppendResult:
         lines = own_lines(own, None, block.start, block.before, block.end)
-        return store.append_lines(_without_project_state(lines, done, _record_of, trusted=trusted), on_conflict="keep")
+        return store.append_lines(_without_project_state(lines, done, _make_record, trusted=trusted), on_conflict="keep")
 
     reached = 0, ""
     for written, place in take_blocks(store, writer, own, slowly, done.meet, on_bytes):
@@ -525,7 +525,7 @@ def _itself(record: Record) -> Record:
     return record
 
 
-def _record_of(line: Line) -> Record:
+def _make_record(line: Line) -> Record:
     return line.record
 
 

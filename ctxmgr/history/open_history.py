@@ -159,7 +159,7 @@ def _damage_warnings(damage: list[DamagedRange]) -> list[str]:
     return warnings
 
 
-def check_asking(agent: str) -> None:
+def check_asker_name(agent: str) -> None:
     """Check that an agent of this name may ask; rules use ``user`` and ``project`` for other things.
 
     Raises:

@@ -101,7 +101,7 @@ def take_blocks(
         report = AppendResult()
         with store.engine.transaction():
             for packed in chain((first,), islice(blocks, _BLOCKS - 1)):
-                block = RowBatch.unpacked(packed)
+                block = RowBatch.unpack(packed)
                 end, last = block.end, block.after
                 if block.parts is None or not writer.write(block):
                     # What the blocks before it hold comes first: records keep the order of the log.

@@ -27,7 +27,7 @@ from ctxmgr.log.reader import Line, read
 from ctxmgr.log.session_lock import live_processes
 from ctxmgr.store import LOG_SUFFIXES, AppendResult, Store, open_store
 from ctxmgr.store.project_session import PROJECT, find_archive
-from ctxmgr.store.repositories.queries import all_records_after, end_of, holds_record, sum_at
+from ctxmgr.store.repositories.queries import holds_record, last_place, read_all_records_after, read_sum
 from ctxmgr.store.text_normalisation import storable
 
 MOST_RECORDS, MOST_BYTES = 256, 1_000_000
@@ -202,15 +202,15 @@ class _Database:
 
     def size(self) -> int:
         with closing(open_store(self.path, readonly=True)) as store:
-            return end_of(store.engine)
+            return last_place(store.engine)
 
     def mark(self, end: int) -> str:
         with closing(open_store(self.path, readonly=True)) as store:
-            return sum_at(store.engine, end)
+            return read_sum(store.engine, end)
 
     def records(self, start: int) -> Iterator[tuple[Line | Record, Record, int, int]]:
         with closing(open_store(self.path, readonly=True)) as store:
-            for seq, length, record in all_records_after(store.engine, start):
+            for seq, length, record in read_all_records_after(store.engine, start):
                 yield record, record, length, seq
 
     def require_own(self, target: str) -> None:

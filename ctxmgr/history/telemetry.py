@@ -22,7 +22,7 @@ MOST_REMEMBERED = 50_000
 
 
 @dataclass(slots=True)
-class Received:
+class ReceiveCounts:
     """Counts of what was received: exports, spans and log records in them, and new records made from them."""
 
     exports: int = 0
@@ -39,7 +39,7 @@ class TelemetryRecorder:
     """
 
     store: Store
-    received: Received = field(default_factory=Received)
+    received: ReceiveCounts = field(default_factory=ReceiveCounts)
     _log: Log = field(init=False)
     _reader: SpanReader = field(init=False)
     _waiting: list[Record] = field(default_factory=lambda: list[Record]())

@@ -173,7 +173,7 @@ def _checkout_state() -> list[int]:
     return [count, times, sizes]
 
 
-def worst_of(verdicts: Iterable[str]) -> str:
+def worst_verdict(verdicts: Iterable[str]) -> str:
     """Return the worst of several verdicts; loop and hung add up to ``loop+hung``."""
     parts = {part for verdict in verdicts for part in verdict.split("+")}
     if {"loop", "hung"} <= parts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ctxmgr.importers.base import Coverage, JsonImporter, Log
-from ctxmgr.importers.chat import judge_result, speak, words_of
+from ctxmgr.importers.chat import content_words, judge_result, speak
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, parse_json, sequence, text
 
@@ -61,13 +61,13 @@ class _Trajectories:
                 self._trajectory(part, child, depth + 1)
 
     def _step(self, t: Transcript, step: dict[str, Any], below: dict[str, str]) -> None:
-        source, at, words = text(step.get("source")), step.get("timestamp"), words_of(step.get("message"))
+        source, at, words = text(step.get("source")), step.get("timestamp"), content_words(step.get("message"))
         made: list[str] = []
         if source == "user":
             speak(t, words, at, None)
         elif source == "agent":
             t.step = f"{t.part}:{t.place}"
-            t.thought(text(step.get("reasoning_content")) or "", at)
+            t.add_thought(text(step.get("reasoning_content")) or "", at)
             t.message(words, at)
             for call in map(mapping, sequence(step.get("tool_calls"))):
                 given = call.get("arguments")
@@ -99,7 +99,7 @@ class _Trajectories:
         extra = mapping(result.get("extra"))
         status, output, error = judge_result(extra, result.get("content"))
         if key is None:
-            t.event("observation", {"text": words_of(result.get("content"))}, at)
+            t.event("observation", {"text": content_words(result.get("content"))}, at)
             return
         for reference in map(mapping, sequence(result.get("subagent_trajectory_ref"))):
             if (child := text(reference.get("trajectory_id")) or text(reference.get("session_id"))) and key in t.calls:

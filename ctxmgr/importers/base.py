@@ -46,7 +46,7 @@ class Place:
         return Path(named, self.below) if named else home / self.folder
 
     @property
-    def shown(self) -> str:
+    def display_path(self) -> str:
         """The place as shown to people: ``~/.pi/agent/sessions/*/*.jsonl``."""
         return f"~/{self.folder}/{self.pattern}"
 
@@ -460,7 +460,7 @@ def _is_further_on(path: Path, head: bytes, pattern: re.Pattern[bytes]) -> bool:
 def damage_reporter(count: FileCount) -> Report:
     """Return a callback that notes the damage of a file in its count."""
 
-    def damaged(offset: int, length: int, reason: str) -> None:
+    def add_damage(offset: int, length: int, reason: str) -> None:
         if len(count.damaged) < _MAX_RANGES:
             count.damaged.append((offset, length, reason))
         elif len(count.damaged) == _MAX_RANGES:  # a hostile file may hold damage at every other byte
@@ -469,7 +469,7 @@ def damage_reporter(count: FileCount) -> Report:
         if reason == ZSTD_REMEDY:
             count.notes.append(reason)
 
-    return damaged
+    return add_damage
 
 
 LISTS = (

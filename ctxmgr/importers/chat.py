@@ -88,7 +88,7 @@ _SDK_ERROR = lazy_pattern(r"An error occurred while (?:running the tool|parsing 
 """Text that the OpenAI Agents SDK returns for a tool that raised; nothing else marks it."""
 
 
-def role_of(message: Mapping[str, Any]) -> str:
+def message_role(message: Mapping[str, Any]) -> str:
     """Return the role of a message in small letters; LangChain calls it type."""
     found = text(message.get("role")) or text(message.get("type")) or ""
     return found.lower()
@@ -116,7 +116,7 @@ def read_message(
         record_id: of the message, unless it has one.
         response: id of the model response, where several messages share it.
     """
-    role = role_of(message)
+    role = message_role(message)
     message_id = text(message.get("id")) or text(record_id)
     content = message.get("content", message.get("parts"))
     if role in TOOLS:
@@ -160,9 +160,9 @@ def read_item(t: Transcript, item: Mapping[str, Any], at: object, response: int)
         read_message(t, item, at, response=f"response{response}")
         return response + (item.get("role") == "user")
     if kind == "reasoning":
-        t.thought(words_of(item.get("summary")) or words_of(item.get("content")), at, item.get("id"))
+        t.add_thought(content_words(item.get("summary")) or content_words(item.get("content")), at, item.get("id"))
     elif kind == "compaction":
-        t.event("compaction", {"text": words_of(item.get("summary"))}, at, item.get("id"))
+        t.event("compaction", {"text": content_words(item.get("summary"))}, at, item.get("id"))
     elif kind.endswith("_call"):
         t.step = f"{t.part}:response{response}"
         given = _first_member(item, _INPUTS)
@@ -174,7 +174,7 @@ def read_item(t: Transcript, item: Mapping[str, Any], at: object, response: int)
             t.result(key, _first_member(item, _OUTPUTS), at, status="error" if failed else "ok", error=item.get("error"))
     elif kind.endswith("_call_output"):
         shown = item.get("output")
-        failed = _SDK_ERROR.match(shown if isinstance(shown, str) else words_of(shown)) is not None
+        failed = _SDK_ERROR.match(shown if isinstance(shown, str) else content_words(shown)) is not None
         status, output, error = judge_result({"is_error": failed}, shown)
         t.result(key, output, at, status=status, error=error)
         return response + 1
@@ -188,7 +188,7 @@ def _first_member(item: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     return next((item[name] for name in names if item.get(name) is not None), None)
 
 
-def words_of(content: object) -> str:
+def content_words(content: object) -> str:
     """Return the words of content: a text, or parts that may each have one."""
     if isinstance(content, str):
         return content
@@ -246,10 +246,10 @@ def speak(t: Transcript, words: str, at: object, record_id: object, *, pictures:
 def _add_thoughts(t: Transcript, message: Mapping[str, Any], at: object) -> None:
     for name in ("reasoning_content", "reasoning", "thinking", "reasoningText"):
         if words := text(message.get(name)):
-            t.thought(words, at)
+            t.add_thought(words, at)
             return
     blocks = [mapping(block) for block in sequence(message.get("thinking_blocks"))]
-    t.thought("\n".join(text(block.get("thinking")) or "" for block in blocks), at)
+    t.add_thought("\n".join(text(block.get("thinking")) or "" for block in blocks), at)
 
 
 def _parts(t: Transcript, role: str, content: object, at: object, record_id: str | None) -> None:
@@ -262,22 +262,22 @@ def _parts(t: Transcript, role: str, content: object, at: object, record_id: str
         kind = text(body.get("type")) or ""
         # What was said before a call is one message, what comes behind it another.
         if kind in CALL_PARTS or _first_object(body, _CALLS):
-            _add_said(t, person, said, pictures, at, record_id)
+            _add_message(t, person, said, pictures, at, record_id)
             said, pictures = [], 0
             _call(t, body, at)
         elif kind in RESULT_PARTS or _first_object(body, _RESULTS):
             _result(t, body, at)
         # Gemini's parts have no type: a thought among them is marked ``"thought": true``.
         elif kind in _THOUGHTS or body.get("thought") is True:
-            t.thought(text(body.get("thinking")) or words_of([body]) or text(body.get("content")) or "", at)
+            t.add_thought(text(body.get("thinking")) or content_words([body]) or text(body.get("content")) or "", at)
         elif _is_medium(kind) or "inlineData" in body:
             pictures += 1
         elif words := _part_text(part):
             said.append(words)
-    _add_said(t, person, said, pictures, at, record_id)
+    _add_message(t, person, said, pictures, at, record_id)
 
 
-def _add_said(t: Transcript, person: bool, said: list[str], pictures: int, at: object, record_id: str | None) -> None:
+def _add_message(t: Transcript, person: bool, said: list[str], pictures: int, at: object, record_id: str | None) -> None:
     if not person:
         t.message("\n".join(said), at, record_id)
         return
@@ -388,7 +388,7 @@ def _output(shown: object) -> Any:
     """Return text where all of it is text, else the JSON without pictures."""
     parts = sequence(shown)
     if parts and all(_part_text(part) is not None for part in parts):
-        return words_of(shown)
+        return content_words(shown)
     return [clean(part) for part in parts if not _is_data(mapping(part))] if parts else clean(shown)
 
 

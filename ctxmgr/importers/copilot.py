@@ -52,7 +52,7 @@ class _Session:
             self._start(data, at)
             return
         main = self._log.session(self._named)
-        if text(value.get("id")) and main.seen(f"{value['id']} {at} {kind}"):
+        if text(value.get("id")) and main.is_repeated(f"{value['id']} {at} {kind}"):
             return
         if kind.startswith("subagent."):
             self._agent_event(main, kind, value, data, at)
@@ -67,9 +67,9 @@ class _Session:
         elif kind == "user.message":
             self._add_prompt(t, data, at)
         elif kind == "assistant.reasoning":
-            t.thought(text(data.get("content")) or "", at, data.get("reasoningId"))
+            t.add_thought(text(data.get("content")) or "", at, data.get("reasoningId"))
         elif kind in ("session.usage_record", "assistant.usage"):
-            self._used(t, kind, mapping(data.get("usage")) or data, at)
+            self._add_usage(t, kind, mapping(data.get("usage")) or data, at)
         else:
             self._add_program_event(t, kind, data, at)
 
@@ -96,7 +96,7 @@ class _Session:
         if kind == "assistant.message":
             response = text(data.get("apiCallId")) or text(data.get("messageId"))
             t.step = f"{t.part}:{response or t.place}"
-            t.thought(text(data.get("reasoningText")) or "", at)
+            t.add_thought(text(data.get("reasoningText")) or "", at)
             t.message(text(data.get("content")) or "", at, data.get("messageId"))
             for request in map(mapping, sequence(data.get("toolRequests"))):
                 t.call(request.get("toolCallId"), request.get("name"), request.get("arguments"), at)
@@ -104,7 +104,7 @@ class _Session:
             if not self._counted and "outputTokens" in data:
                 t.usage(at, response, data.get("model"), outputTokens=data.get("outputTokens"))
         elif kind in ("tool.execution_start", "tool.user_requested"):
-            if not t.answered(key):
+            if not t.has_answer(key):
                 t.call(key, data.get("toolName"), data.get("arguments"), at)
         elif kind == "tool.execution_complete":
             self._result(t, data, at)
@@ -124,7 +124,7 @@ class _Session:
         meta = {"sourceStatus": "failure" if failed else "success", "exitCode": code}
         t.result(data.get("toolCallId"), shown, at, status=status, error=said, kind=kind, meta=meta)
 
-    def _used(self, t: Transcript, kind: str, used: dict[str, Any], at: object) -> None:
+    def _add_usage(self, t: Transcript, kind: str, used: dict[str, Any], at: object) -> None:
         if kind == "assistant.usage" and self._counted:
             return
         self._counted = self._counted or kind == "session.usage_record"

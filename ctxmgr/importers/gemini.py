@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.importers.base import Coverage, JsonImporter, Log, Place
-from ctxmgr.importers.chat import exit_code, harness_origin, judge_result, read_message, words_of
+from ctxmgr.importers.chat import content_words, exit_code, harness_origin, judge_result, read_message
 from ctxmgr.importers.log_files import HEAD_SIZE, open_plain, plain_name, small_object
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import integer, mapping, sequence, text
@@ -57,7 +57,7 @@ class _Session:
         t = self._t = self._t or self._log.session()
         changed = mapping(value.get("$set"))
         listed = sequence(value.get("messages")) or sequence(changed.get("messages"))
-        # ``$set`` with messages rebuilds the list; most of them were seen on lines before, and `seen` leaves those out.
+        # ``$set`` with messages rebuilds the list; most of them were seen on lines before, and `is_repeated` leaves those out.
         for message in listed:
             t.place = f"{self._log.place}.{text(mapping(message).get('id')) or '?'}"
             self._message(t, mapping(message))
@@ -88,25 +88,25 @@ class _Session:
         elif kind == "gemini":
             self._answer(t, value, own or "", at)
         # The same message is written again with every update, the last form being the whole one.
-        elif own is not None and t.seen(own):
+        elif own is not None and t.is_repeated(own):
             return
         elif kind == "user":
-            if _SNAPSHOT in words_of(value.get("content"))[:HEAD_SIZE]:
-                t.event("compaction", {"text": words_of(value.get("content"))}, at, own)
+            if _SNAPSHOT in content_words(value.get("content"))[:HEAD_SIZE]:
+                t.event("compaction", {"text": content_words(value.get("content"))}, at, own)
                 return
             said = value.get("displayContent") or value.get("content")  # without the files that the words name
             read_message(t, {"role": "user", "content": said}, at, own)
         elif kind == "error":
-            t.failure(words_of(value.get("content")), at, own)
+            t.failure(content_words(value.get("content")), at, own)
 
     def _answer(self, t: Transcript, value: dict[str, Any], own: str, at: object) -> None:
         t.step = f"{t.part}:{own or t.place}"
         # A line is written again when its calls get their results; thoughts and words come with the first form.
-        if not (own and t.seen(own)):
+        if not (own and t.is_repeated(own)):
             for place, thought in enumerate(map(mapping, sequence(value.get("thoughts")))):
                 words = ": ".join(filter(None, (text(thought.get("subject")), text(thought.get("description")))))
-                t.thought(words, thought.get("timestamp"), f"{own}:thought{place}" if own else None)
-        words = words_of(value.get("content"))
+                t.add_thought(words, thought.get("timestamp"), f"{own}:thought{place}" if own else None)
+        words = content_words(value.get("content"))
         # The first form may be without words: asked by themselves, so that they are added once they come.
         if words.strip() and own not in self._said:
             self._said.add(own or words)
@@ -126,7 +126,7 @@ class _Session:
 
     def _call(self, t: Transcript, call: dict[str, Any], key: str, at: object) -> None:
         # Written again in each later form of the message; only the first end counts.
-        if t.answered(key):
+        if t.has_answer(key):
             return
         entry = t.call(key, call.get("name"), call.get("args"), at)
         if agent := text(call.get("agentId")):
@@ -174,12 +174,12 @@ def _family(path: Path) -> Sequence[Path]:
     if path.parent.parent.name == "chats":
         beside = sorted(path.parent.parent.glob(f"session-*-{glob.escape(path.parent.name[:_SHORT])}.jsonl"))
         # The main log's name holds 8 characters of the session's id; others may begin alike, so its first line decides.
-        path = next((main for main in beside if _named(main) == path.parent.name), path)
-    named = _named(path) if path.parent.name == "chats" else None
+        path = next((main for main in beside if _read_session_name(main) == path.parent.name), path)
+    named = _read_session_name(path) if path.parent.name == "chats" else None
     return [path, *sorted((path.parent / named).glob("*.jsonl"))] if named and _FOLDER.fullmatch(named) else [path]
 
 
-def _named(path: Path) -> str | None:
+def _read_session_name(path: Path) -> str | None:
     """Return the session that the first line of a log names."""
     try:
         with open_plain(path) as stream:
@@ -214,7 +214,7 @@ def _is_printed(value: dict[str, Any]) -> bool:
     return kind in ("tool_use", "tool_result") and {"tool_id", "timestamp"} <= value.keys()
 
 
-class _Printed:
+class _RunOutput:
     """Reads the lines of one run; a message comes in pieces and is added when it is whole, the tokens at the end."""
 
     def __init__(self, log: Log) -> None:
@@ -271,7 +271,7 @@ GEMINI_PRINTED = JsonImporter(
     name="gemini-printed",
     title="Gemini CLI (--output-format stream-json)",
     proves=_is_printed,
-    reader=_Printed,
+    reader=_RunOutput,
     coverage=Coverage(sub_agents=False),
 )
 
@@ -308,7 +308,7 @@ class _QwenSession:
             return
         t = self._part(value)
         t.describe(value.get("version"), at, cwd=value.get("cwd"), gitBranch=value.get("gitBranch"))
-        if own is not None and t.seen(own):
+        if own is not None and t.is_repeated(own):
             return
         message = mapping(value.get("message"))
         if kind == "assistant":
@@ -341,7 +341,7 @@ class _QwenSession:
         return self._agents[agent]
 
     def _user(self, t: Transcript, value: dict[str, Any], message: dict[str, Any], own: str | None) -> None:
-        words, at = words_of(message.get("parts")), value.get("timestamp")
+        words, at = content_words(message.get("parts")), value.get("timestamp")
         origin, kind = text(value.get("provenance")), text(value.get("subtype"))
         if origin not in (None, "real_user") or kind in _INJECTED:
             t.nudge(words, harness_origin(words) or kind or origin or "program", at, own)
@@ -378,7 +378,7 @@ def _add_program_event(t: Transcript, kind: str | None, payload: dict[str, Any],
     elif name.endswith(".api_error"):
         t.failure(event.get("error") or event.get("error_message"), at, own, reason="apiError")
     elif name.endswith("loop_detected") or kind == "notification":
-        t.nudge(text(event.get("loop_type")) or words_of(payload.get("content")) or name, "loopGuard", at, own)
+        t.nudge(text(event.get("loop_type")) or content_words(payload.get("content")) or name, "loopGuard", at, own)
 
 
 def _qwen_family(path: Path) -> Sequence[Path]:

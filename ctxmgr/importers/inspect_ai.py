@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from ctxmgr.importers.base import Coverage, JsonImporter, Log
-from ctxmgr.importers.chat import read_message, speak, words_of
+from ctxmgr.importers.chat import content_words, read_message, speak
 from ctxmgr.importers.log_files import ZSTD_REMEDY, open_plain, read_values
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, sequence, text
@@ -65,7 +65,7 @@ class _Samples:
         else:
             asked = sample.get("input")
             words = asked if isinstance(asked, str) else "\n".join(
-                words_of(mapping(item).get("content")) for item in sequence(asked) if mapping(item).get("role") == "user"
+                content_words(mapping(item).get("content")) for item in sequence(asked) if mapping(item).get("role") == "user"
             )  # fmt: skip
             t.place = "input"
             speak(t, str(_with_attachments(words, kept)), sample.get("started_at"), None)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from ctxmgr.importers.base import Coverage, JsonImporter, Log, OpenTables, TableImporter, Tables
-from ctxmgr.importers.chat import ROLES, read_message, role_of
+from ctxmgr.importers.chat import ROLES, message_role, read_message
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import clean, integer, mapping, moment, sequence, text
 
@@ -95,7 +95,7 @@ def _message(root: Transcript, t: Transcript, message: dict[str, Any], at: str |
     own = text(message.get("id"))
     # Asked of the root: a subgraph's messages are written in its namespace and in that of the graph above.
     # LangChain's ``RemoveMessage`` takes a message out of the state; nobody said anything by it.
-    if (own is not None and root.seen(f"message {own}")) or role_of(message) == "remove":
+    if (own is not None and root.is_repeated(f"message {own}")) or message_role(message) == "remove":
         return
     read_message(t, message, at)
     used = mapping(message.get("usage_metadata"))

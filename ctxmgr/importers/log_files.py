@@ -111,7 +111,7 @@ def _zstd(file: io.BufferedReader, size: int, report: Report) -> Generator[io.Bu
         return
     # A frame of a few bytes may ask for a window of gigabytes.
     reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(file, read_across_frames=True)
-    bounded = _Bounded(cast("IO[bytes]", reader), max(MAX_BYTES, size * MAX_RATIO))
+    bounded = _BoundedStream(cast("IO[bytes]", reader), max(MAX_BYTES, size * MAX_RATIO))
     try:
         expected = zstandard.get_frame_parameters(file.peek(32)).content_size
     except zstandard.ZstdError as error:
@@ -148,7 +148,7 @@ def _unpack(file: io.BufferedReader, magic: bytes, size: int, report: Report) ->
         report(0, size, f"{name} data expands to more than {reader.limit:,} bytes; the rest was not read")
 
 
-class _Bounded(io.RawIOBase):
+class _BoundedStream(io.RawIOBase):
     """The output of a decompressor up to a limit: a few kilobytes can hold terabytes of zeros."""
 
     def __init__(self, source: IO[bytes], limit: int) -> None:
@@ -173,7 +173,7 @@ class _Bounded(io.RawIOBase):
         return len(piece)
 
 
-class _UntilFault(_Bounded):
+class _UntilFault(_BoundedStream):
     """Yields what can be read before the data break off; ``fault`` says afterwards what was wrong."""
 
     fault = ""
@@ -335,7 +335,7 @@ class _Salvage:
         found = _SPACE.match(self.text, at)
         return found.end() if found else at
 
-    def damaged(self, start: int, end: int) -> None:
+    def report_range(self, start: int, end: int) -> None:
         """Report a range, given in characters."""
         self.reported_end = end >= len(self.text)
         # Counted on from the last place: there may be a tear at every other character.
@@ -347,12 +347,12 @@ class _Salvage:
     def _bytes(self, start: int, end: int) -> int:
         return len(self.text[start:end].encode("utf-8", "surrogatepass"))
 
-    def ended(self, end: int) -> None:
+    def report_end(self, end: int) -> None:
         """Report what follows a document; or that its end is not there, unless its last part was reported as torn."""
         if end <= len(self.text) and (rest := self.past_space(end)) < len(self.text):
-            self.damaged(rest, len(self.text))
+            self.report_range(rest, len(self.text))
         elif end > len(self.text) and not self.reported_end:
-            self.damaged(len(self.text), len(self.text))
+            self.report_range(len(self.text), len(self.text))
 
     def elements(self, at: int) -> tuple[list[Any], int]:
         """Return the whole elements of the list whose content begins at a place, and where it ends."""
@@ -361,7 +361,7 @@ class _Salvage:
             read = self.value(at)
             if read is None:
                 start, at = at, self._next_element(at + 1)
-                self.damaged(start, at)
+                self.report_range(start, at)
                 continue
             found.append(read[0])
             # By their members elements are known again behind a tear.
@@ -436,7 +436,7 @@ def _document(reader: _Salvage, lists: Sequence[str]) -> dict[str, Any]:
     at = reader.past_space(0)
     if text.startswith("[", at):
         elements, end = reader.elements(at + 1)
-        reader.ended(end)
+        reader.report_end(end)
         return {ELEMENTS: elements}
     found: dict[str, Any] = {}
     wanted = re.compile(rf'"(?:{"|".join(map(re.escape, lists))})"\s*:\s*\[')
@@ -447,12 +447,12 @@ def _document(reader: _Salvage, lists: Sequence[str]) -> dict[str, Any]:
             # Reading goes on at the next list of records: what lies before it may be a part of the torn member.
             later = wanted.search(text, at + 1) if lists else None
             start, at = at, later.start() if later else len(text)
-            reader.damaged(start, at)
+            reader.report_range(start, at)
             continue
         name, found[name], at = member
         at = reader.past_space(at)
         at = reader.past_space(at + 1) if text.startswith(",", at) else at
-    reader.ended(at + 1)
+    reader.report_end(at + 1)
     return found
 
 

@@ -9,7 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.importers.base import Coverage, JsonImporter, Log, Place, session_name
-from ctxmgr.importers.chat import MODELS, PEOPLE, TOOLS, is_item, is_message, read_item, read_message, role_of, words_of
+from ctxmgr.importers.chat import (
+    MODELS,
+    PEOPLE,
+    TOOLS,
+    content_words,
+    is_item,
+    is_message,
+    message_role,
+    read_item,
+    read_message,
+)
 from ctxmgr.importers.log_files import ELEMENTS, plain_name
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import integer, mapping, sequence, text
@@ -91,7 +101,7 @@ class _Messages:
         self._read(self._lines, value)
 
     def _list(self, holder: dict[str, Any], listed: list[Any], place: str) -> None:
-        asked = next((item for item in listed if role_of(mapping(item)) in PEOPLE), listed[0])
+        asked = next((item for item in listed if message_role(mapping(item)) in PEOPLE), listed[0])
         # A list states no id: the file's name and the first words of the person make one that a grown file keeps.
         own = session_name(self._log.path, asked)
         t = self._log.session(_conversation_id(holder) or (own if place == "1" else f"{own}-{place}"))
@@ -110,7 +120,7 @@ class _Messages:
 
     def _read(self, t: Transcript, message: dict[str, Any], *, played: bool = False) -> None:
         at = next((message[name] for name in _TIMES if name in message), None)
-        role = role_of(message)
+        role = message_role(message)
         if role in TOOLS:
             for part in [mapping(item) for item in sequence(message.get("tool_messages"))] or [message]:
                 self._result(t, part, at)
@@ -178,7 +188,7 @@ class _ClineSession:
 
     def read(self, value: dict[str, Any]) -> None:
         if _COUNT in value:
-            self._compacted(value)
+            self._add_compaction(value)
             return
         origin = mapping(value.get("origin"))
         t = self._part(value, text(origin.get("subagent")))
@@ -189,7 +199,7 @@ class _ClineSession:
             if not is_message(message):
                 self._log.unknown(message.get("role"))
                 continue
-            if (own := text(message.get("id"))) and t.seen(own):
+            if (own := text(message.get("id"))) and t.is_repeated(own):
                 continue
             read_message(t, message, at)
             for part in map(mapping, sequence(message.get("content"))):
@@ -202,10 +212,10 @@ class _ClineSession:
                 cacheCreationTokens=used.get("cacheWriteTokens"),
             )  # fmt: skip
 
-    def _compacted(self, value: dict[str, Any]) -> None:
+    def _add_compaction(self, value: dict[str, Any]) -> None:
         # The document of a compaction says nothing of its session; without the session's own, read before, it belongs nowhere.
         if (t := self._lead) is not None:
-            words = words_of(mapping(next(iter(sequence(value.get("messages"))), None)).get("content"))
+            words = content_words(mapping(next(iter(sequence(value.get("messages"))), None)).get("content"))
             t.event("compaction", {"text": words}, value.get("updated_at"), f"compaction {integer(value.get(_COUNT))}")
 
     def _part(self, value: dict[str, Any], agent: str | None) -> Transcript:

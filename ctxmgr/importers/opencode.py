@@ -118,7 +118,7 @@ def _part(log: Log, t: Transcript, own: str, part: Mapping[str, Any], created: o
     if kind == "text":
         t.message(words, begun, own)
     elif kind == "reasoning":
-        t.thought(words, begun, own)
+        t.add_thought(words, begun, own)
     elif kind == "tool":
         _tool(t, part, created, started)
     elif kind == "compaction":
@@ -189,7 +189,7 @@ def _is_printed(value: dict[str, Any]) -> bool:
     return text(part.get("messageID")) is not None and text(value.get("sessionID")) == text(part.get("sessionID")) is not None
 
 
-class _Printed:
+class _RunOutput:
     """The parts of a session in the order in which they ended; those of its sub-agents are not printed."""
 
     def __init__(self, log: Log) -> None:
@@ -220,7 +220,7 @@ OPENCODE_PRINTED = JsonImporter(
     name="opencode-printed",
     title="opencode (run --format json)",
     proves=_is_printed,
-    reader=_Printed,
+    reader=_RunOutput,
     coverage=Coverage(open_calls=False, sub_agents=False),
 )
 

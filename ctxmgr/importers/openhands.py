@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.importers.base import Coverage, JsonImporter, Log, Place
-from ctxmgr.importers.chat import judge_result, speak, words_of
+from ctxmgr.importers.chat import content_words, judge_result, speak
 from ctxmgr.importers.log_files import ELEMENTS
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import integer, mapping, parse_json, sequence, text
@@ -61,7 +61,7 @@ class _Conversation:
         kind, at = text(value.get("kind")), value.get("timestamp")
         # Before 1.0 the ids were numbers.
         own = str(value["id"]) if isinstance(value.get("id"), str | int) else None
-        if own is not None and t.seen(own):
+        if own is not None and t.is_repeated(own):
             return
         if kind is None:
             self._read_old(t, value, own, at)
@@ -75,8 +75,8 @@ class _Conversation:
             self._observation(t, kind, value, at)
         elif kind == "MessageEvent":
             _add_thoughts(t, value, at)
-            words = words_of(mapping(value.get("llm_message")).get("content"))
-            self._spoken(t, text(value.get("source")), words, own, at)
+            words = content_words(mapping(value.get("llm_message")).get("content"))
+            self._add_message(t, text(value.get("source")), words, own, at)
         elif kind == "Condensation":
             t.event("compaction", {"text": text(value.get("summary")) or ""}, at, own)
         elif kind == "ConversationStateUpdateEvent":
@@ -86,7 +86,7 @@ class _Conversation:
         elif kind == "PauseEvent":
             t.event("interrupt", {"text": "paused"}, at, own)
 
-    def _spoken(self, t: Transcript, source: str | None, words: str, own: str | None, at: object) -> None:
+    def _add_message(self, t: Transcript, source: str | None, words: str, own: str | None, at: object) -> None:
         if source == "user":
             speak(t, words, at, own)
         elif source == "agent":
@@ -97,7 +97,7 @@ class _Conversation:
     def _action(self, t: Transcript, value: dict[str, Any], own: str | None, at: object) -> None:
         t.step = f"{t.part}:{text(value.get('llm_response_id')) or own or t.place}"
         _add_thoughts(t, value, at)
-        t.message(words_of(value.get("thought")), at)
+        t.message(content_words(value.get("thought")), at)
         call = mapping(value.get("tool_call"))
         given = parse_json(call.get("arguments")) if call.get("arguments") is not None else value.get("action")
         key = text(value.get("tool_call_id")) or text(call.get("id")) or f"event {own}"
@@ -107,7 +107,7 @@ class _Conversation:
     def _read_foreign(self, t: Transcript, value: dict[str, Any], own: str | None, at: object) -> None:
         """Add a call of an agent that is run over ACP: an event tells it whole, or several tell how far it is."""
         key = text(value.get("tool_call_id")) or f"event {own}"
-        if not t.answered(key):
+        if not t.has_answer(key):
             t.call(key, value.get("tool_kind") or value.get("title"), value.get("raw_input"), at)
         state = text(value.get("status"))
         if state in ("completed", "failed") or value.get("is_error") is True:
@@ -138,7 +138,7 @@ class _Conversation:
         call_metadata = mapping(value.get("tool_call_metadata"))
         if action == "message" or (action is None and seen is None):
             words = text(args.get("content")) or text(value.get("message")) or ""
-            self._spoken(t, text(value.get("source")), words, own, at)
+            self._add_message(t, text(value.get("source")), words, own, at)
         elif action == "condensation":
             t.event("compaction", {"text": text(args.get("summary")) or ""}, at, own)
         elif action is not None and action not in _BOOKKEEPING:
@@ -155,7 +155,7 @@ class _Conversation:
                 t.message(text(args.get("final_thought")) or text(value.get("message")) or "", at)
                 t.result(f"event {own}", args.get("outputs"), at)
         elif action in ("think", "agent_think"):
-            t.thought(text(args.get("thought")) or "", at, own)
+            t.add_thought(text(args.get("thought")) or "", at, own)
         elif seen is not None and "cause" in value and f"event {value['cause']}" in t.calls:
             code = integer(mapping(extras.get("metadata")).get("exit_code", extras.get("exit_code")))
             bad = seen == "error" or code not in (None, 0, -1)
@@ -188,7 +188,7 @@ def _add_usage(t: Transcript, used: dict[str, Any], response: object, model: obj
 
 def _add_thoughts(t: Transcript, value: dict[str, Any], at: object) -> None:
     blocks = [text(mapping(block).get("thinking")) or "" for block in sequence(value.get("thinking_blocks"))]
-    t.thought("\n".join(filter(None, blocks)) or text(value.get("reasoning_content")) or "", at)
+    t.add_thought("\n".join(filter(None, blocks)) or text(value.get("reasoning_content")) or "", at)
 
 
 def _events(path: Path) -> Sequence[Path]:

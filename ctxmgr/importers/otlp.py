@@ -12,19 +12,19 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ctxmgr.importers.base import Coverage, JsonImporter, Log
-from ctxmgr.importers.chat import CALL_PARTS, PEOPLE, judge_result, read_message, role_of, speak, words_of
+from ctxmgr.importers.chat import CALL_PARTS, PEOPLE, content_words, judge_result, message_role, read_message, speak
 from ctxmgr.importers.log_files import ELEMENTS
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import (
     Span,
     clean,
     mapping,
-    messages_of,
     moment,
     number,
     parse_json,
+    read_messages,
+    read_spans,
     sequence,
-    spans_of,
     take_message,
     text,
 )
@@ -107,7 +107,7 @@ class SpanReader:
         for export in [mapping(item) for item in sequence(value.get(ELEMENTS))] or [value]:
             if not any(name in export for name in _EXPORTS):
                 self._log.unknown("no export" if "resourceMetrics" not in export else "metrics")
-            for span in spans_of(export, len(self._new)):
+            for span in read_spans(export, len(self._new)):
                 self.add(span)
         return len(self._new) - before
 
@@ -117,7 +117,7 @@ class SpanReader:
         # An exporter that got no answer sends its batch again.
         if key not in self._seen:
             self._seen[key] = None
-            span.kind, span.key = _kind(span), key_of(span)
+            span.kind, span.key = _kind(span), call_key(span)
             self._new.append(span)
 
     def finish(self) -> None:
@@ -177,7 +177,7 @@ class SpanReader:
         for span in ordered:
             for late in self._late.pop(span.own, ()):
                 take_message(span, late.name, late.attributes)
-            span.agent = self._nearest(span, agents, lambda above: above.agent or _agent_of(above)) or ""
+            span.agent = self._nearest(span, agents, lambda above: above.agent or _find_agent(above)) or ""
         met: dict[str, tuple[str, str]] = {}
         for span in ordered:
             own = text(span.first(*_SESSIONS)) or text(mapping(parse_json(span.first("metadata"))).get("thread_id")) or ""
@@ -246,23 +246,23 @@ class SpanReader:
         if span.kind == "waiting":
             self._add_waiting(t, span, at, starting=starting)
         elif span.kind == "log":
-            _add_log(t, span, span.first("timestamp") or at, heard=lambda words: self._heard(t, words, "log"))
+            _add_log(t, span, span.first("timestamp") or at, heard=lambda words: self._is_new_prompt(t, words, "log"))
         elif span.kind == "prompt":
             words = text(span.first("user_prompt")) or ""
-            if words and self._heard(t, words, "prompt"):
+            if words and self._is_new_prompt(t, words, "prompt"):
                 t.user(words, at, f"{span.own}:prompt")
         elif span.kind == "execution":
             # Claude Code's execution is a child of the tool span, and says whether the tool failed.
             if span.failed or span.first("success") in (False, "false"):
                 self._ended[span.parent] = "error", span.error or text(span.first("error", "error.type"))
         elif span.kind == "model":
-            self._answered(t, span, at)
+            self._add_answer(t, span, at)
         elif starting:
             self._call(t, span, at)
         else:
             self._add_result(t, span, at)
 
-    def _heard(self, t: Transcript, words: str, source: str) -> bool:
+    def _is_new_prompt(self, t: Transcript, words: str, source: str) -> bool:
         """Whether a person's words are new: spans and log records of one program report the same prompts."""
         known = self._prompts_seen.setdefault((t.session, hash(words)), source)
         return known == source
@@ -273,24 +273,24 @@ class SpanReader:
         elif text(span.first("decision")) in ("reject", "denied", "deny", "abort"):
             self._ended[span.parent] = "denied", text(span.first("source"))
 
-    def _answered(self, t: Transcript, span: Span, at: object) -> None:
+    def _add_answer(self, t: Transcript, span: Span, at: object) -> None:
         """Add what a model was newly told, and what it answered; each request repeats the conversation so far."""
-        messages = messages_of(span, "gen_ai.input.messages", "llm.input_messages", "gen_ai.prompt", "ai.prompt.messages")
+        messages = read_messages(span, "gen_ai.input.messages", "llm.input_messages", "gen_ai.prompt", "ai.prompt.messages")
         messages = messages or span.inputs
         # The conversation so far is known from the last request: the first message that differs from it is new.
-        marks = [hash(repr((role_of(message), message.get("content"), message.get("parts")))) for message in messages]
+        marks = [hash(repr((message_role(message), message.get("content"), message.get("parts")))) for message in messages]
         known = self._known.get(t.part, [])
         same = next((place for place, mark in enumerate(marks) if place >= len(known) or known[place] != mark), len(marks))
         # Else the conversation was shortened or begins anew, and words heard before are not said again.
         goes_on = 0 < len(known) == same or span.first("ctxmgr.input.messages") == "new"
         for message in messages[0 if span.first("ctxmgr.input.messages") else same :]:
-            words = words_of(message.get("content", message.get("parts")))
-            if role_of(message) not in PEOPLE or not words:
+            words = content_words(message.get("content", message.get("parts")))
+            if message_role(message) not in PEOPLE or not words:
                 continue
             if goes_on or (t.session, hash(words)) not in self._prompts_seen:
                 self._prompts_seen[t.session, hash(words)] = "model"
                 speak(t, words, span.start if span.start > _MIN_TIME else at, None)
-        answered = messages_of(span, "gen_ai.output.messages", "llm.output_messages", "gen_ai.completion")
+        answered = read_messages(span, "gen_ai.output.messages", "llm.output_messages", "gen_ai.completion")
         answered = answered or span.answered or [_read_response(span)]
         self._known[t.part] = marks
         # A model may be asked for several answers at once; programs go on with the first.
@@ -345,7 +345,7 @@ class SpanReader:
             span.key = asked
             t.calls[asked].taken = True
             return
-        name = text(_tool_of(span)) or span.name
+        name = text(_find_tool(span)) or span.name
         t.call(span.key, name, _read_input(span), at)
         early = span.key if span.key != span.own else f"a call of {name}"
         self._early.setdefault((t.session, early), []).append((span.start, _without_spelling(_read_input(span))))
@@ -353,7 +353,7 @@ class SpanReader:
     def _find_call(self, t: Transcript, span: Span) -> str | None:
         """Return the id of the call that a model asked for last before this span, which names none, and that it may be."""
         name, given, began = (
-            _tool_of(span) or span.name,
+            _find_tool(span) or span.name,
             _without_spelling(_read_input(span)),
             moment(span.start if span.start > _MIN_TIME else None) or "",
         )
@@ -401,14 +401,14 @@ def _read_response(span: Span) -> dict[str, Any]:
     return {"content": text(span.first("ai.response.text")), "tool_calls": [mapping(call) for call in sequence(calls)]}
 
 
-def _agent_of(span: Span) -> str:
+def _find_agent(span: Span) -> str:
     """Return the name of the agent that a span states: Claude Code's main agent has none."""
     if span.name.startswith(_CLAUDE):
         return text(span.first("agent_id")) or "main"
     return text(span.first("gen_ai.agent.name", "agent_name", "agent.name", "graph.node.id")) or ""
 
 
-def key_of(span: Span) -> str:
+def call_key(span: Span) -> str:
     """Return the id of the call that a span or a log record reports, else its own."""
     return text(span.first("gen_ai.tool.call.id", "tool_call.id", "call_id", "tool_use_id", "ai.toolCall.id")) or span.own
 
@@ -423,7 +423,7 @@ def _may_be_same(one: str, other: str) -> bool:
     return one in other or other in one
 
 
-def _tool_of(span: Span) -> object:
+def _find_tool(span: Span) -> object:
     # In the order of the conventions: GenAI, OpenInference, OpenLLMetry, Claude Code's own, the AI SDK.
     return span.first("gen_ai.tool.name", "tool.name", "traceloop.entity.name", "tool_name", "ai.toolCall.name")
 
@@ -467,7 +467,7 @@ def _add_log(t: Transcript, span: Span, at: object, *, heard: Callable[[str], bo
 
 def _log_of_result(t: Transcript, span: Span, at: object) -> None:
     # Where a program sends spans and log records, both tell of the same result.
-    if t.answered(span.key):
+    if t.has_answer(span.key):
         return
     spent = number(span.count("duration_ms")) or 0
     # The record is written when the tool ends; only its duration tells when it began.

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ctxmgr.importers.base import Coverage, JsonImporter, Log, Place, session_name
-from ctxmgr.importers.chat import read_message, words_of
+from ctxmgr.importers.chat import content_words, read_message
 from ctxmgr.importers.log_files import HEAD_SIZE, open_plain
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, text
@@ -88,7 +88,7 @@ class _Session:
             return
         t = self._log.session(self._started)
         t.part = self._owner(at) or t.session
-        if t.seen(value.get("id")):
+        if t.is_repeated(value.get("id")):
             return
         # Ids of lines are 8 hex digits, unique within one file alone. The first version of pi wrote none.
         own = f"{t.part}:{value['id']}" if text(value.get("id")) else None
@@ -104,7 +104,7 @@ class _Session:
         elif kind == "branch_summary":
             t.event("rewind", {"text": text(value.get("summary")) or "", "from": text(value.get("fromId"))}, at, own)
         elif kind == "custom_message":
-            t.nudge(words_of(value.get("content")), text(value.get("customType")) or "extension", at, own)
+            t.nudge(content_words(value.get("content")), text(value.get("customType")) or "extension", at, own)
         elif kind not in _KINDS and not kind.startswith(_PRINTED):
             self._log.unknown(kind)
         self._last = text(value.get("id")) or self._last

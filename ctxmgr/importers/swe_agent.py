@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from ctxmgr.importers.base import Coverage, JsonImporter, Log, session_name
-from ctxmgr.importers.chat import MODELS, PEOPLE, is_message, read_message, role_of, words_of
+from ctxmgr.importers.chat import MODELS, PEOPLE, content_words, is_message, message_role, read_message
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import integer, mapping, number, parse_json, sequence, text
 
@@ -33,14 +33,14 @@ class _Run:
         history = [mapping(item) for item in sequence(value.get("history"))]
         own_messages = [message for message in history if message.get("is_demo") is not True]
         # Demonstrations stand before the task in the history; they are another run's.
-        asked = next((message for message in own_messages if role_of(message) in PEOPLE), _NO_MESSAGE)
-        t = self._log.session(session_name(self._log.path, words_of(asked.get("content"))))
+        asked = next((message for message in own_messages if message_role(message) in PEOPLE), _NO_MESSAGE)
+        t = self._log.session(session_name(self._log.path, content_words(asked.get("content"))))
         t.describe(environment=value.get("environment"))
         # Old demonstrations have a history and no steps; where there are steps, the history repeats them.
         steps = sequence(value.get("trajectory"))
         if steps:
             if asked:
-                t.user(words_of(asked.get("content")), None, "task")
+                t.user(content_words(asked.get("content")), None, "task")
             for place, step in enumerate(map(mapping, steps), 1):
                 t.place = place
                 _step(t, step)
@@ -74,15 +74,15 @@ def _step(t: Transcript, step: dict[str, Any]) -> None:
 
 def _message(t: Transcript, message: dict[str, Any]) -> None:
     """Add a message of an old log, in which an observation is a message of the user's."""
-    if role_of(message) in MODELS and not sequence(message.get("tool_calls")) and text(message.get("action")):
+    if message_role(message) in MODELS and not sequence(message.get("tool_calls")) and text(message.get("action")):
         _step(t, {**message, "thought": message.get("thought") or message.get("content"), "observation": None})
-    elif role_of(message) in PEOPLE and t.turn is not None:
+    elif message_role(message) in PEOPLE and t.turn is not None:
         # The format has no ids: an observation is the answer to the only open command.
         pending = next((call.entry for call in t.waiting.values()), None)
         if pending is None:
-            t.failure(words_of(message.get("content")), reason="noCommand")
+            t.failure(content_words(message.get("content")), reason="noCommand")
         else:
-            t.result(pending, words_of(message.get("content")))
+            t.result(pending, content_words(message.get("content")))
     else:
         read_message(t, message)
 
@@ -136,8 +136,8 @@ class _MiniRun:
     def read(self, value: dict[str, Any]) -> None:
         info = mapping(value.get("info"))
         messages = [mapping(item) for item in sequence(value.get("messages"))]
-        asked = next((message for message in messages if role_of(message) in PEOPLE), _NO_MESSAGE)
-        t = self._log.session(session_name(self._log.path, words_of(asked.get("content"))))
+        asked = next((message for message in messages if message_role(message) in PEOPLE), _NO_MESSAGE)
+        t = self._log.session(session_name(self._log.path, content_words(asked.get("content"))))
         model = mapping(mapping(info.get("config")).get("model")).get("model_name")
         t.describe(info.get("mini_version"), formatVersion=value.get("trajectory_format"), model=model)
         for place, message in enumerate(messages, 1):
@@ -152,7 +152,7 @@ class _MiniRun:
 
     def _message(self, t: Transcript, message: dict[str, Any]) -> None:
         extra = mapping(message.get("extra"))
-        at, role = extra.get("timestamp") or message.get("timestamp"), role_of(message)
+        at, role = extra.get("timestamp") or message.get("timestamp"), message_role(message)
         # The program's own last message: it says how the run ended, which ``info`` says too.
         if role == "exit":
             return
@@ -171,7 +171,7 @@ def _add_answer(t: Transcript, message: dict[str, Any], extra: dict[str, Any], a
     if not sequence(message.get("tool_calls")):
         listed = [text(mapping(action).get("command")) for action in sequence(extra.get("actions"))]
         # Versions that list no ``actions`` run one command an answer, which stands in a block of its text.
-        for command in filter(None, listed or [_written_command(words_of(message.get("content")))]):
+        for command in filter(None, listed or [_written_command(content_words(message.get("content")))]):
             t.unnamed.append(t.call(None, "bash", {"command": command}, at))
     response = mapping(extra.get("response"))
     used = mapping(response.get("usage"))
@@ -192,7 +192,7 @@ def _written_command(words: str) -> str:
 
 def _add_observation(t: Transcript, message: dict[str, Any], extra: dict[str, Any], at: object) -> None:
     """Add the result of a command; a message that only has the user's name is the program's output."""
-    words, key = words_of(message.get("content")), text(message.get("tool_call_id"))
+    words, key = content_words(message.get("content")), text(message.get("tool_call_id"))
     if key is None and not t.unnamed:
         t.failure(words, at, reason="noCommand")
         return

@@ -57,7 +57,7 @@ class Part:
     def __post_init__(self) -> None:
         self.process = self.process or self.session
 
-    def when(self, at: object) -> str | None:
+    def record_time(self, at: object) -> str | None:
         """Return a time as records have it, from any of the ways in which sources tell one."""
         # By identity: the records of one line ask with the same object, and comparing would cost as much as parsing.
         if at is not self._last_time:
@@ -98,7 +98,7 @@ class Part:
         """Add a tool call by the id of its entry; its result comes later, or never."""
         self.count.tool_calls[action] += 1
         self.add(build(
-            "entry", self.session, self.when(at), id=name, agent=self.agent, action=action,
+            "entry", self.session, self.record_time(at), id=name, agent=self.agent, action=action,
             inputType=input_type or f"{action}Input", input=given, process=self.process, turn=turn or self.turn, step=step,
             parent=parent or self.parent or None, timeoutMs=timeout_ms, meta=_present(meta),
         ))  # fmt: skip
@@ -117,7 +117,7 @@ class Part:
         """Add the result of an entry."""
         self.count.failed += status != "ok"
         self.add(build(
-            "result", self.session, self.when(at), entry=entry, status=status, output=output, error=error,
+            "result", self.session, self.record_time(at), entry=entry, status=status, output=output, error=error,
             durationMs=duration_ms, meta=meta or None,
         ))  # fmt: skip
 
@@ -134,11 +134,11 @@ class Part:
     ) -> None:
         """Add an event by its id."""
         self.add(build(
-            "event", self.session, self.when(at),
+            "event", self.session, self.record_time(at),
             id=name, type=kind, agent=self.agent, process=process, turn=turn, entry=entry, data=data,
         ))  # fmt: skip
 
-    def opening(self, started: str | None, version: object, path: Path, about: Mapping[str, object]) -> Record:
+    def session_record(self, started: str | None, version: object, path: Path, about: Mapping[str, object]) -> Record:
         """Return the record of the session itself."""
         return build(
             "session", self.session, started, process=self.process, workflow=self.source,
@@ -189,7 +189,7 @@ class Cursor:
 class Transcript(Part):
     """What one agent did in a session, while its log is read.
 
-    A format with other ids, places or times overrides `own_id`, `source_of` or `lasted`.
+    A format with other ids, places or times overrides `own_id`, `call_source` or `duration`.
 
     Attributes:
         part: what the ids of this agent's part begin with: of the session itself its id. Unless a format says otherwise all
@@ -284,7 +284,7 @@ class Transcript(Part):
             self.count.messages += 1
             self.event("message", {"text": words}, at, record_id)
 
-    def thought(self, words: str, at: object = None, record_id: object = None) -> None:
+    def add_thought(self, words: str, at: object = None, record_id: object = None) -> None:
         """Add what the model thought; an empty text is none."""
         if words.strip():
             self.count.thoughts += 1
@@ -316,10 +316,10 @@ class Transcript(Part):
         if key and record_id is None and key in self.waiting:  # streams and snapshots write an open call again
             return self.waiting[key].entry
         entry = self.own_id(call_id if record_id is None else record_id)
-        self.calls[key or entry] = self.waiting[key or entry] = Call(entry, self.when(at), action)
+        self.calls[key or entry] = self.waiting[key or entry] = Call(entry, self.record_time(at), action)
         self.count.open += 1
         limit = None if timeout_ms is None else number(timeout_ms)
-        source = self.source_of(key)
+        source = self.call_source(key)
         if meta:
             source.update(meta)
         self.entry(
@@ -329,7 +329,7 @@ class Transcript(Part):
         )  # fmt: skip
         return entry
 
-    def source_of(self, call_id: str) -> dict[str, object]:
+    def call_source(self, call_id: str) -> dict[str, object]:
         """Return the place of a call in its log and the id that it has there, for the entry's ``meta``."""
         return {"callId": call_id[:_MAX_ID] or None, "place": self.place}
 
@@ -338,7 +338,7 @@ class Transcript(Part):
         self.calls[call_id].answered = True
         self.waiting.pop(call_id, None)
 
-    def answered(self, call_id: object) -> bool:
+    def has_answer(self, call_id: object) -> bool:
         """Whether a call of this id was made and its result came."""
         known = self.calls.get(text(call_id) or "")
         return known is not None and known.answered
@@ -366,7 +366,7 @@ class Transcript(Part):
             error: what went wrong, where that is told apart from the output.
             kind: of the error.
             stated: the error as it will stand, {type, message}, of a format that has kinds of its own.
-            duration_ms: else that which `lasted` tells.
+            duration_ms: else that which `duration` tells.
             meta: what else the source tells.
         """
         key = text(call_id) or ""
@@ -381,13 +381,13 @@ class Transcript(Part):
         stated_ms = None if duration_ms is None else number(duration_ms)
         self.outcome(
             call.entry, status, at, output=clean(output), error=stated or _error(status, kind, error, output),
-            duration_ms=self.lasted(call, at) if stated_ms is None or stated_ms < 0 else stated_ms,
+            duration_ms=self.duration(call, at) if stated_ms is None or stated_ms < 0 else stated_ms,
             meta=present(**meta) if meta else None,
         )  # fmt: skip
 
-    def lasted(self, call: Call, at: object) -> float | None:
+    def duration(self, call: Call, at: object) -> float | None:
         """Return the milliseconds from a call's record to its result's, for a result that states no duration."""
-        return milliseconds_between(call.at, self.when(at))
+        return milliseconds_between(call.at, self.record_time(at))
 
     def usage(self, at: object, response: object, model: object = None, **tokens: object) -> None:
         """Add the tokens of one model response. A second record with the same response id adds nothing."""
@@ -415,7 +415,7 @@ class Transcript(Part):
         """Add an error that is no tool's: of the model host, of the program."""
         self.event("error", {"text": (text(words) or reason)[:20_000], "reason": reason}, at, record_id)
 
-    def seen(self, name: object) -> bool:
+    def is_repeated(self, name: object) -> bool:
         """Whether this was asked about the same name before: the id of a record that may be written twice."""
         key = f"seen:{text(name)}"
         known = text(name) is not None and key in self._used
@@ -424,7 +424,7 @@ class Transcript(Part):
 
     def end(self, outcome: str, at: object = None) -> None:
         """Add the end of the session: ``completed``, ``failed`` or ``cancelled``."""
-        self.add(build("sessionEnd", self.session, self.when(at), outcome=outcome, process=self.process))
+        self.add(build("sessionEnd", self.session, self.record_time(at), outcome=outcome, process=self.process))
 
     def take(self, *, final: bool = False) -> tuple[list[int], list[Record]]:
         """Return what was added since last time, and the places of that among the records of all parts.
@@ -447,7 +447,7 @@ class Transcript(Part):
         version = about.pop("version", None)
         # With the number of the record behind it: records are sorted by these, and equal ones keep their order.
         self.numbers.insert(0, self.numbers[0] if self.numbers else next(self.counter))
-        self.records.insert(0, self.opening(self.started, version, path, about))
+        self.records.insert(0, self.session_record(self.started, version, path, about))
 
     def is_ready(self) -> bool:
         """Whether the records can be yielded: the session's title is known, or is not waited for any longer."""

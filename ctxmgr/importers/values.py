@@ -263,16 +263,16 @@ class Span:
         return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 16 else value
 
 
-def spans_of(value: Mapping[str, Any], count: int) -> Iterator[Span]:
+def read_spans(value: Mapping[str, Any], count: int) -> Iterator[Span]:
     """Yield the spans and log records of one export."""
     for resource in map(mapping, sequence(value.get("resourceSpans") or value.get("resource_spans"))):
-        shared = attributes_of(mapping(resource.get("resource")))
+        shared = read_attributes(mapping(resource.get("resource")))
         for scope in _scopes(resource, "Spans"):
             for raw in map(mapping, sequence(scope.get("spans"))):
                 count += 1
                 yield _span(raw, shared, count)
     for resource in map(mapping, sequence(value.get("resourceLogs") or value.get("resource_logs"))):
-        shared = attributes_of(mapping(resource.get("resource")))
+        shared = read_attributes(mapping(resource.get("resource")))
         for scope in _scopes(resource, "Logs"):
             for raw in map(mapping, sequence(scope.get("logRecords") or scope.get("log_records"))):
                 count += 1
@@ -290,18 +290,18 @@ def _span(raw: Mapping[str, Any], shared: Mapping[str, Any], order: int) -> Span
     # OTLP/JSON allows an enum as its number or as its name.
     failed = status.get("code") in (2, "2", "STATUS_CODE_ERROR")
     words = text(status.get("message"))
-    attributes = {**shared, **attributes_of(raw)}
+    attributes = {**shared, **read_attributes(raw)}
     said: list[tuple[str, dict[str, Any]]] = []
     for event in map(mapping, sequence(raw.get("events"))):
         name = text(event.get("name")) or ""
         if name == "exception":
-            exception = attributes_of(event)
+            exception = read_attributes(event)
             words = words or text(exception.get("exception.message")) or text(exception.get("exception.type"))
         # What a tool returned may be an event of its span, with fields of its own, in place of an attribute.
         elif name == "tool.output":
-            attributes.setdefault("tool.output", attributes_of(event))
+            attributes.setdefault("tool.output", read_attributes(event))
         elif name.startswith("gen_ai."):
-            said.append((name, attributes_of(event)))
+            said.append((name, read_attributes(event)))
     span = Span(
         order, text(raw.get("name")) or "", text(raw.get("traceId", raw.get("trace_id"))) or "",
         text(raw.get("spanId", raw.get("span_id"))) or f"span {_mark(raw)}",
@@ -315,7 +315,7 @@ def _span(raw: Mapping[str, Any], shared: Mapping[str, Any], order: int) -> Span
 
 
 def _log(raw: Mapping[str, Any], shared: Mapping[str, Any], order: int) -> Span:
-    attributes = {**shared, **attributes_of(raw)}
+    attributes = {**shared, **read_attributes(raw)}
     body = _unwrap(raw.get("body"))
     name = text(attributes.get("event.name")) or text(raw.get("eventName")) or text(body) or ""
     at = _nanoseconds(raw.get("timeUnixNano", raw.get("observedTimeUnixNano")))
@@ -354,7 +354,7 @@ def take_message(span: Span, name: str, about: Mapping[str, Any]) -> bool:
     return True
 
 
-def attributes_of(holder: Mapping[str, Any]) -> dict[str, Any]:
+def read_attributes(holder: Mapping[str, Any]) -> dict[str, Any]:
     """Return attributes by name."""
     found: dict[str, Any] = {}
     for item in map(mapping, sequence(holder.get("attributes"))):
@@ -386,7 +386,7 @@ def _nanoseconds(value: object) -> int:
     return int(number(value) or 0)
 
 
-def messages_of(span: Span, *names: str) -> list[dict[str, Any]]:
+def read_messages(span: Span, *names: str) -> list[dict[str, Any]]:
     """Return the messages in the first of these attributes: JSON, a structure, or flattened into ``name.0.role``."""
     for name in names:
         found = parse_json(span.attributes.get(name))

@@ -14,7 +14,7 @@ from typing import Any, Self, cast
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import DegenerateLoopError
 from ctxmgr.history.live.blackboard import BlackboardHistory
-from ctxmgr.importers.chat import words_of
+from ctxmgr.importers.chat import content_words
 from ctxmgr.recover.recovery import Limits
 from ctxmgr.recover.stuck_handler import RecoveryStuckHandler
 
@@ -116,7 +116,7 @@ class GuardedRun:
 
 def plain_text(content: object) -> str:
     """Return the words of a message's content: of blocks those that are texts, one a line."""
-    return words_of(cast("object", content)) if isinstance(content, list | str) else str(content)
+    return content_words(cast("object", content)) if isinstance(content, list | str) else str(content)
 
 
 def with_text(content: Any, text: str) -> Any:

@@ -26,7 +26,7 @@ from typing import Any, BinaryIO
 from ctxmgr.base.paths import open_regular, replace_file
 from ctxmgr.clients import MAX_ANSWER_CHARS, Call, Client, Event, as_object, event_bytes, parse_event
 from ctxmgr.config import Config, load_config
-from ctxmgr.detect.text.fingerprints import blur, canonical, error_core, error_text, plain_text, says_anything
+from ctxmgr.detect.text.fingerprints import canonical, error_core, error_text, mask_volatile, plain_text, says_anything
 from ctxmgr.history.detection import judge
 from ctxmgr.history.query.address import session_key
 from ctxmgr.live.event_answer import Rounds, fingerprints, modification_time, open_calls
@@ -104,7 +104,7 @@ def confirmed_prompt(client: Client, event: Event, config: Config, folder: Path,
     with tempfile.TemporaryDirectory(prefix="ctxmgr-") as place:
         own = client.log_content(event)
         if own is None:
-            log = client.log_of(event)
+            log = client.log_path(event)
             begun = [] if hung_at is None else open_calls(client, event.session, modification_time(log))
             log = excerpt(log, place, client.unwritten(event), begun)
         else:
@@ -115,7 +115,7 @@ def confirmed_prompt(client: Client, event: Event, config: Config, folder: Path,
                 add_late_results(workspace, event)
             now = None if hung_at is None else format_time(hung_at)
             findings = _findings(workspace, now)
-            meant = worst([each for each in findings if _is_meant(each, config, "loop" if hung_at is None else "hung")])
+            meant = worst([each for each in findings if _should_tell(each, config, "loop" if hung_at is None else "hung")])
             if meant is None:
                 return None
             # Without an id the worst one is answered, and the session is judged once less.
@@ -130,7 +130,7 @@ def _findings(workspace: Workspace, now: str | None) -> list[Finding]:
     return [] if key is None else judge(workspace.store, key, workspace.config.detect, now)[0].findings
 
 
-def _is_meant(finding: Finding, config: Config, severity: str) -> bool:
+def _should_tell(finding: Finding, config: Config, severity: str) -> bool:
     """Whether an agent shall be told of a finding: it is unresolved, and no setting silences its kind or its actions."""
     unresolved = finding.resolved is None and finding.severity == severity
     return unresolved and not config.is_quiet(finding.kind, finding.evidence)
@@ -246,12 +246,12 @@ def _parts(source: BinaryIO, size: int) -> Iterator[bytes]:
             source.readline()
             yield from source
             return
-        elif kept < _MAX_SPOKEN and len(line) < _MAX_LINE_BYTES and _is_spoken(line):
+        elif kept < _MAX_SPOKEN and len(line) < _MAX_LINE_BYTES and _rests_on_events(line):
             kept += len(line)
             yield line
 
 
-def _is_spoken(line: bytes) -> bool:
+def _rests_on_events(line: bytes) -> bool:
     if not (b'user"' in line or b"user_message" in line):  # quicker than each of the marks, and most lines hold neither
         return False
     # Claude Code logs the result of a call as a message of the user.
@@ -323,7 +323,7 @@ def _fails_the_same(result: Any, before: EntryView) -> bool:
 
 
 def _blur_text(value: Any) -> str:
-    return blur((plain_text(value) or "").strip(), ids=True)
+    return mask_volatile((plain_text(value) or "").strip(), ids=True)
 
 
 _TITLE = "ctxmgr"

@@ -26,9 +26,9 @@ from ctxmgr.clients import (
     WATCHER_LOCK,
     SessionFile,
     as_object,
-    digest_of,
     event_bytes,
     parse_event,
+    short_digest,
     state_folder,
     state_name,
 )
@@ -101,7 +101,7 @@ def answer_event(name: str, content: bytes) -> bytes:
         return _take_word(client, event, rounds) if client.tells_beside_person else b""
     if event.kind != AFTER or not event.calls:
         return b""
-    rounds.append(*rows_of(event))
+    rounds.append(*call_rows(event))
     # A client may send no event when a session starts, so the first call of an agent begins it too.
     if rounds.is_new:
         _begin(name, event)
@@ -155,7 +155,7 @@ def _is_watched() -> bool:
 
 def _take_word(client: Client, event: Event, rounds: Rounds) -> bytes:
     """Return the word that the watcher left for the main agent about a call that hung; each is returned once."""
-    # A call that hung is one of the main agent: `Watched` knows no other.
+    # A call that hung is one of the main agent: `WatchedSession` knows no other.
     if event.agent:
         return b""
     try:
@@ -241,7 +241,7 @@ def fingerprints(call: Call) -> tuple[str, str]:
     else:
         text = dumps(call.given)
     data = f"{call.action}\n{text}".encode("utf-8", "surrogatepass")
-    return digest_of(data.translate(None, _BLURRED)), digest_of(data)
+    return short_digest(data.translate(None, _BLURRED)), short_digest(data)
 
 
 def result_fingerprint(result: Any) -> tuple[str, bool]:
@@ -251,7 +251,7 @@ def result_fingerprint(result: Any) -> tuple[str, bool]:
         text = text[:_END] + text[-_END:]
     # "rror: " is the end of "ValueError: ..." as well as of "error: ...".
     failed = text.startswith(_FAILURES) or "Traceback (most" in text or "rror: " in text
-    return digest_of(text.encode("utf-8", "surrogatepass").translate(None, _BLURRED)), failed
+    return short_digest(text.encode("utf-8", "surrogatepass").translate(None, _BLURRED)), failed
 
 
 class Rounds:
@@ -379,14 +379,14 @@ class Rounds:
             rest = stream.read().partition(b"\n")[2]
         replace_file(self.path, rest)
 
-    def since(self) -> list[list[str]]:
+    def calls_since_told(self) -> list[list[str]]:
         """Return the last calls since the agent was told."""
         last_told = max((place for place, row in enumerate(self.rows) if row[0] == "t"), default=-1)
         return [row for row in self.rows[last_told + 1 :] if row[0] == "c" and len(row) == 5][-_WINDOW:]
 
     def worth_asking(self, new: int) -> list[str] | None:
         """Return the row of a call, among the ``new`` last ones, that goes in circles by this count; else None."""
-        calls = self.since()
+        calls = self.calls_since_told()
         # Each new call is judged as if it were the last: a loop that was completed inside a batch may not show at its end.
         for place in range(max(0, len(calls) - new), len(calls)):
             if is_circling(calls[: place + 1]) and self._due(calls[: place + 1]):
@@ -436,7 +436,7 @@ def is_circling(calls: Sequence[Sequence[str]]) -> bool:
     return len(same) >= _SAME_ANSWER and all(same[-_SAME_ANSWER:])
 
 
-def rows_of(event: Event) -> list[tuple[str, ...]]:
+def call_rows(event: Event) -> list[tuple[str, ...]]:
     """Return the rows for the calls of an event."""
     rows: list[tuple[str, ...]] = []
     for call in event.calls:

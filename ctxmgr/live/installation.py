@@ -64,7 +64,7 @@ class Change:
     after: bytes | None
 
     @property
-    def needed(self) -> bool:
+    def is_needed(self) -> bool:
         """Whether there is anything to change."""
         return self.before != self.after
 
@@ -102,7 +102,7 @@ def plan_installation(client: Client, scope: Scope, folder: Path, environment: M
         return Change(client, path, before, own_file.encode("utf-8"))
     text = _text(path, before)
     entries = client.entries(hook_command(client))
-    with _about(path):
+    with _prefix_errors(path):
         bare = remove_items(text, _OURS, _TOP, comments=client.comments) if text.strip() else text
         after = insert_items(bare, entries, comments=client.comments)
     # Items that are complete stay where people moved them in the lists: installing twice changes nothing.
@@ -142,7 +142,7 @@ def plan_removal(client: Client, scope: Scope, folder: Path, environment: Mappin
         ours = _OURS.search(before.decode("utf-8", "replace")) is not None
         return Change(client, path, before, None if ours else before)
     text = _text(path, before)
-    with _about(path):
+    with _prefix_errors(path):
         after = remove_items(text, _OURS, _TOP, comments=client.comments) if text.strip() else text
     return Change(client, path, before, after.encode("utf-8"))
 
@@ -160,9 +160,9 @@ def apply(change: Change, *, undo: bool = False) -> None:
     try:
         if not undo:
             _keep(change, record)  # first, so that whatever is written can be undone
-        if change.needed and change.after is None:
+        if change.is_needed and change.after is None:
             os.unlink(change.path)
-        elif change.needed and change.after is not None:
+        elif change.is_needed and change.after is not None:
             _write(change.path, change.after)
         if undo:
             with suppress(FileNotFoundError):
@@ -180,7 +180,7 @@ def is_installed(client: Client, scope: Scope, folder: Path, environment: Mappin
     return before is not None and _OURS.search(before.decode("utf-8", "replace")) is not None
 
 
-def commands_in(path: str) -> list[str]:
+def find_hook_commands(path: str) -> list[str]:
     """Return the absolute paths with which a settings file starts our hook: the hook's file and the interpreter."""
     try:
         text = read_regular(path, _MAX_FILE_BYTES).decode("utf-8", "replace")
@@ -227,7 +227,7 @@ def compile_hook(client: Client) -> bool:
     return False
 
 
-def version_of(client: Client) -> tuple[int, ...] | None:
+def client_version(client: Client) -> tuple[int, ...] | None:
     """Return the version of the client that its command names; None when it can't be asked."""
     try:
         ended = subprocess.run(
@@ -253,7 +253,7 @@ def require_version(client: Client, named: str | None) -> tuple[int, ...]:
     Raises:
         InvalidInput: the version is unknown, or too old for the events and settings that are used.
     """
-    found = version_of(client) if named is None else _numbers(named)
+    found = client_version(client) if named is None else _numbers(named)
     least = ".".join(map(str, client.least))
     if found is None:
         raise InvalidInput(
@@ -301,7 +301,7 @@ def _text(path: str, content: bytes | None) -> str:
 
 
 @contextmanager
-def _about(path: str) -> Generator[None]:
+def _prefix_errors(path: str) -> Generator[None]:
     """Put the file's path before the message of an error."""
     try:
         yield
@@ -375,10 +375,10 @@ def _scopes(asked: Client, folder: Path, environment: Mapping[str, str]) -> list
 
 def _check(asked: Client, scopes: Sequence[Scope], plugin: bool, folder: Path, environment: Mapping[str, str]) -> Check:
     paths = [asked.settings_file(scope, str(folder), environment) or "" for scope in scopes]
-    gone = [word for path in paths for word in commands_in(path) if word.startswith("/") and not os.path.exists(word)]
+    gone = [word for path in paths for word in find_hook_commands(path) if word.startswith("/") and not os.path.exists(word)]
     to_do = [step for path in paths if (step := asked.left_to_do(os.path.realpath(path), environment)) is not None]
     last, told = last_hook_call(asked.name)
-    cost, alone = cost_of(asked)
+    cost, alone = measure_cost(asked)
     parts = ["installed " + " and ".join([f"for the {scope}" for scope in scopes] + (["as a plugin"] if plugin else []))]
     if asked.asks_trust:
         parts.append("not trusted yet" if to_do else "trusted")
@@ -415,7 +415,7 @@ def last_hook_call(name: str) -> tuple[float | None, int]:
     return last, told
 
 
-def cost_of(asked: Client) -> tuple[float | None, float | None]:
+def measure_cost(asked: Client) -> tuple[float | None, float | None]:
     """Return the shortest time in seconds that a call of the hook takes here, and that of Python alone."""
     command = hook_command(asked)
     return _shortest(command), _shortest([sys.executable, "-I", "-S", "-c", "pass"])

@@ -120,7 +120,7 @@ def apply_plugin(folder: Path, changes: list[Change]) -> None:
     """
     try:
         for change in changes:
-            if change.after is not None and change.needed:
+            if change.after is not None and change.is_needed:
                 os.makedirs(os.path.dirname(change.path), exist_ok=True)
                 replace_file(change.path, change.after, mode=0o644)
             elif change.after is None:

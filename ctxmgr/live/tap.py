@@ -53,11 +53,11 @@ class Copies:
                 self._lost += not self._over
                 return
             # Told where it happened: a message with a gap must not be joined across it.
-            self._tell_lost()
+            self._report_loss()
             self._hold(HEADER.pack(sender, time.time(), len(data)) + data)
             self._changed.notify()
 
-    def _tell_lost(self) -> None:
+    def _report_loss(self) -> None:
         if self._lost:
             self._hold(HEADER.pack(LOST, time.time(), self._lost))
             self._lost = 0
@@ -70,7 +70,7 @@ class Copies:
         """Hand over the remaining copies, within so many seconds, and close the pipe, which tells the recorder the end."""
         with self._changed:
             # Nothing follows in front of which it could be told
-            self._tell_lost()
+            self._report_loss()
             self._over = True
             self._changed.notify()
         self._thread.join(patience)

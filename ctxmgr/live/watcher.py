@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr.base.paths import make_private_folder, replace_file
-from ctxmgr.clients import AFTER, SESSION_SUFFIX, WATCHER_LOCK, Client, Event, client, rows_in, state_folder, state_name
+from ctxmgr.clients import AFTER, SESSION_SUFFIX, WATCHER_LOCK, Client, Event, client, read_rows, state_folder, state_name
 from ctxmgr.config import Config, load_config
 from ctxmgr.errors import Busy, CtxmgrError
 from ctxmgr.history.live.record_sources import Batch, Follower, LogSource, Sight, Source
@@ -40,7 +40,7 @@ _LOCK_ATTEMPTS, _LOCK_PAUSE = 5, 0.2  # seconds
 
 
 @dataclass(slots=True)
-class Watched:
+class WatchedSession:
     """A session that hooks reported.
 
     Attributes:
@@ -71,7 +71,7 @@ class HookedSessions:
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._files: dict[str, tuple[float, Watched | None]] = {}
+        self._files: dict[str, tuple[float, WatchedSession | None]] = {}
         self._followed: dict[str, Follower] = {}
         self._hung: dict[str, dict[str, Sight]] = {}
         self._running: set[int] = set()
@@ -91,9 +91,9 @@ class HookedSessions:
                 sights += self._look(path, each)
         return sights
 
-    def living_sessions(self) -> dict[str, Watched]:
+    def living_sessions(self) -> dict[str, WatchedSession]:
         """Return the sessions that live, by the paths of their files."""
-        now, found = self._clock(), dict[str, tuple[float, Watched | None]]()
+        now, found = self._clock(), dict[str, tuple[float, WatchedSession | None]]()
         with contextlib.suppress(OSError), os.scandir(state_folder()) as entries:
             for entry in entries:
                 if entry.name.endswith(SESSION_SUFFIX) and entry.is_file(follow_symlinks=False):
@@ -103,7 +103,7 @@ class HookedSessions:
                         same = known is not None and known[0] == touched
                         found[entry.path] = known if known is not None and same else (touched, _read_session(entry.path))
         self._files = found
-        living: dict[str, Watched] = {}
+        living: dict[str, WatchedSession] = {}
         for path, (touched, each) in found.items():
             if each is None or each.ended:
                 continue
@@ -117,7 +117,7 @@ class HookedSessions:
         """Return the number of entries of each session whose log was read."""
         return {session: count for each in self._followed.values() for session, count in each.counts().items()}
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether no session lives."""
         return not self.living_sessions()
 
@@ -143,7 +143,7 @@ class HookedSessions:
             for sight in hangs if sight.finding is not None
         ]  # fmt: skip
 
-    def _look(self, path: str, each: Watched) -> list[Sight]:
+    def _look(self, path: str, each: WatchedSession) -> list[Sight]:
         config = _config(each.folder)
         follower = self._followed.get(path)
         if follower is None:
@@ -166,10 +166,10 @@ class HookedSessions:
         return sights
 
 
-def _read_session(path: str) -> Watched | None:
+def _read_session(path: str) -> WatchedSession | None:
     begun: dict[str, Any] | None = None
     ended = False
-    for row in rows_in(path):
+    for row in read_rows(path):
         if row.get("kind") == "session":
             begun, ended = row, False
         elif row.get("kind") == "sessionEnd":
@@ -179,7 +179,7 @@ def _read_session(path: str) -> Watched | None:
     asked, pid = client(begun["client"]), begun.get("pid")
     if asked is None or type(pid) is not int:
         return None
-    return Watched(asked, begun["session"], begun["log"], begun["folder"], pid, 0.0, ended)
+    return WatchedSession(asked, begun["session"], begun["log"], begun["folder"], pid, 0.0, ended)
 
 
 class _LogWithOpenCalls:
@@ -204,7 +204,7 @@ class _LogWithOpenCalls:
         return batch
 
 
-def _source(each: Watched) -> Source:
+def _source(each: WatchedSession) -> Source:
     begun = open_calls(each.client, each.session, modification_time(each.log))
     return _LogWithOpenCalls(each.log, begun) if begun else LogSource(Path(each.log), every=EVERY)
 
@@ -213,7 +213,7 @@ def _config(folder: str) -> Config:
     return load_config(Path(folder) if os.path.isabs(folder) and os.path.isdir(folder) else Path.home())
 
 
-def _tell(each: Watched, finding: Finding, config: Config, now: float) -> None:
+def _tell(each: WatchedSession, finding: Finding, config: Config, now: float) -> None:
     """Notify a person, and leave word for the agent, which reads it when the call comes back.
 
     Silence without a call in flight is not the agent's doing: only the person is notified of it.
@@ -283,8 +283,8 @@ def run(_name: str, pause: Callable[[float], None] = time.sleep) -> None:
         return
     sessions = HookedSessions()
     # Twice: a session that begins just before the lock is let go finds it held, and so starts no watcher of its own.
-    while not sessions.ended():
+    while not sessions.has_ended():
         with only_watcher():
-            while not sessions.ended():
+            while not sessions.has_ended():
                 sessions.tick()
                 pause(EVERY)

@@ -55,7 +55,7 @@ def folder() -> str:
     return os.path.join(user_folder(os.environ, "XDG_STATE_HOME", os.path.join(".local", "state")), "ctxmgr", "anchors")
 
 
-def place_of(path: str) -> str:
+def anchor_path(path: str) -> str:
     """Return the file that holds, or would hold, the anchor of the history at a path."""
     # By the real path: a log that is also opened through a link has one anchor and not two.
     return os.path.join(folder(), codec.digest(os.fsencode(os.path.realpath(path)))[:32])
@@ -64,7 +64,7 @@ def place_of(path: str) -> str:
 def load(path: str) -> Anchor | None:
     """Return the anchor of the history at a path, or None where none can be read."""
     try:
-        with open(open_regular(place_of(path)), "rb") as stream:
+        with open(open_regular(anchor_path(path)), "rb") as stream:
             return parse(stream.read(_MAX_BYTES))
     except OSError:
         return None
@@ -139,7 +139,7 @@ def store(path: str, head: Anchor) -> bool:
     from ctxmgr.log.ids import now
 
     head.path, head.time = os.fsdecode(os.fsencode(os.path.realpath(path))), now()
-    place = place_of(path)
+    place = anchor_path(path)
     # Several processes, and threads of one, may note the same history at once.
     draft = f"{place}.{os.getpid()}-{id(head)}"
     try:

@@ -128,7 +128,7 @@ class _Place:
         self._text = text
         self._at = 0
 
-    def of(self, at: int) -> int:
+    def offset_at(self, at: int) -> int:
         passed = self._text[self._at : at]
         self._offset += len(passed) if passed.isascii() else len(passed.encode("utf-8", "surrogateescape"))
         self._at = at
@@ -206,9 +206,9 @@ class _Reader:
             # Beside damage an object may be a part of the torn one, and is no record then.
             if value is None or (before is not None and not self._is_record(text, value, stop, before)):
                 resume = self._resume(text, at, stop)
-                start = place.of(at if begun else 0)
+                start = place.offset_at(at if begun else 0)
                 until = end if resume == end else _before_space(text, at, resume)
-                self._damage.add(start, place.of(until) - start, reason)
+                self._damage.add(start, place.offset_at(until) - start, reason)
                 at, before, begun = resume, None, True
                 continue
             if not sound:
@@ -278,8 +278,8 @@ class _Reader:
         places = [hit.start() for hit in _ESCAPED_BYTE.finditer(text, at, stop)]
         if not places:
             return value
-        start = place.of(places[0])
-        self._damage.add(start, place.of(places[-1] + 1) - start, "invalid UTF-8")
+        start = place.offset_at(places[0])
+        self._damage.add(start, place.offset_at(places[-1] + 1) - start, "invalid UTF-8")
         return cast("dict[str, Any]", _replace_escapes(value))
 
 

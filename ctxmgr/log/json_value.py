@@ -116,7 +116,7 @@ def _plain(value: object, parents: tuple[int, ...]) -> Any:
     if kind is str or value is None or kind is bool or (kind is int and -_MAX_SMALL < cast("int", value) < _MAX_SMALL):
         return value
     if kind is dict or kind is list:  # the most frequent containers, past the checks for rarer types
-        return _inside(value, parents)
+        return _convert_nested(value, parents)
     if isinstance(value, enum.Enum):
         return _plain(cast("object", value.value), parents)
     if isinstance(value, str):
@@ -135,10 +135,10 @@ def _plain(value: object, parents: tuple[int, ...]) -> Any:
         return value.isoformat()
     if isinstance(value, os.PathLike):
         return _plain(os.fspath(cast("os.PathLike[str]", value)), parents)
-    return _inside(value, parents)
+    return _convert_nested(value, parents)
 
 
-def _inside(value: object, parents: tuple[int, ...]) -> Any:
+def _convert_nested(value: object, parents: tuple[int, ...]) -> Any:
     if id(value) in parents:
         return "<circular>"
     if len(parents) >= _MAX_DEPTH:

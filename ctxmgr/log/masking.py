@@ -62,14 +62,14 @@ def _finders() -> tuple[tuple[re.Pattern[bytes], tuple[str, ...]], ...]:
     for kind, starts, body, _ in TOKENS:
         same: dict[tuple[int, str, str], list[str]] = {}
         for start in starts.split():
-            at = anchor_of(start)
+            at = find_anchor(start)
             same.setdefault((at, start[at], start[at + 1 :]), []).append(start[: at + 1])
         for (_, anchor, tail), heads in same.items():
             shapes.setdefault(anchor, []).append((kind, "|".join(map(re.escape, heads)), f"{tail}({body})"))
     return tuple((_pattern(anchor, rows), tuple(kind for kind, _, _ in rows)) for anchor, rows in sorted(shapes.items()))
 
 
-def anchor_of(start: str) -> int:
+def find_anchor(start: str) -> int:
     """Return the index of the anchor in the beginning of a token: the last of ``_-.`` or of the capitals A and S.
 
     These five bytes are rare in text, so the matcher is seldom entered.
@@ -289,7 +289,7 @@ def mask(line: bytes) -> bytes:
     if tokens or named or (has_run and any(_holds(said) for _, _, said in decode_pieces(line, runs))):
         return _mask_line(line, tokens=bool(tokens), named=named)
     if (hidden or coded or (_PERCENT in folded and _may_quote(folded))) and any(_passes(view.text) for view in views(line)):
-        return mask_unsieved(line)
+        return mask_without_sieves(line)
     return line
 
 
@@ -328,7 +328,7 @@ def _passes_signs(line: bytes) -> bool:
     )
 
 
-def mask_unsieved(line: bytes) -> bytes:
+def mask_without_sieves(line: bytes) -> bytes:
     """Return what `mask` returns, without its sieves: it calls this for the few lines that they let pass."""
     return _mask_line(line, tokens=True, named=True)
 

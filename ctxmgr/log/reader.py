@@ -99,7 +99,9 @@ def read(
                     report(start + offset, length, f"line of {length:,} bytes is longer than the limit of {MAX_LINE:,}")
                     continue
                 behind = start + offset + length
-                for line in records_of(raw, start + offset, length, last, report, partial(line_at, stream.fileno(), behind)):
+                for line in read_records(
+                    raw, start + offset, length, last, report, partial(read_line, stream.fileno(), behind)
+                ):
                     last = line.total or last
                     yield line
     except FileNotFoundError:
@@ -108,7 +110,9 @@ def read(
         raise StorageFailed(f"log {os.fspath(path)!r} can't be read: {error.strerror}") from error
 
 
-def records_of(raw: bytes, offset: int, length: int, last: str | None, report: Damage, following: Following) -> Iterator[Line]:
+def read_records(
+    raw: bytes, offset: int, length: int, last: str | None, report: Damage, following: Following
+) -> Iterator[Line]:
     """Yield the records of one line of a file, see `read`.
 
     Args:
@@ -328,7 +332,7 @@ def _same(line: bytes | None) -> bytes | None:
     return line
 
 
-def line_at(descriptor: int, offset: int) -> bytes | None:
+def read_line(descriptor: int, offset: int) -> bytes | None:
     """Return the line that begins at an offset of a file, without its end; None at the end, or when it is over the limit."""
     pieces: list[bytes] = []
     size = 0

@@ -33,7 +33,7 @@ class Field:
         self.holds, self.required, self.filled = holds, required or filled, filled
 
 
-def _required(holds: FieldType = "text") -> Field:
+def _required_field(holds: FieldType = "text") -> Field:
     return Field(holds, required=True)
 
 
@@ -46,8 +46,8 @@ RECORDS: dict[str, dict[str, Field]] = {
     "session": {"process": _TEXT, "workflow": _TEXT, "source": Field("json"), "meta": Field("json")},
     "entry": {
         "id": _ID,
-        "agent": _required(),
-        "action": _required(),
+        "agent": _required_field(),
+        "action": _required_field(),
         "inputType": _TEXT,
         "input": Field("json"),
         "process": _TEXT,
@@ -65,7 +65,7 @@ RECORDS: dict[str, dict[str, Field]] = {
     },
     "result": {
         "entry": _ID,
-        "status": _required("status"),
+        "status": _required_field("status"),
         "output": Field("json"),
         "error": Field("error"),
         "durationMs": Field("number"),
@@ -75,7 +75,7 @@ RECORDS: dict[str, dict[str, Field]] = {
     "event": {"id": _ID, "type": _ID, "entry": _TEXT, "agent": _TEXT, "data": Field("json")},
     "note": {
         "id": _ID,
-        "entries": _required("texts"),
+        "entries": _required_field("texts"),
         "content": _ID,
         "tags": Field("texts"),
         "links": Field("json"),
@@ -84,12 +84,12 @@ RECORDS: dict[str, dict[str, Field]] = {
     },
     "snapshot": {
         "id": _ID,
-        "entries": _required("texts"),
-        "summary": _required(),
-        "reasoning": _required(),
-        "hash": _required(),
+        "entries": _required_field("texts"),
+        "summary": _required_field(),
+        "reasoning": _required_field(),
+        "hash": _required_field(),
     },
     "continuation": {"id": _ID},
-    "sessionEnd": {"outcome": _required("outcome"), "process": _TEXT},
+    "sessionEnd": {"outcome": _required_field("outcome"), "process": _TEXT},
 }
 """The fields of each kind beside `COMMON`, in the order in which they are written."""

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    class Syncing(Protocol):
+    class Syncable(Protocol):
         """A writer that can be synced by another thread."""
 
         def sync_from_thread(self) -> None:
@@ -30,7 +30,7 @@ class Syncer:
         RuntimeError: no thread can be started: the interpreter ends, or the system has no more.
     """
 
-    def __init__(self, writer: Syncing) -> None:
+    def __init__(self, writer: Syncable) -> None:
         self._writer = ref(writer)
         self._wake = _thread.allocate_lock()
         self._stop = _thread.allocate_lock()

@@ -180,7 +180,7 @@ class EarlierCalls(BaseModel):
 
 def entry_row(entry: EntryView, limit: int = MAX_TEXT, start: int = 0) -> Entry:
     """Return an entry with its texts from ``start`` on, each cut to ``limit`` characters."""
-    texts = {"input": text_of(entry.input), "output": text_of(entry.output), "error": text_of(entry.error)}
+    texts = {"input": json_text(entry.input), "output": json_text(entry.output), "error": json_text(entry.error)}
     shown = {name: text[start : start + limit] for name, text in texts.items()}
     return Entry(
         index=entry.index, id=entry.id, session=entry.session, time=entry.ts, agent=entry.agent, action=entry.action,
@@ -189,20 +189,20 @@ def entry_row(entry: EntryView, limit: int = MAX_TEXT, start: int = 0) -> Entry:
     )  # fmt: skip
 
 
-def page_of(found: ListResponse | TraceResponse) -> EntryPage:
+def entry_page(found: ListResponse | TraceResponse) -> EntryPage:
     """Return a page of entries."""
     entries = [entry_row(entry) for entry in found.entries]
     return EntryPage(session=found.session, entries=entries, next_offset=found.page.next_offset)
 
 
-def next_of(found: Continuation) -> ContinuationAnswer:
+def continuation_answer(found: Continuation) -> ContinuationAnswer:
     """Return a continuation."""
     return ContinuationAnswer(stuck=True, id=found.id, target=found.target, reason=found.reason, prompt=found.prompt)
 
 
 def event_row(event: EventView) -> Message:
     """Return an event."""
-    text = text_of(event.data)[:MAX_TEXT]
+    text = json_text(event.data)[:MAX_TEXT]
     return Message(id=event.id, type=event.type, time=event.ts, agent=event.agent, after=event.after, text=text)
 
 
@@ -221,7 +221,7 @@ def episode_row(episode: Episode) -> Note:
     )  # fmt: skip
 
 
-def text_of(value: Any) -> str:
+def json_text(value: Any) -> str:
     """Return a JSON value as text: text as it is, the text of ``{"text": ...}``, anything else as JSON."""
     if value is None:
         return ""
@@ -290,7 +290,7 @@ class Tools:
                 found = workspace.recover(RecoverRequest(session=session, to=agent, plan=self.readonly)).continuation
             except NotStuck as error:  # an answer, not an error: an agent asks this to learn whether it is stuck
                 return ContinuationAnswer(stuck=False, id=None, target=None, reason=error.message, prompt=None)
-            return next_of(found)
+            return continuation_answer(found)
 
         return self._ask(work, writes=not self.readonly)
 
@@ -313,7 +313,7 @@ class Tools:
             "plan": self.readonly,
         })  # fmt: skip
 
-        return self._ask(lambda workspace: next_of(workspace.request(asked).continuation), writes=not self.readonly)
+        return self._ask(lambda workspace: continuation_answer(workspace.request(asked).continuation), writes=not self.readonly)
 
     def tried_before(
         self,
@@ -375,7 +375,7 @@ class Tools:
                 "newest_first": newest_first, "limit": _rows(limit), "offset": offset,
             })  # fmt: skip
             found = workspace.list(asked)
-            return page_of(found)
+            return entry_page(found)
 
         return self._ask(work)
 
@@ -386,7 +386,7 @@ class Tools:
         asked = TraceRequest(
             session=session, action=_one_name(action), agent=_one_name(agent), limit=_rows(limit), offset=offset
         )
-        return self._ask(lambda workspace: page_of(workspace.trace(asked)))
+        return self._ask(lambda workspace: entry_page(workspace.trace(asked)))
 
     def history_show(self, index: int, session: str | None = None, start: int = 0) -> EntryDetail:
         """Return one entry whole; -1 is the last. A long text comes in pages: ``start`` is where this one begins."""

@@ -236,7 +236,7 @@ class TextFinder:
     def _episode(self, match: _Match) -> list[Episode]:
         key = self._store.sessions.key(match.session)
         note = None if key is None else self._store.annotations.note(key, match.id)
-        return [] if note is None else [episode_of(note)]
+        return [] if note is None else [note_episode(note)]
 
 
 def locate(store: Store, key: int, name: str) -> NoteView | None:
@@ -259,7 +259,7 @@ def locate(store: Store, key: int, name: str) -> NoteView | None:
     return None if owner is None else store.annotations.note(owner, str(exact[0].get("id")))
 
 
-def episode_of(note: NoteView) -> Episode:
+def note_episode(note: NoteView) -> Episode:
     """Return a note as an episode."""
     return Episode(
         id=note.id, session=note.session, ts=note.ts, text=note.content, tags=note.tags, entries=note.entries,

@@ -66,7 +66,7 @@ def retain_session(store: Store, key: int) -> str:
     return str(record["id"])
 
 
-def retain_ended(store: Store, sessions: Iterable[str]) -> int:
+def retain_ended_sessions(store: Store, sessions: Iterable[str]) -> int:
     """Store the episodes of those sessions that have ended; return their number.
 
     A failure with one of them (a missing right, a store that can't be written) does not affect the others.

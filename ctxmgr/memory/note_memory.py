@@ -18,10 +18,10 @@ from typing import Literal
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput, NoHistory, NotFound, OutOfBounds
-from ctxmgr.history.query.address import entries_of, link_targets, linked_entry, live_link_targets, session_key
+from ctxmgr.history.query.address import find_entries, link_targets, linked_entry, live_link_targets, session_key
 from ctxmgr.log.codec import Record, fingerprint
 from ctxmgr.log.ids import new_id, now, parse_time
-from ctxmgr.memory.candidates import Candidates, Finder, LexicalRanker, Ranker, TextFinder, episode_of, locate
+from ctxmgr.memory.candidates import Candidates, Finder, LexicalRanker, Ranker, TextFinder, locate, note_episode
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.queries import Rows
 from ctxmgr.store.text_normalisation import storable
@@ -41,7 +41,7 @@ from ctxmgr.types.memory import (
     RetainRequest,
     RetainResponse,
     Statement,
-    Superseded,
+    SupersededEpisode,
     Topic,
 )
 from ctxmgr.types.plain_records import build
@@ -66,7 +66,7 @@ def retain_record(store: Store, key: int | None, request: RetainRequest) -> Reco
     if key is None:
         raise NoHistory("record or import a run first")
     named = bool(request.entry_indices or request.entry_ids)
-    entries = entries_of(store, key, request.entry_indices, request.entry_ids) if named else []
+    entries = find_entries(store, key, request.entry_indices, request.entry_ids) if named else []
     former = None if request.supersedes is None else locate(store, key, request.supersedes)
     if request.supersedes is not None and former is None:
         raise NotFound(f"no episode {request.supersedes!r} to supersede", "'ctxmgr memory recall' shows the ids")
@@ -102,7 +102,7 @@ def linked_entries(store: Store, episode: Episode, reach: int) -> list[EntryView
         for place in sorted(range(max(0, index - reach), index + reach + 1), key=lambda place: abs(place - index)):
             if len(found) >= MAX_EXPANDED:
                 break
-            if (key, place) not in found and (entry := store.queries.entry_at(key, place)) is not None:
+            if (key, place) not in found and (entry := store.queries.find_entry(key, place)) is not None:
                 found[key, place] = entry
     order = list(dict.fromkeys(key for key, _ in found))
     return [found[place] for place in sorted(found, key=lambda place: (order.index(place[0]), place[1]))]
@@ -211,7 +211,7 @@ class EmbeddedMemory:
         self._store.append([record])
         note = self._store.annotations.note(key, str(record["id"]))
         assert note is not None, "an appended note can be read back"
-        return episode_of(note)
+        return note_episode(note)
 
 
 def _is_reflection(episode: Episode) -> bool:
@@ -330,7 +330,7 @@ def reflection(store: Store, query: str, episodes: Sequence[Episode], outdated: 
         questions=[_statement(each) for each in newest if _asks(each.text)],
         sessions=list(dict.fromkeys(each.session for each in newest)),
     )  # fmt: skip
-    return found.model_copy(update={"text": "\n".join(_written(found, newest))})
+    return found.model_copy(update={"text": "\n".join(_reflection_lines(found, newest))})
 
 
 def heading(query: str) -> str:
@@ -378,7 +378,7 @@ def _subject(store: Store, episode: Episode) -> tuple[Literal["action", "tag", "
     """Return the most frequent action of the linked entries, else the first tag."""
     key = store.sessions.key(episode.session)
     if key is not None:
-        entries = [store.queries.entry_at(key, index) for index in episode.indexes[:_MAX_ENTRIES_READ]]
+        entries = [store.queries.find_entry(key, index) for index in episode.indexes[:_MAX_ENTRIES_READ]]
         actions = Counter(entry.action for entry in entries if entry is not None)
         if actions:
             return "action", actions.most_common(1)[0][0]
@@ -423,16 +423,18 @@ def _contradictions(newest: Sequence[Episode], claims: Sequence[Claim]) -> list[
     return found
 
 
-def _find_superseded(store: Store, newest: Sequence[Episode], outdated: Sequence[Episode]) -> list[Superseded]:
+def _find_superseded(store: Store, newest: Sequence[Episode], outdated: Sequence[Episode]) -> list[SupersededEpisode]:
     """Return superseded statements: those the query finds, and those that the recalled episodes replaced."""
-    found = {each.id: Superseded(episode=each.id, by=each.superseded_by or "", text=each.text[:EXCERPT]) for each in outdated}
+    found = {
+        each.id: SupersededEpisode(episode=each.id, by=each.superseded_by or "", text=each.text[:EXCERPT]) for each in outdated
+    }
     for episode in newest:
         former = episode.supersedes
         key = store.sessions.key(episode.session)
         if former is None or former in found or key is None:
             continue
         note = store.annotations.note(key, former)
-        found[former] = Superseded(episode=former, by=episode.id, text="" if note is None else note.content[:EXCERPT])
+        found[former] = SupersededEpisode(episode=former, by=episode.id, text="" if note is None else note.content[:EXCERPT])
     return list(found.values())
 
 
@@ -441,7 +443,7 @@ def _asks(text: str) -> bool:
     return any(mark in text for mark in ("?", "？", "؟"))
 
 
-def _written(found: Reflection, newest: Sequence[Episode]) -> Iterator[str]:
+def _reflection_lines(found: Reflection, newest: Sequence[Episode]) -> Iterator[str]:
     if not newest:
         yield f"{heading(found.query)} nothing."
         return

@@ -17,7 +17,7 @@ from ctxmgr.recover.routing.routes import RoutingTable
 from ctxmgr.recover.stuck_request import identity_of
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.route import Context, ContextRequest, Continuation, Held
+from ctxmgr.types.route import Context, ContextRequest, Continuation, KnownFact
 
 _DIGITS = 12  # of the fingerprints, which are only compared within one session
 _STUCK = "stuckHandler"
@@ -112,13 +112,13 @@ class KnownFacts:
     """
 
     latest: str | None = None
-    facts: Mapping[str, Held] = field(default_factory=lambda: dict[str, Held]())
+    facts: Mapping[str, KnownFact] = field(default_factory=lambda: dict[str, KnownFact]())
     sections: frozenset[str] = frozenset()
 
 
 def facts_of_agent(store: Store, key: int, agent: str) -> KnownFacts:
     """Return the facts that an agent has; after a compaction of its context, or of the whole run, it has none."""
-    facts: dict[str, Held] = {}
+    facts: dict[str, KnownFact] = {}
     sections: set[str] = set()
     latest: str | None = None
     for record in store.annotations.continuations(key, since_compaction_of=agent):
@@ -130,7 +130,7 @@ def facts_of_agent(store: Store, key: int, agent: str) -> KnownFacts:
         for fact in _tables(given.get("facts")):
             mark = fact.get("hash")
             if isinstance(mark, str) and len(mark) <= CITABLE:
-                facts.setdefault(mark, Held(hash=mark, given=name, entries=_cited(fact.get("entries"))))
+                facts.setdefault(mark, KnownFact(hash=mark, given=name, entries=_cited(fact.get("entries"))))
         for held in _tables(given.get("held")):
             if (old := _held(held)) is not None:
                 facts.setdefault(old.hash, old)
@@ -166,8 +166,8 @@ def _cited(value: object) -> list[str]:
     return [item for item in items if isinstance(item, str) and len(item) <= CITABLE][:_MOST_CITED]
 
 
-def _held(fields: dict[str, Any]) -> Held | None:
+def _held(fields: dict[str, Any]) -> KnownFact | None:
     mark, given = fields.get("hash"), fields.get("given")
     if not isinstance(mark, str) or not isinstance(given, str) or max(len(mark), len(given)) > CITABLE:
         return None
-    return Held(hash=mark, given=given, entries=_cited(fields.get("entries")))
+    return KnownFact(hash=mark, given=given, entries=_cited(fields.get("entries")))

@@ -129,7 +129,7 @@ class Recovery:
         # New for every call, so that two threads of one process exclude each other too.
         holder = f"{os.getpid()}-{new_id()}"
         if not store.leases.take(session, holder, store.clock(), options.limits.lease_seconds):
-            until = store.leases.held_until(session, store.clock())
+            until = store.leases.expiry(session, store.clock())
             raise RecoveryRefused(
                 f"a recovery of session {clip_middle(session, CITABLE)!r} is already running",
                 f"wait for it; if it crashed, its lease ends at {format_time(until)}" if until else "try again",
@@ -141,7 +141,7 @@ class Recovery:
             if told is not None:
                 return told
             continuation, records = self._answer_records(marks)
-            with store.leases.kept(session, holder, store.clock) as kept:
+            with store.leases.hold(session, holder, store.clock) as kept:
                 if not kept:
                     raise RecoveryRefused(
                         "this recovery took longer than its lease, and another may have answered meanwhile", "run it again"

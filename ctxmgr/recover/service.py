@@ -150,7 +150,7 @@ class Service:
 
     def _index(self) -> None:
         """Bring the search index of a local store up to date; where it can't be written, searches read."""
-        if not self._store.engine.shared and self._store.unindexed() >= _UNINDEXED:
+        if not self._store.engine.shared and self._store.count_unindexed() >= _UNINDEXED:
             with suppress(Busy, StorageFailed):
                 self._store.index()
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from ctxmgr.log.reader import Line
     from ctxmgr.store.engine.interface import Engine, OnConflict
     from ctxmgr.store.engine.log_bytes import DamagedRange
-    from ctxmgr.store.integrity.verification import Examined
+    from ctxmgr.store.integrity.verification import VerificationResult
     from ctxmgr.store.repositories.annotations import Annotations
-    from ctxmgr.store.repositories.bookkeeping import Imported, Leases
-    from ctxmgr.store.repositories.shared_state import Artifacts, Shared
+    from ctxmgr.store.repositories.bookkeeping import ImportedFiles, Leases
+    from ctxmgr.store.repositories.shared_state import Artifacts, ProjectState
     from ctxmgr.store.search.index import Progress
     from ctxmgr.store.write.append import Appender, AppendResult
     from ctxmgr.store.write.bulk import BulkWriter
@@ -42,9 +42,9 @@ class Store:
 
     annotations: Annotations
     leases: Leases
-    imported: Imported
+    imported: ImportedFiles
     artifacts: Artifacts
-    shared: Shared
+    shared: ProjectState
     _appender: Appender
 
     def __init__(self, engine: Engine, location: str, *, readonly: bool, masked: bool) -> None:
@@ -88,13 +88,13 @@ class Store:
         with self._append_transaction():
             return self._appender.append(map(check, records), on_conflict=on_conflict, doubles=doubles)
 
-    def append_spelled(self, record: Record, body: bytes) -> AppendResult:
+    def append_encoded(self, record: Record, body: bytes) -> AppendResult:
         """Write one record that is masked already and spelled as `ctxmgr.log.codec.encode` would do it; else as `append`."""
         from ctxmgr.types.record import check
 
         self._require_writable()
         with self._append_transaction():
-            return self._appender.append_spelled(check(record), body)
+            return self._appender.append_encoded(check(record), body)
 
     def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> AppendResult:
         """Write the records of a log, all or none; else as `append`."""
@@ -102,13 +102,13 @@ class Store:
 
         self._require_writable()
 
-        def checked() -> Iterator[Line]:
+        def checked_lines() -> Iterator[Line]:
             for line in lines:
                 check(line.record)
                 yield line
 
         with self._append_transaction():
-            return self._appender.append_lines(checked(), on_conflict=on_conflict)
+            return self._appender.append_lines(checked_lines(), on_conflict=on_conflict)
 
     def _append_transaction(self) -> AbstractContextManager[None]:
         return self.engine.transaction()
@@ -138,7 +138,7 @@ class Store:
 
         return Builder(self.engine, self.location).advance(progress)
 
-    def unindexed(self) -> int:
+    def count_unindexed(self) -> int:
         """Return how many records a search has to read because they are not indexed yet."""
         from ctxmgr.store.search.index import mark
 
@@ -169,7 +169,7 @@ class Store:
         examined = self.examine()
         return examined.records, examined.damaged
 
-    def examine(self) -> Examined:
+    def examine(self) -> VerificationResult:
         """Check every record against its sum, and the whole against the anchors outside of it."""
         from ctxmgr.store.integrity.verification import examine_database
 
@@ -247,17 +247,17 @@ def _make(name: str, engine: Engine, *, masked: bool) -> object:
 
         return ServerLeases(engine) if engine.shared else Leases(engine)
     if name == "imported":
-        from ctxmgr.store.repositories.bookkeeping import Imported
+        from ctxmgr.store.repositories.bookkeeping import ImportedFiles
 
-        return Imported(engine)
+        return ImportedFiles(engine)
     if name == "artifacts":
         from ctxmgr.store.repositories.shared_state import Artifacts
 
         return Artifacts(engine)
     if name == "shared":
-        from ctxmgr.store.repositories.shared_state import Shared
+        from ctxmgr.store.repositories.shared_state import ProjectState
 
-        return Shared(engine)
+        return ProjectState(engine)
     if engine.shared:
         from ctxmgr.store.write.append_on_server import ServerAppender
 

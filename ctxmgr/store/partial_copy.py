@@ -33,7 +33,7 @@ _PROGRESS = "extract"
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredRow:
     """A record as the whole store holds it; ``key`` is its session's key there, ``place`` its place in the order of all."""
 
     place: int
@@ -44,7 +44,7 @@ class Stored:
     body: str
 
     @classmethod
-    def of(cls, row: Row) -> Stored:
+    def from_row(cls, row: Row) -> StoredRow:
         """Return what a row of ``_STORED`` says."""
         return cls(int(row[0]), int(row[1]), str(row[2]), str(row[3]), str(row[4]), str(row[5]))
 
@@ -57,8 +57,8 @@ class CopyProgress:
     hidden: int = 0
 
 
-class Extract:
-    """The extract in ``own`` of the records in ``whole``; what writes to ``own`` is called inside of `growing`."""
+class PartialCopy:
+    """The extract in ``own`` of the records in ``whole``; what writes to ``own`` is called inside of `extend`."""
 
     def __init__(self, whole: Engine, own: Engine) -> None:
         self._whole = whole
@@ -68,7 +68,7 @@ class Extract:
         self._batch: dict[int, Record] = {}
 
     @contextmanager
-    def growing(self) -> Generator[CopyProgress]:
+    def extend(self) -> Generator[CopyProgress]:
         """Hold the write lock of the extract and yield how far it is; what is left there at the end is stored with the rest."""
         with self._own.transaction():
             # Only extracts have this table, so it is not in the schema of all stores.
@@ -108,7 +108,7 @@ class Extract:
         """Whether the whole store has records behind the place that was reached, or lost the one at it."""
         return progress.place != int(self._whole.query("SELECT coalesce(max(seq), 0) FROM record")[0][0])
 
-    def settled(self) -> int:
+    def settled_place(self) -> int:
         """Return the place up to which nothing can appear any more in the whole store; ask before reading."""
         return settled_place(self._whole)
 
@@ -116,20 +116,20 @@ class Extract:
         """Return the last place whose record the extract has."""
         return int(self._own.query("SELECT coalesce(max(seq), 0) FROM record")[0][0])
 
-    def stored_after(self, place: int) -> Iterator[Stored]:
+    def read_after(self, place: int) -> Iterator[StoredRow]:
         """Yield the whole store's records behind a place, in their order."""
         rows = self._whole.stream(f"{_STORED} WHERE record.seq > :place ORDER BY record.seq", {"place": place})
-        return map(Stored.of, rows)
+        return map(StoredRow.from_row, rows)
 
-    def frame(self, key: int, before: int) -> list[Stored]:
+    def frame(self, key: int, before: int) -> list[StoredRow]:
         """Return what a session began and ended with before a place."""
-        found: list[Stored] = []
+        found: list[StoredRow] = []
         for condition in ("record.kind = 'session'", "record.kind = 'sessionEnd'"):  # one by one they are found in an index
             rows = self._whole.query(
                 f"{_STORED} WHERE record.session = :key AND {condition} AND record.seq < :before",
                 {"key": key, "before": before},
             )
-            found += map(Stored.of, rows)
+            found += map(StoredRow.from_row, rows)
         return sorted(found, key=lambda stored: stored.place)
 
     def places(self, kinds: Sequence[str], record_id: str, key: int | None = None, upto: int = 2**62) -> list[int]:
@@ -150,11 +150,11 @@ class Extract:
         """Whether the extract has any record of the session with exactly this id."""
         return bool(self._own.query("SELECT 1 FROM session WHERE id = :id", {"id": session}))
 
-    def is_any_waiting(self) -> bool:
+    def has_waiting(self) -> bool:
         """Whether any record waits."""
         return bool(self._own.query("SELECT 1 FROM waiting LIMIT 1"))
 
-    def wait(self, stored: Stored, name: str) -> None:
+    def wait(self, stored: StoredRow, name: str) -> None:
         """Let a record wait for one of its session that has this id."""
         self._own.execute(
             "INSERT OR IGNORE INTO waiting (session, id, seq) VALUES (:session, :id, :seq)",
@@ -165,14 +165,14 @@ class Extract:
         """Whether the record of this place waits."""
         return bool(self._own.query("SELECT 1 FROM waiting WHERE seq = :place", {"place": place}))
 
-    def release(self, key: int, name: str) -> list[Stored]:
+    def release(self, key: int, name: str) -> list[StoredRow]:
         """Return the records that waited for this one, and let them wait no longer."""
         values = {"key": key, "id": name}
         rows = self._own.query("SELECT seq FROM waiting WHERE session = :key AND id = :id ORDER BY seq", values)
         if rows:
             self._own.execute("DELETE FROM waiting WHERE session = :key AND id = :id", values)
         at = f"{_STORED} WHERE record.seq = :place"
-        return [Stored.of(found) for row in rows for found in self._whole.query(at, {"place": int(row[0])})]
+        return [StoredRow.from_row(found) for row in rows for found in self._whole.query(at, {"place": int(row[0])})]
 
     def add(self, place: int, record: Record) -> None:
         """Write a record at its place; a few are written together, see `write`."""

@@ -72,17 +72,17 @@ def require_not_archived(engine: Engine, session: str) -> None:
 
 
 def find_archive(engine: Engine, session: str) -> dict[str, Any] | None:
-    """Return what a store says of a session that was archived, see `archive_of`; None where it was not.
+    """Return what a store says of a session that was archived, see `parse_archive_mark`; None where it was not.
 
     Args:
         engine: of the store.
         session: its id as it is stored.
     """
     rows = engine.query("SELECT value FROM state WHERE name = :name", {"name": f"{ARCHIVED}{session}"})
-    return archive_of(session, rows[0][0]) if rows else None
+    return parse_archive_mark(session, rows[0][0]) if rows else None
 
 
-def archive_of(session: str, text: object) -> dict[str, Any]:
+def parse_archive_mark(session: str, text: object) -> dict[str, Any]:
     """Return what a store says of a session that was archived: archive, file, records and the time.
 
     Args:

@@ -184,7 +184,7 @@ class ReadQuery:
     def _look_inside(self) -> None:
         """Note what the views read themselves. SQLite names the view to the authorizer, but also any WITH of that name."""
 
-        def noted(action: int, first: str | None, second: str | None, base: str | None, inner: str | None) -> int:
+        def record_access(action: int, first: str | None, second: str | None, base: str | None, inner: str | None) -> int:
             if action == sqlite.SQLITE_READ:
                 self._inside.add(((first or "").lower(), second or "", inner or ""))
             elif action == sqlite.SQLITE_FUNCTION:
@@ -192,7 +192,7 @@ class ReadQuery:
             reads = action in (sqlite.SQLITE_READ, sqlite.SQLITE_FUNCTION, sqlite.SQLITE_SELECT, sqlite.SQLITE_RECURSIVE)
             return sqlite.SQLITE_OK if reads else sqlite.SQLITE_DENY
 
-        self._connection.set_authorizer(noted)
+        self._connection.set_authorizer(record_access)
         try:
             for name in NAMES:
                 with suppress(sqlite.Error, UnicodeError):  # a store of somebody else may hold any view; told when it is asked
@@ -210,7 +210,7 @@ class ReadQuery:
             if self._engine.readonly:
                 self._connection.execute("PRAGMA query_only = ON")
 
-    def named(self, query: str, values: Sequence[Any] = ()) -> set[str]:
+    def find_views(self, query: str, values: Sequence[Any] = ()) -> set[str]:
         """Return the views that a query names.
 
         Raises:

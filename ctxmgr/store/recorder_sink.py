@@ -50,7 +50,7 @@ class StoreSink:
             Conflict, InvalidInput, StorageFailed, Busy: nothing was written.
         """
         with self._lock:
-            self._opened().append(records)
+            self._open().append(records)
             if self._heart is not None:
                 self._heart.hear(records)
 
@@ -66,9 +66,9 @@ class StoreSink:
         # Out of the masked bytes, so that no secret reaches the rows that follow from the record.
         record = decode(body)
         with self._lock:
-            self._opened().append_spelled(record, body)
+            self._open().append_encoded(record, body)
 
-    def _opened(self) -> Store:
+    def _open(self) -> Store:
         # After a fork: SQLite's locks belong to the process that opened the file.
         if self._store is not None and self._owner != os.getpid():
             _inherited.append(self._store)

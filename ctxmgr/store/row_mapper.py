@@ -2,7 +2,7 @@
 
 A row is first made what JSON shows of it, ``Plain``; the views of the library are made from that, and from nothing else.
 
-Long JSON strings are copied into answers without being decoded (`Verbatim`). Encoding a text takes twice as long as reading
+Long JSON strings are copied into answers without being decoded (`LongTexts`). Encoding a text takes twice as long as reading
 it, and most of the time that a record of 10,000 characters takes to be shown. A mark stands in for the text until the line is
 ready. What another program escaped in its own way stays so.
 """
@@ -56,7 +56,7 @@ _decoded: dict[str, Record] = {}
 _KEPT, _LONG = 256, 20_000
 
 
-def keep_decoded(body: str, record: Record) -> None:
+def remember_decoded(body: str, record: Record) -> None:
     """Remember what a body was decoded to, for whoever loads it next and changes it as it likes: it is handed out once."""
     if len(body) < _LONG:
         if len(_decoded) >= _KEPT:
@@ -139,8 +139,8 @@ def entry_rows(engine: Engine, rows: Sequence[Row], load: Load = load) -> list[P
         records = [(row, load(row[4]), load(row[5]) if row[5] is not None else None) for row in batch]
         with readable():
             keyed = [(int(row[1]), storable(str(record["id"]))) for row, record, _ in records]
-        noted, with_events = _find_attached(engine, {key for key, _ in keyed})
-        notes = _notes_on(engine, [place for place in keyed if place[0] in noted])
+        noted, with_events = _find_annotated(engine, {key for key, _ in keyed})
+        notes = _load_notes(engine, [place for place in keyed if place[0] in noted])
         events = _event_counts(engine, [place for place in keyed if place[0] in with_events])
         gone = _find_gone_parents(engine, [(int(row[1]), record.get("parent")) for row, record, _ in records])
         with readable():
@@ -150,7 +150,7 @@ def entry_rows(engine: Engine, rows: Sequence[Row], load: Load = load) -> list[P
     return found
 
 
-def _find_attached(engine: Engine, keys: set[int]) -> tuple[set[int], set[int]]:
+def _find_annotated(engine: Engine, keys: set[int]) -> tuple[set[int], set[int]]:
     """Return those of the sessions with these keys that have notes on entries, and those that have events of entries."""
     noted, with_events = set[int](), set[int]()
     for key in keys:
@@ -225,8 +225,8 @@ def event_rows(engine: Engine, rows: Sequence[Row], load: Load = load) -> list[P
     found = [event_row(row, load) for row in rows]
     for batch in batches(list(zip(rows, found, strict=True))):
         keyed = [(int(row[1]), storable(shown["entry"]), shown) for row, shown in batch if shown["entry"] is not None]
-        noted, _ = _find_attached(engine, {key for key, _, _ in keyed})
-        notes = _notes_on(engine, list({(key, entry): None for key, entry, _ in keyed if key in noted}))
+        noted, _ = _find_annotated(engine, {key for key, _, _ in keyed})
+        notes = _load_notes(engine, list({(key, entry): None for key, entry, _ in keyed if key in noted}))
         for key, entry, shown in keyed:
             shown["notes"] = notes.get((key, entry)) or []
     return found
@@ -303,7 +303,7 @@ def entry_places(engine: Engine, key: int, ids: Sequence[str]) -> dict[str, int]
     return places
 
 
-def _notes_on(engine: Engine, keyed: Sequence[tuple[int, str]]) -> dict[tuple[int, str], list[Plain]]:
+def _load_notes(engine: Engine, keyed: Sequence[tuple[int, str]]) -> dict[tuple[int, str], list[Plain]]:
     found: dict[tuple[int, str], list[Plain]] = {}
     for key in {key for key, _ in keyed}:
         names, values = placeholders([entry for owner, entry in keyed if owner == key], "id")
@@ -362,7 +362,7 @@ def _make(kind: str, row: Plain) -> Any:
     """Return the view that a row was made for, field by field; to look at each value once more would take most of the time."""
     shape, names = _shape(kind)
     values = dict(zip(names, row.values(), strict=True))  # a row has the fields of its shape, in their order
-    return shape.model_made(values, set(values))
+    return shape.model_from_values(values, set(values))
 
 
 def _shape(kind: str) -> tuple[Any, tuple[str, ...]]:
@@ -393,7 +393,7 @@ _MAX_MEMBERS = 200
 _LEVELS = 8
 
 
-class Verbatim:
+class LongTexts:
     """Decodes records but for their long texts, and puts these into the line that shows them."""
 
     def __init__(self) -> None:
@@ -457,7 +457,7 @@ class Verbatim:
             return self._object(text, at, levels - 1)
         return scan(text, at)
 
-    def restored(self, line: str) -> str:
+    def restore(self, line: str) -> str:
         """Return a line of JSON with the texts in the place of their marks."""
         first, *rest = line.split(f'"{self._mark}')
         pieces = [first]

@@ -101,7 +101,7 @@ class ServerStore(Store):
 
         return advance(self._server, progress)
 
-    def unindexed(self) -> int:
+    def count_unindexed(self) -> int:
         """Return how many records a search has to read because they are not indexed yet."""
         from ctxmgr.store.search.find_on_server import mark
 

@@ -53,7 +53,7 @@ def storable(text: str) -> str:
 
 
 def plain_texts(record: Record) -> list[str]:
-    """Return the texts of `texts_of` of a record that was JSON: without their paths and in any order, which is quicker."""
+    """Return the texts of `searchable_texts` of a record that was JSON, without paths and in any order, which is quicker."""
     return flat_texts([record.get(name) for name in FIELDS.get(str(record.get("kind")), ())])
 
 
@@ -86,11 +86,11 @@ def flat_texts(values: Iterable[Any]) -> list[str]:
 
 def fold_text(record: Record) -> str | None:
     """Return the searchable text of a record, or None for kinds that search does not cover."""
-    texts = [fold(text) for _, text in texts_of(record)]
+    texts = [fold(text) for _, text in searchable_texts(record)]
     return _SEPARATOR.join(texts) if texts else None
 
 
-def texts_of(record: Record) -> Iterator[tuple[str, str]]:
+def searchable_texts(record: Record) -> Iterator[tuple[str, str]]:
     """Yield (path, text) of every text, number and key that search covers, e.g. ``("input.command", "ls")``."""
     for name in FIELDS.get(str(record.get("kind")), ()):
         yield from _walk(name, record.get(name), _DEPTH)

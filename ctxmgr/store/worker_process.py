@@ -104,7 +104,7 @@ class SecondProcess:
         import subprocess
 
         # An empty entry stands for the current folder, which the isolated interpreter would not look into.
-        given = marshal.dumps([os.path.abspath(entry) for entry in sys.path]), _framed(_ITEM, (function, arguments))
+        given = marshal.dumps([os.path.abspath(entry) for entry in sys.path]), _encode_frame(_ITEM, (function, arguments))
         self._socket, there = socket.socketpair()
         # The terminal sends an interrupt to both, and it is this process's to tell the other: that one never hears of it.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -186,7 +186,7 @@ def _interpreter() -> list[str]:
     return [sys.executable, *flags]
 
 
-def _framed(kind: bytes, value: Any) -> bytes:
+def _encode_frame(kind: bytes, value: Any) -> bytes:
     body = marshal.dumps(value)
     return kind + len(body).to_bytes(_SIZE, "little") + body
 
@@ -218,16 +218,16 @@ def serve(source: BufferedReader) -> None:
     try:
         _, (function, arguments) = _frame(source)
         # Before any work: this process must not go on for hours for one that is gone.
-        _thread.start_new_thread(_end_with, (source.fileno(),))
+        _thread.start_new_thread(_end_with_parent, (source.fileno(),))
         waiting: Queue[bytes] = Queue(WAITING)
         telling = Thread(target=_tell, args=(source.fileno(), waiting.get))
         telling.start()
         try:
             for item in _load(function)(*arguments):
-                waiting.put(_framed(_ITEM, item))
-            waiting.put(_framed(_END, ""))
+                waiting.put(_encode_frame(_ITEM, item))
+            waiting.put(_encode_frame(_END, ""))
         except Exception as error:
-            waiting.put(_framed(_FAILED, f"{type(error).__name__}: {error}"))
+            waiting.put(_encode_frame(_FAILED, f"{type(error).__name__}: {error}"))
         waiting.put(b"")
         telling.join()
     finally:
@@ -257,7 +257,7 @@ def _write(write: Callable[[memoryview], int | None], data: bytes) -> None:
         rest = rest[write(rest) or 0 :]
 
 
-def _end_with(descriptor: int) -> None:
+def _end_with_parent(descriptor: int) -> None:
     """End this process when the other one is gone, or wants no more: nothing else ever comes from there."""
     try:
         os.read(descriptor, 1)
@@ -282,16 +282,16 @@ class Place(NamedTuple):
     born: str
 
 
-def place_of(engine: Engine, location: str) -> Place | None:
+def find_place(engine: Engine, location: str) -> Place | None:
     """Return where another process finds a store's records, None where it can't; ``location`` is the store's."""
     if not isinstance(engine, SqliteEngine) or engine.path == MEMORY:
         return None
     in_place = engine.query("SELECT count(*) FROM temp.sqlite_schema WHERE name = 'record'")[0][0]
     log = os.path.abspath(location) if in_place else ""
-    return Place(os.path.abspath(engine.path), log, born_of(engine))
+    return Place(os.path.abspath(engine.path), log, creation_mark(engine))
 
 
-def born_of(engine: Engine) -> str:
+def creation_mark(engine: Engine) -> str:
     """Return the generation of an index, by which a rebuild is detected; "" if it is never rebuilt."""
     rows = engine.query("SELECT value FROM state WHERE name = :name", {"name": BORN})
     return str(rows[0][0]) if rows else ""
@@ -304,7 +304,7 @@ def open_records(place: Place) -> tuple[SqliteEngine, str]:
         CtxmgrError: they can't be read, or the log is not the one that was indexed.
     """
     engine = SqliteEngine(place.database, readonly=True)
-    if place.born != born_of(engine):
+    if place.born != creation_mark(engine):
         raise StorageFailed(f"{place.database} was made anew", "run the command again")
     if not place.log:
         return engine, "record"
@@ -317,7 +317,7 @@ def _serve_lines(engine: SqliteEngine, path: str) -> None:
     size = log.follow()
     state = dict(engine.query("SELECT name, value FROM state"))
     end = int(state["offset"])
-    if size < end or not log.head().startswith(state["head"]) or log.before(end) != state["before"]:
+    if size < end or not log.head().startswith(state["head"]) or log.digest_before(end) != state["before"]:
         raise StorageFailed(f"{path} was replaced", "run the command again")
     log.serve(engine)
 
@@ -342,7 +342,7 @@ def stored_bodies(
         yield after, bodies
 
 
-def stored_bodies_elsewhere(place: Place, key: int, kinds: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+def stored_bodies_in_worker(place: Place, key: int, kinds: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     """Yield the same in another process than that which has the store open; nothing is written.
 
     Raises:

@@ -62,7 +62,7 @@ _CPP = lazy_pattern(r"^\s*(?:class \w|namespace\b|template ?<|using namespace|pu
 _KEY = lazy_pattern(r"[A-Za-z_][\w.-]*:(?: |$)")
 
 
-def kind_of(name: str, text: str) -> str:
+def content_kind(name: str, text: str) -> str:
     """Return the kind, one of `KINDS`: by the name where its suffix tells, else by the first lines; `TEXT` at a loss."""
     path = PurePosixPath(name.replace("\\", "/"))
     known = _SUFFIXES.get(path.suffix.lower()) or _NAMES.get(path.name.lower())
@@ -99,7 +99,7 @@ _BRACKETS = lazy_pattern(r"[\[\]{}]")
 _DASHES = lazy_pattern(r"(?:[-?:][ \t]+){8,}")  # fewer are cheap, and frequent in plain words
 
 
-def nesting(text: str) -> int:
+def nesting_depth(text: str) -> int:
     """Return the most brackets open at once, also inside texts and comments, or the most list dashes in a row.
 
     Ask before a parser of YAML is given the text of others: its time grows with the square of this number.

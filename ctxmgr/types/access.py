@@ -44,7 +44,7 @@ class Resource(Shape):
         return f"{self.agent}/{self.name}"
 
 
-class Shadowed(Shape):
+class OverriddenRule(Shape):
     """A rule that also matches the resource and lost, and why."""
 
     rule: AccessRule
@@ -63,11 +63,11 @@ class AccessExplanation(Shape):
     allowed: bool
     rule: AccessRule | None
     reason: Text
-    shadowed: list[Shadowed] = []
+    shadowed: list[OverriddenRule] = []
     would_grant: list[AccessRule] = []
 
 
-class RulesChanged(Shape):
+class RuleChangeResult(Shape):
     """What a change of the rules did: the rules now in force that it named, how many were new or other, and how many went."""
 
     rules: list[AccessRule]
@@ -76,7 +76,7 @@ class RulesChanged(Shape):
     removed: int
 
 
-class Replayed(Shape):
+class ReplayedRead(Shape):
     """A past read and what another set of rules says of it."""
 
     at: Text | None
@@ -92,5 +92,5 @@ class Replay(Shape):
     """What a changed set of rules would have done to the reads of the past; ``reads`` were looked at."""
 
     reads: int
-    blocked: list[Replayed]
-    opened: list[Replayed]
+    blocked: list[ReplayedRead]
+    opened: list[ReplayedRead]

@@ -128,7 +128,7 @@ class Score(Shape):
     f1: float | None = None
     mcc: float | None = None
 
-    def model_checked(self) -> None:
+    def model_check(self) -> None:
         """Derive the measures.
 
         Raises:
@@ -160,7 +160,7 @@ class Alarm(Shape):
     reason: Text
 
 
-class Missed(Shape):
+class MissedLoop(Shape):
     """A loop or stall without an alarm; ``warned`` says whether there was at least a warning."""
 
     session: Text
@@ -169,7 +169,7 @@ class Missed(Shape):
     warned: bool
 
 
-class Found(Shape):
+class PatternCount(Shape):
     """How many of the loops with one pattern were found."""
 
     pattern: Text | None
@@ -231,9 +231,9 @@ class Backtest(Shape):
     baselines: list[Score]
     rules: list[Score]
     false_alarms: list[Alarm]
-    missed: list[Missed]
+    missed: list[MissedLoop]
     warned: list[Text]
-    patterns: list[Found]
+    patterns: list[PatternCount]
     onset: Distances
     delay: Distances
 

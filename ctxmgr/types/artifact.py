@@ -93,7 +93,7 @@ class VersionView(Shape):
     pinned: list[Text] = []
 
 
-class VersionCreated(Shape):
+class NewVersion(Shape):
     """A version made on request, holding what its parent held."""
 
     version: int
@@ -102,7 +102,7 @@ class VersionCreated(Shape):
     path: Text
 
 
-class RolledBack(Shape):
+class RollbackResult(Shape):
     """A rollback; undone by rolling back to ``rolled_back_from``."""
 
     current_version: int
@@ -110,19 +110,19 @@ class RolledBack(Shape):
     reason: Text
 
 
-class Kept(Shape):
+class KeptVersion(Shape):
     """A version that stays, and why."""
 
     version: int
     reason: Text
 
 
-class Pruned(Shape):
+class PruneResult(Shape):
     """What pruning removed, or would remove (``dry_run``): versions, and the bytes that no other version shows."""
 
     dry_run: bool
     removed: list[int]
-    kept: list[Kept]
+    kept: list[KeptVersion]
     files: int
     bytes: int
 

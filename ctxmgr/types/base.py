@@ -1,4 +1,4 @@
-"""The bases of all shapes: `Shape`, frozen, for what crosses a boundary; `Stored`, mutable, for files of our own.
+"""The bases of all shapes: `Shape`, frozen, for what crosses a boundary; StoredShape`, mutable, for files of our own.
 
 Both are camelCase on the wire. A `Shape` is checked by pydantic where a value is not plainly right.
 
@@ -19,9 +19,9 @@ from ctxmgr.types.plain_check import (
     Json,
     NotPlain,
     Text,
-    dumped,
+    dump_values,
+    take_plain_values,
     take_values,
-    values_of,
 )
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-__all__ = ["ComputedField", "Field", "Json", "Shape", "Stored", "Text", "first_fault"]
+__all__ = ["ComputedField", "Field", "Json", "Shape", "StoredShape", "Text", "first_fault"]
 
 
 def first_fault(error: ValueError) -> dict[str, Any]:
@@ -47,15 +47,15 @@ class Shape(FieldTable):
     """
 
     def __init__(self, **given: Any) -> None:
-        taken = values_of(type(self), given)
+        taken = take_plain_values(type(self), given)
         if taken is not None:
             self._fill(*taken)
         # A hook's own ValueError becomes pydantic's ValidationError this way, with the same text for every caller.
         if taken is None or not self._is_right():
-            self._fill(*self._modelled(given))
+            self._fill(*self._validate(given))
 
     @classmethod
-    def _modelled(cls, given: object, *, strict: bool | None = None) -> tuple[dict[str, Any], set[str]]:
+    def _validate(cls, given: object, *, strict: bool | None = None) -> tuple[dict[str, Any], set[str]]:
         """Return the values of the fields as pydantic reads them, and the names of those that were given."""
         model = cls.pydantic_model().model_validate(given, strict=strict)
         return dict(model.__dict__), model.model_fields_set
@@ -66,7 +66,7 @@ class Shape(FieldTable):
 
     def _is_right(self) -> bool:
         try:
-            self.model_checked()
+            self.model_check()
         except ValueError:
             return False
         return True
@@ -74,15 +74,15 @@ class Shape(FieldTable):
     @classmethod
     def pydantic_model(cls) -> type[BaseModel]:
         """Return the pydantic model of the shape."""
-        from ctxmgr.types.pydantic_model import model_of
+        from ctxmgr.types.pydantic_model import build_model
 
-        return model_of(cls)
+        return build_model(cls)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        from ctxmgr.types.pydantic_model import core_schema_of
+        from ctxmgr.types.pydantic_model import build_core_schema
 
-        return core_schema_of(cls, handler)
+        return build_core_schema(cls, handler)
 
     @classmethod
     def model_validate(cls, given: Any, *, strict: bool | None = None) -> Self:
@@ -93,7 +93,7 @@ class Shape(FieldTable):
         # Names that are no text can't be arguments; pydantic says what is wrong with them.
         if type(table) is dict and not strict and all(type(name) is str for name in cast("dict[Any, Any]", table)):
             return cls(**cast("dict[str, Any]", table))
-        return cls.model_made(*cls._modelled(cast("object", given), strict=strict))
+        return cls.model_from_values(*cls._validate(cast("object", given), strict=strict))
 
     @classmethod
     def model_construct(cls, **values: Any) -> Self:
@@ -104,7 +104,7 @@ class Shape(FieldTable):
                 found[name] = values[name]
             elif field.default is not MISSING:
                 found[name] = field.new_default()
-        return cls.model_made(found, set(values))
+        return cls.model_from_values(found, set(values))
 
     @classmethod
     def model_validate_json(cls, text: str | bytes) -> Self:
@@ -121,13 +121,13 @@ class Shape(FieldTable):
     def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Self:
         """Return a copy with some values changed, unchecked."""
         changed = dict(update or {})
-        return type(self).model_made({**self.__dict__, **changed}, self.model_fields_set | changed.keys())
+        return type(self).model_from_values({**self.__dict__, **changed}, self.model_fields_set | changed.keys())
 
     def model_dump(
         self, *, mode: str = "python", by_alias: bool = True, exclude: Collection[str] = (), exclude_none: bool = False
     ) -> dict[str, Any]:
         """Return plain values, those of computed fields behind the others."""
-        return dumped(self, by_alias=by_alias, exclude=exclude, exclude_none=exclude_none)
+        return dump_values(self, by_alias=by_alias, exclude=exclude, exclude_none=exclude_none)
 
     def model_dump_json(self) -> str:
         """Return the plain values as JSON text."""
@@ -164,11 +164,11 @@ class Shape(FieldTable):
 
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[Any, ...]]:
         # Past the checks: the values passed them when they were made.
-        return type(self).model_made, (self.__dict__, self.model_fields_set)
+        return type(self).model_from_values, (self.__dict__, self.model_fields_set)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(Field,))
-class Stored(FieldTable):
+class StoredShape(FieldTable):
     """Base of what only a file of ours holds: it may be changed, and is written in the order of its fields.
 
     What it is made of is not checked; what is read from a file is, without pydantic. Members that it does not know are left
@@ -184,7 +184,7 @@ class Stored(FieldTable):
         # State is read and written at every step of an agent, mostly whole: then there is nothing to fill in.
         if len(own) < len(fields):
             own.update((name, field.new_default()) for name, field in fields.items() if name not in own)
-        self.model_checked()
+        self.model_check()
 
     @classmethod
     def from_json(cls, data: object) -> Self:
@@ -196,15 +196,15 @@ class Stored(FieldTable):
         if not isinstance(data, dict):
             raise ValueError("no object")
         try:
-            made = cls.model_made(*take_values(cls, cast("dict[str, Any]", data)))
+            made = cls.model_from_values(*take_values(cls, cast("dict[str, Any]", data)))
         except NotPlain as fault:
             raise ValueError(str(fault)) from None
-        made.model_checked()
+        made.model_check()
         return made
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values with camelCase keys."""
-        return dumped(self, by_alias=True, exclude=(), exclude_none=False)
+        return dump_values(self, by_alias=True, exclude=(), exclude_none=False)
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some values changed."""

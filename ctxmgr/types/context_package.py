@@ -230,7 +230,7 @@ class WhyRequest(Shape):
     agent: Text | None = None
 
 
-class Why(Shape):
+class ItemExplanation(Shape):
     """What became of an item in a package: asked, got, by which rule, why; ``decisions`` has each need that asked for it.
 
     ``asked`` is null for what nothing asked for.
@@ -257,7 +257,7 @@ class ChangeNeedsRequest(Shape):
     remove: list[tuple[Text, Text]] = []
 
 
-class NeedsChanged(Shape):
+class NeedChangeResult(Shape):
     """The needs that were named, as they are now, and how many were added, changed or removed."""
 
     needs: list[AgentNeed]
@@ -299,7 +299,7 @@ class ContextKey(Shape):
     updated_at: Text | None = None
 
 
-class KeyChanged(Shape):
+class KeyChange(Shape):
     """A value that was set, beside the one it replaced."""
 
     key: Text
@@ -329,7 +329,7 @@ class SetContextRequest(Shape):
 class SetContextResponse(Shape):
     """What was set, beside what it replaced, in the order asked for."""
 
-    updated: list[KeyChanged]
+    updated: list[KeyChange]
 
 
 class GetContextRequest(Shape):

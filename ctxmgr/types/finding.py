@@ -95,13 +95,13 @@ class SessionVerdict(Shape):
     project: Text | None = None
 
 
-def summary_of(verdict: Verdict, notes: list[str]) -> str:
+def verdict_summary(verdict: Verdict, notes: list[str]) -> str:
     """Return a verdict in words."""
     # Healthy is said only where nothing is wrong (ruling 28).
     return ", ".join(["no loop found" if verdict == "healthy" and notes else verdict, *notes])
 
 
-def verdict_of(findings: list[Finding], *, ever: bool = False) -> Verdict:
+def find_verdict(findings: list[Finding], *, ever: bool = False) -> Verdict:
     """Return the verdict for the unresolved findings; with ``ever`` for all findings."""
     severities = {finding.severity for finding in findings if ever or finding.resolved is None}
     if {"loop", "hung"} <= severities:
@@ -114,7 +114,7 @@ def verdict_of(findings: list[Finding], *, ever: bool = False) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The last entry of a session that had succeeded by some moment; `ctxmgr.detect.monitor.progress_of` says what that means.
+    """The last entry of a session that had succeeded by some moment; `ctxmgr.detect.monitor.read_progress` defines that.
 
     ``id`` and ``index`` are the entry's, ``at`` is the time of its result in seconds since 1970 (None: it has none).
     """

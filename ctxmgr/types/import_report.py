@@ -105,7 +105,7 @@ class ImportReport(Shape):
     not_understood: float
 
 
-def first_named(first: Sequence[str], count: int) -> str:
+def list_first_names(first: Sequence[str], count: int) -> str:
     """Return the first names, and the number of the others, as text: ``a, b, and 3 more``."""
     more = f", and {count - len(first):,} more" if count > len(first) else ""
     return ", ".join(first) + more

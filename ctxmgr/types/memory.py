@@ -157,7 +157,7 @@ class Contradiction(Shape):
     reason: Text
 
 
-class Superseded(Shape):
+class SupersededEpisode(Shape):
     """An episode that another one replaced."""
 
     episode: Text
@@ -177,7 +177,7 @@ class Reflection(Shape):
     topics: list[Topic]
     recurring: list[Recurrence]
     contradictions: list[Contradiction]
-    superseded: list[Superseded]
+    superseded: list[SupersededEpisode]
     questions: list[Statement]
     sessions: list[Text]
     kept: Text | None = None

@@ -185,7 +185,7 @@ class ExplainRequest(Shape):
     entry_id: Text | None = None
 
 
-class Thought(Shape):
+class DetectorCheck(Shape):
     """What one detector thought of the entry.
 
     Attributes:
@@ -213,6 +213,6 @@ class Explanation(Shape):
     """
 
     entry: EntryView
-    thoughts: list[Thought]
+    thoughts: list[DetectorCheck]
     findings: list[Finding]
     note: Text | None = None

@@ -1,8 +1,8 @@
 """Accept values that are exactly what a shape declares, without loading pydantic.
 
 A value is accepted here only as pydantic would accept it. Whatever is not plainly right, from a number written as text to an
-unknown name, is left to the shape's model, which reads it or says what is wrong. Files of our own (`ctxmgr.types.base.Stored`)
-are read here or not at all.
+unknown name, is left to the shape's model, which reads it or says what is wrong. Files of our own
+(`ctxmgr.types.base.StoredShape`) are read here or not at all.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Plan:
 
     Attributes:
         members: (name, wire name, taker, field if it may be absent else None), in the order of declaration.
-        written: (name, wire name) of the fields that `dumped` writes.
+        written: (name, wire name) of the fields that `dump_values` writes.
         renames: whether the shape renames what it is given.
     """
 
@@ -55,8 +55,8 @@ class _Plan:
     def __init__(self, shape: type[FieldTable]) -> None:
         self.members: list[tuple[str, str, Take, ShapeField | None]] = []
         self.written: list[tuple[str, str]] = []
-        self.renames = shape.model_renamed.__func__ is not FieldTable.model_renamed.__func__
-        for name, annotation in annotations_of(shape).items():
+        self.renames = shape.model_rename.__func__ is not FieldTable.model_rename.__func__
+        for name, annotation in field_annotations(shape).items():
             field = shape.model_fields[name]
             # A file of ours is written in full, so a missing member is damage, unless None stands for its absence.
             needed = field.default is MISSING or (shape.needs_all and field.default is not None)
@@ -76,13 +76,13 @@ def _plan(shape: type[FieldTable]) -> _Plan:
     return found
 
 
-def annotations_of(shape: type[FieldTable]) -> dict[str, Any]:
+def field_annotations(shape: type[FieldTable]) -> dict[str, Any]:
     """Return the declared type of each field; its names are looked up in the module of the declaration."""
     # Texts of our own source, which `from __future__ import annotations` left unevaluated.
     return {name: eval(field.annotation, vars(sys.modules[field.module])) for name, field in shape.model_fields.items()}
 
 
-def values_of(shape: type[FieldTable], given: dict[str, Any]) -> tuple[dict[str, Any], set[str]] | None:
+def take_plain_values(shape: type[FieldTable], given: dict[str, Any]) -> tuple[dict[str, Any], set[str]] | None:
     """Return what `take_values` returns, or None where pydantic has to look."""
     try:
         return take_values(shape, given)
@@ -97,7 +97,7 @@ def take_values(shape: type[FieldTable], given: dict[str, Any]) -> tuple[dict[st
         NotPlain: saying which value is not exactly what is declared. ValueError: a hook of the shape refused.
     """
     plan = _plan(shape)
-    renamed = shape.model_renamed(given) if plan.renames else given
+    renamed = shape.model_rename(given) if plan.renames else given
     values: dict[str, Any] = {}
     absent: list[str] = []
     alias = ""
@@ -117,12 +117,12 @@ def take_values(shape: type[FieldTable], given: dict[str, Any]) -> tuple[dict[st
         fault.place(alias, shape.__name__.removesuffix("View").lower())
         raise
     # Every name that was given must have been used. Names are not compared one by one: this runs for each shape.
-    if len(values) - len(absent) != len(renamed) and (not shape.ignores_unknown or _is_doubled(plan, renamed)):
+    if len(values) - len(absent) != len(renamed) and (not shape.ignores_unknown or _has_duplicate_names(plan, renamed)):
         raise NotPlain
     return values, set(values).difference(absent)
 
 
-def _is_doubled(plan: _Plan, given: dict[str, Any]) -> bool:
+def _has_duplicate_names(plan: _Plan, given: dict[str, Any]) -> bool:
     """Whether a field is given under both of its names."""
     return any(name != alias and name in given and alias in given for name, alias, *_ in plan.members)
 
@@ -143,7 +143,7 @@ def _taker(annotation: Any, *, exact: bool) -> Take:
     if kind is Literal and all(type(part) is str for part in parts):
         return _choice_taker(frozenset(parts))
     if kind is Annotated:
-        return _limited(parts[0], parts[1:], exact=exact)
+        return _limited_taker(parts[0], parts[1:], exact=exact)
     if kind is Union or kind is UnionType:
         return _union_taker(parts, exact=exact)
     if kind is list:
@@ -203,8 +203,8 @@ def _shape_taker(shape: type[FieldTable], *, exact: bool) -> Take:
             return value
         if exact or type(value) is not dict:
             raise NotPlain("object")
-        made = shape.model_made(*take_values(shape, cast("dict[str, Any]", value)))
-        made.model_checked()
+        made = shape.model_from_values(*take_values(shape, cast("dict[str, Any]", value)))
+        made.model_check()
         return made
 
     return take
@@ -266,7 +266,7 @@ def _dict_taker(name: Take, inner: Take) -> Take:
     return take
 
 
-def _limited(kind: Any, marks: tuple[Any, ...], *, exact: bool) -> Take:
+def _limited_taker(kind: Any, marks: tuple[Any, ...], *, exact: bool) -> Take:
     """Return the function that accepts values within limits; limits that are not known here are left to pydantic."""
     inner = _taker(kind, exact=exact)
     limits: dict[str, int] = {}
@@ -293,7 +293,7 @@ def _limited(kind: Any, marks: tuple[Any, ...], *, exact: bool) -> Take:
     return take
 
 
-def dumped(shape: FieldTable, *, by_alias: bool, exclude: Collection[str], exclude_none: bool) -> dict[str, Any]:
+def dump_values(shape: FieldTable, *, by_alias: bool, exclude: Collection[str], exclude_none: bool) -> dict[str, Any]:
     """Return the plain values of a shape, as pydantic's ``model_dump`` does."""
     kind, values = type(shape), shape.__dict__
     result: dict[str, Any] = {}
@@ -321,7 +321,7 @@ def _plain(value: Any, by_alias: bool, exclude_none: bool) -> Any:
     if kind is tuple:
         return tuple(_plain(item, by_alias, exclude_none) for item in value)
     if isinstance(value, FieldTable):
-        return dumped(value, by_alias=by_alias, exclude=(), exclude_none=exclude_none)
+        return dump_values(value, by_alias=by_alias, exclude=(), exclude_none=exclude_none)
     return value
 
 
@@ -401,8 +401,8 @@ class FieldTable:
     """A class whose annotations are its fields.
 
     A subclass may say ``ignores_unknown = True`` (else an unknown name is refused) and ``needs_all = True`` (defaults other
-    than None do not stand in for what is missing in a table), rename what it is given in `model_renamed`, and refuse a whole
-    or derive parts of it in `model_checked`.
+    than None do not stand in for what is missing in a table), rename what it is given in `model_rename`, and refuse a whole
+    or derive parts of it in `model_check`.
     """
 
     # The fields alone in ``__dict__``: equality, hash and ``repr`` go by it, and which fields were given must not count.
@@ -424,7 +424,7 @@ class FieldTable:
         cls.model_computed += tuple(name for name, value in cls.__dict__.items() if isinstance(value, ComputedField))
 
     @classmethod
-    def model_renamed(cls, given: Any) -> Any:
+    def model_rename(cls, given: Any) -> Any:
         """Return what was given, under the names of the fields.
 
         Raises:
@@ -432,7 +432,7 @@ class FieldTable:
         """
         return given
 
-    def model_checked(self) -> None:
+    def model_check(self) -> None:
         """Refuse what no single field shows.
 
         Raises:
@@ -440,7 +440,7 @@ class FieldTable:
         """
 
     @classmethod
-    def model_made(cls, values: dict[str, Any], given: set[str]) -> Self:
+    def model_from_values(cls, values: dict[str, Any], given: set[str]) -> Self:
         """Return the shape with these values, every field among them, which are known to be right."""
         made = cls.__new__(cls)
         object.__setattr__(made, "__dict__", values)

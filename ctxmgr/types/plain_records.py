@@ -28,7 +28,7 @@ MESSAGE_TYPES = (
 """Event types that carry something said; the messages tool pages through these."""
 
 
-def page_of(offset: int, limit: int, shown: int, total: int, exact: bool = True) -> dict[str, Any]:
+def make_page(offset: int, limit: int, shown: int, total: int, exact: bool = True) -> dict[str, Any]:
     """Return the page that shows ``shown`` of ``total`` rows from ``offset`` on, as JSON has it."""
     more = offset + shown < total and shown > 0  # an empty page has no next one, even if the total is an estimate
     return {

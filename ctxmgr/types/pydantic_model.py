@@ -8,13 +8,13 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, computed_field, model_validator
 from pydantic_core import core_schema
 
-from ctxmgr.types.plain_check import MISSING, ComputedField, FieldLimits, FieldTable, annotations_of
+from ctxmgr.types.plain_check import MISSING, ComputedField, FieldLimits, FieldTable, field_annotations
 
 # Kept, since building a model takes far longer than using it.
 _models: dict[type[FieldTable], type[BaseModel]] = {}
 
 
-def model_of(shape: type[FieldTable]) -> type[BaseModel]:
+def build_model(shape: type[FieldTable]) -> type[BaseModel]:
     """Return the model of a shape: its fields, names, limits and hooks; nested shapes stay shapes."""
     found = _models.get(shape)
     if found is None:
@@ -28,7 +28,7 @@ def _build(shape: type[FieldTable]) -> type[BaseModel]:
         populate_by_name=True, frozen=True, extra="ignore" if shape.ignores_unknown else "forbid", serialize_by_alias=True,
         defer_build=True,
     )  # fmt: skip
-    body["__annotations__"] = {name: _with_pydantic_limits(annotation) for name, annotation in annotations_of(shape).items()}
+    body["__annotations__"] = {name: _with_pydantic_limits(annotation) for name, annotation in field_annotations(shape).items()}
     for name, field in shape.model_fields.items():
         body[name] = Field(alias=field.alias) if field.default is MISSING else Field(default=field.default, alias=field.alias)
     for name in shape.model_computed:
@@ -37,11 +37,11 @@ def _build(shape: type[FieldTable]) -> type[BaseModel]:
         body[name] = computed_field(property(hook.fget))
 
     def rename(_: type[BaseModel], given: Any) -> Any:
-        return shape.model_renamed(given)
+        return shape.model_rename(given)
 
     def check(made: BaseModel) -> BaseModel:
         values: Any = made.__dict__  # what the shape derives is written into it
-        shape.model_made(values, made.model_fields_set).model_checked()
+        shape.model_from_values(values, made.model_fields_set).model_check()
         return made
 
     hooks: Any = model_validator
@@ -69,7 +69,7 @@ def _limit(mark: Any) -> Any:
     return Field(**limits)
 
 
-def core_schema_of(shape: type[FieldTable], handler: Any) -> Any:
+def build_core_schema(shape: type[FieldTable], handler: Any) -> Any:
     """Return how pydantic reads a shape inside another, or inside anything else."""
 
     def read(value: Any, inner: Any) -> Any:
@@ -77,6 +77,6 @@ def core_schema_of(shape: type[FieldTable], handler: Any) -> Any:
         if isinstance(value, shape):
             return value
         made: BaseModel = inner(value)
-        return shape.model_made(dict(made.__dict__), made.model_fields_set)
+        return shape.model_from_values(dict(made.__dict__), made.model_fields_set)
 
-    return core_schema.no_info_wrap_validator_function(read, handler(model_of(shape)))
+    return core_schema.no_info_wrap_validator_function(read, handler(build_model(shape)))

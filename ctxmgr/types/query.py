@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, cast
 
 from ctxmgr.types.base import Field, Shape, Text
 from ctxmgr.types.plain_check import camel_case
-from ctxmgr.types.plain_records import MAX_EXACT_INTEGER, page_of
+from ctxmgr.types.plain_records import MAX_EXACT_INTEGER, make_page
 from ctxmgr.types.view import EntryStatus, EntryView, EventView, NoteView, SnapshotView
 
 Status = Literal["ok", "empty"]
@@ -32,7 +32,7 @@ class Request(Shape):
     """
 
     @classmethod
-    def model_renamed(cls, given: Any) -> Any:
+    def model_rename(cls, given: Any) -> Any:
         """Return what was given, under our own names."""
         return with_own_names(cls.model_fields, given)
 
@@ -70,9 +70,9 @@ class Page(Shape):
     total_is_exact: bool = True
 
     @classmethod
-    def of(cls, offset: int, limit: int, shown: int, total: int, exact: bool = True) -> Page:
+    def make(cls, offset: int, limit: int, shown: int, total: int, exact: bool = True) -> Page:
         """Return the page that shows ``shown`` of ``total`` rows from ``offset`` on."""
-        return cls.model_validate(page_of(offset, limit, shown, total, exact))
+        return cls.model_validate(make_page(offset, limit, shown, total, exact))
 
 
 class TraceRequest(Filters):

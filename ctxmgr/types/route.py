@@ -90,7 +90,7 @@ class Fact(Shape):
         return fingerprint([self.text, self.label] if self.quote is None else [self.text, self.label, self.quote])[:12]
 
 
-class Held(Shape):
+class KnownFact(Shape):
     """A fact that the agent was given before: its hash, the continuation that gave it, the records it rests on."""
 
     # By the hash and not by the text: a diff leaves the text out, which the agent holds already.
@@ -130,7 +130,7 @@ class Context(Shape):
     counter: str
     unanswered: list[Text] = []
     diff_of: Text | None = None
-    held: list[Held] = []
+    held: list[KnownFact] = []
     prompt: Text = ""
     brief: Annotated[Text, Field(exclude=True)] = ""
 
@@ -240,7 +240,7 @@ class Continuation(Shape):
         """The text for the agent that continues, alone."""
         return self.context.prompt or self.context.summary
 
-    def model_checked(self) -> None:
+    def model_check(self) -> None:
         """Refuse a target that is not allowed."""
         # A recovery that sends the context manager on would be a recovery of itself (FR-019, ruling 11).
         if any(is_context_manager(agent) for agent in self.candidates):

@@ -136,7 +136,7 @@ def test_nobody_asks_by_a_name_that_is_none(name: str) -> None:
 
     assert not rules.allows(name, "read", thing(name, "n"))
     assert not rules.explain(name, "read", thing(name, "n")).allowed
-    assert rules.rule_for(name, "read", thing(name, "n")) is None
+    assert rules.find_rule(name, "read", thing(name, "n")) is None
     assert Rules([rule("*", "*", "none", 1)]).allows(None, "write", thing(name, "n"))
 
 
@@ -210,7 +210,7 @@ def test_explanations_agree_with_the_answers(
     assert told.allowed == (told.rule is not None and told.rule.permission != "none")
     listed = [*(shadowed.rule for shadowed in told.shadowed), *([told.rule] if told.rule else [])]
     assert sorted(map(repr, listed)) == sorted({repr(one) for one in speaking})
-    assert told.rule == Rules(rules).rule_for(agent, asked, resource)
+    assert told.rule == Rules(rules).find_rule(agent, asked, resource)
     assert Rules(random.sample(rules, len(rules))).explain(agent, asked, resource) == told
 
 

@@ -12,14 +12,14 @@ from ctxmgr.errors import NotFound
 from ctxmgr.log.ids import format_time, new_id, now
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import PACKAGE, PROJECT, PRUNED
-from ctxmgr.types.artifact import ArtifactLogRequest, Pruned, PruneRequest, Retention
+from ctxmgr.types.artifact import ArtifactLogRequest, PruneRequest, PruneResult, Retention
 from ctxmgr.types.plain_records import build
 from tests.artifacts.putting import back, get, object_of, put, text, tree
 
 DAY = 86_400
 
 
-def _prune(artifacts: ArtifactStore, *, dry_run: bool = False, **retention: object) -> Pruned:
+def _prune(artifacts: ArtifactStore, *, dry_run: bool = False, **retention: object) -> PruneResult:
     asked: dict[str, object] = {"keep_versions": 1, "keep_days": 0, "always_keep": [], **retention}
     return artifacts.prune(PruneRequest(retention=Retention.model_validate(asked), dry_run=dry_run))
 

@@ -50,7 +50,7 @@ OWN = [
 def test_the_short_way_finds_what_the_long_way_finds(text: tuple[str, str], tmp_path: Path) -> None:
     """Whatever a file of settings looks like, the store that reads without a parser is that of the whole reader."""
     (tmp_path / text[0]).write_bytes(text[1].encode())
-    found = [paths.store_alone(path) for path in paths.settings_files(str(tmp_path)) if path.startswith(str(tmp_path))]
+    found = [paths.read_store_setting(path) for path in paths.settings_files(str(tmp_path)) if path.startswith(str(tmp_path))]
     known = [answer for answer in found if answer is not None]
 
     expected = load_config(tmp_path)
@@ -78,7 +78,7 @@ def test_a_project_that_depends_on_us_costs_no_parser(tmp_path: Path, monkeypatc
     (tmp_path / paths.SHARED_FILE).write_text(SHARED[0], "utf-8")
     assert list(paths.settings_files(str(tmp_path))) == []
     (tmp_path / paths.OWN_FILE).write_text(OWN[0], "utf-8")
-    assert paths.store_alone(str(tmp_path / paths.OWN_FILE)) == (True, str(tmp_path / "a.db"))
+    assert paths.read_store_setting(str(tmp_path / paths.OWN_FILE)) == (True, str(tmp_path / "a.db"))
     assert "tomllib" not in sys.modules
 
 

@@ -14,7 +14,7 @@ from typing import IO, Any, NamedTuple
 from ctxmgr.log.codec import Record
 from ctxmgr.store import open_store
 from tests import builders as b
-from tests.doors import invoke
+from tests.frontends import invoke
 
 LIMIT = 60
 """Seconds after which a process counts as hanging."""

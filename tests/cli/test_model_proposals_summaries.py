@@ -10,7 +10,7 @@ import pytest
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from ctxmgr.cli.model_proposals import ModelImprover, improver_for
+from ctxmgr.cli.model_proposals import ModelImprover, make_improver
 from ctxmgr.context.candidates import Draft, improve_summary
 from ctxmgr.context.summaries import summarise
 from ctxmgr.errors import InvalidInput
@@ -78,13 +78,13 @@ def test_a_longer_summary_is_not_taken() -> None:
 def test_a_model_has_to_be_there() -> None:
     """Nobody is asked without a model, and the refusal says how to name one."""
     with pytest.raises(InvalidInput, match="no model is configured"):
-        improver_for(ModelRequest(), {}, {}, lambda _text: None)
+        make_improver(ModelRequest(), {}, {}, lambda _text: None)
 
 
 def test_where_documents_go_is_said_first() -> None:
     """The destination is told before anything is sent."""
     heard: list[str] = []
-    made = improver_for(ModelRequest(name="small", base_url="http://127.0.0.1:9/v1"), {}, {}, heard.append)
+    made = make_improver(ModelRequest(name="small", base_url="http://127.0.0.1:9/v1"), {}, {}, heard.append)
 
     assert made.name == "model:small"
     assert heard[0].startswith("summaries: ")

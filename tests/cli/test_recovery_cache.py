@@ -97,7 +97,7 @@ def test_an_answer_of_settings_is_kept_with_them(place: Path, monkeypatch: pytes
         assert by_lane(place, "--json")[:3] == expected[:3]
     settings.write_text('[recover]\nroutes = "routes.toml"\n')
     (place.parent / "routes.toml").write_text("[agents.coder]\n")
-    assert recovery_cache.settings_here() is None
+    assert recovery_cache.find_settings() is None
 
 
 def test_what_somebody_else_wrote_meanwhile_keeps_it_from_being_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from ctxmgr.types.query import SearchRequest
 from tests import builders as b
 from tests.builders import write
 from tests.cli.console import make_history, run
-from tests.doors import run_json
+from tests.frontends import run_json
 
 NOON = b.START + 7_200.0
 

@@ -10,9 +10,9 @@ from typing import Any
 import pyte
 
 from ctxmgr.cli.terminal import Printer
-from ctxmgr.types.finding import Finding, Scope, SessionVerdict, verdict_of
+from ctxmgr.types.finding import Finding, Scope, SessionVerdict, find_verdict
 from ctxmgr.types.import_report import FileReport, ImportReport
-from ctxmgr.types.memory import Contradiction, Episode, Recurrence, Reflection, Statement, Superseded, Topic
+from ctxmgr.types.memory import Contradiction, Episode, Recurrence, Reflection, Statement, SupersededEpisode, Topic
 from ctxmgr.types.route import Alternative, Context, Continuation, DoNotRepeat, Fact, Pattern, Section
 from ctxmgr.types.view import EntryStatus, EntryView, EventView, NoteView, ProcessView, SessionView, SnapshotView
 
@@ -60,7 +60,7 @@ def reflection(**more: Any) -> Reflection:
         "topics": [Topic(by="tag", name="deploy", statements=said), Topic(by="none", name=None, statements=said[:1])],
         "recurring": [Recurrence(text="needs the VPN", count=2, episodes=["m1", "m0"], sessions=[SESSION])],
         "contradictions": [Contradiction(newer="m1", older="m0", reason="one denies it")],
-        "superseded": [Superseded(episode="m9", by="m1", text="deploy by ftp")], "questions": said[:1], "kept": "m7",
+        "superseded": [SupersededEpisode(episode="m9", by="m1", text="deploy by ftp")], "questions": said[:1], "kept": "m7",
     }  # fmt: skip
     return Reflection(**{**values, **more})
 
@@ -128,7 +128,7 @@ def cycle(rounds: int = 17) -> tuple[Finding, list[EntryView]]:
 
 def verdict(*findings: Finding, session: str = SESSION) -> SessionVerdict:
     """Return the verdict on a session with these findings."""
-    return SessionVerdict(session=session, verdict=verdict_of(list(findings)), findings=list(findings))
+    return SessionVerdict(session=session, verdict=find_verdict(list(findings)), findings=list(findings))
 
 
 def draw(

@@ -205,6 +205,6 @@ def test_a_torn_line_of_a_session_is_passed_over(tmp_path: Path) -> None:
     """Also by a hook, in which the package `json` is not loaded."""
     path = tmp_path / "s.jsonl"
     path.write_text('{"v":1,"kind":"event"}\n{"v":1,"ki', encoding="utf-8")
-    code = f"import sys\nfrom ctxmgr.clients import rows_in\nprint(rows_in({str(path)!r}), 'json' in sys.modules)"
+    code = f"import sys\nfrom ctxmgr.clients import read_rows\nprint(read_rows({str(path)!r}), 'json' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (ran.stdout, ran.stderr) == ("[{'v': 1, 'kind': 'event'}] False\n", "")

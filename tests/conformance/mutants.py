@@ -411,7 +411,7 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
             search(self, *args, **named)
         )
     ),
-    "an entry is found one further": _read(Queries, "entry_at", lambda at, self, key, index: at(self, key, index + 1)),
+    "an entry is found one further": _read(Queries, "find_entry", lambda at, self, key, index: at(self, key, index + 1)),
     "an id is found by no case": _read(
         Queries, "entry_by_id", lambda by_id, self, key, identity: by_id(self, key, identity.lower())
     ),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from ctxmgr.context import candidates
-from ctxmgr.context.candidates import Draft, Improver, strategy_for
+from ctxmgr.context.candidates import Draft, Improver, strategy_key
 from ctxmgr.text.tokens import ESTIMATE, KINDS
 from tests.context.world import PROSE, World
 
@@ -35,7 +35,7 @@ def test_a_second_package_makes_no_summary(world: World) -> None:
 
     assert (made(world), len(world.reads)) == (0, 1)
     assert second.package == first.package
-    assert summaries(world) == [(strategy_for("markdown"), "estimate")]
+    assert summaries(world) == [(strategy_key("markdown"), "estimate")]
 
 
 @pytest.mark.requirement("003-P13")
@@ -92,7 +92,7 @@ def test_nothing_is_kept_of_a_package_that_failed(world: World, monkeypatch: pyt
     def no_record(*_: object) -> dict[str, object]:
         return {"v": 1, "kind": "event"}
 
-    monkeypatch.setattr("ctxmgr.context.assembly.record_of", no_record)
+    monkeypatch.setattr("ctxmgr.context.assembly.package_record", no_record)
     with pytest.raises(Exception, match="not a record"):
         world.assemble(tokens=900, items=["arch/a.md"])
 
@@ -101,15 +101,15 @@ def test_nothing_is_kept_of_a_package_that_failed(world: World, monkeypatch: pyt
 
 def test_a_strategy_tells_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A summary made without a grammar is not taken for one made with it."""
-    named = {kind: strategy_for(kind) for kind in KINDS}
+    named = {kind: strategy_key(kind) for kind in KINDS}
 
     def missing(_: str) -> bool:
         return False
 
     monkeypatch.setattr("ctxmgr.context.summaries.grammar.has_grammar", missing)
-    candidates.strategy_for.cache_clear()
-    without = strategy_for("go")
-    candidates.strategy_for.cache_clear()
+    candidates.strategy_key.cache_clear()
+    without = strategy_key("go")
+    candidates.strategy_key.cache_clear()
 
     assert len(set(named.values())) == len(KINDS)
     assert "grammar/2" not in without
@@ -159,7 +159,7 @@ def test_a_bad_improvement_is_not_taken(world: World, answer: Callable[[Draft], 
     improved = world.assemble(tokens=900, items=["arch/a.md"])
 
     assert improved.package == plain.package
-    assert summaries(world) == [(strategy_for("markdown"), "estimate")]
+    assert summaries(world) == [(strategy_key("markdown"), "estimate")]
 
 
 @pytest.mark.requirement("003-P15")

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from ctxmgr.context.packages import block, mapping
-from ctxmgr.text.tokens import nesting
+from ctxmgr.context.packages import block, mapping_lines
+from ctxmgr.text.tokens import nesting_depth
 
 TEXT = st.text(
     st.characters(exclude_categories=()) | st.sampled_from("\n\t \r\x00\x1b\x85\u2028\ufeff\ud800#:-'\"|>%@`"), max_size=40
@@ -41,7 +41,7 @@ def test_any_text_survives(text: str) -> None:
 @given(values=st.dictionaries(TEXT, JSON, max_size=4))
 def test_any_values_survive(values: dict[str, Any]) -> None:
     """A map of JSON values is read back equal, whatever its keys are."""
-    written = "top:\n" + "\n".join(mapping({**values, "last": 1}, 2)) + "\n"
+    written = "top:\n" + "\n".join(mapping_lines({**values, "last": 1}, 2)) + "\n"
 
     assert _read(written) == {"top": {**values, "last": 1}}
 
@@ -51,7 +51,7 @@ def test_any_values_survive(values: dict[str, Any]) -> None:
 )
 def test_words_that_mean_something_stay_text(word: str) -> None:
     """Text that YAML would read as another type is text as a value and as a key."""
-    assert _read("\n".join(mapping({word: word}, 0))) == {word: word}
+    assert _read("\n".join(mapping_lines({word: word}, 0))) == {word: word}
 
 
 @pytest.mark.parametrize("size", [101, 1_500, 100_000])
@@ -59,7 +59,7 @@ def test_long_keys_survive(size: int) -> None:
     """Keys beyond what YAML allows in short form are written in its long one, at any depth."""
     values: dict[str, Any] = {"k" * size: [{"q" * size: 1}]}
 
-    assert _read("\n".join(mapping(values, 0))) == values
+    assert _read("\n".join(mapping_lines(values, 0))) == values
 
 
 def test_deep_values_survive() -> None:
@@ -68,7 +68,7 @@ def test_deep_values_survive() -> None:
     for _ in range(60):
         values = {"a": values, "b": [values and 2]}
 
-    assert _read("\n".join(mapping(values, 0))) == values
+    assert _read("\n".join(mapping_lines(values, 0))) == values
 
 
 def test_plain_text_stands_as_it_is() -> None:
@@ -84,4 +84,4 @@ def test_plain_text_stands_as_it_is() -> None:
 )
 def test_how_deep_a_text_is_nested(text: str, deep: int) -> None:
     """Brackets count wherever they stand, dashes from eight in a row on, since plain words have a few."""
-    assert nesting(text) == deep
+    assert nesting_depth(text) == deep

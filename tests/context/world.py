@@ -18,16 +18,16 @@ from ctxmgr.history.query.filtered_store import FilteredStore
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import KEY, NEEDS, PROJECT, RULES, VERSION
 from ctxmgr.store.repositories.shared_state import ArtifactRow
-from ctxmgr.text.tokens import ESTIMATE, Counter, kind_of
+from ctxmgr.text.tokens import ESTIMATE, Counter, content_kind
 from ctxmgr.types.context_package import (
     AgentNeed,
     AssembleRequest,
     AssembleResponse,
     ChangeNeedsRequest,
-    NeedsChanged,
+    ItemExplanation,
+    NeedChangeResult,
     RequestItemsRequest,
     RequestItemsResponse,
-    Why,
     WhyRequest,
 )
 from tests import builders as b
@@ -79,7 +79,7 @@ class World:
             digest = hashlib.sha256(raw).hexdigest()
             self.contents[digest] = raw
             text = raw.decode("utf-8", "replace")
-            kind = kind or kind_of(name, text)
+            kind = kind or content_kind(name, text)
             identity = "art_" + hashlib.sha256(f"{owner}/{name}/{self._version}".encode()).hexdigest()[:16]
             links = [
                 {"id": self.id_of(target), "agent": target.partition("/")[0], "name": target.partition("/")[2], "type": type_}
@@ -117,7 +117,9 @@ class World:
         """Say what an agent needs, unchecked, as an imported record may."""
         self.record(NEEDS, {"set": [{"agent": agent, "pattern": pattern, "need": need, **more}]})
 
-    def change_needs(self, *add: AgentNeed, remove: Sequence[tuple[str, str]] = (), asker: str | None = None) -> NeedsChanged:
+    def change_needs(
+        self, *add: AgentNeed, remove: Sequence[tuple[str, str]] = (), asker: str | None = None
+    ) -> NeedChangeResult:
         """Say what agents need, as the command does."""
         return requests.change_needs(
             self.store, AccessGuard(self.store, asker), ChangeNeedsRequest(add=list(add), remove=list(remove))
@@ -137,10 +139,10 @@ class World:
         """Ask for more."""
         return requests.request_items(self.open_service(asker), RequestItemsRequest(agent=agent, items=list(items), **more))
 
-    def why(self, item: str, *, asker: str | None = None, **more: Any) -> Why:
+    def why(self, item: str, *, asker: str | None = None, **more: Any) -> ItemExplanation:
         """Ask why."""
         service = self.open_service(asker)
-        return assembly.why(self.store, service.visible, service.guard, WhyRequest(item=item, **more))
+        return assembly.explain_item(self.store, service.visible, service.guard, WhyRequest(item=item, **more))
 
     def read(self, row: ArtifactRow) -> bytes:
         """Return the bytes of an artifact, verified."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.history.backtest import Trial, try_session
+from ctxmgr.history.backtest import DetectorRun, try_session
 from ctxmgr.types.plain_records import build
 from tests.builders import at
 
@@ -74,7 +74,7 @@ def _records(case: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield build("event", case["id"], when, id=name, type=_EVENTS.get(kind, kind), agent=entry.get("agent"), data=data)
 
 
-def _tried(case: Mapping[str, Any]) -> Trial:
+def _tried(case: Mapping[str, Any]) -> DetectorRun:
     return try_session(_records(case), DetectSettings(), case.get("now"))
 
 

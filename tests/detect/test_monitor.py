@@ -13,7 +13,7 @@ from ctxmgr.detect.interface import Opinion, Sighting, Wake
 from ctxmgr.detect.monitor import Monitor, detect
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step
-from ctxmgr.types.finding import FindingKind, Observation, verdict_of
+from ctxmgr.types.finding import FindingKind, Observation, find_verdict
 from tests.detect.scenario import Scenario
 
 
@@ -276,11 +276,11 @@ def test_the_verdict_speaks_of_what_lasts() -> None:
     story = stuck()
     story.open("Bash", {"command": "make"})
     monitor, _ = story.watched()
-    assert verdict_of(monitor.findings()) == "loop+hung"
+    assert find_verdict(monitor.findings()) == "loop+hung"
     story.say("user_message")
     monitor, _ = story.watched()
-    assert verdict_of(monitor.findings()) == "healthy"
-    assert verdict_of(monitor.findings(), ever=True) == "loop"
+    assert find_verdict(monitor.findings()) == "healthy"
+    assert find_verdict(monitor.findings(), ever=True) == "loop"
 
 
 def test_a_result_without_its_call_is_passed_over() -> None:
@@ -313,7 +313,7 @@ class _Listener:
         self.state = (*self.state, event)
         if len(self.state) < 3:
             return None
-        steps = tuple(Step((Call.of(each, None),)) for each in self.state)
+        steps = tuple(Step((Call.from_observations(each, None),)) for each in self.state)
         return Sighting("monologue", "talk", 1, steps, 3, 0.5)
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:

@@ -8,7 +8,7 @@ import pytest
 
 from ctxmgr.detect.detectors import DETECTORS
 from ctxmgr.detect.monitor import Monitor
-from ctxmgr.detect.replay import observations_of
+from ctxmgr.detect.replay import session_observations
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import InvalidInput
 from tests.detect.scenario import Scenario
@@ -93,7 +93,7 @@ def test_a_loop_that_goes_on_regardless_counts_as_back() -> None:
 def test_stored_continuations_name_the_loop_they_answer() -> None:
     """The replay of a log takes the identity from the continuation record."""
     record: dict[str, Any] = {"kind": "continuation", "id": "c", "session": "s", "loop": {"identity": "x"}, "stall": None}
-    (observation,) = observations_of([record, {"kind": "note"}])
+    (observation,) = session_observations([record, {"kind": "note"}])
     assert observation.data == {"answers": ["x"], "asked": False}
 
 

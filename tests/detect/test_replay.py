@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.detect.replay import observations_of
+from ctxmgr.detect.replay import session_observations
 from ctxmgr.log.ids import parse_time
 from ctxmgr.log.record_schema import COMMON, RECORDS
 from ctxmgr.types.plain_records import build
@@ -27,7 +27,7 @@ def test_an_entry_with_its_result_is_a_start_and_a_finish() -> None:
         entry("b"),
         build("result", "s", "2026-01-22T10:00:09Z", entry="b", status="error", error={"message": "no"}),
     ]
-    seen = list(observations_of(records))
+    seen = list(session_observations(records))
     assert [(each.kind, each.id, each.index) for each in seen] == [
         ("event", "", None), ("start", "a", 0), ("finish", "a", 0), ("start", "b", 1), ("finish", "b", 1),
     ]  # fmt: skip
@@ -46,7 +46,7 @@ def test_events_keep_their_type_under_its_own_name() -> None:
         build("note", "s", TS, id="n1", entries=["a"], content="x"),
         build("sessionEnd", "s", TS, outcome="completed"),
     ]
-    seen = list(observations_of(records))
+    seen = list(session_observations(records))
     assert [(each.kind, each.type) for each in seen] == [
         ("event", "agent_message_chunk"), ("event", "continuation"), ("end", "sessionEnd"),
     ]  # fmt: skip
@@ -64,7 +64,7 @@ def test_what_does_not_fit_is_passed_over() -> None:
         build("result", "s", TS, entry="a", status="error"),
         {"kind": "entry", "id": "b", "agent": 7, "action": None, "ts": 12, "timeoutMs": "x", "status": "ok", "error": []},
     ]
-    seen = list(observations_of(records))
+    seen = list(session_observations(records))
     assert [(each.kind, each.id, each.status) for each in seen] == [
         ("start", "a", None), ("finish", "a", "ok"), ("start", "b", None), ("finish", "b", "ok"),
     ]  # fmt: skip
@@ -81,9 +81,9 @@ def test_of_distinct_records_only_what_is_open_is_kept_in_mind() -> None:
         build("result", "s", TS, entry="c", status="ok"),
         entry("c"),
     ]
-    assert list(observations_of(records, distinct=True)) == list(observations_of(records))
+    assert list(session_observations(records, distinct=True)) == list(session_observations(records))
     again = [*records, entry("a"), build("result", "s", TS, entry="a", status="ok")]
-    assert list(observations_of(again)) == list(observations_of(records))
+    assert list(session_observations(again)) == list(session_observations(records))
 
 
 ATTRIBUTES = {
@@ -117,7 +117,7 @@ def test_every_field_of_the_schema_is_shown_or_known_to_be_unused(kind: str) -> 
         records = [{**opened, "id": record["entry"], "durationMs": None}, record]
     else:
         records = [record]
-    shown = list(observations_of(records))[-1]
+    shown = list(session_observations(records))[-1]
 
     assert shown.kind == ("event" if kind == "event" else "finish")
     for name in {**COMMON, **RECORDS[kind]}.keys() - UNUSED[kind]:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.detect.monitor import Monitor
-from ctxmgr.detect.replay import observations_of
+from ctxmgr.detect.replay import session_observations
 from ctxmgr.types.plain_records import build
 from tests.builders import at
 
@@ -63,7 +63,7 @@ def test_a_replay_finds_the_same_as_a_watch(
     told: list[tuple[dict[str, Any], int]], distinct: bool, later: float | None
 ) -> None:
     """Findings are equal in every field, of stalls too, whoever acts and however results come."""
-    seen = list(observations_of(recorded(told), distinct=distinct))
+    seen = list(session_observations(recorded(told), distinct=distinct))
     watch, replay = Monitor(), Monitor()
     for observation in seen:
         watch.observe(observation)
@@ -77,6 +77,6 @@ def test_entries_that_come_with_their_result_are_loops_too() -> None:
     """The shorter way leads to the same finding as the longer one."""
     told = {"kind": "entry", "agent": "one", "action": "Bash", "input": {"command": "ls"}, "status": "ok", "output": "same"}
     monitor = Monitor()
-    monitor.observe_all(observations_of(recorded([(told, 4)])))
+    monitor.observe_all(session_observations(recorded([(told, 4)])))
     (finding,) = monitor.findings()
     assert (finding.kind, finding.count, finding.raised_at) == ("repetition", 4, "e2")

@@ -23,7 +23,7 @@ def call(
 
     start = observed("start", **start_fields)
     finish = None if status is None else observed("finish", seq=2 * number + 1, status=status, output=output, **more)
-    return Call.of(start, finish)
+    return Call.from_observations(start, finish)
 
 
 def step(*given: Any, **more: Any) -> Step:

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from ctxmgr.exporters import EXPORTERS
-from ctxmgr.exporters.conversation import Exporter, conversation_of
+from ctxmgr.exporters.conversation import Exporter, build_conversation
 from ctxmgr.history.formats import IMPORTERS, read_head, recognise_format
 from ctxmgr.importers.base import Importer
 from ctxmgr.log.codec import Record, encode
@@ -54,7 +54,7 @@ def written(exporter: Exporter, records: list[Record], path: Path) -> Counter[st
     lines = [
         line
         for session, held in sessions_of(records).items()
-        for line in exporter.write(conversation_of(session, held), losses)
+        for line in exporter.write(build_conversation(session, held), losses)
     ]
     path.write_text("".join(f"{line}\n" for line in lines))
     return losses
@@ -111,7 +111,7 @@ def test_what_could_not_be_held_is_counted(exporter: Exporter) -> None:
         {**base, "kind": "note", "id": "c", "entries": ["a"], "content": "x", "tags": []},
     ]
     losses: Counter[str] = Counter()
-    lines = list(exporter.write(conversation_of("s", records), losses))
+    lines = list(exporter.write(build_conversation("s", records), losses))
     assert len(lines) >= 1
     assert losses["note records"] == 1
     assert exporter.name == "atif" or losses["heartbeat events"] == 1

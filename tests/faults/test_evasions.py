@@ -346,9 +346,9 @@ def test_an_anchor_that_is_a_pipe_is_not_waited_for(home: Path) -> None:
     place = home / "history.jsonl"
     with closing(open_store(str(place), create=True)) as store:
         store.append([b.entry("s", 0)])
-    Path(anchor.place_of(str(place))).unlink(missing_ok=True)
+    Path(anchor.anchor_path(str(place))).unlink(missing_ok=True)
     Path(anchor.folder()).mkdir(parents=True, exist_ok=True)
-    os.mkfifo(anchor.place_of(str(place)))
+    os.mkfifo(anchor.anchor_path(str(place)))
 
     assert anchor.load(str(place)) is None
 

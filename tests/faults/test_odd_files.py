@@ -42,7 +42,7 @@ def _ignore(offset: int, length: int, reason: str) -> None:
 READERS: dict[str, Callable[[Path], object]] = {
     "head": read_head,
     "own records": holds_own_records,
-    "state": FileState.of,
+    "state": FileState.read,
     "Codex": lambda path: list(read_log(path, _ignore)),
     "Claude Code": open_plain,
 }

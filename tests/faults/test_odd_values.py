@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.config import Config
-from ctxmgr.detect.replay import observations_of
+from ctxmgr.detect.replay import session_observations
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.goals import Goals
 from ctxmgr.goals.comparison import messages
@@ -155,7 +155,7 @@ def test_odd_values_pass_the_pure_readers(records: list[Record]) -> None:
     every, known = [*BEFORE, *records, *AFTER], list(messages(BEFORE))
     assert known
     assert list(messages(every))[: len(known)] == known
-    list(observations_of(every))
+    list(session_observations(every))
 
 
 @pytest.mark.long

@@ -98,7 +98,7 @@ def looped(folder: Path) -> None:
     for _ in range(3):
         act(goals, "left", {}, "success")
         act(goals, "right", {}, "success")
-    goals.compacted()
+    goals.record_compaction()
     goals.unblock(UnblockRequest(target="run_tests", reason="the server is up"))
     for _ in range(2):
         fail(goals, "no")

@@ -169,7 +169,7 @@ def test_the_words_fit_the_moment(tmp_path: Path) -> None:
     first = goals.brief()
     act(goals, "look", {"n": 1})
     middle = goals.brief()
-    goals.compacted()
+    goals.record_compaction()
     compacted = goals.brief()
     act(goals, "look", {"n": 2})
     assert goals.brief().moment == "continue"

@@ -145,7 +145,7 @@ def test_the_tables_are_whole() -> None:
 def test_there_must_be_a_goal(tmp_path: Path) -> None:
     """Without a goal every request but the first says so, and no folder is made."""
     goals = open_goals(tmp_path)
-    for ask in (goals.state, goals.brief, goals.resume, lambda: done(goals), lambda: act(goals, "x"), goals.compacted):
+    for ask in (goals.state, goals.brief, goals.resume, lambda: done(goals), lambda: act(goals, "x"), goals.record_compaction):
         with pytest.raises(NotFound):
             ask()
     assert list(tmp_path.iterdir()) == []
@@ -223,7 +223,7 @@ def _do(goals: Goals, step: str, given: Any) -> None:
         "unblock all": lambda: goals.unblock(UnblockRequest()),
         "order": lambda: goals.reorder(ReorderRequest(order=[given])),
         "message": lambda: goals.message(MessageRequest(text="go on")),
-        "compacted": goals.compacted,
+        "compacted": goals.record_compaction,
         "continuation": lambda: goals.apply({"id": "c", "reason": "stuck"}),
         "probe": lambda: goals.add_probe(Probe(name="here", kind="fileExists", path="x")),
     }

@@ -183,7 +183,7 @@ def test_two_failed_attempts_block_and_climb(tmp_path: Path) -> None:
 def test_failures_are_counted_by_the_engine(tmp_path: Path) -> None:
     """The history of a goal, read by the detection engine, holds the same escalating failure."""
     from ctxmgr.detect.monitor import detect
-    from ctxmgr.detect.replay import observations_of
+    from ctxmgr.detect.replay import session_observations
 
     goals = begun(tmp_path)
     act(goals, "edit", {"n": 1})
@@ -191,7 +191,7 @@ def test_failures_are_counted_by_the_engine(tmp_path: Path) -> None:
     act(goals, "edit", {"n": 2})
     fail(goals)
 
-    found = detect(observations_of(goals.records()))
+    found = detect(session_observations(goals.records()))
 
     assert [each.kind for each in found if each.severity == "loop"] == ["escalatingFailure"]
     assert statuses(goals.state())["t1.1"] == "blocked"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.history.backtest import Move, alternation, any_repeat, moves_of, same_in_a_row
+from ctxmgr.history.backtest import Move, alternation, any_repeat, list_moves, same_in_a_row
 from ctxmgr.types.finding import Observation
 
 
@@ -46,7 +46,7 @@ def test_calls_are_equal_whatever_the_order_of_their_keys() -> None:
     for _ in range(100_000):
         deep = [deep]
     given: list[object] = [{"x": 1, "y": 2}, {"y": 2, "x": 1}, {"x": 1}, deep, object()]
-    keys = [move.key for move in moves_of(_call(value, number) for number, value in enumerate(given))]
+    keys = [move.key for move in list_moves(_call(value, number) for number, value in enumerate(given))]
     assert keys[0] == keys[1] != keys[2]
     assert len(keys) == len(given)
 
@@ -59,4 +59,4 @@ def test_messages_count_unless_they_say_nothing() -> None:
             [("message", {"text": "no"}), ("message", {"text": " "}), ("thought", {"text": "no"}), ("message", "no")]
         )
     ]
-    assert [move.name for move in moves_of(events)] == ["v0", "v3"]
+    assert [move.name for move in list_moves(events)] == ["v0", "v3"]

@@ -134,7 +134,7 @@ def test_an_imported_session_that_runs(
     write(store, "s", ["Read:a", "?Bash:make"])
     source = tmp_path / "run.jsonl"
     source.write_text("{}\n")
-    store.imported.remember(source, "claude-code", FileState.of(source), "s", {})
+    store.imported.remember(source, "claude-code", FileState.read(source), "s", {})
     if written is None:
         source.unlink()
     else:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.detect.replay import observations_of
+from ctxmgr.detect.replay import session_observations
 from ctxmgr.errors import StorageFailed
 from ctxmgr.history import detection
 from ctxmgr.log.codec import Record
@@ -69,7 +69,7 @@ def key_of(store: Store) -> int:
 
 def expected(store: Store) -> list[Observation]:
     """Return what happened, read record by record in this process."""
-    return list(observations_of(store.sessions.records(key_of(store), detection.KINDS), distinct=True))
+    return list(session_observations(store.sessions.records(key_of(store), detection.KINDS), distinct=True))
 
 
 class Ending:
@@ -131,14 +131,14 @@ def test_what_is_lost_is_read_here(store: Store, monkeypatch: pytest.MonkeyPatch
 def test_places_of_another_index_are_no_place_to_go_on_from(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """An index that was made anew between has other places: what is missing can't be told."""
     lose(monkeypatch, 1)
-    monkeypatch.setattr(detection, "born_of", {store.engine: "later"}.get)
+    monkeypatch.setattr(detection, "creation_mark", {store.engine: "later"}.get)
     with pytest.raises(StorageFailed, match="was replaced"):
         list(detection.replay(store, key_of(store)))
 
 
 def test_the_second_process_reads_no_other_index(store: Store) -> None:
     """One that was made anew since is refused there."""
-    place = worker_process.place_of(store.engine, store.location)
+    place = worker_process.find_place(store.engine, store.location)
     assert place is not None
     with pytest.raises(StorageFailed, match="made anew"):
         list(detection.read_ahead(place._replace(born="earlier"), key_of(store)))
@@ -150,7 +150,7 @@ def test_the_second_process_reads_no_other_log(tmp_path: Path) -> None:
     path.touch()
     with closing(open_store(str(path))) as opened:
         opened.append(records())
-        place, key = worker_process.place_of(opened.engine, opened.location), key_of(opened)
+        place, key = worker_process.find_place(opened.engine, opened.location), key_of(opened)
         assert place is not None
         path.write_bytes(path.read_bytes().replace(b"completed", b"cancelled"))
         with pytest.raises(StorageFailed, match="was replaced"):
@@ -165,5 +165,5 @@ def test_a_store_in_memory_is_read_here(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / BESIDE).touch()
     with closing(open_store(path)) as opened:
         opened.append(records())
-        assert worker_process.place_of(opened.engine, opened.location) is None
+        assert worker_process.find_place(opened.engine, opened.location) is None
         assert list(detection.replay(opened, key_of(opened))) == expected(opened)

@@ -9,12 +9,12 @@ import pytest
 from ctxmgr.history import evidence
 from ctxmgr.history.evidence import (
     ENTRIES,
+    build_evidence,
     diagnose_findings,
-    evidence_of,
-    folder_of,
     newest_entries,
     related_entries,
     related_sessions,
+    session_folder,
 )
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store
@@ -116,19 +116,19 @@ def test_the_evidence_of_a_long_session_is_its_end_and_its_first_words(store: St
     store.append(session("s", "/p/shop", task="do it"))
     store.append([event("s", number, "message", {"text": f"m{number}"}, after=number, agent="coder") for number in range(1, 9)])
     store.append([record for number in range(1, 9) for record in (entry("s", number), result("s", number, "ok"))])
-    known = evidence_of(store, "s", None)
+    known = build_evidence(store, "s", None)
 
     assert [message.text for message in known.messages] == ["do it", "m6", "m7", "m8"]
     assert [each.index for each in known.entries] == list(range(9))
-    assert (known.folder, folder_of(store, "s"), folder_of(store, "nosuch")) == ("/p/shop", "/p/shop", "")
+    assert (known.folder, session_folder(store, "s"), session_folder(store, "nosuch")) == ("/p/shop", "/p/shop", "")
 
 
 def test_no_message_is_told_twice_in_a_short_session(store: Store) -> None:
     """Its newest are its first ones too."""
     store.append(session("s", task="do it"))
 
-    assert [message.text for message in evidence_of(store, "s", None).messages] == ["do it"]
-    assert len(evidence_of(store, "s", None).entries) == 1 <= ENTRIES
+    assert [message.text for message in build_evidence(store, "s", None).messages] == ["do it"]
+    assert len(build_evidence(store, "s", None).entries) == 1 <= ENTRIES
 
 
 def test_only_what_lasts_is_given_a_cause(store: Store) -> None:

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history import own_log
 from ctxmgr.history.ingest import import_logs
-from ctxmgr.log.reader import read, records_of
+from ctxmgr.log.reader import read, read_records
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.write import log_parser
 from ctxmgr.store.write.encoded_record import prepare_line
 from ctxmgr.types.record import check
 from tests import builders as b
-from tests.doors import invoke
+from tests.frontends import invoke
 from tests.store.bulk_logs import OTHERS, hostile, ordinary, sealed
 from tests.store.workers import ROOT
 
@@ -70,7 +70,7 @@ def _is_storable(body: bytes) -> bool:
     """Whether a line is a record that can be stored, or none: one that can't be makes an import begin anew."""
     raw = sealed([body])[0].rstrip(b"\n")
     try:
-        for line in records_of(raw, 0, len(raw) + 1, "", _ignore, lambda: None):
+        for line in read_records(raw, 0, len(raw) + 1, "", _ignore, lambda: None):
             check(line.record)
             prepare_line(line, masked=True)
     except InvalidInput:

@@ -228,7 +228,7 @@ def test_indexing_for_search_holds_up_no_shipping(tmp_path: Path, server_url: st
         while not left or left[-1]:
             service.once(indexing=0.0)
             with closing(open_store(server_url, readonly=True)) as store:
-                left.append(store.unindexed())
+                left.append(store.count_unindexed())
     assert left[0] > 10
     assert left == sorted(left, reverse=True)
 

@@ -165,7 +165,7 @@ def test_an_imported_session_may_begin_to_run_again(place: Path, tmp_path: Path,
     with closing(open_store(str(place))) as store:
         now = store.clock()
         store.append([{**entry("fresh", 0, "Read", "a"), "ts": format_time(now - 5)}])
-        store.imported.remember(log, "claude-code", FileState.of(log), "fresh", {"damaged": []})
+        store.imported.remember(log, "claude-code", FileState.read(log), "fresh", {"damaged": []})
         os.utime(log, (now - 2000, now - 2000))
         answers(store)
         judged.clear()
@@ -305,12 +305,12 @@ def test_settings_that_json_cannot_hold_keep_nothing(place: Path) -> None:
 
 def test_what_verdicts_add_up_to() -> None:
     """A loop here and a hang there are both; a warning is told where nothing is worse."""
-    assert verdict_cache.worst_of([]) == "healthy"
-    assert verdict_cache.worst_of(["healthy", "warn"]) == "warn"
-    assert verdict_cache.worst_of(["warn", "hung"]) == "hung"
-    assert verdict_cache.worst_of(["loop", "healthy", "hung"]) == "loop+hung"
-    assert verdict_cache.worst_of(["loop+hung", "loop"]) == "loop+hung"
-    assert verdict_cache.worst_of(["loop", "warn"]) == "loop"
+    assert verdict_cache.worst_verdict([]) == "healthy"
+    assert verdict_cache.worst_verdict(["healthy", "warn"]) == "warn"
+    assert verdict_cache.worst_verdict(["warn", "hung"]) == "hung"
+    assert verdict_cache.worst_verdict(["loop", "healthy", "hung"]) == "loop+hung"
+    assert verdict_cache.worst_verdict(["loop+hung", "loop"]) == "loop+hung"
+    assert verdict_cache.worst_verdict(["loop", "warn"]) == "loop"
 
 
 def test_nothing_is_judged_to_answer_a_program_from_what_is_kept(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

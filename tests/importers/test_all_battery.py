@@ -18,11 +18,11 @@ from typing import Any, cast
 import pytest
 
 from ctxmgr.detect.monitor import detect
-from ctxmgr.detect.replay import observations_of
+from ctxmgr.detect.replay import session_observations
 from ctxmgr.history.formats import IMPORTERS, read_head, recognise_format
 from ctxmgr.importers.base import Importer
 from ctxmgr.log.codec import Record, encode
-from ctxmgr.types.finding import verdict_of
+from ctxmgr.types.finding import find_verdict
 from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.record import check
 
@@ -112,8 +112,8 @@ def test_a_sample_is_judged_as_it_should_be(importer: Importer, path: Path, trut
     """The loop that the client truly ran in is found, and nothing in a healthy log."""
     records, _ = read(importer, path)
     sessions = {record["session"] for record in records}
-    found = [detect(observations_of([r for r in records if r["session"] == session])) for session in sessions]
-    assert {verdict_of(findings) for findings in found} == {truth["verdict"]}
+    found = [detect(session_observations([r for r in records if r["session"] == session])) for session in sessions]
+    assert {find_verdict(findings) for findings in found} == {truth["verdict"]}
 
 
 @each_sample

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.importers.base import damage_reporter
-from ctxmgr.importers.values import attributes_of, clean, is_time, moment, parse_json, texts, title
+from ctxmgr.importers.values import clean, is_time, moment, parse_json, read_attributes, texts, title
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.import_report import FileCount
 
@@ -67,4 +67,4 @@ def test_damage_is_listed_up_to_a_limit() -> None:
 )
 def test_a_whole_number_in_a_text_is_read_or_nothing(stated: object, number: int | None) -> None:
     """OTLP writes numbers of 64 bits as texts; what is no number must not end an import."""
-    assert attributes_of({"attributes": [{"key": "n", "value": {"intValue": stated}}]}) == {"n": number}
+    assert read_attributes({"attributes": [{"key": "n", "value": {"intValue": stated}}]}) == {"n": number}

@@ -24,7 +24,7 @@ def install(name: str, scope: installation.Scope = "user") -> installation.Chang
     asked = client(name)
     assert asked is not None
     change = installation.plan_installation(asked, scope, Path.cwd(), os.environ)
-    if change.needed:
+    if change.is_needed:
         installation.apply(change)
     return change
 

@@ -25,7 +25,7 @@ from ctxmgr.live.detector_answer import (
     notify_person,
     step_text,
 )
-from ctxmgr.live.event_answer import Rounds, rows_of
+from ctxmgr.live.event_answer import Rounds, call_rows
 from tests.live.scene import batch, settings, write_log
 
 PROMPT = "[ctxmgr] You are going in circles: 3 times the same call.\nNext step: read the file."
@@ -38,7 +38,7 @@ def circling(tmp_path: Path) -> Generator[bytes]:
     calls = write_log(log, [("make", "Exit code 2\nmake: *** No rule to make target 'all'")] * 3)
     rounds = Rounds("claude-code", "s", "")
     for call in calls:
-        rounds.append(*rows_of(told_event(call, log)))
+        rounds.append(*call_rows(told_event(call, log)))
     yield json.dumps(batch(calls[-1], log)).encode()
     gc.enable()  # the hook ends before there is garbage; the process of the tests does not
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxmgr.clients import AFTER, WATCHER_LOCK, Call, Event, state_folder
-from ctxmgr.live.event_answer import Rounds, fingerprints, is_circling, rows_of
+from ctxmgr.live.event_answer import Rounds, call_rows, fingerprints, is_circling
 
 FAILED = "Exit code 1\nImportError: No module named calc"
 
@@ -25,7 +25,7 @@ def _asked(*batches: Event) -> list[int]:
     """Return after which of these batches the detectors would be asked."""
     rounds, asked = Rounds("claude-code", "s", ""), list[int]()
     for place, event in enumerate(batches):
-        rounds.append(*rows_of(event))
+        rounds.append(*call_rows(event))
         if (row := rounds.worth_asking(len(event.calls))) is not None:
             asked.append(place)
             rounds.append(("t", "1", row[2]))
@@ -69,10 +69,10 @@ def test_durations_and_ids_are_no_change() -> None:
 def test_the_word_of_a_person_starts_the_count_anew() -> None:
     """What was done before it counts no more."""
     rounds = Rounds("claude-code", "s", "")
-    rounds.append(*rows_of(_event(("test", FAILED))), *rows_of(_event(("test", FAILED))), ("u",))
-    rounds.append(*rows_of(_event(("test", FAILED))))
+    rounds.append(*call_rows(_event(("test", FAILED))), *call_rows(_event(("test", FAILED))), ("u",))
+    rounds.append(*call_rows(_event(("test", FAILED))))
 
-    assert len(rounds.since()) == 1
+    assert len(rounds.calls_since_told()) == 1
     assert rounds.worth_asking(1) is None
 
 
@@ -80,7 +80,7 @@ def test_what_the_detectors_deny_is_asked_less_and_less() -> None:
     """After each denial one more round must come before they are asked again."""
     rounds, asked = Rounds("claude-code", "s", ""), list[int]()
     for place in range(1, 19):
-        rounds.append(*rows_of(_event(("poll", "still running"))))
+        rounds.append(*call_rows(_event(("poll", "still running"))))
         if (row := rounds.worth_asking(1)) is not None:
             asked.append(place)
             rounds.append(("n", row[1], row[3]))
@@ -92,13 +92,13 @@ def test_a_refusal_holds_once_and_while_nothing_new_is_done() -> None:
     """A refused call is let through after it was refused, after something new, and after the word of a person."""
     exact = fingerprints(Call("Bash", {"command": "test"}, ""))[1]
     rounds = Rounds("claude-code", "s", "")
-    rounds.append(*rows_of(_event(("test", FAILED))), ("t", "2", exact), ("d", exact))
+    rounds.append(*call_rows(_event(("test", FAILED))), ("t", "2", exact), ("d", exact))
     assert rounds.is_refused(exact)
     assert not rounds.is_refused("0" * 12)
 
-    rounds.append(*rows_of(_event(("test", FAILED))))
+    rounds.append(*call_rows(_event(("test", FAILED))))
     assert rounds.is_refused(exact)
-    rounds.append(*rows_of(_event(("write calc.py", "done"))))
+    rounds.append(*call_rows(_event(("write calc.py", "done"))))
     assert not rounds.is_refused(exact)
 
     rounds.append(("d", exact), ("x", exact))
@@ -140,7 +140,7 @@ def test_the_file_stays_small_and_old_ones_go() -> None:
         os.utime(path, (1, 1))
     rounds = Rounds("claude-code", "long", "")
     for _ in range(30):
-        rounds.append(*rows_of(_event(*[("test", FAILED)] * 100)))
+        rounds.append(*call_rows(_event(*[("test", FAILED)] * 100)))
 
     assert (old.exists(), held.exists()) == (False, True)
     assert os.path.getsize(rounds.path) <= 70_000

@@ -107,7 +107,7 @@ def test_settings_of_every_shape_are_left_as_they_were(shape: str, name: str) ->
     assert ("\r\n" in after) == ("\r\n" in text)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
-    assert not install(name).needed
+    assert not install(name).is_needed
     uninstall(name)
     assert path.read_bytes() == text.encode()
 
@@ -120,7 +120,7 @@ def test_other_events_may_hold_anything(written: str) -> None:
     path.write_text(f'{{"hooks": {{"Foo": {written}}}}}\n')
 
     install("claude-code")
-    assert not install("claude-code").needed
+    assert not install("claude-code").is_needed
     assert _read(path.read_text())["hooks"]["Foo"] == json.loads(written)
     uninstall("claude-code")
     assert path.read_text() == f'{{"hooks": {{"Foo": {written}}}}}\n'
@@ -253,6 +253,6 @@ def test_paths_with_blanks_are_read_back_whole(tmp_path: Path) -> None:
     settings = tmp_path / "settings.json"
     program, hook = "/home/a b/.venv/bin/python", "/home/a b/ctxmgr/live/hook.py"
     settings.write_text(json.dumps({"command": program, "args": ["-I", hook, "claude-code"]}), encoding="utf-8")
-    assert set(installation.commands_in(str(settings))) == {program, hook}
+    assert set(installation.find_hook_commands(str(settings))) == {program, hook}
     settings.write_text(json.dumps({"command": shlex.join([program, "-I", hook, "codex"])}), encoding="utf-8")
-    assert set(installation.commands_in(str(settings))) == {program, hook}
+    assert set(installation.find_hook_commands(str(settings))) == {program, hook}

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.clients import CLIENTS, SESSION_SUFFIX, WATCHER_LOCK, SessionFile, rows_in, state_folder
+from ctxmgr.clients import CLIENTS, SESSION_SUFFIX, WATCHER_LOCK, SessionFile, read_rows, state_folder
 from ctxmgr.clients.claude_code import CLIENT
 from ctxmgr.errors import Busy
 from ctxmgr.live.event_answer import WATCH
@@ -121,7 +121,7 @@ def test_a_wait_for_a_person_is_noted(client: str, event: dict[str, str], tmp_pa
     assert hooked(client, {**begun, "hook_event_name": name, "prompt": "Go on."}) == SILENT
     assert hooked(client, {**begun, **event}) == SILENT
 
-    rows = rows_in(SessionFile(client, "s").path)
+    rows = read_rows(SessionFile(client, "s").path)
     assert [(row["kind"], row.get("type")) for row in rows] == [("session", None), ("event", "waiting")]
 
 
@@ -133,7 +133,7 @@ def test_a_wait_for_a_person_is_no_hang(tmp_path: Path) -> None:
     path = Path(SessionFile("claude-code", "s").path)
     for event, found in ((other, 1), ({**other, "notification_type": "permission_prompt"}, 0)):
         hooked("claude-code", {"session_id": "s", "transcript_path": str(log), **event})
-        rows = rows_in(str(path))
+        rows = read_rows(str(path))
         for row in rows:
             row["ts"] = datetime.fromtimestamp(NOW - 1799, UTC).isoformat()
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -164,19 +164,19 @@ def test_a_session_lives_until_its_end_or_until_its_process_is_gone(tmp_path: Pa
     _session(tmp_path)
     path = Path(SessionFile("claude-code", "s").path)
     assert len(_sessions().living_sessions()) == 1
-    assert _sessions().ended() is False
-    assert HookedSessions(lambda: NOW + 7200).ended()
+    assert _sessions().has_ended() is False
+    assert HookedSessions(lambda: NOW + 7200).has_ended()
 
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as client:
-        path.write_text(json.dumps({**rows_in(str(path))[0], "pid": client.pid}) + "\n")
+        path.write_text(json.dumps({**read_rows(str(path))[0], "pid": client.pid}) + "\n")
         _aged(path, 60)
         sessions = _sessions()
         assert len(sessions.living_sessions()) == 1
-    assert sessions.ended()
-    assert not _sessions().ended(), "a shell that only started the hook is gone before anyone looks"
+    assert sessions.has_ended()
+    assert not _sessions().has_ended(), "a shell that only started the hook is gone before anyone looks"
 
     hooked("claude-code", {"session_id": "s", "hook_event_name": "SessionEnd"})
-    assert _sessions().ended()
+    assert _sessions().has_ended()
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage\n", b"[]\n", b'{"v":1,"kind":"session"}\n', b"\xff\n" * 50_000])

@@ -94,7 +94,7 @@ def test_the_watcher_reads_what_a_plug_in_noted(name: str, calls: list[dict[str,
 
     with open(files["session"], "a", encoding="ascii") as stream:
         stream.write('{"v":1,"kind":"sessionEnd"}\n')
-    assert HookedSessions(lambda: NOW).ended()
+    assert HookedSessions(lambda: NOW).has_ended()
 
 
 @pytest.mark.parametrize("calls", [None, 7, [7], [None], "x", [{}], [{"at": -1, "action": 7}], [{"at": 1e300}]])

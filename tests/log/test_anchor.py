@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxmgr.log import anchor
-from ctxmgr.log.anchor import Anchor, advance, begin, first_session, load, parse, place_of, spell, store
+from ctxmgr.log.anchor import Anchor, advance, anchor_path, begin, first_session, load, parse, spell, store
 
 TEXT = st.text(max_size=20)
 
@@ -112,15 +112,15 @@ def test_a_link_and_its_target_have_one_anchor(log: str, tmp_path: Path) -> None
     link = tmp_path / "link.jsonl"
     link.symlink_to(log)
 
-    assert place_of(str(link)) == place_of(log) == place_of(os.path.join(str(tmp_path), ".", "run.jsonl"))
-    assert place_of(str(tmp_path / "other.jsonl")) != place_of(log)
+    assert anchor_path(str(link)) == anchor_path(log) == anchor_path(os.path.join(str(tmp_path), ".", "run.jsonl"))
+    assert anchor_path(str(tmp_path / "other.jsonl")) != anchor_path(log)
 
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo], ids=["folder", "pipe"])
 def test_what_is_no_file_is_no_anchor(make: Callable[[str], None], log: str) -> None:
     """Nobody waits for a pipe in its place."""
     Path(anchor.folder()).mkdir(parents=True)
-    make(place_of(log))
+    make(anchor_path(log))
 
     assert load(log) is None
 
@@ -143,16 +143,16 @@ def test_anchors_of_histories_that_are_gone_are_removed_when_they_are_old(
         store(path, head(5))
     (where / "rubbish").write_text("{")
     old = 1_000_000_000
-    for place in (place_of(log), place_of(str(gone)), str(where / "rubbish")):
+    for place in (anchor_path(log), anchor_path(str(gone)), str(where / "rubbish")):
         os.utime(place, (old, old))
 
     monkeypatch.setattr(
-        anchor, "place_of", {str(tmp_path / "new.jsonl"): str(where / "ab00")}.__getitem__
+        anchor, "anchor_path", {str(tmp_path / "new.jsonl"): str(where / "ab00")}.__getitem__
     )  # one new history in 256 tidies up
     store(str(tmp_path / "new.jsonl"), head(1))
     monkeypatch.undo()
     left = {path.name for path in where.iterdir()}
-    assert left == {Path(place_of(log)).name, Path(place_of(str(tmp_path / "young.jsonl"))).name, "ab00"}
+    assert left == {Path(anchor_path(log)).name, Path(anchor_path(str(tmp_path / "young.jsonl"))).name, "ab00"}
 
 
 @pytest.mark.parametrize(

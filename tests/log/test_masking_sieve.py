@@ -14,7 +14,7 @@ import pytest
 from ctxmgr.log.codec import decode, encode, unseal
 from ctxmgr.log.journal import Journal
 from ctxmgr.log.mask_prefilter import is_free
-from ctxmgr.log.masking import mask, mask_unsieved
+from ctxmgr.log.masking import mask, mask_without_sieves
 from ctxmgr.recorder import Recorder
 
 SEED = 20_261_122
@@ -70,7 +70,7 @@ def test_no_secret_is_held_back_by_a_sieve() -> None:
         text = _text(source)
         value = source.choice([text, json.dumps({"k": text}), {source.choice(NAMES): text}, [text, _text(source)]])
         line = encode({"v": 1, source.choice(["a", "token", _text(source)]): value})
-        masked = mask_unsieved(line)
+        masked = mask_without_sieves(line)
         assert mask(line) == masked, (SEED, line)
         assert masked == line or not is_free(line), (SEED, line)
         changed += masked != line
@@ -86,7 +86,7 @@ def test_every_shape_passes_wherever_it_may_begin(before: str) -> None:
     for prefix, length, alphabet in product(PREFIXES, (16, 24, 36, 40, 64), ALPHABETS):
         body = "".join(source.choices(alphabet, k=length))
         line = encode({"v": 1, "text": before + prefix + body})
-        masked = mask_unsieved(line)
+        masked = mask_without_sieves(line)
         assert mask(line) == masked, (SEED, line)
         assert masked == line or not is_free(line), (SEED, line)
 
@@ -100,7 +100,7 @@ def test_every_sign_passes_behind_a_name(name: str) -> None:
     found = 0
     for joint in joints:
         line = encode({"v": 1, "text": f"x {name}{''.join(joint)} 'hunter22!a1B2c3D4e5'"})
-        masked = mask_unsieved(line)
+        masked = mask_without_sieves(line)
         assert mask(line) == masked, line
         found += masked != line
 
@@ -136,7 +136,7 @@ def test_an_entry_is_masked_in_its_parts_as_it_is_as_a_whole(tmp_path: Path) -> 
                 body = unseal((tmp_path / "a.jsonl").read_bytes().splitlines()[-1])[0]
                 made = {name: decode(body)[name] for name in ("ts", "id")}
                 whole = {"v": 1, "kind": "entry", "session": session, **made, **names, "input": value, "process": process}
-                assert body == mask_unsieved(encode(whole)), (SEED, body)
+                assert body == mask_without_sieves(encode(whole)), (SEED, body)
                 changed += body != encode(whole)
 
     assert changed > 150
@@ -156,7 +156,7 @@ def test_ordinary_text_is_held_back() -> None:
     ids = [{"v": 1, "id": str(uuid.UUID(int=source.getrandbits(128), version=4)), "ts": "2026-01-22T10:00:00.123456Z"}
            for _ in range(2_000)]  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ctxmgr.log.masking.mask_unsieved", note)
+        patch.setattr("ctxmgr.log.masking.mask_without_sieves", note)
         for record in ids:
             mask(encode(record))
         assert passed == []

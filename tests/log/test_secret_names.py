@@ -10,7 +10,7 @@ import pytest
 
 from ctxmgr.log.codec import encode
 from ctxmgr.log.mask_prefilter import is_free
-from ctxmgr.log.masking import mask, mask_unsieved
+from ctxmgr.log.masking import mask, mask_without_sieves
 from tests.log.test_masking import ALNUM, ASSIGNMENTS, SEED, draw, masked_text
 
 
@@ -62,7 +62,7 @@ def test_a_password_behind_what_programs_write_is_masked(text: str) -> None:
     line = encode({"v": 1, "input": text})
 
     assert "hunter2abc" not in masked_text(text)
-    assert mask(line) == mask_unsieved(line)
+    assert mask(line) == mask_without_sieves(line)
     assert not is_free(line)
 
 
@@ -95,7 +95,7 @@ def test_what_documentation_shows_is_kept(text: str) -> None:
     """A value that says itself that it is an example, and one that is published, come back as the same bytes."""
     line = encode({"v": 1, "input": text})
 
-    assert mask_unsieved(line) is line
+    assert mask_without_sieves(line) is line
     assert mask(line) is line
 
 

@@ -12,7 +12,7 @@ import pytest
 from bench.masking.corpus import cases
 from ctxmgr.log.codec import encode
 from ctxmgr.log.mask_prefilter import is_free
-from ctxmgr.log.masking import anchor_of, mask
+from ctxmgr.log.masking import find_anchor, mask
 from ctxmgr.log.secret_shapes import FRAMED, TOKENS
 
 SEED = 20_261_123
@@ -52,7 +52,7 @@ def test_every_beginning_has_an_anchor_and_is_found(row: tuple[str, str, str, st
     parser = importlib.import_module("re._parser")
     _, starts, body, _ = row
     for start in starts.split():
-        anchor_of(start)
+        find_anchor(start)
         source = random.Random(f"{SEED}{start}")
         for _ in range(5):
             secret = _written(parser.parse(body), source)
@@ -65,7 +65,7 @@ def test_every_beginning_has_an_anchor_and_is_found(row: tuple[str, str, str, st
 def test_a_beginning_without_an_anchor_is_refused() -> None:
     """The patterns look for an anchor: a row that has none would never be found."""
     with pytest.raises(ValueError, match="EZTK"):
-        anchor_of("EZTK")
+        find_anchor("EZTK")
 
 
 @pytest.mark.parametrize("row", FRAMED, ids=lambda row: f"{row[0]} {row[1][:14]}")

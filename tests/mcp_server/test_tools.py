@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from ctxmgr.log.record_schema import RECORDS
-from ctxmgr.mcp_server.tools import Entry, Message, Note, entry_row, episode_row, event_row, note_row, text_of
+from ctxmgr.mcp_server.tools import Entry, Message, Note, entry_row, episode_row, event_row, json_text, note_row
 from ctxmgr.types.base import Shape
 from ctxmgr.types.memory import Episode
 from ctxmgr.types.view import EntryView, EventView, NoteView
@@ -47,7 +47,7 @@ def test_a_row_holds_the_values_of_its_entry() -> None:
     entry = _entry()
     row = entry_row(entry)
 
-    texts = {name: text_of(getattr(entry, name)) for name in ("input", "output", "error")}
+    texts = {name: json_text(getattr(entry, name)) for name in ("input", "output", "error")}
     others = {name: getattr(entry, ENTRY_NAMES.get(name, name)) for name in set(Entry.model_fields) - {*texts, "cut"}}
     assert row.model_dump() == {**others, **texts, "cut": []}
     assert all(texts.values())

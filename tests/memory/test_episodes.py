@@ -15,7 +15,7 @@ from ctxmgr.history.live.blackboard import BlackboardHistory
 from ctxmgr.history.query.requests import list_notes
 from ctxmgr.log.codec import Record
 from ctxmgr.memory import episodes
-from ctxmgr.memory.episodes import EPISODE_TAG, retain_ended, retain_session
+from ctxmgr.memory.episodes import EPISODE_TAG, retain_ended_sessions, retain_session
 from ctxmgr.memory.note_memory import EmbeddedMemory
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store, open_store
@@ -52,7 +52,7 @@ def _episodes(store: Store) -> list[Any]:
 def test_an_episode_tells_what_was_decided_learned_and_left_open(store: Store) -> None:
     """Each part stands there with the places it is from, as quotes; recall finds it by its words."""
     store.append(_ended())
-    assert retain_ended(store, ["s"]) == 1
+    assert retain_ended_sessions(store, ["s"]) == 1
 
     found = EmbeddedMemory(store).recall(RecallRequest(query="deploy VPN")).episodes
     assert [episode.author for episode in found] == ["ctxmgr"]
@@ -78,7 +78,7 @@ def test_an_episode_is_made_once_and_replaced_when_the_session_goes_on(store: St
     store.append(
         [*steps("s", ["Check:all -> fine"], start=10), build("sessionEnd", "s", at(20), outcome="completed", process="q")]
     )
-    retain_ended(store, ["s", "s", "nosuch"])
+    retain_ended_sessions(store, ["s", "s", "nosuch"])
     notes = _episodes(store)
     assert [note.superseded_by is None for note in notes] == [False, True]
     assert "Check failed" not in notes[1].content
@@ -92,7 +92,7 @@ def test_a_session_that_goes_on_or_is_empty_has_no_episode(store: Store) -> None
         [*steps("open", ["Bash:a"]), build("session", "empty", at(0)), build("sessionEnd", "empty", at(1), outcome="completed")]
     )
 
-    retain_ended(store, ["open", "empty"])
+    retain_ended_sessions(store, ["open", "empty"])
     assert _episodes(store) == []
     with pytest.raises(NoHistory):
         retain_session(store, store.sessions.key("empty") or 0)
@@ -104,7 +104,7 @@ def test_an_episode_is_hidden_from_who_may_not_read_all_that_it_quotes(tmp_path:
     """An agent that may not read a person's words, or another agent's action, does not see an episode that quotes them."""
     path = written(tmp_path / "h.db", _ended(agent="me"))
     with closing(open_store(str(path))) as store:
-        retain_ended(store, ["s"])
+        retain_ended_sessions(store, ["s"])
     with seen_of(path, rules(("self", "write"))) as seen:
         assert _episodes(seen) == []
         own = retain_session(seen, seen.sessions.key("s") or 0)

@@ -121,7 +121,7 @@ def test_the_lease_is_given_back(clocked: Store, monkeypatch: pytest.MonkeyPatch
         with pytest.raises(NameError):
             again(clocked)
 
-    assert clocked.leases.held_until("cycle", NOW) is None
+    assert clocked.leases.expiry("cycle", NOW) is None
     assert again(clocked).attempts == 2
 
 

@@ -135,7 +135,7 @@ def test_a_long_log_is_indexed_before_it_is_searched_a_dozen_times(
 ) -> None:
     """From so many records on that no search has an index of, a recovery makes it; a short log is read."""
     store.append(looped())
-    monkeypatch.setattr(service, "_UNINDEXED", store.unindexed() + less)
+    monkeypatch.setattr(service, "_UNINDEXED", store.count_unindexed() + less)
     opened = workspace(store)
     assert opened.recover(RecoverRequest(plan=True)).continuation.loop is not None
-    assert (opened.store.unindexed() > 0) is left
+    assert (opened.store.count_unindexed() > 0) is left

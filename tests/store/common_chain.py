@@ -9,7 +9,7 @@ from ctxmgr.store import Store, open_store
 from ctxmgr.store.engine import schema
 from ctxmgr.store.engine.interface import Engine
 from ctxmgr.store.engine.sqlite import SqliteEngine
-from ctxmgr.store.engine.wal_sync import head_of
+from ctxmgr.store.engine.wal_sync import read_head
 from tests.builders import entry
 
 VERSION = 4
@@ -46,7 +46,7 @@ def make_former(place: Path, change: str = "") -> list[tuple[int, str, str]]:
         engine.execute("DELETE FROM _sqlite_migrations WHERE name = :name", {"name": schema.SCRIPTS[-1][0]})
         engine.execute("DELETE FROM state WHERE name = 'sums.chained'")
         engine.execute(f"PRAGMA user_version = {VERSION}")
-        head = head_of(engine)
+        head = read_head(engine)
         for statement in filter(None, change.split(";")):
             engine.execute(statement)
     assert head is not None

@@ -62,7 +62,7 @@ def babbling(rubbish: bytes) -> Iterator[int]:
         del kind, value
         return next(frames, b"")
 
-    setattr(worker_process, "_framed", framed)  # noqa: B010  # what is private there is this module's to spoil
+    setattr(worker_process, "_encode_frame", framed)  # noqa: B010  # what is private there is this module's to spoil
     yield 2
 
 

@@ -18,7 +18,7 @@ from ctxmgr.store import Store, open_store
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import Filters, ListRequest, SearchRequest
 from tests.builders import at, entry, event, result, steps
-from tests.doors import invoke, run_json
+from tests.frontends import invoke, run_json
 
 ODD_TEXTS = {
     "lone surrogates": "a\ud800b\udfff",

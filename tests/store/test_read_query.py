@@ -172,16 +172,16 @@ def test_values_are_plain(reader: ReadQuery) -> None:
 
 def test_what_a_query_names_is_known(reader: ReadQuery) -> None:
     """The views are found wherever a query names them, so that findings are judged only where they are wanted."""
-    assert reader.named("SELECT * FROM (SELECT * FROM findings) JOIN sessions USING (session)") == {"findings", "sessions"}
-    assert "findings" not in reader.named("SELECT 'findings' FROM entries")
-    assert reader.named("SELECT 1 WHERE EXISTS (SELECT 1 FROM findings)") == {"findings"}
+    assert reader.find_views("SELECT * FROM (SELECT * FROM findings) JOIN sessions USING (session)") == {"findings", "sessions"}
+    assert "findings" not in reader.find_views("SELECT 'findings' FROM entries")
+    assert reader.find_views("SELECT 1 WHERE EXISTS (SELECT 1 FROM findings)") == {"findings"}
 
 
 @pytest.mark.parametrize("query", ["EXPLAIN QUERY PLAN {}", "explain {}", " -- so\n/* and\nso */ Explain query plan {}"])
 def test_a_query_may_ask_for_its_plan(reader: ReadQuery, query: str) -> None:
     """What such a query names is known as well, and its plan is told."""
     asked = query.format("SELECT action FROM entries")
-    assert reader.named(asked) == {"entries"}
+    assert reader.find_views(asked) == {"entries"}
     assert _asked(reader, asked).rows
 
 

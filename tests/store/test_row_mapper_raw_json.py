@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ctxmgr.errors import Damaged
 from ctxmgr.log import fast_json
 from ctxmgr.log.codec import encode
-from ctxmgr.store.row_mapper import Verbatim, load
+from ctxmgr.store.row_mapper import LongTexts, load
 
 LONG = "a line of text\n\t\"quoted\" \\ and more 'of it'" * 200
 
@@ -31,8 +31,8 @@ def _spelled(body: str) -> str:
 
 
 def _passed(body: str) -> str:
-    texts = Verbatim()
-    return texts.restored(fast_json.dumps(texts.load(body)))
+    texts = LongTexts()
+    return texts.restore(fast_json.dumps(texts.load(body)))
 
 
 @given(st.dictionaries(st.sampled_from(["input", "output", "data", "meta", "error"]), VALUES))
@@ -88,13 +88,13 @@ BROKEN = [
 def test_a_broken_body_is_damage(body: str) -> None:
     """What can't be decoded is told, long or not."""
     with pytest.raises(Damaged):
-        Verbatim().load(body)
+        LongTexts().load(body)
 
 
 def test_long_texts_are_not_spelled() -> None:
     """A long text goes round the encoder, at any place where it is shown as it is, and nowhere else."""
     body = encode({"v": 1, "input": {"path": "a", "content": LONG}, "output": LONG, "data": {"text": LONG}, "meta": LONG})
-    texts = Verbatim()
+    texts = LongTexts()
 
     record = texts.load(body.decode("ascii"))
 
@@ -106,8 +106,8 @@ def test_long_texts_are_not_spelled() -> None:
 
 def test_no_recorded_text_is_taken_for_a_mark() -> None:
     """Marks are made of what nobody can know who wrote the history."""
-    first, second = Verbatim(), Verbatim()
+    first, second = LongTexts(), LongTexts()
     mark = first.load(encode({"v": 1, "input": LONG}).decode("ascii"))["input"]
     forged = encode({"v": 1, "output": mark, "input": LONG}).decode("ascii")
 
-    assert second.restored(fast_json.dumps(second.load(forged))) == _spelled(forged)
+    assert second.restore(fast_json.dumps(second.load(forged))) == _spelled(forged)

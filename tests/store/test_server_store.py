@@ -86,10 +86,10 @@ def test_indexing_stops_before_what_is_not_committed(server_store: Store, server
         write(other, "second", ["Bash:needle three"])
         assert other.index()
         assert not other.index()
-        assert other.unindexed() > 0
+        assert other.count_unindexed() > 0
     for indexed in (False, True):
         found, total, _ = other.queries.search(None, Filters(), "all", "needle", 0, 10)
         assert (len(found), total) == (3, 3), indexed
         other.index()
-    assert other.unindexed() == 0
+    assert other.count_unindexed() == 0
     other.close()

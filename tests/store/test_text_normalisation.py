@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.log.codec import Record
-from ctxmgr.store.text_normalisation import plain_texts, texts_of
+from ctxmgr.store.text_normalisation import plain_texts, searchable_texts
 from tests.store.search.test_text_match import FIELDS, VALUES, nested
 
 
@@ -17,4 +17,4 @@ def test_texts_are_the_same_with_and_without_their_paths(fields: Record, kind: s
     """The quick walk finds each text as often as the one that tells where it stands."""
     record = {**fields, "kind": kind}
 
-    assert sorted(plain_texts(record)) == sorted(text for _, text in texts_of(record))
+    assert sorted(plain_texts(record)) == sorted(text for _, text in searchable_texts(record))

@@ -9,7 +9,7 @@ import pytest
 from ctxmgr.cli.exits import Exit
 from ctxmgr.errors import RecoveryRefused
 from ctxmgr.store import Store, open_store
-from tests.doors import run_json
+from tests.frontends import run_json
 from tests.recover.runs import ask, call, chain
 
 FLOW = ("planner", "coder", "reviewer", "coder", "reviewer", "merger", "deployer", "coder", "reviewer", "merger")

@@ -12,7 +12,7 @@ from ctxmgr.store import Store, open_store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.operations import DetectRequest
 from tests.builders import at, entry_id
-from tests.doors import run_json
+from tests.frontends import run_json
 from tests.recover.runs import call, hung, recover, went_on, workspace
 
 

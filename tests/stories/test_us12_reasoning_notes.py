@@ -9,7 +9,7 @@ import pytest
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.query import ListNotesRequest, ListRequest, SearchRequest, TraceRequest
 from ctxmgr.types.view import EntryView
-from tests.doors import run_json
+from tests.frontends import run_json
 from tests.recover.runs import again, ask, chain, hung, looped, recover, workspace
 
 

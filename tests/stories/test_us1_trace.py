@@ -7,7 +7,7 @@ import pytest
 from ctxmgr.store import Store
 from ctxmgr.types.query import ListRequest, TraceRequest
 from tests.builders import at, entry, result
-from tests.doors import Ask
+from tests.frontends import Ask
 
 WORKFLOW = ("coordinateWorkflow", "kickOffDiscoveryAgents", "consolidateFindings", "kickOffDiscoveryAgents")
 

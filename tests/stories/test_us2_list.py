@@ -7,7 +7,7 @@ import pytest
 from ctxmgr.store import Store
 from ctxmgr.types.query import ListRequest
 from tests.builders import at, entry
-from tests.doors import Ask
+from tests.frontends import Ask
 
 
 def _hundred(store: Store) -> None:

@@ -7,7 +7,7 @@ import pytest
 from ctxmgr.store import Store
 from ctxmgr.types.query import SearchRequest
 from tests.builders import entry, event, result, write
-from tests.doors import Ask
+from tests.frontends import Ask
 
 
 @pytest.mark.requirement("US3-1", "FR-008", "T-search", "C-search", "R-02")

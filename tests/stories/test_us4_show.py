@@ -7,7 +7,7 @@ import pytest
 from ctxmgr.store import Store
 from ctxmgr.types.query import AddNoteRequest, ShowRequest
 from tests.builders import at, entry, entry_id, event, result
-from tests.doors import Ask
+from tests.frontends import Ask
 
 
 def _ten(store: Store) -> None:

@@ -8,7 +8,7 @@ from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store
 from ctxmgr.types.query import AddNoteRequest, ListNotesRequest, ListRequest, SearchRequest, ShowRequest, TraceRequest
 from tests.builders import entry, entry_id
-from tests.doors import Ask
+from tests.frontends import Ask
 
 CONTENT, TAGS = "Excluded due to irrelevance", ["exclusion", "diagnostic"]
 

@@ -12,7 +12,7 @@ from ctxmgr.store import Store, open_store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.operations import DetectRequest, RecoverRequest
 from tests.builders import entry_id
-from tests.doors import invoke, run_json
+from tests.frontends import invoke, run_json
 from tests.recover.runs import call, looped, recover, workspace
 
 

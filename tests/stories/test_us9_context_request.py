@@ -9,7 +9,7 @@ import pytest
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.query import ShowRequest
 from tests.builders import write
-from tests.doors import run_json
+from tests.frontends import run_json
 from tests.recover.runs import ask, call, chain, said, workspace
 
 AGENTS = ("planner", "designer", "coder", "tester", "reviewer")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.text import tokens as counting
-from ctxmgr.text.tokens import DENSE, ESTIMATE, KINDS, VOCABULARIES, counter_by_name, kind_of, known_kind
+from ctxmgr.text.tokens import DENSE, ESTIMATE, KINDS, VOCABULARIES, content_kind, counter_by_name, known_kind
 
 
 @given(size=st.integers(0, 100_000), kind=st.sampled_from(KINDS))
@@ -116,13 +116,13 @@ def test_a_missing_extra_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_the_kind_is_told_by_name_then_content(name: str, text: str, kind: str) -> None:
     """A known suffix decides; without one the first lines do."""
-    assert kind_of(name, text) == kind
+    assert content_kind(name, text) == kind
 
 
 @given(name=st.text(), text=st.text())
 def test_any_name_and_text_have_a_kind(name: str, text: str) -> None:
     """Whatever the name and the text, the kind is a known one."""
-    assert kind_of(name, text) in KINDS
+    assert content_kind(name, text) in KINDS
 
 
 @pytest.mark.parametrize(

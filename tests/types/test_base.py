@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ctxmgr.types
-from ctxmgr.types.base import Shape, Stored, Text
-from ctxmgr.types.plain_check import MISSING, annotations_of
+from ctxmgr.types.base import Shape, StoredShape, Text
+from ctxmgr.types.plain_check import MISSING, field_annotations
 
 SIMPLE: dict[Any, st.SearchStrategy[Any]] = {
     str: st.sampled_from(["x", "INTROSPECT", "2026-01-22T10:00:00Z"]), int: st.integers(0, 50), bool: st.booleans(),
@@ -65,7 +65,7 @@ def _plain(annotation: Any) -> st.SearchStrategy[Any]:
 @cache
 def _tables(shape: type[Shape], *, whole: bool) -> st.SearchStrategy[dict[str, Any]]:
     """Return tables of a shape; of one inside another (not ``whole``) only what is required is given."""
-    fields = annotations_of(shape)
+    fields = field_annotations(shape)
     required = {name: _plain(fields[name]) for name, field in shape.model_fields.items() if field.default is MISSING}
     others = {name: _plain(each) for name, each in fields.items() if whole and name not in required}
     return st.fixed_dictionaries(required, optional=cast("dict[str, Any]", others))
@@ -101,7 +101,7 @@ def test_a_shape_takes_what_pydantic_takes(shape: type[Shape], data: st.DataObje
         assert ours[1] == theirs[1]
 
 
-class Part(Stored):
+class Part(StoredShape):
     """What a file might hold."""
 
     part_name: Text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.types.finding import Finding, Scope, Severity, Verdict, summary_of, verdict_of
+from ctxmgr.types.finding import Finding, Scope, Severity, Verdict, find_verdict, verdict_summary
 
 
 def finding(severity: Severity, resolved: str | None = None) -> Finding:
@@ -25,16 +25,16 @@ def finding(severity: Severity, resolved: str | None = None) -> Finding:
 )  # fmt: skip
 def test_the_most_severe_finding_decides(severities: list[Severity], verdict: Verdict) -> None:
     """A loop of one agent and a stall of another hide neither each other."""
-    assert verdict_of([finding(each) for each in severities]) == verdict
+    assert find_verdict([finding(each) for each in severities]) == verdict
 
 
 def test_what_is_over_counts_only_where_that_is_asked_for() -> None:
     """The verdict speaks of what lasts."""
     findings = [finding("loop", "progress"), finding("warn")]
 
-    assert verdict_of(findings) == "warn"
-    assert verdict_of(findings, ever=True) == "loop"
-    assert verdict_of([finding("hung", "end")]) == "healthy"
+    assert find_verdict(findings) == "warn"
+    assert find_verdict(findings, ever=True) == "loop"
+    assert find_verdict([finding("hung", "end")]) == "healthy"
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_what_is_over_counts_only_where_that_is_asked_for() -> None:
 )
 def test_healthy_is_said_only_where_nothing_is_wrong(verdict: Verdict, notes: list[str], words: str) -> None:
     """What is wrong though it is no finding takes the place of the word (ruling 28)."""
-    assert summary_of(verdict, notes) == words
+    assert verdict_summary(verdict, notes) == words

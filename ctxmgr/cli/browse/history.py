@@ -40,7 +40,7 @@ _LATEST = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Judgement:
     """What is wrong with a session, and what to do.
 
     Attributes:
@@ -91,14 +91,14 @@ class History:
     async def session(self, name: str | None) -> SessionView | None:
         """Return a session by id or prefix (None: the latest), None when there is none."""
 
-        def found(workspace: Workspace) -> SessionView | None:
+        def find_session(workspace: Workspace) -> SessionView | None:
             key = session_key(workspace.store, name)
             if key is None:
                 return None
             view = workspace.store.sessions.view(key)
             return view.model_copy(update={"live": workspace.store.is_live(view.session) or _grows(workspace, view)})
 
-        return await self._pages.ask(found)
+        return await self._pages.ask(find_session)
 
     async def entries(self, session: str, offset: int, limit: int) -> tuple[list[EntryView], int]:
         """Return one page of a session's entries, and how many there are."""
@@ -108,12 +108,12 @@ class History:
     async def entry(self, session: str, index: int) -> tuple[EntryView, MessagesResponse | None]:
         """Return an entry in full, with its messages."""
 
-        def found(workspace: Workspace) -> tuple[EntryView, MessagesResponse | None]:
+        def find_entry(workspace: Workspace) -> tuple[EntryView, MessagesResponse | None]:
             entry = workspace.show(ShowRequest(session=session, index=index)).entry
             asked = MessagesRequest(session=session, index=index, limit=_MESSAGES)
             return entry, workspace.messages(asked) if entry.events else None
 
-        return await self._pages.ask(found)
+        return await self._pages.ask(find_entry)
 
     async def search(self, query: str, session: str | None, offset: int, limit: int) -> tuple[list[SearchHit], int]:
         """Return one page of the rows that hold a text, and how many there are; without a session of all of them."""
@@ -127,7 +127,7 @@ class History:
         )  # fmt: skip
         return found.hits, found.page.total
 
-    async def judge(self, session: str) -> Judged:
+    async def judge(self, session: str) -> Judgement:
         """Judge a session and work out recover's answer."""
         return await self._judge.ask_anew(lambda workspace: _judge(workspace, session))
 
@@ -150,20 +150,20 @@ class History:
         return await self._pages.ask(lambda _: self._pages.read_on(session))
 
 
-def _judge(workspace: Workspace, session: str) -> Judged:
+def _judge(workspace: Workspace, session: str) -> Judgement:
     found = workspace.detect(DetectRequest(session=session))
     if not found.verdicts:
-        return Judged(None, {}, None, "")
+        return Judgement(None, {}, None, "")
     try:
         # A plan, so that looking at a session uses up none of its attempts.
         answer = workspace.recover(RecoverRequest(session=session, plan=True)).continuation
     except NotStuck:
-        return Judged(found.verdicts[0], found.entries, None, "")
+        return Judgement(found.verdicts[0], found.entries, None, "")
     except AttemptsUsedUp as error:
-        return Judged(found.verdicts[0], found.entries, None, error.message)
+        return Judgement(found.verdicts[0], found.entries, None, error.message)
     except CtxmgrError as error:
-        return Judged(found.verdicts[0], found.entries, None, f"No answer could be worked out: {error.message}")
-    return Judged(found.verdicts[0], found.entries, answer, "")
+        return Judgement(found.verdicts[0], found.entries, None, f"No answer could be worked out: {error.message}")
+    return Judgement(found.verdicts[0], found.entries, answer, "")
 
 
 class _Reader:
@@ -184,11 +184,11 @@ class _Reader:
     async def ask_anew(self, question: Callable[[Workspace], _T]) -> _T:
         """As `ask`, after what others recorded meanwhile was read."""
 
-        def answered() -> _T:
+        def read_and_ask() -> _T:
             self.read_on(None)
             return question(self._open_workspace())
 
-        return await asyncio.get_running_loop().run_in_executor(self._thread, answered)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, read_and_ask)
 
     def close(self) -> None:
         # On its own thread, which is the only one that may use the workspace.

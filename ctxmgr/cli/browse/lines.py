@@ -13,7 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from ctxmgr.cli.browse.history import Judged
+from ctxmgr.cli.browse.history import Judgement
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views.entries import mark_matches, show_entry, show_messages
 from ctxmgr.cli.views.findings import is_index, member_places, show_findings
@@ -143,7 +143,7 @@ class Timeline:
     spans: list[tuple[int, int, str]] = field(default_factory=list[tuple[int, int, str]])
     total: int = 0
 
-    def take(self, judged: Judged) -> None:
+    def take(self, judged: Judgement) -> None:
         """Remember where the findings are; unresolved ones are drawn over resolved ones."""
         self.places.clear()
         self.spans.clear()
@@ -194,7 +194,7 @@ class Timeline:
             self.agents.append(agent)
             return len(self.agents) - 1
 
-    def trouble_after(self, index: int) -> int | None:
+    def find_next_trouble(self, index: int) -> int | None:
         """Return where the next finding begins, the first one again after the last; None where there is none."""
         begins = sorted({first for first, _, _ in self.spans})
         return next((first for first in begins if first > index), begins[0] if begins else None)
@@ -225,7 +225,7 @@ def _pause(entry: EntryView, before: EntryView | None) -> str:
 
 
 def session_head(
-    session: SessionView, judged: Judged | None, chosen: EntryView | None, width: int, *, follows: bool
+    session: SessionView, judged: Judgement | None, chosen: EntryView | None, width: int, *, follows: bool
 ) -> list[Line]:
     """Return two lines: how the session stands and whose entry is chosen, and what the session is about."""
     printer = Canvas(width)
@@ -258,7 +258,7 @@ def _cut(printer: Printer, line: Line, width: int) -> Line:
     return kept
 
 
-def judged_lines(judged: Judged, width: int) -> list[Line]:
+def judged_lines(judged: Judgement, width: int) -> list[Line]:
     """Return the findings of a session, and the prompt that gets it going again."""
     canvas = Canvas(width)
     if judged.verdict is None:

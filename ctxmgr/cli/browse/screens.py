@@ -18,7 +18,7 @@ from textual.widget import Widget
 from textual.widgets import Footer, Static
 
 from ctxmgr.cli.browse import lines as screen_lines
-from ctxmgr.cli.browse.history import History, Judged
+from ctxmgr.cli.browse.history import History, Judgement
 from ctxmgr.cli.browse.lines import Line, Timeline
 from ctxmgr.cli.browse.widgets import PAGE, Help, LinesPane, PagedList, Question
 from ctxmgr.cli.views.layout import Span, plural
@@ -266,8 +266,8 @@ class SessionsScreen(ListScreen[SessionView]):
 
     @on(PagedList.Chosen)
     def _open(self) -> None:
-        if self.rows.chosen is not None:
-            self.app.push_screen(TimelineScreen(self.rows.chosen.session))
+        if self.rows.current_row is not None:
+            self.app.push_screen(TimelineScreen(self.rows.current_row.session))
 
 
 class HitsScreen(ListScreen[SearchHit]):
@@ -292,7 +292,7 @@ class HitsScreen(ListScreen[SearchHit]):
 
     @on(PagedList.Chosen)
     def _open(self) -> None:
-        hit = self.rows.chosen
+        hit = self.rows.current_row
         if hit is not None and hit.row.kind == "entry":
             self.app.push_screen(TimelineScreen(hit.row.session, hit.row.index))
 
@@ -326,7 +326,7 @@ class TimelineScreen(BrowseScreen):
         self.session = session
         self._index = index
         self._view: SessionView | None = None
-        self._judged: Judged | None = None
+        self._judged: Judgement | None = None
         self._timeline = Timeline()
         self._follows = False
         self._is_judging = self._again = False
@@ -354,7 +354,7 @@ class TimelineScreen(BrowseScreen):
         self.look_every(_REFRESH_SECONDS)
 
     @on(Resize)
-    def _resized(self, event: Resize) -> None:
+    def _handle_resize(self, event: Resize) -> None:
         self.set_class(event.size.width >= _WIDE, "wide")
         self._draw_head()
 
@@ -411,12 +411,12 @@ class TimelineScreen(BrowseScreen):
         if self._view is None:
             return
         first, second = screen_lines.session_head(
-            self._view, self._judged, self.rows.chosen, self.size.width, follows=self._follows
+            self._view, self._judged, self.rows.current_row, self.size.width, follows=self._follows
         )
         self.head.show(first, second, self._timeline.overview(self.rows.cursor, self.size.width))
 
     @on(PagedList.Moved)
-    def _moved(self) -> None:
+    def _handle_move(self) -> None:
         self._draw_head()
 
     @on(PagedList.Chosen)
@@ -445,7 +445,7 @@ class TimelineScreen(BrowseScreen):
 
     def action_trouble(self) -> None:
         """Go to where the next finding begins."""
-        place = self._timeline.trouble_after(self.rows.cursor)
+        place = self._timeline.find_next_trouble(self.rows.cursor)
         if place is None:
             self.tell("The session is still being judged." if self._judged is None else "Nothing was found wrong here.")
         else:
@@ -482,7 +482,7 @@ class TimelineScreen(BrowseScreen):
     @work
     async def action_note(self) -> None:
         """Ask for a note on the entry under the cursor and record it."""
-        if self.rows.chosen is not None and await take_note(self, self.session, self.rows.chosen.index):
+        if self.rows.current_row is not None and await take_note(self, self.session, self.rows.current_row.index):
             self.rows.renew()
 
 
@@ -518,11 +518,11 @@ class EntryScreen(BrowseScreen):
         self._show()
 
     def _show(self) -> None:
-        async def drawn(width: int) -> list[Line]:
+        async def draw_entry(width: int) -> list[Line]:
             entry, messages = await self.history.entry(self.session, self._index)
             return await asyncio.to_thread(screen_lines.entry_lines, entry, messages, width, full=self._full)
 
-        self.pane.show(drawn)
+        self.pane.show(draw_entry)
 
     def action_turn(self, by: int) -> None:
         """Show the entry before or after this one."""

@@ -94,7 +94,7 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
         return page[index % PAGE] if index % PAGE < len(page) else None
 
     @property
-    def chosen(self) -> _T | None:
+    def current_row(self) -> _T | None:
         """The row under the cursor, where it was read."""
         return self.row(self.cursor)
 
@@ -119,11 +119,11 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
         self.cursor = index
         height = max(self.size.height, 1)
         if not self.scroll_offset.y <= index < self.scroll_offset.y + height:
-            self.scroll_to(y=max(self._top_for(index, height), 0), animate=False, force=True, immediate=True)
+            self.scroll_to(y=max(self._find_top(index, height), 0), animate=False, force=True, immediate=True)
         self.refresh()
         self.post_message(self.Moved())
 
-    def _top_for(self, index: int, height: int) -> int:
+    def _find_top(self, index: int, height: int) -> int:
         """Return the first line in sight for a row that is not: the nearest one after a single step, else its middle."""
         top = self.scroll_offset.y
         if index == top + height:
@@ -144,11 +144,11 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
 
     def action_choose(self) -> None:
         """Choose the row under the cursor."""
-        if self.chosen is not None:
+        if self.current_row is not None:
             self.post_message(self.Chosen())
 
     @on(Click)
-    def _clicked(self, event: Click) -> None:
+    def _handle_click(self, event: Click) -> None:
         at = self.scroll_offset.y + event.y
         if self.total is None or at >= self.total:
             return
@@ -159,7 +159,7 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
             self.action_choose()
 
     @on(Resize)
-    def _resized(self) -> None:
+    def _handle_resize(self) -> None:
         self._measure()
         self.go_to(self.cursor)
 
@@ -257,12 +257,12 @@ class LinesPane(ScrollView, can_focus=True):
         self._redraw(top=True)
 
     @on(Resize)
-    def _resized(self) -> None:
+    def _handle_resize(self) -> None:
         self._redraw(top=False)
 
     def _redraw(self, *, top: bool) -> None:
         width = self.scrollable_content_region.width
-        # Before the first layout there is no width; `_resized` comes again with one.
+        # Before the first layout there is no width; `_handle_resize` comes again with one.
         if self._draw is not None and width > 1 and width != self._width:
             self._width = width
             self.ready = False
@@ -328,7 +328,7 @@ class Question(ModalScreen[str | None]):
             yield Input(placeholder=self._placeholder)
 
     @on(Input.Submitted)
-    def _answered(self, event: Input.Submitted) -> None:
+    def _handle_answer(self, event: Input.Submitted) -> None:
         self.dismiss(event.value.strip() or None)
 
 

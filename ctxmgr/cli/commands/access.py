@@ -12,14 +12,14 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, OutputOptions, answer
 from ctxmgr.cli.requests import build
-from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span, plural, when
+from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span, date_span, plural
 from ctxmgr.errors import InvalidInput
-from ctxmgr.types.access import DEFAULT_PRIORITY, AccessRule, RulesChanged
+from ctxmgr.types.access import DEFAULT_PRIORITY, AccessRule, RuleChangeResult
 from ctxmgr.workspace import Workspace
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
-    from ctxmgr.types.access import AccessExplanation, Replay, Replayed
+    from ctxmgr.types.access import AccessExplanation, Replay, ReplayedRead
 
 
 _HELP = """Set which agent may read or write what. Without a rule an agent has no access; the operator has full access.
@@ -80,7 +80,7 @@ def _from_file(source: str) -> list[AccessRule]:
     return parse_rules_file(text, source)
 
 
-def _change_answer(done: RulesChanged) -> Answer:
+def _change_answer(done: RuleChangeResult) -> Answer:
     return Answer(done.to_json(), lambda out: show_change(out, done))
 
 
@@ -277,7 +277,7 @@ def show_rules(printer: Printer, rules: Sequence[AccessRule]) -> None:
     )
 
 
-def show_change(printer: Printer, change: RulesChanged) -> None:
+def show_change(printer: Printer, change: RuleChangeResult) -> None:
     """Show what a change of the rules did."""
     show_rules(printer, change.rules)
     printer.hint(f"{change.added} added, {change.changed} changed, {change.removed} removed")
@@ -333,5 +333,5 @@ def show_replay(printer: Printer, found: Replay, *, replayed: bool) -> None:
                  if changed else f"{plural(found.reads, 'past read')}, all answered as before")  # fmt: skip
 
 
-def _row(printer: Printer, read: Replayed, style: str) -> list[str | Span]:
-    return [when(read.at, printer.terminal), read.agent, read.command, read.resource.type, Span(read.resource.path, style)]
+def _row(printer: Printer, read: ReplayedRead, style: str) -> list[str | Span]:
+    return [date_span(read.at, printer.terminal), read.agent, read.command, read.resource.type, Span(read.resource.path, style)]

@@ -130,7 +130,7 @@ def put(
         asked = build(PutRequest, agent=_owner(agent), artifacts=items, description=message, secrets=secrets)
         done = workspace.artifacts.put(asked, sys.stdin.buffer)
         next_ = [f"ctxmgr artifact get {done.id}"] if done.id else []
-        return add_warnings(Answer(done.to_json(), lambda out: views.show_put(out, done), next=next_), workspace)
+        return add_warnings(Answer(done.to_json(), lambda out: views.show_put_response(out, done), next=next_), workspace)
 
     answer("artifact put", how, work, store=store, create=True)
 
@@ -309,7 +309,7 @@ def create(
             raise InvalidInput("say once what the version is", 'e.g. ctxmgr version create "after the review"')
         request = build(CreateVersionRequest, description=described if description is None else description, author=author)
         done = workspace.artifacts.create_version(request)
-        return add_warnings(Answer(done.to_json(), lambda out: views.show_created(out, done)), workspace)
+        return add_warnings(Answer(done.to_json(), lambda out: views.show_new_version(out, done)), workspace)
 
     answer("version create", how, work, store=store, writes=True)
 
@@ -402,7 +402,7 @@ def prune(
             },
         )
         done = workspace.artifacts.prune(PruneRequest(retention=retention, dry_run=dry_run))
-        return add_warnings(Answer(done.to_json(), lambda out: views.show_pruned(out, done)), workspace)
+        return add_warnings(Answer(done.to_json(), lambda out: views.show_prune_result(out, done)), workspace)
 
     # `frees`: a person prunes when the disk is full, so the command may use the reserve that is kept for it.
     answer("version prune", how, work, store=store, writes=not dry_run, frees=not dry_run)

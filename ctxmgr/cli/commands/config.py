@@ -106,7 +106,7 @@ def explain(
     """
     _answer(
         "config explain", how, lambda config: [_find_setting(config, name)] if name is not None else list(_all(config)),
-        show_explained,
+        show_setting_details,
     )  # fmt: skip
 
 
@@ -188,7 +188,7 @@ def _setting(config: Config, name: str) -> SettingView:
     default = _VALUES[name](Config())
     # An empty variable counts as not set.
     text = os.environ.get(setting.variable) if setting.variable is not None else None
-    file = config.file_of(name)
+    file = config.find_file(name)
     return SettingView(
         name=name, value=text if text else _VALUES[name](config), default=default,
         origin="environment" if text else config.origins.get(name, "built-in"),
@@ -200,7 +200,7 @@ def _setting(config: Config, name: str) -> SettingView:
 def _threshold(config: Config, name: str) -> SettingView:
     own = name in config.detect
     default = _plain(getattr(DetectSettings(), name, None))
-    file = config.file_of("detect") if own else None
+    file = config.find_file("detect") if own else None
     return SettingView(
         name=_DETECT + name, value=_plain(config.detect[name]) if own else default, default=default,
         origin=config.origins.get("detect", "built-in") if own else "built-in", file=None if file is None else str(file),
@@ -271,7 +271,7 @@ def show_paths(printer: Printer, rows: Sequence[SettingsPath]) -> None:
         printer.line(Span(row.path, "strong" if row.holds else "dim"), Span(f"  {row.kind}{why}", "dim"))
 
 
-def show_explained(printer: Printer, rows: Sequence[SettingView]) -> None:
+def show_setting_details(printer: Printer, rows: Sequence[SettingView]) -> None:
     """Show everything that is to be said of each setting."""
     for number, row in enumerate(rows):
         if number:

@@ -92,7 +92,7 @@ def remove_need(
 
     def work(workspace: Workspace) -> Answer:
         done = workspace.supply.change_needs(ChangeNeedsRequest(remove=[(agent, pattern)]))
-        return Answer(done.to_json(), lambda out: views.show_removed(out, done.needs))
+        return Answer(done.to_json(), lambda out: views.show_removed_needs(out, done.needs))
 
     answer("context need remove", how, work, store=store, writes=True)
 
@@ -207,7 +207,7 @@ def assemble(
             diff=diff, dry_run=plan,
         )  # fmt: skip
         improver = _improver(workspace, model, base_url, timeout)
-        supply = workspace.supply if improver is None else workspace.supply.improved_by(improver)
+        supply = workspace.supply if improver is None else workspace.supply.with_improver(improver)
         made = supply.assemble(asked)
         warnings = [] if plan or made.id else ["the package is not recorded: the store can only be read"]
         if improver is not None and improver.failure:
@@ -225,11 +225,11 @@ def _improver(workspace: Workspace, model: str | None, base_url: str | None, tim
     """Return what asks the model that this call names; None where it names none."""
     if model is None:
         return None
-    from ctxmgr.cli.model_proposals import improver_for
+    from ctxmgr.cli.model_proposals import make_improver
     from ctxmgr.types.operations import ModelRequest
 
     wanted = build(ModelRequest, name=model, base_url=base_url, seconds=timeout)
-    return improver_for(wanted, os.environ, workspace.config.model, say)
+    return make_improver(wanted, os.environ, workspace.config.model, say)
 
 
 def request(
@@ -273,7 +273,7 @@ def request(
         found = workspace.supply.request_items(asked)
         # Where some items are there, the agent can go on; where none is, a script should know.
         return Answer(
-            [item.to_json() for item in found.items], lambda out: views.show_requested(out, found.items), found.status,
+            [item.to_json() for item in found.items], lambda out: views.show_request_response(out, found.items), found.status,
             warnings=list(workspace.guard.warnings), code=Exit.NOT_FOUND if found.status == "empty" else Exit.OK,
         )  # fmt: skip
 
@@ -296,8 +296,8 @@ def why(
     """
 
     def work(workspace: Workspace) -> Answer:
-        found = workspace.supply.why(build(WhyRequest, item=item, package=package, agent=agent))
-        return Answer(found.to_json(), lambda out: views.show_why(out, found))
+        found = workspace.supply.explain_item(build(WhyRequest, item=item, package=package, agent=agent))
+        return Answer(found.to_json(), lambda out: views.show_item_explanation(out, found))
 
     answer("context why", how, work, store=store)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ctxmgr.cli.detection import FolderFindings
     from ctxmgr.cli.terminal import Printer
     from ctxmgr.types.analysis import Backtest, Distances, Score
-    from ctxmgr.types.operations import Explanation, Thought
+    from ctxmgr.types.operations import DetectorCheck, Explanation
 
 
 BacktestOption = Annotated[
@@ -257,12 +257,12 @@ def show_explanation(printer: Printer, found: Explanation) -> None:
         printer.line(Span(finding.severity, finding.severity), f"  {finding.kind}{over}: {finding.reason}", hang=2)
 
 
-def _far(thought: Thought) -> float:
+def _far(thought: DetectorCheck) -> float:
     # Nearest to its threshold first.
     return -thought.count / max(1, thought.threshold)
 
 
-def _row(thought: Thought) -> list[Cell]:
+def _row(thought: DetectorCheck) -> list[Cell]:
     style = "loop" if 0 < thought.threshold <= thought.count else "" if thought.count else "dim"
     reason = f"{thought.why}: {thought.compared}" if thought.compared and thought.count else thought.why
     name = f"{thought.detector}: {thought.rule}" if thought.rule else thought.detector
@@ -311,8 +311,8 @@ def show_backtest(printer: Printer, found: Backtest) -> None:
         for missed in found.missed:
             suffix = "  (warned)" if missed.warned else ""
             printer.line(Span(missed.session, "name"), f"  {missed.pattern or ''}{suffix}", indent=2, hang=4)
-    _show_off(printer, "Begins elsewhere than labelled", found.onset)
-    _show_off(printer, "Raised after the third iteration", found.delay)
+    _show_disabled(printer, "Begins elsewhere than labelled", found.onset)
+    _show_disabled(printer, "Raised after the third iteration", found.delay)
 
 
 def _score(score: Score) -> list[Cell]:
@@ -328,7 +328,7 @@ def _distances(found: Distances, good: str) -> str:
     return f"{found.good:,} of {found.measured:,} {good}; {found.median:g} entries off in the median, {found.largest:,} at most"
 
 
-def _show_off(printer: Printer, title: str, found: Distances) -> None:
+def _show_disabled(printer: Printer, title: str, found: Distances) -> None:
     # Only what is off: what was found in time needs no list.
     if found.off:
         printer.heading(title)

@@ -16,7 +16,7 @@ from ctxmgr.artifacts.version_folders import check_artifacts
 from ctxmgr.base.paths import replace_file
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.exits import Exit, exit_for
+from ctxmgr.cli.exits import Exit, find_exit
 from ctxmgr.cli.invocation import global_options
 from ctxmgr.cli.output import Answer, OutputOptions, answer_without_store, fail
 from ctxmgr.cli.views.layout import GAP, Span, plural
@@ -90,12 +90,12 @@ def _checks(store: str | None, model: str | None, base_url: str | None, llm_mode
     yield check_logs(os.environ, home)
     yield from check_clients(folder, os.environ)
     yield from check_extras()
-    yield from check_model(model, base_url, llm_mode, os.environ, config.model, config.file_of("recover.model"))
+    yield from check_model(model, base_url, llm_mode, os.environ, config.model, config.find_file("recover.model"))
 
 
 def _exit(failed: list[Check]) -> Exit:
     """Return the store's code when it is among the failures, else that of the first."""
-    codes = [exit_for(check.kind or "") for check in failed]
+    codes = [find_exit(check.kind or "") for check in failed]
     # A damaged store is what a script must not overlook, whatever else is wrong.
     return Exit.STORE if Exit.STORE in codes else codes[0] if codes else Exit.OK
 
@@ -154,19 +154,19 @@ def check_model(
         finding = "none: recovery goes by rules only; nothing leaves this machine"
         yield Check(name="model", level="ok", finding=finding, detail={"model": None, "chosenBy": None})
     else:
-        yield _chosen(choice, _chosen_by(flag, environment, config), environment)
+        yield _check_choice(choice, _choice_source(flag, environment, config), environment)
         yield _check_extent(choice)
         yield from _missing_extras()
     yield from _keys(environment)
 
 
-def _chosen_by(flag: str | None, environment: Mapping[str, str], config: Path | None) -> str:
+def _choice_source(flag: str | None, environment: Mapping[str, str], config: Path | None) -> str:
     if flag is not None:
         return "--model"
     return MODEL_VARIABLE if environment.get(MODEL_VARIABLE) else str(config)
 
 
-def _chosen(choice: ModelChoice, chosen_by: str, environment: Mapping[str, str]) -> Check:
+def _check_choice(choice: ModelChoice, chosen_by: str, environment: Mapping[str, str]) -> Check:
     place = describe(choice, environment)
     # On this machine alone nobody else can read it, encrypted or not.
     unsafe = place.leaves and not place.encrypted

@@ -286,7 +286,7 @@ def probe_check(
     def work() -> Answer:
         with steps.open_goals(dir_, commands=steps.may_run(allow_commands, dir_)) as goals:
             state = goals.check_probes().state
-        steps.tell_untrusted(state)
+        steps.report_untrusted_commands(state)
         return _probes(state)
 
     steps.answer_goal("probe check", how, work)

@@ -98,7 +98,7 @@ def may_run(flag: bool, named: str | None) -> bool | frozenset[str]:
     return config.allow_commands
 
 
-def tell_untrusted(state: GoalState) -> None:
+def report_untrusted_commands(state: GoalState) -> None:
     """Name on stderr the commands that were not run, since they came after the project was trusted."""
     from ctxmgr.goals.probes import NOT_TRUSTED
 
@@ -323,7 +323,7 @@ def resume(
     def work() -> Answer:
         with open_goals(dir_, commands=may_run(allow_commands, dir_)) as goals:
             found = goals.resume(build(ResumeRequest, take_over=take_over))
-        tell_untrusted(found.state)
+        report_untrusted_commands(found.state)
         return Answer(
             found.to_json(),
             lambda out: views.show_resume(out, found),

@@ -153,7 +153,7 @@ def search(
         if not all_sessions:
             tell_session(workspace, session, found.session)
         rows = [hit.to_json() for hit in found.hits]
-        warnings, following = slow_search(workspace.store.unindexed())
+        warnings, following = slow_search(workspace.store.count_unindexed())
         return Answer(
             rows,
             lambda out: views.show_hits(out, found.hits, query, found.page, everywhere=all_sessions),

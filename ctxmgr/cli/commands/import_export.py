@@ -20,13 +20,13 @@ from ctxmgr.cli.terminal import ProgressMeter
 from ctxmgr.cli.views.layout import Column, Span, amount, compact, plural, short_ids
 from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
 from ctxmgr.exporters import EXPORTERS
-from ctxmgr.exporters.conversation import conversation_of
+from ctxmgr.exporters.conversation import build_conversation
 from ctxmgr.history.formats import OWN_FORMAT, format_views
 from ctxmgr.history.ingest import require_logs
 from ctxmgr.history.query.address import session_key
 from ctxmgr.log import anchor, codec
 from ctxmgr.store.project_session import untrusted_message
-from ctxmgr.types.import_report import ImportReport, first_named
+from ctxmgr.types.import_report import ImportReport, list_first_names
 from ctxmgr.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _lines(workspace: Workspace, keys: Sequence[int | None], form: str, losses: 
     for key in keys if None not in keys else [each for each, _ in workspace.store.sessions.page(0, None)]:
         if key is not None:
             session = workspace.store.sessions.name(key)
-            for line in exporter.write(conversation_of(session, workspace.store.sessions.records(key)), losses):
+            for line in exporter.write(build_conversation(session, workspace.store.sessions.records(key)), losses):
                 yield line.encode()
 
 
@@ -315,7 +315,7 @@ def show_import(printer: Printer, report: ImportReport, store: str | None = None
     printer.pairs([
         ("files", f"{len(read):,} read, {report.unchanged:,} unchanged since the last import"),
         ("passed over", Span(f"{report.skipped:,} that can't be read as a log", "warn") if report.skipped else None),
-        ("no logs", f"{report.others:,}: {first_named(report.other_files, report.others)}" if report.others else None),
+        ("no logs", f"{report.others:,}: {list_first_names(report.other_files, report.others)}" if report.others else None),
         ("sessions", f"{len(report.sessions):,}"),
         ("added", f"{plural(report.added, 'record')}, {plural(report.entries, 'entry')}"),
         ("open calls", Span(f"{report.open_calls:,} without a result", "open") if report.open_calls else None),

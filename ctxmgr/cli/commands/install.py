@@ -83,7 +83,7 @@ def install(
             client=asked.name, scope=where, path=change.path, installed=True, diff=change.diff() or None,
             version=".".join(map(str, found)),
         )  # fmt: skip
-        row = _carry_out(row, change, how, dry_run=dry_run, yes=yes, undo=False)
+        row = _apply_change(row, change, how, dry_run=dry_run, yes=yes, undo=False)
         if row.installed and not dry_run:
             # Only on request: to trust a program that runs at every call is the user's decision (ruling 29).
             if trust and not asked.trust(change.path, os.getcwd()):
@@ -117,7 +117,7 @@ def uninstall(
             return _rows_answer([_plugin_row(_require_claude(asked), plugin, how, dry_run=dry_run, yes=yes, undo=True)])
         change = installation.plan_removal(asked, where, Path.cwd(), os.environ)
         row = InstallationView(client=asked.name, scope=where, path=change.path, installed=False, diff=change.diff() or None)
-        return _rows_answer([_carry_out(row, change, how, dry_run=dry_run, yes=yes, undo=True)])
+        return _rows_answer([_apply_change(row, change, how, dry_run=dry_run, yes=yes, undo=True)])
 
     answer_without_store("uninstall", how, work)
 
@@ -164,7 +164,7 @@ def _plugin_row(asked: Client, folder: str, how: OutputOptions, *, dry_run: bool
 
     top = Path(folder).expanduser()
     changes = plugin_folder.plan_plugin_removal(top) if undo else plugin_folder.plan_plugin(top, os.environ)
-    diff = "".join(change.diff() for change in changes if change.needed)
+    diff = "".join(change.diff() for change in changes if change.is_needed)
     row = InstallationView(client=asked.name, scope="plugin", path=str(top), installed=not undo, diff=diff or None)
     # Without a change nobody is asked, and nothing is written.
     if diff and (dry_run or not (yes or _user_agrees(row, how))):
@@ -186,7 +186,7 @@ def _client_rows() -> Iterator[InstallationView]:
                 yield InstallationView(client=name, scope=where, path=path, installed=there)
 
 
-def _carry_out(
+def _apply_change(
     row: InstallationView, change: Change, how: OutputOptions, *, dry_run: bool, yes: bool, undo: bool
 ) -> InstallationView:
     """Carry out a change that the user agrees to, and return the row that reports it.
@@ -194,7 +194,7 @@ def _carry_out(
     Raises:
         InvalidInput: nobody can be asked. StorageFailed: it can't be written, or the hook does not start.
     """
-    if not change.needed:
+    if not change.is_needed:
         return row
     if dry_run or not (yes or _user_agrees(row, how)):
         # Nothing was done: what was to be removed is still installed, what was to be installed is not.

@@ -177,7 +177,7 @@ def _code(result: CheckResult) -> Exit:
     # The code says all that was found: scripts tell by it whether to restart or to recover.
     if {"loop", "hung"} <= severities:
         return VERDICTS["loop+hung"]
-    if result.failed:
+    if result.failed_sessions:
         return VERDICTS["hung" if severities == {"hung"} else "loop"]
     return Exit.PARTIAL if result.passed_over else Exit.OK
 
@@ -192,7 +192,7 @@ def _show(out: Printer, form: str, result: CheckResult) -> None:
 
 
 def _show_text(out: Printer, result: CheckResult) -> None:
-    for session in result.failed:
+    for session in result.failed_sessions:
         out.line(Span(f"{out.symbols.error} {session.verdict}", "error"), "  ", Span(relative_path(session.log), "strong"))
         for finding in session.lasting:
             out.line(finding.reason, indent=2, hang=2)

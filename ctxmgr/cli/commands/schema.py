@@ -29,7 +29,7 @@ from ctxmgr.types.query import Envelope
 from ctxmgr.types.record_models import MODELS
 
 
-class Recorded(Shape):
+class RecordCounts(Shape):
     """How many records were new, and how many the store held already."""
 
     added: int
@@ -45,7 +45,7 @@ class Range(Shape):
     reason: Text
 
 
-class Verified(Shape):
+class VerifyResult(Shape):
     """How many records were read, which ranges are damaged, what could be checked and what could not be, in words."""
 
     records: int
@@ -54,20 +54,20 @@ class Verified(Shape):
     unchecked: list[Text]
 
 
-class Indexed(Shape):
+class IndexResult(Shape):
     """Whether there was anything to index."""
 
     indexed: bool
 
 
-class Migrated(Shape):
+class MigrationResult(Shape):
     """The version of a store's tables, before and now."""
 
     before: int
     now: int
 
 
-class Granted(Shape):
+class GrantResult(Shape):
     """What a role was granted."""
 
     role: str
@@ -76,7 +76,7 @@ class Granted(Shape):
     removes: bool
 
 
-class Revoked(Shape):
+class RevokeResult(Shape):
     """Whose rights were taken."""
 
     role: str
@@ -91,7 +91,7 @@ class TeamMember(Shape):
     removes: bool | None
 
 
-class Shipped(Shape):
+class ShippingProgress(Shape):
     """How far the records of one log or database have been brought to a store; sizes are bytes of a log, else records."""
 
     source: Text
@@ -148,15 +148,15 @@ SHAPES: dict[str, tuple[Row, type[Shape] | None]] = {
     "artifact log": (artifact.ArtifactView, artifact.ArtifactLogRequest),
     "artifact diff": (artifact.ArtifactDiff, artifact.DiffRequest),
     "version": (artifact.VersionView, None),
-    "version create": (artifact.VersionCreated, artifact.CreateVersionRequest),
-    "version rollback": (artifact.RolledBack, artifact.RollbackRequest),
+    "version create": (artifact.NewVersion, artifact.CreateVersionRequest),
+    "version rollback": (artifact.RollbackResult, artifact.RollbackRequest),
     "version list": (artifact.VersionView, None),
-    "version prune": (artifact.Pruned, artifact.PruneRequest),
+    "version prune": (artifact.PruneResult, artifact.PruneRequest),
     "context assemble": (context_package.AssembleResponse, context_package.AssembleRequest),
     "context request": (context_package.RequestedItem, context_package.RequestItemsRequest),
-    "context why": (context_package.Why, context_package.WhyRequest),
-    "context need add": (context_package.NeedsChanged, context_package.ChangeNeedsRequest),
-    "context need remove": (context_package.NeedsChanged, context_package.ChangeNeedsRequest),
+    "context why": (context_package.ItemExplanation, context_package.WhyRequest),
+    "context need add": (context_package.NeedChangeResult, context_package.ChangeNeedsRequest),
+    "context need remove": (context_package.NeedChangeResult, context_package.ChangeNeedsRequest),
     "context need list": (context_package.AgentNeed, context_package.ListNeedsRequest),
     "memory": (memory.Episode, memory.RecallRequest),
     "memory retain": (memory.Episode, memory.RetainRequest),
@@ -194,15 +194,15 @@ SHAPES: dict[str, tuple[Row, type[Shape] | None]] = {
     "uninstall": (setup.InstallationView, None),
     "formats": (import_report.FormatView, None),
     "import": (import_report.ImportReport, None),
-    "index": (Indexed, None),
-    "record": (Recorded, None),
-    "ship": (Shipped, None),
-    "store init": (Migrated, None),
-    "store migrate": (Migrated, None),
-    "store grant": (Granted, None),
-    "store revoke": (Revoked, None),
+    "index": (IndexResult, None),
+    "record": (RecordCounts, None),
+    "ship": (ShippingProgress, None),
+    "store init": (MigrationResult, None),
+    "store migrate": (MigrationResult, None),
+    "store grant": (GrantResult, None),
+    "store revoke": (RevokeResult, None),
     "store teams": (TeamMember, None),
-    "verify": (Verified, None),
+    "verify": (VerifyResult, None),
 }
 """Command -> what its ``data`` holds (lists: one row of them), and the request that it builds from its options."""
 

@@ -64,7 +64,7 @@ def migrate(
 
         return Answer({"before": before, "now": now}, draw)
 
-    def alone() -> Answer:
+    def migrate_tables() -> Answer:
         with closing(_administration(store)) as owner:
             return migration_answer(*owner.migrate())
 
@@ -73,7 +73,7 @@ def migrate(
 
     # Tables on a server belong to a role, so its own connection changes them; a database needs no more than to be opened.
     if "://" in _location(store):
-        answer_without_store("store migrate", how, alone)
+        answer_without_store("store migrate", how, migrate_tables)
     else:
         answer("store migrate", how, work, store=store, writes=True)
 

@@ -223,7 +223,7 @@ class Watcher:
             code = self.look(beat=once)
             if code is not None:
                 return code
-            if once or (self.until_end and self.follower.ended()):
+            if once or (self.until_end and self.follower.has_ended()):
                 return Exit.OK
             self.pause(every)
 

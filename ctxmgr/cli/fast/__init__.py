@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ctxmgr.cli.terminal import Printer
-    from ctxmgr.store.row_mapper import Verbatim
+    from ctxmgr.store.row_mapper import LongTexts
 
     Page = tuple[int, int, int, int, bool] | dict[str, Any]
 
@@ -50,13 +50,13 @@ class Answer:
         self.data = data
         self.status = status
         if isinstance(page, tuple):
-            from ctxmgr.types.plain_records import page_of
+            from ctxmgr.types.plain_records import make_page
 
-            page = page_of(*page)
+            page = make_page(*page)
         self.page = page
         self.code = 0
         self.next: list[str] = []
         self.warnings: list[str] = []
         self.line: str | None = None
         self.draw: Callable[[Printer], object] | None = None
-        self.texts: Verbatim | None = None
+        self.texts: LongTexts | None = None

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from ctxmgr.cli.envelope import tell_session
 from ctxmgr.cli.fast import Answer
-from ctxmgr.cli.recovery_cache import config_here, settings_here
+from ctxmgr.cli.recovery_cache import find_config, find_settings
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query.address import session_key
-from ctxmgr.history.verdict_cache import STUCK, VerdictCache, worst_of
+from ctxmgr.history.verdict_cache import STUCK, VerdictCache, worst_verdict
 from ctxmgr.log.ids import parse_time
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def _settings() -> dict[str, Any]:
     """Return the settings of detection that hold here."""
-    config = config_here()
+    config = find_config()
     return {} if config is None else dict(config.detect)
 
 
@@ -160,7 +160,7 @@ def _cached_verdicts(store: Store, values: dict[str, Any]) -> Answer | None:
         return None
     if len(answer.data) == 1:
         tell_session(store, values["session"], answer.data[0]["session"])
-    worst = worst_of(verdict["verdict"] for verdict in answer.data)
+    worst = worst_verdict(verdict["verdict"] for verdict in answer.data)
     wrong = [each["session"] for each in answer.data if each["verdict"] not in ("healthy", "warn")]
     wrong = wrong or [each["session"] for each in answer.data if each["notes"]]
     answer.next += _next_command("recover", wrong[0], values["store"]) if wrong else []
@@ -188,14 +188,14 @@ TOOLS: dict[str, Callable[[Store, dict[str, Any]], Answer | None]] = {"detect": 
 
 def recover(store: Store, values: dict[str, Any]) -> Answer | None:
     """Return the cached continuation, or None where the recovery has to run."""
-    settings = None if values["now"] else settings_here()
+    settings = None if values["now"] else find_settings()
     if settings is None:
         return None
     try:
         key = session_key(store, values["session"])
         session = None if key is None else store.sessions.name(key)
         # A lease means that a recovery is running: the command itself refuses then.
-        if key is None or session is None or store.leases.held_until(session, store.clock()) is not None:
+        if key is None or session is None or store.leases.expiry(session, store.clock()) is not None:
             return None
     except CtxmgrError:  # told by the command itself
         return None

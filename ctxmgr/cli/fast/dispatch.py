@@ -113,7 +113,7 @@ _MAX_NAME_WORDS = 3
 """Words of the longest name of a command."""
 
 
-def command_of(name: str) -> Command | None:
+def command_by_name(name: str) -> Command | None:
     """Return a command of the table by its whole name."""
     text = TABLE.get(name)
     return None if text is None else fast_json.loads(text)
@@ -124,7 +124,7 @@ def find_command(arguments: list[str]) -> tuple[str, Command, list[str]] | None:
     # Shortest first: a group is no command, so no name of a command begins another one.
     for count in range(1, 1 + min(_MAX_NAME_WORDS, len(arguments))):
         name = " ".join(arguments[:count])
-        command = command_of(name)
+        command = command_by_name(name)
         if command is not None:
             return name, command, arguments[count:]
     return None

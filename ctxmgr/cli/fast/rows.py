@@ -47,7 +47,7 @@ _JUDGING = frozenset({"detect", "sessions"})
 def quick_answer(name: str, values: dict[str, Any], form: str) -> int | None:
     """Answer from rows; return the exit code, or None when the command's function has to, and nothing was done."""
     try:
-        answer = _work_out(name, values, form)
+        answer = _compute_answer(name, values, form)
         if answer is None:
             return None
     except CtxmgrError as error:
@@ -64,7 +64,7 @@ def quick_answer(name: str, values: dict[str, Any], form: str) -> int | None:
     return answer.code
 
 
-def _work_out(name: str, values: dict[str, Any], form: str) -> Answer | None:
+def _compute_answer(name: str, values: dict[str, Any], form: str) -> Answer | None:
     """Return the answer, or None when the other way in has to answer; nothing was done then."""
     tool, writes = _TOOLS.get(name), False
     if tool is None:
@@ -182,7 +182,7 @@ def _configured_store(folder: str) -> tuple[str | None, list[str]]:
     # longer than a query.
     if not os.path.exists(paths.user_file(os.environ)):
         foreign: list[str] = []
-        found = next((each for path in paths.settings_files(folder, foreign) if (each := paths.store_alone(path))), None)
+        found = next((each for path in paths.settings_files(folder, foreign) if (each := paths.read_store_setting(path))), None)
         # Else the file holds more than a store that a project may name, which only the whole configuration can judge.
         if not foreign and (found is None or found[0]):
             return (None if found is None else found[1]), []
@@ -195,7 +195,7 @@ def _configured_store(folder: str) -> tuple[str | None, list[str]]:
 
 
 def _write(command: str, form: str, answer: Answer) -> None:
-    restored = _same if answer.texts is None else answer.texts.restored
+    restored = _same if answer.texts is None else answer.texts.restore
     if form == "json":
         document = envelope(command, answer.status, answer.data, answer.page, answer.warnings, answer.next)
         write_json(document, restored)
@@ -261,7 +261,7 @@ def _list(store: Store, values: dict[str, Any]) -> Answer:
     return _page(found, reader)
 
 
-def _page(found: tools.Found, reader: Rows) -> Answer:
+def _page(found: tools.QueryResult, reader: Rows) -> Answer:
     answer = Answer(found.rows, found.status, found.page)
     answer.texts = reader.texts
     return answer
@@ -272,7 +272,7 @@ def _search(store: Store, values: dict[str, Any]) -> Answer:
     if not values["all_sessions"]:
         tell_session(store, values["session"], found.session)
     answer = Answer(found.rows, found.status, found.page)
-    answer.warnings, answer.next = slow_search(store.unindexed())
+    answer.warnings, answer.next = slow_search(store.count_unindexed())
     return answer
 
 

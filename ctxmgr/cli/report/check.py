@@ -110,14 +110,14 @@ class CheckResult:
         ]
 
     @property
-    def failed(self) -> list[CheckedSession]:
+    def failed_sessions(self) -> list[CheckedSession]:
         """The sessions that fail the check."""
         return [session for session in self.sessions if session.failed]
 
     @property
     def severities(self) -> set[str]:
         """The severities that fail the check and were found."""
-        return {finding.severity for session in self.failed for finding in session.lasting} & self.fail_on
+        return {finding.severity for session in self.failed_sessions for finding in session.lasting} & self.fail_on
 
 
 def check_logs(
@@ -152,7 +152,7 @@ def check_logs(
     stores = [path for path in paths if path.suffix == ".db"]
     there = find_logs([path for path in paths if path not in stores])
     result.passed_over = [(each.path, each.skipped or "") for each in there.passed]
-    result.others = there.others.told
+    result.others = there.others.notes
     for log in (*stores, *there.logs):
         try:
             _judge(result, str(log), listener)
@@ -215,14 +215,14 @@ _HEALTHY_NAMED = 20
 
 def headline(result: CheckResult) -> str:
     """Return the outcome in one line."""
-    failed, all_ = len(result.failed), len(result.sessions)
+    failed, all_ = len(result.failed_sessions), len(result.sessions)
     return f"{failed:,} of {plural(all_, 'session')} stuck" if failed else f"{plural(all_, 'session')}, none stuck"
 
 
 def markdown(result: CheckResult) -> str:
     """Return a summary that a person reads in a pull request: what is stuck, why, what to do, and the rest as a count."""
     lines = [f"## ctxmgr: {headline(result)}", ""]
-    for session in result.failed:
+    for session in result.failed_sessions:
         lines += _markdown_session(session)
     calm = [session for session in result.sessions if not session.failed]
     if calm:
@@ -287,7 +287,7 @@ def _fence(text: str) -> list[str]:
 def github(result: CheckResult) -> str:
     """Return workflow commands that GitHub Actions shows as annotations, one for each unresolved finding."""
     lines: list[str] = []
-    for session in result.failed:
+    for session in result.failed_sessions:
         advice = " ".join(part for part in (session.cause, session.next_step and f"Next step: {session.next_step}") if part)
         for finding in session.lasting:
             text = f"{finding.reason}. {advice}" if advice else finding.reason
@@ -320,8 +320,8 @@ def junit(result: CheckResult) -> str:
     """Return JUnit XML: a suite, a case for each session, a failure for each that is stuck, an error for what was not read."""
     root = ElementTree.Element("testsuites")
     suite = ElementTree.SubElement(root, "testsuite", {
-        "name": "ctxmgr", "tests": str(len(result.sessions) + len(result.passed_over)), "failures": str(len(result.failed)),
-        "errors": str(len(result.passed_over)), "skipped": "0",
+        "name": "ctxmgr", "tests": str(len(result.sessions) + len(result.passed_over)),
+        "failures": str(len(result.failed_sessions)), "errors": str(len(result.passed_over)), "skipped": "0",
     })  # fmt: skip
     for session in result.sessions:
         case = ElementTree.SubElement(

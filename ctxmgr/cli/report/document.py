@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctxmgr.base.paths import open_regular, packaged_text, replace_file
 from ctxmgr.cli.detection import NOTHING_READ
-from ctxmgr.cli.report.timeline import Timeline, draw_timeline, tokens_of
+from ctxmgr.cli.report.timeline import Timeline, draw_timeline, total_tokens
 from ctxmgr.cli.views.findings import Entries, loop_steps
 from ctxmgr.cli.views.layout import amount, brief, clock, compact, day, duration, error_text, event_text, plural, pretty
 from ctxmgr.cli.views.safe_text import safe
@@ -164,11 +164,11 @@ def session_report(
         answer=answer, no_answer=no_answer, timeline=draw_timeline(entries, verdict.findings),
         rows=[_row(row, texts, in_trouble=row.id in members) for row in kept], left_out=len(rows) - len(kept),
         notes=[_note(note, texts) for note in notes.values()], redacted=redact,
-        warnings=[*workspace.warnings, *_notes_of(found, verdict.session)],
+        warnings=[*workspace.warnings, *_collect_notes(found, verdict.session)],
     )  # fmt: skip
 
 
-def _notes_of(found: DetectResponse, session: str) -> list[str]:
+def _collect_notes(found: DetectResponse, session: str) -> list[str]:
     return [note for note in found.notes if len(found.verdicts) == 1 or note.startswith(f"{session}:")]
 
 
@@ -230,7 +230,7 @@ def _facts(entries: list[EntryView], verdict: SessionVerdict) -> list[tuple[str,
     took = duration(last - first) if first is not None and last is not None else ""
     failed = sum(entry.status == "error" for entry in entries)
     agents = list(dict.fromkeys(entry.agent for entry in entries))
-    tokens = sum(map(tokens_of, entries))
+    tokens = sum(map(total_tokens, entries))
     facts = [
         ("Session", verdict.session),
         ("Time", f"{day(begin)} {clock(begin)} to {clock(end)} UTC, {took}" if begin else "not recorded"),

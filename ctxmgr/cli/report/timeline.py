@@ -61,7 +61,7 @@ class Band:
 
 
 @dataclass(slots=True)
-class Lane:
+class Track:
     """One agent: its name, its totals, its calls and its trouble."""
 
     agent: str
@@ -84,7 +84,7 @@ class Tick:
 class Timeline:
     """The picture of a session; ``timed`` is false where the records carry no times and order alone is drawn."""
 
-    lanes: list[Lane]
+    lanes: list[Track]
     ticks: list[Tick]
     pauses: list[Tick]
     timed: bool
@@ -119,14 +119,14 @@ def draw_timeline(entries: Sequence[EntryView], findings: Sequence[Finding]) -> 
     # Without times nothing is known of how long calls took: each is a mark at its number.
     ends = {entry.id: places[entry.id] + (entry.duration_ms or 0) / 1000 for entry in entries} if timed else places
     scale = _Scale([*places.values(), *ends.values()])
-    lanes: dict[str, Lane] = {}
+    lanes: dict[str, Track] = {}
     calls: dict[str, list[EntryView]] = {}
     for entry in entries:
         calls.setdefault(entry.agent, []).append(entry)
-        lane = lanes.setdefault(entry.agent, Lane(entry.agent))
+        lane = lanes.setdefault(entry.agent, Track(entry.agent))
         lane.calls += 1
         lane.failed += entry.status == "error"
-        lane.tokens += tokens_of(entry)
+        lane.tokens += total_tokens(entry)
     for lane in lanes.values():
         lane.marks = _marks(calls[lane.agent], scale, places, ends)
     known = {entry.id: entry for entry in entries}
@@ -136,7 +136,7 @@ def draw_timeline(entries: Sequence[EntryView], findings: Sequence[Finding]) -> 
     return Timeline(list(lanes.values()), ticks, pauses, timed)
 
 
-def tokens_of(entry: EntryView) -> int:
+def total_tokens(entry: EntryView) -> int:
     """Return the tokens that an entry's usage counts, read and written; 0 where it counts none."""
     numbers = [json_object(entry.usage).get(name) for name in ("inputTokens", "outputTokens")]
     return sum(number for number in numbers if isinstance(number, int) and not isinstance(number, bool))
@@ -164,7 +164,7 @@ def _marks(entries: Sequence[EntryView], scale: _Scale, places: Mapping[str, flo
 
 
 def _add_bands(
-    lanes: Mapping[str, Lane], finding: Finding, scale: _Scale, places: Mapping[str, float], entries: Mapping[str, EntryView]
+    lanes: Mapping[str, Track], finding: Finding, scale: _Scale, places: Mapping[str, float], entries: Mapping[str, EntryView]
 ) -> None:
     members = [entries[member] for member in finding.members if member in entries]
     # A page of a part of the session may hold no entry of a finding.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ctxmgr.base.paths import require_no_link
-from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span, plural, when
+from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span, date_span, plural
 from ctxmgr.errors import InvalidInput, StorageFailed
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from ctxmgr.types.artifact import (
         ArtifactDiff,
         ArtifactView,
-        Pruned,
+        NewVersion,
+        PruneResult,
         PutResponse,
-        RolledBack,
-        VersionCreated,
+        RollbackResult,
         VersionView,
     )
     from ctxmgr.workspace import Workspace
@@ -51,7 +51,7 @@ def show_artifacts(printer: Printer, artifacts: Sequence[ArtifactView]) -> None:
 def _row(printer: Printer, item: ArtifactView) -> list[str | Span]:
     return [
         Span(f"{item.agent}/{item.name}", "name", "middle"), item.type, f"{item.tokens:,}", f"v{item.version}",
-        when(item.created_at, printer.terminal), Span(item.id, "dim", "bare"), item.description or "",
+        date_span(item.created_at, printer.terminal), Span(item.id, "dim", "bare"), item.description or "",
     ]  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def show_artifact(printer: Printer, item: ArtifactView) -> None:
     )  # fmt: skip
 
 
-def show_put(printer: Printer, done: PutResponse) -> None:
+def show_put_response(printer: Printer, done: PutResponse) -> None:
     """Show what was kept, and as which version."""
     show_artifacts(printer, done.artifacts)
     printer.hint(f"version {done.version}" if done.changed else f"nothing new: version {done.version} stays the current one")
@@ -96,12 +96,12 @@ def show_diff(printer: Printer, found: ArtifactDiff) -> None:
     printer.hint(f"{plural(found.added, 'line')} added, {found.removed} removed")
 
 
-def show_created(printer: Printer, done: VersionCreated) -> None:
+def show_new_version(printer: Printer, done: NewVersion) -> None:
     """Show a version that was made."""
     printer.line(Span(f"version {done.version}", "strong"), f"  holds what version {done.previous_version} holds")
 
 
-def show_rollback(printer: Printer, done: RolledBack) -> None:
+def show_rollback(printer: Printer, done: RollbackResult) -> None:
     """Show what a rollback did."""
     printer.line(
         Span(f"version {done.current_version}", "strong"), f" is current, version {done.rolled_back_from} was: {done.reason}"
@@ -119,7 +119,7 @@ def show_versions(printer: Printer, versions: Sequence[VersionView]) -> None:
             [
                 Span("current" if item.current else "", "ok"), str(item.version),
                 "" if item.parent is None else str(item.parent), str(item.changed), str(item.artifacts),
-                Span(item.created_by or "", "name"), when(item.created_at, printer.terminal), item.description or "",
+                Span(item.created_by or "", "name"), date_span(item.created_at, printer.terminal), item.description or "",
                 Span(", ".join(item.pinned), "dim"),
             ]
             for item in versions
@@ -127,7 +127,7 @@ def show_versions(printer: Printer, versions: Sequence[VersionView]) -> None:
     )  # fmt: skip
 
 
-def show_pruned(printer: Printer, done: Pruned) -> None:
+def show_prune_result(printer: Printer, done: PruneResult) -> None:
     """Show which versions went, or would go, and why the others stay."""
     went = "would go" if done.dry_run else "gone"
     for number in done.removed:

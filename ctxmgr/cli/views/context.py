@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span, plural, short_ids, when
+from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span, date_span, plural, short_ids
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
         ContextKey,
         Decision,
         Execution,
-        KeyChanged,
+        ItemExplanation,
+        KeyChange,
         RequestedItem,
-        Why,
     )
 
 
@@ -128,7 +128,7 @@ def _show_context(printer: Printer, made: AssembleResponse) -> None:
         printer.pairs(pairs, indent=0)
 
 
-def show_requested(printer: Printer, items: Sequence[RequestedItem]) -> None:
+def show_request_response(printer: Printer, items: Sequence[RequestedItem]) -> None:
     """Show each item that was asked for with its content, what is missing with names like it."""
     if printer.terminal:
         printer.table(_REQUESTED, [_item_row(item) for item in items])
@@ -154,7 +154,7 @@ def _item_row(item: RequestedItem) -> list[Any]:
     ]  # fmt: skip
 
 
-def show_why(printer: Printer, answer: Why) -> None:
+def show_item_explanation(printer: Printer, answer: ItemExplanation) -> None:
     """Show what became of an item: asked, got, rule and reason, one a line."""
     made = answer.decisions[0] if answer.decisions else None
     printer.line(Span(answer.item, "strong"), Span(f"  in package {answer.package} for {answer.agent}", "dim"))
@@ -187,7 +187,7 @@ def show_needs(printer: Printer, needs: Sequence[AgentNeed]) -> None:
     )  # fmt: skip
 
 
-def show_removed(printer: Printer, needs: Sequence[AgentNeed]) -> None:
+def show_removed_needs(printer: Printer, needs: Sequence[AgentNeed]) -> None:
     """Show which needs went."""
     for one in needs:
         printer.line(Span("removed  ", "dim"), f"{one.agent} {one.pattern} ({one.need})")
@@ -221,14 +221,14 @@ def show_keys(printer: Printer, keys: Sequence[ContextKey]) -> None:
         (
             [
                 Span(key.key, "strong"), value_text(key.value), Span(key.type, "dim"), key.updated_by or "",
-                when(key.updated_at, printer.terminal), Span(key.description or "", "dim"),
+                date_span(key.updated_at, printer.terminal), Span(key.description or "", "dim"),
             ]
             for key in keys
         ),
     )  # fmt: skip
 
 
-def show_changes(printer: Printer, changes: Sequence[KeyChanged]) -> None:
+def show_changes(printer: Printer, changes: Sequence[KeyChange]) -> None:
     """Show what was set, and what it replaced."""
     for change in changes:
         before = [] if change.created else [Span(value_text(change.old_value), "dim"), f" {printer.symbols.arrow} "]
@@ -246,7 +246,7 @@ def show_executions(printer: Printer, runs: Sequence[Execution]) -> None:
         (
             [
                 shorts.get(run.id, run.id), Span(run.agent, "name"), Span(run.status, _STYLES[run.status]), run.task or "",
-                run.sprint or "", when(run.started_at, printer.terminal), _took(run.duration_seconds),
+                run.sprint or "", date_span(run.started_at, printer.terminal), _took(run.duration_seconds),
                 "" if run.context_version is None else f"v{run.context_version}", run.error or "",
             ]
             for run in runs

@@ -13,6 +13,7 @@ from ctxmgr.cli.views.layout import (
     Span,
     clock,
     command,
+    date_span,
     day,
     duration,
     end_to_keep,
@@ -26,7 +27,6 @@ from ctxmgr.cli.views.layout import (
     size,
     status_sign,
     status_span,
-    when,
 )
 from ctxmgr.cli.views.safe_text import cells, cut, take
 
@@ -242,11 +242,11 @@ def show_messages(printer: Printer, response: MessagesResponse) -> None:
         printer.hint("Nothing was said here." if entry is not None else "No messages in this session.")
         return
     if not printer.terminal:
-        rows = ([event.ts, _who(event), event.type, event.after, event_text(event.data)] for event in response.messages)
+        rows = ([event.ts, _author_name(event), event.type, event.after, event_text(event.data)] for event in response.messages)
         printer.table(_MESSAGES, rows)
         return
     for first, text in _whole_messages(response.messages):
-        head = [Span(printer.fit(_who(first), 30), "open" if first.type in _HUMAN else "name")]
+        head = [Span(printer.fit(_author_name(first), 30), "open" if first.type in _HUMAN else "name")]
         kind = "" if first.type in _TALK else f" {printer.fit(first.type, 30)}"
         after = "" if first.after is None else f"  after @{first.after}"
         printer.line(*head, Span(f"{kind}  {clock(first.ts)}{after}", "dim"))
@@ -255,7 +255,7 @@ def show_messages(printer: Printer, response: MessagesResponse) -> None:
             printer.line(Span(f"{printer.symbols.ellipsis} {left} more lines; --json shows all", "dim"), indent=4)
 
 
-def _who(event: EventView) -> str:
+def _author_name(event: EventView) -> str:
     # A nudge comes from the program that runs the agent, whatever agent it is recorded for.
     return "user" if event.type in _HUMAN else "harness" if event.type == "nudge" else event.agent or "agent"
 
@@ -348,7 +348,7 @@ def show_snapshots(printer: Printer, snapshots: Sequence[SnapshotView]) -> None:
         (
             [
                 Span(shorts.get(each.id, each.id), "strong"), Span(sessions.get(each.session, each.session), keep="middle"),
-                indexes_text(each.indexes), when(each.ts, printer.terminal),
+                indexes_text(each.indexes), date_span(each.ts, printer.terminal),
                 each.summary,
             ]
             for each in snapshots

@@ -149,11 +149,11 @@ def draw_loop(printer: Printer, finding: Finding, entries: Entries) -> None:
     left = max(len(_ROUND) if rounds > 1 else 0, *(printer.cells(action) for action in actions))
     width = min(max(len(row.input) for row in shown), _MIN_INPUT_WIDTH)
     room = printer.width - 2 - left - len(GAP) - (width + len(GAP) if width else 0)
-    columns = chosen(rounds, (room + len(GAP)) // (wide + len(GAP)) if printer.terminal else _PLAIN_ROUNDS)
+    columns = rounds_to_show(rounds, (room + len(GAP)) // (wide + len(GAP)) if printer.terminal else _PLAIN_ROUNDS)
     elided = f"{printer.symbols.dots} {rounds - len(columns) + 1:,} more {printer.symbols.dots}"
     # Chosen again, now that it is known that the mark for the rounds left out needs room too.
     if printer.terminal and None in columns:
-        columns = chosen(rounds, (room - len(elided)) // (wide + len(GAP)) + 1)
+        columns = rounds_to_show(rounds, (room - len(elided)) // (wide + len(GAP)) + 1)
         elided = f"{printer.symbols.dots} {rounds - len(columns) + 1:,} more {printer.symbols.dots}"
     printer.line()
     if rounds > 1:
@@ -167,7 +167,7 @@ def draw_loop(printer: Printer, finding: Finding, entries: Entries) -> None:
     _variants(printer, shown)
 
 
-def chosen(rounds: int, slots: int) -> list[int | None]:
+def rounds_to_show(rounds: int, slots: int) -> list[int | None]:
     """Return the rounds to show in so many columns, a None in place of the middle ones that are left out."""
     if rounds <= max(slots, 3):
         return list(range(rounds))

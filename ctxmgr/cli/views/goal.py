@@ -131,15 +131,15 @@ class _TreeView:
 
     def tasks(self) -> None:
         """Draw every task with its subtasks."""
-        for task in self._chosen(self._state.goal.tasks):
+        for task in self._relevant_nodes(self._state.goal.tasks):
             if isinstance(task, str):
                 self._out.line(Span(f"{self._out.symbols.dots} {task}", "dim"))
                 continue
             self._task(task)
 
     def _task(self, task: TaskView) -> None:
-        here = self._within(task)
-        shown = list(self._chosen(task.subtasks)) if self._complete or here or _is_news(task) else []
+        here = self._holds_current(task)
+        shown = list(self._relevant_nodes(task.subtasks)) if self._complete or here or _is_news(task) else []
         self._draw_title(task, here=here, folded=bool(task.subtasks) and not shown)
         down = self._branches.down if shown else self._branches.none
         self.attempts(task, down, drawn=any(not isinstance(part, str) and part.block is not None for part in shown))
@@ -204,34 +204,34 @@ class _TreeView:
             for number, row in enumerate(wrap_spans([Span(out.safe(span.text), span.style)], room, room - 2)):
                 out.line(Span(below + ("  " if number else ""), "dim"), *row)
 
-    def _within(self, task: TaskView) -> bool:
+    def _holds_current(self, task: TaskView) -> bool:
         current = self._state.current
         return current is not None and (task.id == current or any(part.id == current for part in task.subtasks))
 
-    def _chosen(self, nodes: Sequence[_Node]) -> Iterator[_Node | str]:
+    def _relevant_nodes(self, nodes: Sequence[_Node]) -> Iterator[_Node | str]:
         """Yield the nodes that matter; runs of done or of waiting ones in between are counted in a line."""
         if self._complete:
             yield from nodes
             return
-        inside = next((place for place, node in enumerate(nodes) if self._is_here(node)), None)
+        inside = next((place for place, node in enumerate(nodes) if self._is_current(node)), None)
         skipped: list[_Node] = []
         for place, node in enumerate(nodes):
             near = inside is not None and inside - _NEAR <= place <= inside + _AFTER
             # Before anything is begun there is no current step: the first ones are shown then.
             if near or _is_news(node) or len(nodes) <= _NEAR + _AFTER or (inside is None and place < _AFTER):
-                yield from _count_skipped(skipped)
+                yield from _count_skipped_nodes(skipped)
                 skipped = []
                 yield node
             else:
                 skipped.append(node)
-        yield from _count_skipped(skipped)
+        yield from _count_skipped_nodes(skipped)
 
-    def _is_here(self, node: SubtaskView) -> bool:
+    def _is_current(self, node: SubtaskView) -> bool:
         current = self._state.current
         return node.id == current or (current is not None and current.startswith(f"{node.id}."))
 
 
-def _count_skipped(skipped: Sequence[_Node]) -> Iterator[_Node | str]:
+def _count_skipped_nodes(skipped: Sequence[_Node]) -> Iterator[_Node | str]:
     # To say that one step is left out takes as much room as the step.
     if len(skipped) == 1:
         yield skipped[0]
@@ -267,7 +267,7 @@ def _show_current(printer: Printer, state: GoalState) -> None:
         show_actions(printer, state.in_flight)
     if state.blocked_actions:
         printer.heading("Blocked actions")
-        show_blocked(printer, state.blocked_actions)
+        show_blocked_actions(printer, state.blocked_actions)
     if state.probe_state:
         printer.line()
         printer.line(Span("probes  ", "dim"), *probe_line(printer, state))
@@ -302,7 +302,7 @@ def show_actions(printer: Printer, actions: Sequence[ActionView]) -> None:
         )  # fmt: skip
 
 
-def show_blocked(printer: Printer, blocked: Sequence[BlockedAction]) -> None:
+def show_blocked_actions(printer: Printer, blocked: Sequence[BlockedAction]) -> None:
     """Show blocked actions with the reasons, and what unblocks them."""
     for action in blocked:
         asked = brief(action.args).strip()
@@ -357,15 +357,15 @@ def show_plan(printer: Printer, plan: GoalPlan) -> None:
     """Show a plan that does not count yet."""
     printer.line(Span(plan.goal, "strong"))
     for task in plan.tasks:
-        _show_planned(printer, task.title, task.done, 2)
+        _show_plan(printer, task.title, task.done, 2)
         for part in task.subtasks:
-            _show_planned(printer, part.title, part.done, 6)
+            _show_plan(printer, part.title, part.done, 6)
     subtasks = sum(len(task.subtasks) for task in plan.tasks)
     by = f"the model {plan.model}" if plan.by == "model" else "rules"
     printer.line(Span(f"{plural(len(plan.tasks), 'task')}, {plural(subtasks, 'subtask')}; split by {by}", "dim"))
 
 
-def _show_planned(printer: Printer, title: str, done: bool, indent: int) -> None:
+def _show_plan(printer: Printer, title: str, done: bool, indent: int) -> None:
     symbols = printer.symbols
     sign = Span(f"{symbols.healthy} ", "ok") if done else Span(f"{symbols.open} ", "dim")
     printer.line(sign, Span(title, "dim" if done else ""), indent=indent, hang=2)
@@ -383,10 +383,10 @@ def show_change(printer: Printer, found: GoalAnswer) -> None:
             printer.line(mark(printer, node, False), Span(f" {node.id}  ", "dim"), node.description, status, hang=2)
     if found.message:
         printer.line(found.message)
-    show_where(printer, state)
+    show_position(printer, state)
 
 
-def show_where(printer: Printer, state: GoalState) -> None:
+def show_position(printer: Printer, state: GoalState) -> None:
     """Show the current step and the progress, in two lines."""
     steps = leaves(state.goal)
     done = sum(step.status == "done" for step in steps)
@@ -448,7 +448,7 @@ def show_resume(printer: Printer, found: ResumeAnswer) -> None:
     """Show where we are, what is known for sure, and what is in flight."""
     state, symbols = found.state, printer.symbols
     printer.rule("resumed ", Span(state.goal.description, "strong"))
-    show_where(printer, state)
+    show_position(printer, state)
     if found.took_over:
         before = found.previous.owner if found.previous is not None and found.previous.owner else "the earlier owner"
         printer.line(Span(f"taken over from {before}; what it still writes is refused", "dim"), indent=2, hang=2)
@@ -511,7 +511,7 @@ def show_recovery(printer: Printer, found: RecoverAnswer) -> None:
         printer.line(Span("shown only: the goal is as it was", "dim"))
         return
     printer.heading("The goal")
-    show_where(printer, found.state)
+    show_position(printer, found.state)
 
 
 def show_probes(printer: Printer, probes: Sequence[ProbeView]) -> None:

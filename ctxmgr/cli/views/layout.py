@@ -90,7 +90,7 @@ class Column:
     fill: bool = False
     steps: Sequence[int] = ()
 
-    def shrunk(self, width: int) -> int:
+    def shrunk_width(self, width: int) -> int:
         """Return the width that it takes when it may have at most this one."""
         return max(self.least, next((step for step in self.steps if step <= width), self.least) if self.steps else width)
 
@@ -130,7 +130,7 @@ def fit_columns(columns: Sequence[Column], natural: Sequence[int], room: int) ->
     """Return the width of each column so that a row takes at most ``room`` cells; 0 means the column is not shown."""
     widths = [min(wide, column.least) if column.fill else wide for column, wide in zip(columns, natural, strict=True)]
 
-    def over() -> int:
+    def excess_width() -> int:
         shown = [width for width in widths if width]
         return sum(shown) + len(GAP) * (len(shown) - 1) - room
 
@@ -138,17 +138,17 @@ def fit_columns(columns: Sequence[Column], natural: Sequence[int], room: int) ->
     # columns, which say what a row is, stay longest.
     order = sorted(range(len(columns)), key=lambda place: -columns[place].give)
     for place in order:
-        if columns[place].give and over() > 0 and widths[place] > columns[place].least:
-            widths[place] = columns[place].shrunk(widths[place] - over())
+        if columns[place].give and excess_width() > 0 and widths[place] > columns[place].least:
+            widths[place] = columns[place].shrunk_width(widths[place] - excess_width())
     for place in order:
-        if columns[place].optional and over() > 0:
+        if columns[place].optional and excess_width() > 0:
             widths[place] = 0
     for place in reversed(range(len(columns))):
-        if over() > 0 and widths[place]:
-            widths[place] = max(0, widths[place] - over())
+        if excess_width() > 0 and widths[place]:
+            widths[place] = max(0, widths[place] - excess_width())
     for place, column in enumerate(columns):
         if column.fill and widths[place]:
-            widths[place] = min(natural[place], widths[place] - over())
+            widths[place] = min(natural[place], widths[place] - excess_width())
     return widths
 
 
@@ -206,7 +206,7 @@ def day(ts: str | None) -> str:
     return "" if moment is None else format_time(moment)[:10]
 
 
-def when(ts: str | None, terminal: bool) -> Span:
+def date_span(ts: str | None, terminal: bool) -> Span:
     """Return a date with its time for a column of `TIME_STEPS`; where no person watches, the time as it was recorded."""
     return Span(f"{day(ts)} {clock(ts)}".strip() if terminal else ts or "", keep="bare")
 

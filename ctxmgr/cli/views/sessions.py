@@ -48,7 +48,7 @@ def show_sessions(printer: Printer, sessions: Sequence[SessionView], page: Page 
     shorts = short_ids(session.session for session in sessions)
     printer.table(_COLUMNS, (_row(printer, session, shorts, now) for session in sessions))
     if printer.terminal:
-        _sum_up(printer, sessions)
+        _summarise(printer, sessions)
 
 
 def _row(printer: Printer, session: SessionView, shorts: Mapping[str, str], now: float) -> list[Cell]:
@@ -104,7 +104,7 @@ def _source(source: Any, *, full: bool) -> str:
     return " ".join(word for word in words if isinstance(word, str)) or compact(fields)
 
 
-def _sum_up(printer: Printer, sessions: Sequence[SessionView]) -> None:
+def _summarise(printer: Printer, sessions: Sequence[SessionView]) -> None:
     stuck = sum(session.verdict in ("loop", "hung", "loop+hung") for session in sessions)
     if stuck:
         printer.line()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from ctxmgr.context.summaries.prose import BODY_LINES, body_lines, cut_body, first_sentence, one_line, shorten
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.tokens import JSON, MARKDOWN, PYTHON, TEXT, YAML, Counter, kind_of, known_kind
+from ctxmgr.text.tokens import JSON, MARKDOWN, PYTHON, TEXT, YAML, Counter, content_kind, known_kind
 from ctxmgr.text.word_set import word_set
 
 if TYPE_CHECKING:
@@ -390,7 +390,7 @@ def summarise_with(
     summarisers: Sequence[Summariser], name: str, text: str, kind: str, counter: Counter, most: int | None = None
 ) -> Summary:
     """Return the summary by the first summariser that can read the text; see `ctxmgr.context.summaries.summarise`."""
-    kind = known_kind(kind) if kind.strip() else kind_of(name, text)
+    kind = known_kind(kind) if kind.strip() else content_kind(name, text)
     original = counter.count(text, kind)
     whole = Summary(text, "none", original, original, lossless=True)
     # The note of an earlier summary is cut off, so that a summary of a summary does not collect them.

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from ctxmgr.context.summaries.prose import MORE, one_line, shorten
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.tokens import JSON, YAML, nesting
+from ctxmgr.text.tokens import JSON, YAML, nesting_depth
 
 _PLAIN = lazy_pattern(r"[A-Za-z_/.][\w./@+-]*(?: [\w./@+-]+)*", re.ASCII)
 _NUMERIC = lazy_pattern(r"-?\d[\w.]*", re.ASCII)
@@ -342,7 +342,7 @@ def from_yaml(text: str) -> list[Node]:
     Raises:
         Exception: whatever the parser says about broken YAML; ValueError for one that is mostly aliases.
     """
-    if nesting(text) > _MAX_NESTING:
+    if nesting_depth(text) > _MAX_NESTING:
         raise ValueError("nested too deep")
     from ruamel.yaml import YAML  # 80 ms, and only where YAML is summarised
 
@@ -386,7 +386,7 @@ class _Reader:
         if isinstance(value, str):
             # What looks like a comment within a text of several lines is part of the text.
             self._after = max(self._after, _last_line(node) + 1)
-            return Scalar(_type_of(node, value), value)
+            return Scalar(_schema_type(node, value), value)
         if type(node).__name__ == "MappingNode":
             pairs = cast("list[tuple[Any, Any]]", value)
             return Mapping(len(pairs), tuple(self._entries(pairs[:MAX_KEYS], depth)))
@@ -424,7 +424,7 @@ def _last_line(node: Any) -> int:
     return node.end_mark.line - (1 if node.end_mark.column == 0 else 0)
 
 
-def _type_of(node: Any, value: str) -> str:
+def _schema_type(node: Any, value: str) -> str:
     # Quoted, so ``"12"`` and ``"true"`` are text.
     if node.style is not None:
         return "str"

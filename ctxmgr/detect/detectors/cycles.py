@@ -13,8 +13,8 @@ from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake, asks_
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step, excerpt
 from ctxmgr.detect.text import fingerprints
-from ctxmgr.detect.text.comparison import MESSAGES, MessageText, text_of
-from ctxmgr.detect.text.fingerprints import blur, blur_numbers
+from ctxmgr.detect.text.comparison import MESSAGES, MessageText, event_text
+from ctxmgr.detect.text.fingerprints import mask_numbers, mask_volatile
 from ctxmgr.detect.text.vocabulary import delegates, hands_over, passes_on, tells_trouble
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
@@ -143,11 +143,11 @@ def _is_alike(step: Step, other: Step) -> bool:
     if step.failed != other.failed or len(step.calls) > 1 or len(other.calls) > 1 or step.first.finish is None:
         return False
     one, two = step.answer(), other.answer()
-    return -_MAX_LENGTH_DIFFERENCE <= len(one) - len(two) <= _MAX_LENGTH_DIFFERENCE and _blur_all(one) == _blur_all(two)
+    return -_MAX_LENGTH_DIFFERENCE <= len(one) - len(two) <= _MAX_LENGTH_DIFFERENCE and _mask_all(one) == _mask_all(two)
 
 
-def _blur_all(text: str) -> str:
-    return blur_numbers(blur(text[:_MAX_COMPARED], ids=True))
+def _mask_all(text: str) -> str:
+    return mask_numbers(mask_volatile(text[:_MAX_COMPARED], ids=True))
 
 
 _MAX_AGENTS = 4
@@ -166,7 +166,7 @@ class _Word(NamedTuple):
     step: Step | None
     about: Hashable = None
 
-    def is_again(self, other: _Word) -> bool:
+    def repeats(self, other: _Word) -> bool:
         """Whether the same one gives the same words."""
         return self.speaker == other.speaker and self.what == other.what
 
@@ -228,14 +228,14 @@ class PingPongDetector:
 
     def hear(self, event: Observation) -> Sighting | None:
         """Return a sighting when the talk goes in circles."""
-        text = text_of(event)
+        text = event_text(event)
         if not text or event.agent is None:
             return None
         return self._add(_Word((event.agent, event.process), MessageText(event, text), None))
 
     def _add(self, word: _Word) -> Sighting | None:
         state = self.state or _State((), _NO_RUNS)
-        words, runs = _extend(state.words, state.runs, word, _Word.is_again)
+        words, runs = _extend(state.words, state.runs, word, _Word.repeats)
         passed, passes = state.passed, state.passes
         if word.about is not None:
             passed, passes = _extend(passed, passes, word, _Word.is_about_the_same)
@@ -310,7 +310,7 @@ LOOP_SEEN = "loop_seen"
 _MAX_LOOPS = 32
 
 
-class _Answered(NamedTuple):
+class _LoopAnswers(NamedTuple):
     """The continuations given for one loop; it came ``back`` so many times after one."""
 
     continuations: tuple[Step, ...]
@@ -329,7 +329,7 @@ class RecoveryLoopDetector:
 
     def __init__(self, settings: DetectSettings) -> None:
         self._settings = settings
-        self.state: dict[str, _Answered] = {}
+        self.state: dict[str, _LoopAnswers] = {}
 
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
         """Pass: steps are for the detectors of loops."""
@@ -348,10 +348,10 @@ class RecoveryLoopDetector:
                 new = old._replace(back=old.back + 1, waiting=False)
             else:
                 step = Step((Call.of_words(event, identity),))
-                previous = old or _Answered((), 0, False)
+                previous = old or _LoopAnswers((), 0, False)
                 # A second continuation while the first still waits for its effect: the loop is back, or nobody would ask.
                 back = previous.back + previous.waiting
-                new = _Answered((*previous.continuations, step)[-self._settings.window :], back, True)
+                new = _LoopAnswers((*previous.continuations, step)[-self._settings.window :], back, True)
             kept = {name: answered for name, answered in self.state.items() if name != identity}
             while len(kept) >= _MAX_LOOPS:
                 del kept[next(iter(kept))]
@@ -425,7 +425,7 @@ class EscalatingFailureDetector:
 
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
         """Return a sighting when the step is one failed attempt too many."""
-        task = _task_of(step)
+        task = _step_task(step)
         if not task or step.meaning(self._settings.pollers) in _QUIET:
             return None
         return self._note(task, step, step.failed, by_result=False)
@@ -465,7 +465,7 @@ class EscalatingFailureDetector:
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say how many attempts of the step's task failed."""
         needed = self._settings.escalate_attempts
-        task = _task_of(step)
+        task = _step_task(step)
         if not task:
             return Opinion(self.kind, excerpt(step), 0, needed, "the entry names no task")
         count = len(self.state[task].failures) if task in self.state else 0
@@ -478,7 +478,7 @@ class EscalatingFailureDetector:
         self.state = {}
 
 
-def _task_of(step: Step) -> str:
+def _step_task(step: Step) -> str:
     """Return the task a step belongs to, or that it hands over; "" when there is none."""
     start = step.first.start
     if start.task is not None:

@@ -10,7 +10,7 @@ from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake, backs
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, Step, excerpt
 from ctxmgr.detect.text import fingerprints, vocabulary
-from ctxmgr.detect.text.comparison import MESSAGES, PATH_KEYS, target_of, text_of
+from ctxmgr.detect.text.comparison import MESSAGES, PATH_KEYS, call_target, event_text
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
@@ -105,7 +105,7 @@ class ErrorRepetitionDetector(StepDetector):
 
     def _sighting(self, core: str, streak: _ErrorStreak, past: Sequence[Step]) -> Sighting | None:
         step = streak.failures[-1]
-        settings = self._settings.of(step.action)
+        settings = self._settings.for_action(step.action)
         same = tuple(failure for failure in streak.failures if failure.query == step.query)
         transient = step.transient
         # Without times growing waits can't be told from a tight loop, so many more rounds are wanted.
@@ -126,7 +126,7 @@ class ErrorRepetitionDetector(StepDetector):
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say how often this error came, from this call or from any."""
-        settings = self._settings.of(step.action)
+        settings = self._settings.for_action(step.action)
         if not step.failed:
             return Opinion(self.kind, excerpt(step), 0, settings.error_same_rounds, "it did not fail")
         self._name()
@@ -202,8 +202,8 @@ class FailureStreakDetector(StepDetector):
         if old is None or step.number - old.steps[-1].number > self._settings.error_gap:
             streak = _Streak((step,), None)
         else:
-            cause = _cause_of(step)
-            known = old.cause if old.cause is not None else _cause_of(old.steps[-1])
+            cause = _failure_cause(step)
+            known = old.cause if old.cause is not None else _failure_cause(old.steps[-1])
             keep = self._settings.window
             streak = _Streak((*old.steps, step)[-keep:], cause) if cause == known else _Streak((step,), cause)
         # Another action's failure begins a row of its own; the provider's errors are events, and it does not end their row.
@@ -216,7 +216,7 @@ class FailureStreakDetector(StepDetector):
 
     def hear(self, event: Observation) -> Sighting | None:
         """Return a sighting when this is one error of the provider too many."""
-        message = text_of(event)
+        message = event_text(event)
         if event.type != "error":
             if message and _PROVIDER in self.state:
                 self.state = {name: other for name, other in self.state.items() if name is not _PROVIDER}
@@ -243,7 +243,7 @@ class FailureStreakDetector(StepDetector):
         count = len(streak.steps)
         if streak.cause is None or count < self._settings.error_varied_rounds:
             return None
-        warned, proved = _rounds_needed(streak, self._settings.of(streak.steps[-1].action))
+        warned, proved = _rounds_needed(streak, self._settings.for_action(streak.steps[-1].action))
         # One call that fails over and over is not for this detector: here the input varies.
         tried = len({step.query for step in streak.steps[-warned:]})
         if count < warned or tried < min(3, warned):
@@ -256,7 +256,7 @@ class FailureStreakDetector(StepDetector):
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say how often the action has failed alike."""
-        settings = self._settings.of(step.action)
+        settings = self._settings.for_action(step.action)
         streak: _Streak | None = self.state.get(step.action)
         if not step.failed or streak is None:
             why = "a refusal, or trouble that may pass" if step.failed else "it did not fail"
@@ -271,7 +271,7 @@ class FailureStreakDetector(StepDetector):
         self.state: dict[str | None, _Streak] = {}
 
 
-def _cause_of(step: Step) -> str:
+def _failure_cause(step: Step) -> str:
     call = step.first
     return fingerprints.error_core(
         fingerprints.without_input(call.error()[-fingerprints.MAX_TEXT :], cast("object", call.start.input))
@@ -293,7 +293,7 @@ def _rounds_needed(streak: _Streak, settings: DetectSettings) -> tuple[int, int 
         return settings.error_varied_rounds, settings.failing_rounds
     if _explores(streak.steps, settings) or not fingerprints.says_anything(streak.cause or ""):
         return settings.failing_loop_rounds, None
-    about = {target_of(step.first.start) for step in streak.steps[-settings.failing_rounds :]}
+    about = {call_target(step.first.start) for step in streak.steps[-settings.failing_rounds :]}
     if last.meaning(settings.pollers) in ("mutation", "other") and len(about) == 1 and about != {""}:
         return settings.error_varied_rounds, settings.failing_rounds
     return settings.failing_rounds, settings.failing_loop_rounds
@@ -344,7 +344,7 @@ class DeniedDetector(StepDetector):
                 old = tuple(refusal for refusal in old if refusal.action != step.action)
             self.state = old or None
             return None
-        settings = self._settings.of(step.action)
+        settings = self._settings.for_action(step.action)
         self.state = (*old, step)[-settings.window :]
         same, alike = self._counts(step)
         if len(same) >= settings.denied_rounds:
@@ -361,7 +361,7 @@ class DeniedDetector(StepDetector):
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say how often the call, or its action, was refused."""
-        settings = self._settings.of(step.action)
+        settings = self._settings.for_action(step.action)
         if not is_denied(step):
             return Opinion(self.kind, excerpt(step), 0, settings.denied_rounds, "it was not refused")
         same, alike = self._counts(step)
@@ -423,7 +423,7 @@ class UnknownToolDetector(StepDetector):
         if not is_unknown_tool(step):
             self.state = old or None
             return None
-        needed = self._settings.of(step.action).unknown_rounds
+        needed = self._settings.for_action(step.action).unknown_rounds
         self.state = calls = (*old, step)[-self._settings.window :]
         if len(calls) < needed:
             return None
@@ -432,7 +432,7 @@ class UnknownToolDetector(StepDetector):
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say how many calls of unknown tools there were."""
-        needed = self._settings.of(step.action).unknown_rounds
+        needed = self._settings.for_action(step.action).unknown_rounds
         if not is_unknown_tool(step):
             return Opinion(self.kind, excerpt(step), 0, needed, "no error that says there is no such tool")
         count = len(self.state or ())
@@ -519,7 +519,7 @@ class ContextLoopDetector:
         state = self.state or _ContextErrors()
         keep = self._settings.window
         if event.type == "error":
-            text = text_of(event)
+            text = event_text(event)
             if text is None or not is_context_error(text):
                 return None
             self.state = state._replace(errors=(*state.errors, Step((Call.of_words(event, "context"),)))[-keep:])

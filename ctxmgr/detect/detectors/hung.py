@@ -9,9 +9,9 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.detect.agent_state import AgentScope
 from ctxmgr.detect.finding_lifecycle import OpenFinding
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.step import Call, call_text, duration, who
+from ctxmgr.detect.step import Call, agent_phrase, call_text, duration
 from ctxmgr.detect.text import vocabulary
-from ctxmgr.detect.text.comparison import is_farewell, text_of
+from ctxmgr.detect.text.comparison import event_text, is_farewell
 from ctxmgr.detect.text.fingerprints import one_line
 from ctxmgr.detect.text.vocabulary import delegates
 from ctxmgr.log.codec import fingerprint
@@ -166,7 +166,7 @@ def stall_finding(stall: Stall, session: str, newest: Observation | None) -> Fin
 
 def stall_reason(stall: Stall, agent: str | None, newest: Observation | None) -> str:
     """Return the sentence for a stall."""
-    name = who(agent)
+    name = agent_phrase(agent)
     if stall.calls:
         call = stall.calls[0]
         what = call_text(call.start)
@@ -185,7 +185,7 @@ def stall_reason(stall: Stall, agent: str | None, newest: Observation | None) ->
         lasted = "" if stall.seconds is None else f" in {duration(stall.seconds)}"
         return f"the run began, and nothing was ever done{lasted}"
     verb = "finished" if newest.kind == "finish" else "started"
-    after = f" since {who(newest.agent)} {verb} {one_line(call_text(newest), 120)}"
+    after = f" since {agent_phrase(newest.agent)} {verb} {one_line(call_text(newest), 120)}"
     return f"nothing has happened for {duration(stall.seconds or 0)}{after}, and nothing is in flight"
 
 
@@ -243,7 +243,7 @@ class UnseenResults:
         # Forgetting makes an old assignment count as new, which only means one suspicion less.
         if len(self._assignments) >= _MAX_ASSIGNMENTS:
             self._assignments.clear()
-        self._assigned = self._assignments.setdefault(Call.of(start, None).query, start.seq)
+        self._assigned = self._assignments.setdefault(Call.from_observations(start, None).query, start.seq)
 
     def end(self, key: Key) -> None:
         """Stop watching an agent: its results are recorded after all, so what was seen without them is no evidence."""
@@ -316,7 +316,7 @@ class StallWatch:
         self._answered = False  # whether the agents said anything yet
 
     @property
-    def untimed(self) -> bool:
+    def has_untimed(self) -> bool:
         """Whether entries without a usable time were seen, which switches judging against a clock off."""
         return self._untimed
 
@@ -407,7 +407,7 @@ class StallWatch:
         if kind in LIFE:  # a sign of life keeps a call from being lost, but is no progress (design ruling 9)
             self._give_life(event)
         if kind in TURN_ENDS:
-            for flow in self._flows_of(event):
+            for flow in self._agent_flows(event):
                 flow.landed = flow.over = True
             self._state = "done"
         elif kind in WAITS:
@@ -422,7 +422,7 @@ class StallWatch:
         if event.type in ("user_message", "user_message_chunk"):
             self.leave_open()
         # Two of three real runs that succeeded end with thanks or a goodbye, and would be called hung two minutes later.
-        if self._answered and is_farewell(text_of(event) or ""):
+        if self._answered and is_farewell(event_text(event) or ""):
             self._state = "done"  # nobody waits for an answer to that
             return
         self._state = "working"
@@ -444,7 +444,7 @@ class StallWatch:
         self._expect(beginning)
 
     def _give_life(self, event: Observation) -> None:
-        for name in [entry for flow in self._flows_of(event) for entry in flow.calls]:
+        for name in [entry for flow in self._agent_flows(event) for entry in flow.calls]:
             if (call := self._open.get(name)) is not None:
                 call.alive = True
 
@@ -460,14 +460,14 @@ class StallWatch:
         """
         standing: list[Stall] = []
         if now is not None:
-            standing = [] if self._untimed else self._stalls_at(now)
+            standing = [] if self._untimed else self._find_stalls(now)
         elif not live:
             standing = self._at_log_end()
         for stall in standing:
             stall.progress = progress
         return [stall_finding(stall, self._session, self._newest) for stall in (*self._past, *standing)]
 
-    def _stalls_at(self, now: float) -> list[Stall]:
+    def _find_stalls(self, now: float) -> list[Stall]:
         # Waiting for a person, paused and finished are not hung (design ruling 9).
         if self._state in ("paused", "waiting", "ended"):
             return []
@@ -556,7 +556,7 @@ class StallWatch:
             if observation.at is not None:
                 call.child_at = max(observation.at, call.child_at or observation.at)
 
-    def _flows_of(self, event: Observation) -> list[Flow]:
+    def _agent_flows(self, event: Observation) -> list[Flow]:
         if event.agent is None:
             return [flow for own in self._flows.values() for flow in own.values()]
         return list(self._flows.get(event.agent, {}).values())

@@ -9,7 +9,16 @@ from typing import NamedTuple
 from ctxmgr.detect.interface import Opinion, Sighting, Wake
 from ctxmgr.detect.settings import MAX_CHANT_ROUNDS, DetectSettings
 from ctxmgr.detect.step import Call, Step
-from ctxmgr.detect.text.comparison import CHUNKS, MESSAGES, THOUGHTS, MessageText, are_alike, length_of, may_hold_stub, text_of
+from ctxmgr.detect.text.comparison import (
+    CHUNKS,
+    MESSAGES,
+    THOUGHTS,
+    MessageText,
+    are_alike,
+    event_text,
+    may_hold_stub,
+    text_length,
+)
 from ctxmgr.detect.text.fingerprints import one_line
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
@@ -53,7 +62,7 @@ _MAX_EVENTS = 64
 _END_SIZES = (256, 1024)
 """Characters from the end of a message that are looked at first, and if they hold no prose."""
 _MAX_SEQ_GAP = 2
-"""How far apart two neighbours of a log are (see `observations_of`): a record may be a start and a finish at once."""
+"""How far apart two neighbours of a log are (see `session_observations`): a record may be a start and a finish at once."""
 
 
 class _Chant(NamedTuple):
@@ -135,7 +144,7 @@ class ChantingDetector:
 
     def hear(self, event: Observation) -> Sighting | None:
         """Return a sighting when a phrase came back often enough, or when the text is too much."""
-        text = text_of(event)
+        text = event_text(event)
         if not text:
             return None
         name = "thought" if "thought" in (event.type or "") or event.type in THOUGHTS else "message"
@@ -200,10 +209,10 @@ def _chant_to_end(stream: _Stream) -> _Chant | None:
 
 
 def _steps(events: Sequence[Observation]) -> tuple[Step, ...]:
-    return tuple(Step((Call.of_words(event, text_of(event)),)) for event in events)
+    return tuple(Step((Call.of_words(event, event_text(event)),)) for event in events)
 
 
-def _phrases_of(text: str) -> tuple[list[str], str]:
+def _split_phrases(text: str) -> tuple[list[str], str]:
     """Return the whole phrases of a text, blanks and marks included, and the rest. The number of a list item ends none."""
     phrases: list[str] = []
     begin = 0
@@ -226,7 +235,7 @@ def _holds_no_chant(text: str, rounds: int) -> bool:
         return False  # what of it is prose only reading all of it can tell
     for size in _END_SIZES:
         cut = len(text) > size
-        phrases, rest = _phrases_of(text[-size:])
+        phrases, rest = _split_phrases(text[-size:])
         phrases.append(rest)
         # The first phrase of a cut text lacks its start, by which structure is told from prose.
         for phrase in reversed(phrases[1:] if cut else phrases):
@@ -270,7 +279,7 @@ def _at_message_start(stream: _Stream) -> _Stream:
 def _read(stream: _Stream, text: str, rounds: int) -> _Stream:
     """Return the stream with more text: phrase by phrase, the unfinished one as far as it goes."""
     stream = stream._replace(over=None)
-    phrases, rest = _phrases_of(stream.tail + text)
+    phrases, rest = _split_phrases(stream.tail + text)
     for phrase in phrases:
         while len(phrase) > _MAX_PHRASE:
             stream, phrase = _take(stream, phrase[:_MAX_PHRASE], rounds), phrase[_MAX_PHRASE:]
@@ -300,7 +309,7 @@ def _take(stream: _Stream, phrase: str, rounds: int) -> _Stream:
         return _take(stream._replace(fenced=False, tail="", taken=0), phrase.lstrip()[3:], rounds)
     if stream.fenced or _is_structure(phrase):
         return stream._replace(tail="", taken=0)
-    stream = _take_text(stream, phrase, rounds)._replace(tail="", taken=0, prose=stream.prose + length_of(phrase))
+    stream = _take_text(stream, phrase, rounds)._replace(tail="", taken=0, prose=stream.prose + text_length(phrase))
     words = " ".join(phrase.lower().split())
     phrases = (*stream.phrases[1 - MAX_CHANT_ROUNDS :], words)
     stream = stream._replace(phrases=phrases)
@@ -386,13 +395,13 @@ def _speaks_alone(stream: _Stream) -> bool:
 
 def _volume(stream: _Stream) -> int:
     """Return how many characters of prose a stream holds, its unfinished end included."""
-    return stream.prose + (0 if stream.fenced or _is_structure(stream.tail) else length_of(stream.tail))
+    return stream.prose + (0 if stream.fenced or _is_structure(stream.tail) else text_length(stream.tail))
 
 
 def _is_structure(piece: str) -> bool:
     """Whether a line belongs to code, a table, a list or the like, or holds no word at all."""
     # A stub stands for text of another length, which was no structure.
-    if length_of(piece) != len(piece):
+    if text_length(piece) != len(piece):
         return False
     return piece.startswith(_STRUCTURE) or _WORDY.search(piece, 0, _MAX_PHRASE) is None or _NUMBERED.match(piece) is not None
 
@@ -457,7 +466,7 @@ class MonologueDetector:
 
     def hear(self, event: Observation) -> Sighting | None:
         """Return a sighting when the same was said often enough."""
-        text = text_of(event)
+        text = event_text(event)
         if text is None:
             return None
         rounds = self._settings.monologue_rounds

@@ -19,8 +19,8 @@ from ctxmgr.detect.interface import (
 )
 from ctxmgr.detect.step import Step, excerpt
 from ctxmgr.detect.text import fingerprints, vocabulary
-from ctxmgr.detect.text.comparison import Span, counts_up, drift_key, near_key, span_of, target_of
-from ctxmgr.detect.text.fingerprints import blur, blur_numbers, blur_receipts, blur_ticks, blur_times
+from ctxmgr.detect.text.comparison import Span, call_target, counts_up, drift_key, line_span, near_key
+from ctxmgr.detect.text.fingerprints import mask_numbers, mask_receipts, mask_ticks, mask_times, mask_volatile
 from ctxmgr.detect.text.vocabulary import is_lookout, writes
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind
@@ -43,12 +43,12 @@ class RepetitionDetector(StepDetector):
 
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
         """Return a sighting when this is the third identical step in a row or a later one."""
-        last = _before(step, past, alone=self.state is None)
+        last = _find_repeated(step, past, alone=self.state is None)
         if last is None:
             self.state = None
             return None
         run: _Run = self.state or _Run(1, None, last if last is not past[-1] else None)
-        settings = self._settings.of(step.action)
+        settings = self._settings.for_action(step.action)
         gap = seconds_between(last, step)
         if is_patient(last, step, settings) or backs_off(run.gap, gap, step):
             self.state = _Run(1, gap)
@@ -67,7 +67,7 @@ class RepetitionDetector(StepDetector):
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say how often this step came in a row, and what it was told apart by."""
-        settings = self._settings.of(step.action)
+        settings = self._settings.for_action(step.action)
         run: _Run = self.state or _Run(1, None)
         needed = rounds_needed(step, settings, run.foreseen)
         last = past[-1] if past else None
@@ -84,7 +84,7 @@ class RepetitionDetector(StepDetector):
         return Opinion(self.kind, excerpt(step), run.length, needed, why)
 
 
-def _before(step: Step, past: Sequence[Step], *, alone: bool) -> Step | None:
+def _find_repeated(step: Step, past: Sequence[Step], *, alone: bool) -> Step | None:
     """Return the step just before when it is the same: a whole step or, where a run begins, one call of a batch."""
     last = past[-1] if past else None
     if last is None:
@@ -139,7 +139,7 @@ class TrivialChangeDetector(StepDetector):
         self.state = run = self._run(step, past)
         if run is None:
             return None
-        settings = self._settings.of(step.action)
+        settings = self._settings.for_action(step.action)
         needed = settings.trivial_rounds
         if len(run.steps) < needed or run.settled >= needed:  # equal results are a repetition
             return None
@@ -156,7 +156,7 @@ class TrivialChangeDetector(StepDetector):
 
     def _run(self, step: Step, past: Sequence[Step]) -> _Changes | None:
         last = past[-1] if past else None
-        settings = self._settings.of(step.action)
+        settings = self._settings.for_action(step.action)
         if last is None or last.query != step.query or step.failed != last.failed or len(step.calls) > 1:
             return None
         if is_patient(last, step, settings):
@@ -174,7 +174,7 @@ class TrivialChangeDetector(StepDetector):
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say how many results in a row differed in trifles alone."""
-        needed = self._settings.of(step.action).trivial_rounds
+        needed = self._settings.for_action(step.action).trivial_rounds
         run: _Changes | None = self.state
         if run is None:
             return Opinion(self.kind, excerpt(step), 0, needed, "no call like it just before, or its result is a new one")
@@ -192,7 +192,7 @@ def _core(step: Step) -> str | None:
     if step.failed:
         output = call.finish.output
         raw = fingerprints.plain_text(cast("object", output)) if isinstance(output, dict) else call.error()
-        return None if raw is None else _NUMBER.sub("#", blur(raw[:4000], ids=True))
+        return None if raw is None else _NUMBER.sub("#", mask_volatile(raw[:4000], ids=True))
     asks = call.meaning() in ("query", "poll")
     clock = vocabulary.asks_the_time(call.start)
     drop = fingerprints.CLOCK_KEYS if asks or clock else fingerprints.RECEIPT_KEYS | fingerprints.CLOCK_KEYS
@@ -200,11 +200,11 @@ def _core(step: Step) -> str | None:
     if not text:
         return None
     if clock:
-        return blur_numbers(blur_times(text))
+        return mask_numbers(mask_times(text))
     figures = _PROGRESS.findall(text[:_MAX_TEXT]) if asks and len(text) < _MAX_TEXT else []
     if figures:  # what it tells of how far it has come is the news; gauges beside that are not
-        return f"{figures} {blur_numbers(blur_times(text))}"
-    return blur_ticks(blur_times(blur(text))) if asks else blur_receipts(blur(text, ids=True))
+        return f"{figures} {mask_numbers(mask_times(text))}"
+    return mask_ticks(mask_times(mask_volatile(text))) if asks else mask_receipts(mask_volatile(text, ids=True))
 
 
 _MAX_FILES = 8
@@ -262,15 +262,15 @@ class NearDuplicateDetector(StepDetector):
             sighting = self._judge_run(step, run)
             if sighting is not None:
                 return sighting
-        if span is None or reading is None or len(reading.stale) < self._settings.of(step.action).sweep_rounds:
+        if span is None or reading is None or len(reading.stale) < self._settings.for_action(step.action).sweep_rounds:
             return None
-        needed = self._settings.of(step.action).sweep_rounds
+        needed = self._settings.for_action(step.action).sweep_rounds
         facts = (("about", span.target), ("linesRead", sum(last - first + 1 for first, last in reading.pieces)))
         return Sighting(self.kind, ("sweep", span.target), 1, reading.stale[-needed:], needed, 0.8, facts=facts, leave=_MAX_GAP)
 
     def _run(self, step: Step, past: Sequence[Step], run: _Duplicates | None) -> _Duplicates | None:
         last = past[-1] if past else None
-        settings = self._settings.of(step.action)
+        settings = self._settings.for_action(step.action)
         if (
             last is None
             or step.action != last.action
@@ -299,9 +299,9 @@ class NearDuplicateDetector(StepDetector):
         return _Duplicates(near, drift, (step,), 1)
 
     def _judge_run(self, step: Step, run: _Duplicates) -> Sighting | None:
-        settings = self._settings.of(step.action)
+        settings = self._settings.for_action(step.action)
         steps = run.steps
-        about = f"{step.action} {target_of(step.first.start)}".strip()
+        about = f"{step.action} {call_target(step.first.start)}".strip()
         for count, needed, key in (
             (run.nearly, settings.near_rounds, run.near),
             (len(steps), settings.drift_rounds, run.drift),
@@ -322,7 +322,7 @@ class NearDuplicateDetector(StepDetector):
         meaning = step.meaning(self._settings.pollers) if files or step.traits & Wake.SPAN else "query"
         if meaning in ("mutation", "other") and not step.failed:
             return {}, None, None  # any file may have changed
-        span = span_of(step.first.start) if step.traits & Wake.SPAN and not step.failed else None
+        span = line_span(step.first.start) if step.traits & Wake.SPAN and not step.failed else None
         if span is None:
             return files, None, None
         old = files.get(span.target, _Reading((), (), step.number))
@@ -339,9 +339,9 @@ class NearDuplicateDetector(StepDetector):
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say how many neighbours asked nearly the same, or how many reads in a row brought no new line."""
-        settings = self._settings.of(step.action)
+        settings = self._settings.for_action(step.action)
         state: _Readings = self.state or _Readings(None, {})
-        span = span_of(step.first.start) if step.traits & Wake.SPAN else None
+        span = line_span(step.first.start) if step.traits & Wake.SPAN else None
         if state.run is not None and len(state.run.steps) > 1:
             nearly = state.run.nearly == len(state.run.steps)
             needed = settings.near_rounds if nearly else settings.drift_rounds
@@ -381,7 +381,7 @@ _LEFT_AFTER = 8
 """Steps without the call after which the agent has left it: other steps lie between by nature."""
 
 
-class _Seen(NamedTuple):
+class _SimilarSteps(NamedTuple):
     """Steps like the last one, newest last; ``edited`` says whether new content was written between."""
 
     steps: tuple[Step, ...]
@@ -407,8 +407,8 @@ class InterleavedDetector(StepDetector):
         """Return a sighting when the call came back often enough."""
         if past and past[-1].query == step.query:
             return None  # neighbours are a repetition, or another answer
-        seen = self._seen(step, past)
-        warned, proved = self._needed(step, seen)
+        seen = self._find_similar(step, past)
+        warned, proved = self._thresholds(step, seen)
         count = len(seen.steps)
         if count < warned or self._is_round(step, past):
             return None
@@ -423,9 +423,9 @@ class InterleavedDetector(StepDetector):
         asked = [earlier.query for earlier in past[-2 * self._settings.max_period :]] + [step.query]
         return any(asked[-period:] == asked[-2 * period : -period] for period in range(2, len(asked) // 2 + 1))
 
-    def _needed(self, step: Step, seen: _Seen) -> tuple[int, int]:
+    def _thresholds(self, step: Step, seen: _SimilarSteps) -> tuple[int, int]:
         """Return how many steps make a warning, and how many a loop."""
-        settings = self._settings.of(step.action)
+        settings = self._settings.for_action(step.action)
         if step.falls_short and not seen.edited:
             return settings.futile_rounds, settings.futile_loop_rounds
         if step.failed:
@@ -434,11 +434,11 @@ class InterleavedDetector(StepDetector):
             return settings.interleaved_loop_rounds, 2 * settings.interleaved_loop_rounds
         return settings.interleaved_rounds, settings.interleaved_loop_rounds
 
-    def _seen(self, step: Step, past: Sequence[Step]) -> _Seen:
+    def _find_similar(self, step: Step, past: Sequence[Step]) -> _SimilarSteps:
         """Return the steps like this one since anything moved, this one included."""
-        settings = self._settings.of(step.action)
+        settings = self._settings.for_action(step.action)
         if self._is_routine(step):
-            return _Seen((step,), False)
+            return _SimilarSteps((step,), False)
         futile = step.falls_short
         seen, edited, pending = [step], False, False
         answers: dict[int, Step] = {step.query: step}
@@ -456,10 +456,10 @@ class InterleavedDetector(StepDetector):
                 pending = pending or (not earlier.failed and writes(earlier.first.start))
             elif not earlier.failed and earlier.meaning(settings.pollers) == "mutation":
                 break
-        return _Seen(tuple(seen[::-1]), edited)
+        return _SimilarSteps(tuple(seen[::-1]), edited)
 
     def _is_routine(self, step: Step) -> bool:
-        settings = self._settings.of(step.action)
+        settings = self._settings.for_action(step.action)
         if step.meaning(settings.pollers) in ("sleep", "paced", "poll", "gesture"):
             return True
         if step.transient or (not step.failed and step.meaning(settings.pollers) == "mutation"):
@@ -468,8 +468,8 @@ class InterleavedDetector(StepDetector):
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say how often the call brought this result since anything moved."""
-        seen = self._seen(step, past)
-        needed, count = self._needed(step, seen)[0], len(seen.steps)
+        seen = self._find_similar(step, past)
+        needed, count = self._thresholds(step, seen)[0], len(seen.steps)
         if past and past[-1].query == step.query:
             return Opinion(self.kind, excerpt(step), 0, needed, "the step before it was the same call: nothing lies between")
         if self._is_routine(step):

@@ -10,8 +10,8 @@ from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake, asks_
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import BEGIN_PATCH, Call, Step, excerpt
 from ctxmgr.detect.text import fingerprints
-from ctxmgr.detect.text.comparison import COMMAND_KEYS, PATH_KEYS, target_of
-from ctxmgr.detect.text.fingerprints import blur, blur_times
+from ctxmgr.detect.text.comparison import COMMAND_KEYS, PATH_KEYS, call_target
+from ctxmgr.detect.text.fingerprints import mask_times, mask_volatile
 from ctxmgr.detect.text.vocabulary import is_wall
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
@@ -48,11 +48,11 @@ class StagnationDetector(StepDetector):
         if self.state is None:
             return None
         run: _Run = self.state
-        rounds = self._settings.of(step.action).stagnation_rounds
+        rounds = self._settings.for_action(step.action).stagnation_rounds
         # Half of the questions must differ: few that repeat are a cycle or an alternation.
         if len(run.steps) < rounds or len({asked.query for asked in run.steps[-rounds:]}) < rounds // 2:
             return None
-        needed = _needed(run.steps, self._settings.of(step.action))
+        needed = _round_limit(run.steps, self._settings.for_action(step.action))
         proved = len(run.steps) >= needed
         if not proved and _share_word(run.steps[-rounds:]):
             needed = rounds + rounds // 3  # other words for one question: a suspicion
@@ -60,7 +60,7 @@ class StagnationDetector(StepDetector):
             return None
         if len(run.steps) < needed:
             return None
-        about = f"{step.action} {target_of(step.first.start)}".strip()
+        about = f"{step.action} {call_target(step.first.start)}".strip()
         facts = (
             ("about", about),
             ("distinctInputs", len({asked.query for asked in run.steps})),
@@ -72,7 +72,7 @@ class StagnationDetector(StepDetector):
 
     def _run(self, step: Step, past: Sequence[Step]) -> _Run | None:
         last = past[-1] if past else None
-        settings = self._settings.of(step.action)
+        settings = self._settings.for_action(step.action)
         if last is None or last.action != step.action or step.failed or last.failed or len(step.calls) > 1:
             return None
         if not _is_asking(step, settings) or step.is_pending or is_patient(last, step, settings):
@@ -91,12 +91,12 @@ class StagnationDetector(StepDetector):
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say for how many questions the answer has been the same."""
-        settings = self._settings.of(step.action)
+        settings = self._settings.for_action(step.action)
         run: _Run | None = self.state
         if run is None:
             why = "it is no question" if not _is_asking(step, settings) else "its answer is not that of the step before"
             return Opinion(self.kind, excerpt(step), 0, settings.stagnation_rounds, why)
-        needed = _needed(run.steps, settings)
+        needed = _round_limit(run.steps, settings)
         why = "seen" if len(run.steps) >= needed else f"{needed - len(run.steps)} more wanted"
         return Opinion(self.kind, excerpt(step), len(run.steps), needed, why)
 
@@ -107,7 +107,7 @@ def _is_asking(step: Step, settings: DetectSettings) -> bool:
     return meaning == "query" or (meaning == "gesture" and step.shows_a_view())
 
 
-def _needed(steps: tuple[Step, ...], settings: DetectSettings) -> int:
+def _round_limit(steps: tuple[Step, ...], settings: DetectSettings) -> int:
     answer = steps[-1].answer()[:200]
     if _BARREN.match(answer) or _NONE_IN_JSON.match(answer):
         return settings.barren_rounds
@@ -116,7 +116,7 @@ def _needed(steps: tuple[Step, ...], settings: DetectSettings) -> int:
     if is_wall(steps[-1].answer()):
         return rounds
     recent = steps[-rounds:]
-    about = {target_of(step.first.start) for step in recent}
+    about = {call_target(step.first.start) for step in recent}
     if len(about) > 1 or not _share_any_part([step.first.start for step in recent]):
         return rounds * 2
     return rounds + rounds // 3 if about == {""} else rounds
@@ -163,7 +163,7 @@ PROGRESS = "progress"
 _MAX_IGNORED = 1_000_000  # a recorded count may be any integer
 
 
-class _Ledger(NamedTuple):
+class _ProgressCounts(NamedTuple):
     stalls: tuple[Step, ...] = ()
     ignored: int = 0
     updates: tuple[Step, ...] = ()
@@ -183,7 +183,7 @@ class NoProgressDetector:
 
     def __init__(self, settings: DetectSettings) -> None:
         self._settings = settings
-        self.state: _Ledger | None = None
+        self.state: _ProgressCounts | None = None
 
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
         """Single steps are no statement about progress."""
@@ -191,7 +191,7 @@ class NoProgressDetector:
 
     def hear(self, event: Observation) -> Sighting | None:
         """Return a sighting when the run has said once too often that it does not move."""
-        state = self.state or _Ledger()
+        state = self.state or _ProgressCounts()
         keep = self._settings.window
         if event.type == PROGRESS:
             # It takes back what was rejected, and not what a ledger says: that is another one's judgement.
@@ -275,14 +275,14 @@ class BusyDetector(StepDetector):
             self.state = old or None
             return None
         self.state = stale = (*old, step)
-        if len(stale) < self._needed():
+        if len(stale) < self._stale_limit():
             return None
         facts = (("window", window), ("newSteps", window - len(stale)))
         return Sighting(
-            self.kind, "busy", 1, stale[-self._needed() :], self._needed(), 0.5, severity="warn", leave=8, facts=facts
+            self.kind, "busy", 1, stale[-self._stale_limit() :], self._stale_limit(), 0.5, severity="warn", leave=8, facts=facts
         )
 
-    def _needed(self) -> int:
+    def _stale_limit(self) -> int:
         window = self._settings.busy_window
         return max(1, round(window * (1 - self._settings.busy_novelty)))
 
@@ -295,8 +295,8 @@ class BusyDetector(StepDetector):
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say how many of the last steps were old."""
         count = len(self.state or ())
-        why = "seen" if count >= self._needed() else f"of the last {self._settings.busy_window} steps the others were new"
-        return Opinion(self.kind, excerpt(step), count, self._needed(), why, "novelty")
+        why = "seen" if count >= self._stale_limit() else f"of the last {self._settings.busy_window} steps the others were new"
+        return Opinion(self.kind, excerpt(step), count, self._stale_limit(), why, "novelty")
 
 
 _SLEEP = lazy_pattern(r"\bsleep\s+([0-9]{1,7}(?:\.[0-9]{1,3})?)\s*([smh]?)\b", re.IGNORECASE)
@@ -390,7 +390,7 @@ class EditRevertDetector(StepDetector):
 
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
         """Return a sighting when the file came back to the same two states often enough."""
-        change = _change_of(step)
+        change = _read_change(step)
         if change is None:
             return None
         path, before, after = change
@@ -410,7 +410,7 @@ class EditRevertDetector(StepDetector):
         if len(kept) > _MAX_FILES:
             del kept[next(iter(kept))]
         self.state = kept
-        rounds = self._settings.of(step.action).revert_rounds
+        rounds = self._settings.for_action(step.action).revert_rounds
         if len(run) < 2 * rounds:
             return None
         steps = tuple(edit.step for edit in run[-2 * rounds :])
@@ -418,8 +418,8 @@ class EditRevertDetector(StepDetector):
 
     def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
         """Say how often the file went to and fro."""
-        rounds = self._settings.of(step.action).revert_rounds
-        change = _change_of(step)
+        rounds = self._settings.for_action(step.action).revert_rounds
+        change = _read_change(step)
         if change is None:
             return Opinion(self.kind, excerpt(step), 0, rounds, "it changes no file in a way that could be undone")
         files: dict[str, tuple[_Change, ...]] = self.state or {}
@@ -439,10 +439,10 @@ def _brings_news(step: Step, before: Step) -> bool:
 
 
 def _without_times(text: str) -> str:
-    return blur_times(blur(text))
+    return mask_times(mask_volatile(text))
 
 
-def _change_of(step: Step) -> tuple[str, int | None, int] | None:
+def _read_change(step: Step) -> tuple[str, int | None, int] | None:
     """Return file, text before and text after (as hashes) of a change that took place; before is None when unknown."""
     start = step.first.start
     if step.failed or len(step.calls) > 1 or not step.traits & Wake.CHANGE:

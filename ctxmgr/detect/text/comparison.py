@@ -41,7 +41,7 @@ _EMPTY_WORDS = word_set(
 )
 
 
-def text_of(event: Observation) -> str | None:
+def event_text(event: Observation) -> str | None:
     """Return what an event says, None when it holds no text (which is not the same as an empty one)."""
     global _latest
     known, text = _latest
@@ -113,7 +113,7 @@ def are_alike(one: frozenset[str], two: frozenset[str]) -> bool:
     return not any(word[0].isdecimal() for word in one ^ two)
 
 
-def length_of(text: str) -> int:
+def text_length(text: str) -> int:
     """Return the number of characters of a text; a stub that stands for a text left out counts for its length."""
     stub = _STUB.match(text[:200]) if _STUB_HINT in text else None
     return int(stub[1]) if stub else len(text)
@@ -263,13 +263,13 @@ def _plain_path(word: str) -> str:
 
 def near_key(start: Observation) -> Hashable:
     """Return what is equal for calls that differ in volatile or cosmetic parts alone; None when it can't be told."""
-    text = canonical(_near(start.input, 0))
+    text = canonical(_drop_volatile(start.input, 0))
     return None if text is None else (start.action, text)
 
 
 def drift_key(start: Observation) -> Hashable:
     """Return what is equal for calls that differ, beyond that, in numbers alone; None when they hold none."""
-    near = _near(start.input, 0)
+    near = _drop_volatile(start.input, 0)
     blurred = _without_numbers(near, 0)
     text = canonical(blurred)
     return None if text is None or text == canonical(near) else (start.action, text)
@@ -285,14 +285,14 @@ def counts_up(starts: Sequence[Observation]) -> bool:
     return bool(moving) and all(later - earlier == 1 for place in moving for earlier, later in pairwise(place))
 
 
-def _near(value: object, depth: int) -> object:
+def _drop_volatile(value: object, depth: int) -> object:
     # Recorded inputs may be nested to any depth; what lies deeper is compared as it stands.
     if isinstance(value, dict) and depth < 20:
         fields = cast("dict[Any, Any]", value)
         kept = {key: item for key, item in fields.items() if key not in VOLATILE_KEYS} or fields
         return {key: _near_field(key, item, depth) for key, item in kept.items()}
     if isinstance(value, list) and depth < 20:
-        return cast("object", [_near(item, depth + 1) for item in cast("list[Any]", value)])
+        return cast("object", [_drop_volatile(item, depth + 1) for item in cast("list[Any]", value)])
     return " ".join(value.split()) if isinstance(value, str) else cast("object", value)
 
 
@@ -302,7 +302,7 @@ def _near_field(key: object, value: object, depth: int) -> object:
             return plain_command(value)
         if key in PATH_KEYS:
             return _plain_path(value.strip())
-    return _near(value, depth + 1)
+    return _drop_volatile(value, depth + 1)
 
 
 def _without_numbers(value: object, depth: int) -> object:
@@ -325,7 +325,7 @@ def _drift_field(key: object, value: object, depth: int) -> object:
     return value if key in _TARGET_KEYS else _without_numbers(value, depth + 1)
 
 
-def target_of(start: Observation) -> str:
+def call_target(start: Observation) -> str:
     """Return what a call is about: the path, address or name in its input ("" when it names none)."""
     if not isinstance(start.input, dict):
         return ""
@@ -334,7 +334,7 @@ def target_of(start: Observation) -> str:
     return "\n".join(found)
 
 
-def span_of(start: Observation) -> Span | None:
+def line_span(start: Observation) -> Span | None:
     """Return which lines of what a call reads, None when it names none."""
     if not isinstance(start.input, dict):
         return _sed_span(start.input)

@@ -143,17 +143,17 @@ def plain_text(value: object, *, drop: frozenset[str] = NOISE_KEYS) -> str | Non
     if isinstance(value, str):
         return value
     try:
-        return _encode_or_none(_without(value, drop))
+        return _encode_or_none(_drop_keys(value, drop))
     except RecursionError:
         return None
 
 
-def _without(value: object, drop: frozenset[str]) -> object:
+def _drop_keys(value: object, drop: frozenset[str]) -> object:
     if isinstance(value, dict):
         members = cast("dict[Any, Any]", value)
-        return {key: _without(item, drop) for key, item in members.items() if key not in drop}
+        return {key: _drop_keys(item, drop) for key, item in members.items() if key not in drop}
     if isinstance(value, list):
-        return [_without(item, drop) for item in cast("list[Any]", value)]
+        return [_drop_keys(item, drop) for item in cast("list[Any]", value)]
     return value
 
 
@@ -172,8 +172,8 @@ def error_core(text: str) -> str:
     lines = [line for line in text[-MAX_TEXT:].splitlines() if line.strip()]
     for line in reversed(lines[-60:]):
         if len(line) < 2000 and _ERROR_LINE.match(line):
-            return blur(line, ids=True)
-    return blur(text[:4000], ids=True)
+            return mask_volatile(line, ids=True)
+    return mask_volatile(text[:4000], ids=True)
 
 
 def without_input(text: str, call_input: object) -> str:
@@ -183,7 +183,7 @@ def without_input(text: str, call_input: object) -> str:
     parts of its paths.
     """
     # The longest first: a path must go before its last part does.
-    for part in sorted(_parts_of(call_input), key=len, reverse=True):
+    for part in sorted(_split_parts(call_input), key=len, reverse=True):
         if part in text:
             if len(part) >= _MIN_PLAIN_PART:
                 text = text.replace(part, _INPUT_MARK)
@@ -192,7 +192,7 @@ def without_input(text: str, call_input: object) -> str:
     return text
 
 
-def _parts_of(call_input: object) -> set[str]:
+def _split_parts(call_input: object) -> set[str]:
     parts: set[str] = set()
     waiting: list[object] = [call_input]
     visited = 0
@@ -306,7 +306,7 @@ _PREFIXED = lazy_pattern(r"\b(?:req|request|trace|run|msg)_[A-Za-z0-9]+\b")
 _PREFIXES = ("req_", "request_", "trace_", "run_", "msg_")
 
 
-def blur(text: str, *, ids: bool = False) -> str:
+def mask_volatile(text: str, *, ids: bool = False) -> str:
     """Return the text without noise, blanks folded; with ``ids`` also without clock times and ids.
 
     A count of whole seconds on its own stays: "[3s] compiling" after "[2s] compiling" is a job that goes on.
@@ -319,7 +319,7 @@ def blur(text: str, *, ids: bool = False) -> str:
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     if _DURATION_HINT.search(text):
-        text = _DURATION.sub(_blur_duration, text)
+        text = _DURATION.sub(_mask_duration, text)
     if "0x" in text:
         text = _ADDRESS.sub("~", text)
     if "/tmp/" in text or "/T/" in text:
@@ -330,7 +330,7 @@ def blur(text: str, *, ids: bool = False) -> str:
     if ("id" in lower or "wall time" in lower) and _may_name(lower):
         text = _NAMED.sub(r"\1 ~", text)
     if ids:
-        text = _blur_ids(text)
+        text = _mask_ids(text)
     return " ".join(text.split()) + rest
 
 
@@ -339,27 +339,27 @@ def _may_name(lower: str) -> bool:
     return "pid" in lower or "chunk id" in lower or "wall time" in lower or "process id" in lower
 
 
-def blur_times(text: str) -> str:
+def mask_times(text: str) -> str:
     """Return the text without dates, clock times and seconds since 1970."""
     return _EPOCH_WORD.sub("#", _CLOCK.sub("#", _DATE.sub("#", text)))
 
 
-def blur_ticks(text: str) -> str:
+def mask_ticks(text: str) -> str:
     """Return the text without counters that run by themselves: uptimes, ages, numbers and ids of the request."""
     return _TICK.sub(r"\1#", text)
 
 
-def blur_numbers(text: str) -> str:
+def mask_numbers(text: str) -> str:
     """Return the text without numbers, and without the names of days and months."""
     return _DAY.sub("#", _NUMBERS.sub("#", text))
 
 
-def blur_receipts(text: str) -> str:
+def mask_receipts(text: str) -> str:
     """Return the text without what tells one receipt from another: words of letters and digits, and numbers called ids."""
     return _LABELLED.sub(r"\1#", _CODE.sub("#", _FIELD.sub(r"\1#", text)))
 
 
-def _blur_duration(match: re.Match[str]) -> str:
+def _mask_duration(match: re.Match[str]) -> str:
     text, start = match.string, match.start()
     if start and (text[start - 1].isalnum() or text[start - 1] == "."):
         return match.group()  # the end of a word or of a version: "v1.2s"
@@ -369,7 +369,7 @@ def _blur_duration(match: re.Match[str]) -> str:
     return "~" if before.endswith(_SPAN_WORDS) else match.group()
 
 
-def _blur_ids(text: str) -> str:
+def _mask_ids(text: str) -> str:
     text = _DATE.sub("#", text)
     if ":" in text:
         text = _CLOCK.sub("#", text)
@@ -377,10 +377,10 @@ def _blur_ids(text: str) -> str:
         text = _UUID.sub("#", text)
     if any(prefix in text for prefix in _PREFIXES):
         text = _PREFIXED.sub("#", text)
-    return _HEX.sub(_blur_hex, text)
+    return _HEX.sub(_mask_hex, text)
 
 
-def _blur_hex(match: re.Match[str]) -> str:
+def _mask_hex(match: re.Match[str]) -> str:
     word, text, start = match.group(), match.string, match.start()
     if start and (text[start - 1].isalnum() or text[start - 1] == "_"):
         return word

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ctxmgr.detect.text.fingerprints import blur
+from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.paths import FOREIGN
 from ctxmgr.diagnose.evidence.texts import ORDERS
@@ -170,4 +170,4 @@ def tells(line: str) -> bool:
 
 
 def _same(line: str) -> str:
-    return blur(line, ids=True)
+    return mask_volatile(line, ids=True)

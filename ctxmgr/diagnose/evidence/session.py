@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass, field
-from ctxmgr.detect.text.fingerprints import blur
+from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import contents
 from ctxmgr.diagnose.evidence.calls import (
     CHECKS,
@@ -170,7 +170,7 @@ class Evidence:
         said = _VALUES.sub("''", self.text(entry)[-_SAME_ERROR:])
         # A text without letters says nothing; only the same call may be taken for the same error
         own = call_key(entry) if sum(map(str.isalpha, said)) < _FEW_LETTERS else ""
-        return f"{entry.agent}\n{own}\n{blur(said, ids=True)}"
+        return f"{entry.agent}\n{own}\n{mask_volatile(said, ids=True)}"
 
     @cached_property
     def repeated_calls(self) -> list[EntryView]:
@@ -186,7 +186,7 @@ class Evidence:
             looks = [entry for entry in looks if entry.id in members]
         alike: dict[tuple[str, str], list[EntryView]] = {}
         for entry in looks:
-            same = alike.setdefault((program_of(entry), blur(_AGE.sub("0s", self.text(entry)))), [])
+            same = alike.setdefault((program_of(entry), mask_volatile(_AGE.sub("0s", self.text(entry)))), [])
             # An empty answer is equal to every other empty one
             if self.text(entry).strip() and (not same or _near(same[0], entry)):
                 same.append(entry)

@@ -100,7 +100,9 @@ class BlackboardHistory:
         self._early: list[Record] = []
         known = self.location is not None and options.get("session") is not None
         known = known and (is_url(str(self.location)) or os.path.exists(str(self.location)))
-        self._recorder = ObservedRecorder(target, mask=mask, complete=self._complete, written=self._written, options=options)
+        self._recorder = ObservedRecorder(
+            target, mask=mask, complete=self._complete, written=self._handle_record, options=options
+        )
         self._open = True
         if not known or self._recorder.session != options.get("session") or not self._remember(str(self.location)):
             self._catch_up(self._early)
@@ -242,7 +244,7 @@ class BlackboardHistory:
             published = self.published
             record["capture"] = {"published": published, "captured": self._captured, "lost": published - self._captured}
 
-    def _written(self, record: Record) -> None:
+    def _handle_record(self, record: Record) -> None:
         if self._open:
             self.follow(record)
         else:  # written by the recorder's own start: the detectors see it after the records that are there already

@@ -85,7 +85,9 @@ def describe(event: object) -> Event:
     published = event
     try:
         return (
-            _event_of_mapping(cast("Mapping[object, object]", event)) if isinstance(event, Mapping) else _event_of_object(event)
+            _event_from_mapping(cast("Mapping[object, object]", event))
+            if isinstance(event, Mapping)
+            else _event_of_object(event)
         )
     except Exception:  # properties and mappings are their author's code and may raise anything
         return Event(_class_name(published), published)
@@ -100,7 +102,7 @@ def _class_name(event: object) -> str:
     return type(event).__name__
 
 
-def _event_of_mapping(fields: Mapping[object, object]) -> Event:
+def _event_from_mapping(fields: Mapping[object, object]) -> Event:
     rest = {name: value for name, value in fields.items() if name not in ("type", "agent", "entry")}
     kind, agent, entry = (_text(fields.get(name)) for name in ("type", "agent", "entry"))
     return Event(kind or "event", rest.get("data", cast("object", rest)), agent, entry)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from ctxmgr.detect.monitor import Monitor
-from ctxmgr.detect.replay import observations_of
+from ctxmgr.detect.replay import session_observations
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import Busy, HungError, StorageFailed
 from ctxmgr.log import reader
@@ -33,7 +33,7 @@ Listener = Callable[[Record], None]
 class RecordStream:
     """Turns the records of one session into observations, in the order in which they are given.
 
-    The result is that of `ctxmgr.detect.replay.observations_of` over the whole log, with two limits: of more than 10,000
+    The result is that of `ctxmgr.detect.replay.session_observations` over the whole log, with two limits: of more than 10,000
     open entries the oldest are forgotten, and an entry repeated after 50,000 others counts as new.
 
     Attributes:
@@ -63,7 +63,7 @@ class RecordStream:
             if not isinstance(name, str) or not name or name in self._known:
                 return []
             self._begin(name, record)
-        seen = list(observations_of(context))
+        seen = list(session_observations(context))
         return [self._number(each, index) for each in (seen[-1:] if kind == "result" else seen)]
 
     def _begin(self, name: str, record: Record) -> None:

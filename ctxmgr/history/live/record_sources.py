@@ -21,7 +21,7 @@ from ctxmgr.log import reader
 from ctxmgr.log.codec import Record
 from ctxmgr.log.line_splitter import last_data_end
 from ctxmgr.store import Store
-from ctxmgr.store.repositories.queries import records_after
+from ctxmgr.store.repositories.queries import read_records_after
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.import_report import FileCount
 
@@ -72,7 +72,7 @@ class StoreTail:
 
     def _records(self) -> Iterator[Record]:
         for key, seq in list(self._seen.items()):
-            for place, record in records_after(self._store.engine, key, seq):
+            for place, record in read_records_after(self._store.engine, key, seq):
                 self._seen[key] = place
                 yield record
 
@@ -99,7 +99,7 @@ class LogTail:
             if state == self._state:
                 return None
             # Another inode is a rotated log, a shorter one was truncated; a rewritten one may be as long, so its bytes decide.
-            new = self._state is None or self._state[0] != state[0] or status.st_size < self._offset or self._changed()
+            new = self._state is None or self._state[0] != state[0] or status.st_size < self._offset or self._has_changed()
             start = 0 if new else self._offset
             end = _last_line_end(self._path, start, status.st_size)
         except OSError:  # between two files of a rotation, or not yet there
@@ -108,7 +108,7 @@ class LogTail:
         self._offset = start
         return Batch(self._records(start, end), fresh=False) if end > start else None
 
-    def _changed(self) -> bool:
+    def _has_changed(self) -> bool:
         with open(open_regular(self._path), "rb") as stream:
             stream.seek(max(0, self._offset - _MARK))
             return stream.read(min(self._offset, _MARK)) != self._mark
@@ -277,7 +277,7 @@ class _Run:
         elif record.get("kind") == "entry":
             self.end = None
 
-    def skip_past(self, now: float, *, all_of_it: bool) -> None:
+    def skip_past_findings(self, now: float, *, all_of_it: bool) -> None:
         """Mark findings that were over before watching began as known; for a past session, all findings."""
         found = self.monitor.findings(now, live=True)
         self.known = {each.id: each for each in found if all_of_it or each.resolved is not None}
@@ -296,7 +296,7 @@ class _Run:
             del self.known[each.id]
         self.known.update(found)
         if self.end is not None and self.ends > self.reported_ends:
-            sights.append(Sight("ended", session, None, str(self.end.get("outcome")), _read_lost(self.end)))
+            sights.append(Sight("ended", session, None, str(self.end.get("outcome")), _read_lost_count(self.end)))
         self.reported_ends = max(self.ends, self.reported_ends)
         return sights
 
@@ -355,7 +355,7 @@ class Follower:
         """Return the number of entries of each session that is followed."""
         return {session: run.feed.entries for session, run in self._runs.items() if not run.muted}
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether at least one session is followed, and all followed ones have ended."""
         runs = [run for run in self._runs.values() if not run.muted]
         return bool(runs) and all(run.end is not None for run in runs)
@@ -380,12 +380,12 @@ class Follower:
         self._runs = runs
         for session in batch.begun & runs.keys():
             self._looked = True
-            runs[session].skip_past(self._clock(), all_of_it=False)
+            runs[session].skip_past_findings(self._clock(), all_of_it=False)
         if not self._looked and last is not None:
             self._looked = True
             now = self._clock()
             for session, run in runs.items():
-                run.skip_past(now, all_of_it=session != last)
+                run.skip_past_findings(now, all_of_it=session != last)
 
     def _new_run(self, session: str) -> _Run:
         run = _Run(Monitor(self._settings))
@@ -395,7 +395,7 @@ class Follower:
         return run
 
 
-def _read_lost(end: Record) -> int | None:
+def _read_lost_count(end: Record) -> int | None:
     capture = end.get("capture")
     lost = cast("dict[str, Any]", capture).get("lost") if isinstance(capture, dict) else None
     return lost if isinstance(lost, int) and not isinstance(lost, bool) else None

@@ -16,7 +16,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.repositories.bookkeeping import WATCH, WATCHED, WATCHER, ServerLeases
-from ctxmgr.store.repositories.queries import changed_sessions, held_leases, recent_sessions, records_after, settled_place
+from ctxmgr.store.repositories.queries import changed_sessions, held_leases, read_records_after, recent_sessions, settled_place
 
 MOST = 64
 """Most sessions that one process follows at once."""
@@ -129,7 +129,7 @@ class SharedSessions:
 
     def _records(self) -> Iterator[Record]:
         for key in sorted(self._changed & self._followed.keys()):  # the others have nothing new
-            for place, record in records_after(self._store.engine, key, self._followed[key]):
+            for place, record in read_records_after(self._store.engine, key, self._followed[key]):
                 self._followed[key] = place
                 yield record
         self._changed.clear()
@@ -215,14 +215,14 @@ class Feed:
     def _run(self) -> None:
         while not self._ended.is_set():
             try:
-                self._let_in()
+                self._admit_waiting()
                 self._look()
                 self.error = None
             except CtxmgrError as error:  # it is asked again, from where it was
                 self.error = error
             self._store.wait(self._every, self._end)
 
-    def _let_in(self) -> None:
+    def _admit_waiting(self) -> None:
         """Give those that wait to join what the others had; where that is interrupted it goes on next time."""
         if not self._joining:
             with self._lock:
@@ -230,7 +230,7 @@ class Feed:
         if not self._joining:
             return
         for key, last in self._given.items():
-            for place, record in records_after(self._store.engine, key, self._caught_up.get(key, 0)):
+            for place, record in read_records_after(self._store.engine, key, self._caught_up.get(key, 0)):
                 # From there on the newcomer is given records together with the others.
                 if place > last:
                     break
@@ -249,7 +249,7 @@ class Feed:
         if not self._looked:
             found = [*recent_sessions(engine, self._store.clock() - RECENT), *found]
         for key, _ in found:
-            for place, record in records_after(engine, key, self._given.get(key, 0)):
+            for place, record in read_records_after(engine, key, self._given.get(key, 0)):
                 self._given[key] = place
                 self._give(record, self._receivers)
         self._place, self._looked = max(self._place, upto), True

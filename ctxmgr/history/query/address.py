@@ -112,7 +112,7 @@ def entry_of(store: Store, key: int | None, index: int | None, entry_id: str | N
         NoHistory: the history is empty.
         OutOfBounds, NotFound: there is no such entry.
     """
-    found: EntryView = entry_from(store, store.queries, key, index, entry_id)
+    found: EntryView = find_entry_form(store, store.queries, key, index, entry_id)
     return found
 
 
@@ -127,7 +127,7 @@ def _hint(store: Store, name: str) -> str:
     return "'ctxmgr list' shows the ids"
 
 
-def entry_from(store: Store, reader: Any, key: int | None, index: int | None, entry_id: str | None) -> Any:
+def find_entry_form(store: Store, reader: Any, key: int | None, index: int | None, entry_id: str | None) -> Any:
     """Return the entry in the form of the reader (view or row); see `entry_of`."""
     if (index is None) == (entry_id is None):
         raise InvalidInput("name the entry by its index or by its id", "e.g. SESSION@42, @-1, or an entry id")
@@ -136,7 +136,7 @@ def entry_from(store: Store, reader: Any, key: int | None, index: int | None, en
         raise NoHistory("record or import a run first")
     if index is not None:
         place = index + total if index < 0 else index
-        found = reader.entry_at(key, place) if 0 <= place < total else None
+        found = reader.find_entry(key, place) if 0 <= place < total else None
         if found is None:
             raise OutOfBounds(f"{store.sessions.name(key)} has the indexes 0 to {total - 1}")
         return found
@@ -146,7 +146,7 @@ def entry_from(store: Store, reader: Any, key: int | None, index: int | None, en
     return found
 
 
-def entries_of(store: Store, key: int | None, indexes: Sequence[int], ids: Sequence[str]) -> list[EntryView]:
+def find_entries(store: Store, key: int | None, indexes: Sequence[int], ids: Sequence[str]) -> list[EntryView]:
     """Return the named entries in the order of the log, each once.
 
     Raises:
@@ -156,15 +156,15 @@ def entries_of(store: Store, key: int | None, indexes: Sequence[int], ids: Seque
     from ctxmgr.store.repositories.queries import Rows
     from ctxmgr.store.row_mapper import entry_shape
 
-    return [entry_shape(row) for row in entries_from(store, Rows(store.engine), key, indexes, ids)]
+    return [entry_shape(row) for row in find_entry_rows(store, Rows(store.engine), key, indexes, ids)]
 
 
-def entries_from(store: Store, rows: Rows, key: int | None, indexes: Sequence[int], ids: Sequence[str]) -> list[Plain]:
-    """Return the named entries as rows of the store, see `entries_of`."""
+def find_entry_rows(store: Store, rows: Rows, key: int | None, indexes: Sequence[int], ids: Sequence[str]) -> list[Plain]:
+    """Return the named entries as rows of the store, see `find_entries`."""
     if not indexes and not ids:
         raise InvalidInput("no entries are named", "give indexes or ids, e.g. 3 4 5")
-    named = [entry_from(store, rows, key, index, None) for index in dict.fromkeys(indexes)]
-    named += [entry_from(store, rows, key, None, name) for name in dict.fromkeys(ids)]
+    named = [find_entry_form(store, rows, key, index, None) for index in dict.fromkeys(indexes)]
+    named += [find_entry_form(store, rows, key, None, name) for name in dict.fromkeys(ids)]
     # One entry may be named by its index and by its id.
     found: dict[int, Plain] = {entry["index"]: entry for entry in named}
     return [found[index] for index in sorted(found)]
@@ -209,14 +209,14 @@ def linked_entry(store: Store, rows: Rows, key: int, link: str) -> Plain | None:
     address = parse(link.strip())
     if address.index is not None:
         named = key if address.session is None else session_key(store, address.session)
-        return cast("Plain", entry_from(store, rows, named, address.index, None))
+        return cast("Plain", find_entry_form(store, rows, named, address.index, None))
     name = str(address.entry_id)
     if (found := rows.entry_by_id(key, name)) is not None:
         return found
     owners = store.sessions.of_entry(name)
     if len(owners) > 1:
         raise InvalidInput(f"entries of several sessions have an id like {name!r}", "give its address: SESSION@42")
-    return cast("Plain", entry_from(store, rows, owners[0], None, name)) if owners else None
+    return cast("Plain", find_entry_form(store, rows, owners[0], None, name)) if owners else None
 
 
 def _linked_id(store: Store, rows: Rows, key: int, link: str) -> str:

@@ -19,8 +19,8 @@ from ctxmgr.log.reader import Line
 from ctxmgr.store import DamagedRange, Store
 from ctxmgr.store.engine.disposable_files import cache_name, open_cache, open_in_memory
 from ctxmgr.store.engine.interface import Engine, OnConflict
-from ctxmgr.store.integrity.verification import Examined
-from ctxmgr.store.partial_copy import Extract
+from ctxmgr.store.integrity.verification import VerificationResult
+from ctxmgr.store.partial_copy import PartialCopy
 from ctxmgr.store.project_session import PROJECT
 from ctxmgr.store.repositories.bookkeeping import Leases
 from ctxmgr.store.repositories.queries import Queries, holds_record
@@ -68,7 +68,7 @@ class FilteredStore(Store):
         self.queries = Queries(engine, exact=True)  # counted: gaps between places would reveal the number of hidden records
         # Leases are about the real session: one in the copy would lock nobody out.
         self.leases = Leases(self.source.engine)
-        self._extract = Extract(self.source.engine, engine)
+        self._extract = PartialCopy(self.source.engine, engine)
 
     def catch_up(self) -> None:
         """Copy the records written since last time, all or none; all records if the history was replaced.
@@ -89,7 +89,7 @@ class FilteredStore(Store):
         self.looked_at = self.copied = 0
         progress = self._extract.progress()
         if progress is None or self._extract.is_behind(progress):
-            with self._extract.growing() as progress:
+            with self._extract.extend() as progress:
                 sync = VisibilitySync(self._extract, self.agent, self._rules)
                 sync.run(progress)
             self.looked_at, self.copied = sync.looked_at, sync.copied
@@ -111,7 +111,7 @@ class FilteredStore(Store):
         self.catch_up()
         return done
 
-    def append_spelled(self, record: Record, body: bytes) -> AppendResult:
+    def append_encoded(self, record: Record, body: bytes) -> AppendResult:
         """Write a record into the whole store, as `append` does."""
         return self.append((record,))
 
@@ -131,7 +131,7 @@ class FilteredStore(Store):
         """
         return False
 
-    def unindexed(self) -> int:
+    def count_unindexed(self) -> int:
         """Return 0: there is no index that could be brought up to date."""
         return 0
 
@@ -139,9 +139,9 @@ class FilteredStore(Store):
         """Return nothing: damage of the whole history may concern hidden records."""
         return []
 
-    def examine(self) -> Examined:
+    def examine(self) -> VerificationResult:
         """Count the visible records; the sums of the whole history can't be checked without hidden ones."""
-        return Examined(sum(1 for _ in self.sessions.records(None)), [])
+        return VerificationResult(sum(1 for _ in self.sessions.records(None)), [])
 
     def is_live(self, session: str) -> bool:
         """Whether a recorder has this session open now; false for a hidden session."""
@@ -184,7 +184,7 @@ class WritePermissions:
         records: all that is to be written together, checked: they may name one another.
     """
 
-    def __init__(self, visible: FilteredStore, extract: Extract, rules: Rules, records: Sequence[Record]) -> None:
+    def __init__(self, visible: FilteredStore, extract: PartialCopy, rules: Rules, records: Sequence[Record]) -> None:
         self._visible = visible
         self._extract = extract
         self._agent = visible.agent

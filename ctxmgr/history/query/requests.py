@@ -56,7 +56,7 @@ def list_notes(store: Store, request: ListNotesRequest) -> ListNotesResponse:
         status=found.status,
         session=found.session,
         notes=[NoteView.model_validate(row) for row in found.rows],
-        page=Page.of(*found.page),
+        page=Page.make(*found.page),
     )
 
 
@@ -77,7 +77,7 @@ def list_snapshots(store: Store, request: ListSnapshotsRequest) -> ListSnapshots
         status=found.status,
         session=found.session,
         snapshots=[SnapshotView.model_validate(row) for row in found.rows],
-        page=Page.of(*found.page),
+        page=Page.make(*found.page),
     )
 
 
@@ -101,13 +101,13 @@ def show_snapshot(store: Store, request: ShowSnapshotRequest) -> ShowSnapshotRes
 def trace(store: Store, request: TraceRequest) -> TraceResponse:
     """Return the ordered history of an action or agent."""
     found = tools.trace(store, store.queries, request)
-    return TraceResponse(status=found.status, session=found.session, entries=found.rows, page=Page.of(*found.page))
+    return TraceResponse(status=found.status, session=found.session, entries=found.rows, page=Page.make(*found.page))
 
 
 def list_(store: Store, request: ListRequest) -> ListResponse:
     """Return one page of a session's entries, events, or both."""
     found = tools.list_(store, store.queries, request)
-    return ListResponse(status=found.status, session=found.session, rows=found.rows, page=Page.of(*found.page))
+    return ListResponse(status=found.status, session=found.session, rows=found.rows, page=Page.make(*found.page))
 
 
 def search(store: Store, request: SearchRequest) -> SearchResponse:
@@ -117,7 +117,7 @@ def search(store: Store, request: SearchRequest) -> SearchResponse:
         InvalidInput: "Query cannot be empty".
     """
     found = tools.search(store, store.queries, request, _hit)
-    return SearchResponse(status=found.status, session=found.session, hits=found.rows, page=Page.of(*found.page))
+    return SearchResponse(status=found.status, session=found.session, hits=found.rows, page=Page.make(*found.page))
 
 
 def _hit(row: EntryView | EventView, field: str, excerpt: str) -> SearchHit:
@@ -143,5 +143,5 @@ def messages(store: Store, request: MessagesRequest) -> MessagesResponse:
     """
     found = tools.messages(store, store.queries, request)
     return MessagesResponse(
-        status=found.status, session=found.session, entry=found.entry, messages=found.rows, page=Page.of(*found.page)
+        status=found.status, session=found.session, entry=found.entry, messages=found.rows, page=Page.make(*found.page)
     )

@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 from ctxmgr.errors import InvalidInput, NoHistory, NotFound
-from ctxmgr.history.query.address import entries_from, entry_from, link_targets, session_key, session_of_query
-from ctxmgr.store.repositories.filters import moment_of
+from ctxmgr.history.query.address import find_entry_form, find_entry_rows, link_targets, session_key, session_of_query
+from ctxmgr.store.repositories.filters import limit_seconds
 from ctxmgr.store.repositories.queries import Rows
 from ctxmgr.types.plain_records import build
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Hit = Callable[[Any, str, str], Any]
 
 
-class Found:
+class QueryResult:
     """The result of a tool.
 
     Attributes:
@@ -62,17 +62,19 @@ def _session_name(store: Store, key: int | None) -> str | None:
     return None if key is None else store.sessions.name(key)
 
 
-def trace(store: Store, reader: Any, request: Any) -> Found:
+def trace(store: Store, reader: Any, request: Any) -> QueryResult:
     """Find the ordered history of an action or agent."""
     key = _session(store, request)
     entries: list[Any] = []
     total, exact = 0, True
     if key is not None:
         entries, total, exact = reader.entries(key, request, request.offset, request.limit)
-    return Found(_session_name(store, key), entries, request.offset, request.limit or max(1, len(entries)), total, exact=exact)
+    return QueryResult(
+        _session_name(store, key), entries, request.offset, request.limit or max(1, len(entries)), total, exact=exact
+    )
 
 
-def list_(store: Store, reader: Any, request: Any) -> Found:
+def list_(store: Store, reader: Any, request: Any) -> QueryResult:
     """Find one page of a session's entries, events, or both."""
     key = _session(store, request)
     rows: list[Any] = []
@@ -86,10 +88,10 @@ def list_(store: Store, reader: Any, request: Any) -> Found:
             key, request, kind, request.offset, request.limit, newest_first=request.newest_first
         )
         rows = reader.rows(places)
-    return Found(_session_name(store, key), rows, request.offset, request.limit, total, exact=exact)
+    return QueryResult(_session_name(store, key), rows, request.offset, request.limit, total, exact=exact)
 
 
-def search(store: Store, reader: Any, request: Any, hit: Hit) -> Found:
+def search(store: Store, reader: Any, request: Any, hit: Hit) -> QueryResult:
     """Find the rows that contain the query literally, regardless of case, inside words too.
 
     Args:
@@ -112,7 +114,7 @@ def search(store: Store, reader: Any, request: Any, hit: Hit) -> Found:
             key, request, request.kind, request.query, request.offset, request.max_results, every=request.exact_total
         )
     hits = [hit(row, field, excerpt) for row, field, excerpt in found]
-    return Found(_session_name(store, key), hits, request.offset, request.max_results, total, exact=exact)
+    return QueryResult(_session_name(store, key), hits, request.offset, request.max_results, total, exact=exact)
 
 
 def show(store: Store, reader: Any, request: Any) -> Any:
@@ -124,10 +126,10 @@ def show(store: Store, reader: Any, request: Any) -> Any:
         NotFound, InvalidInput: no such entry or session, or an ambiguous id.
     """
     key = session_key(store, request.session, request.entry_id)
-    return entry_from(store, reader, key, request.index, request.entry_id)
+    return find_entry_form(store, reader, key, request.index, request.entry_id)
 
 
-def messages(store: Store, reader: Any, request: Any) -> Found:
+def messages(store: Store, reader: Any, request: Any) -> QueryResult:
     """Find the messages at an entry, or of the whole session if none is named.
 
     Raises:
@@ -137,12 +139,12 @@ def messages(store: Store, reader: Any, request: Any) -> Found:
     key = session_key(store, request.session, request.entry_id) if asked else session_of_query(store, request)
     entry = None
     if asked:
-        entry = entry_from(store, reader, key, request.index, request.entry_id)
+        entry = find_entry_form(store, reader, key, request.index, request.entry_id)
     found: list[Any] = []
     total = 0
     if key is not None:
         found, total = reader.messages(key, entry, request.offset, request.limit, request)
-    return Found(_session_name(store, key), found, request.offset, request.limit, total, entry=entry)
+    return QueryResult(_session_name(store, key), found, request.offset, request.limit, total, entry=entry)
 
 
 def _session(store: Store, request: Any) -> int | None:
@@ -154,7 +156,7 @@ def _session(store: Store, request: Any) -> int | None:
 
 def _check_times(request: Any) -> None:
     for name in ("since", "until"):
-        moment_of(name, getattr(request, name))
+        limit_seconds(name, getattr(request, name))
 
 
 def add_note(store: Store, request: Any) -> Plain:
@@ -196,14 +198,14 @@ def note_record(store: Store, key: int | None, request: Any) -> Record:
     )
 
 
-def list_notes(store: Store, request: Any) -> Found:
+def list_notes(store: Store, request: Any) -> QueryResult:
     """Find notes by tags and text, oldest first."""
     key = None if request.all_sessions else session_key(store, request.session)
     if key is None and not request.all_sessions:
-        return Found(None, [], request.offset, request.limit, 0)
+        return QueryResult(None, [], request.offset, request.limit, 0)
     found, total, exact = store.annotations.note_page(key, request.tags, request.query, request.offset, request.limit)
     name = None if key is None else store.sessions.name(key)
-    return Found(name, found, request.offset, request.limit, total, exact=exact)
+    return QueryResult(name, found, request.offset, request.limit, total, exact=exact)
 
 
 def create_snapshot(store: Store, request: Any) -> Plain:
@@ -241,12 +243,12 @@ def snapshot_record(store: Store, key: int | None, request: Any) -> Record:
     )
 
 
-def list_snapshots(store: Store, request: Any) -> Found:
+def list_snapshots(store: Store, request: Any) -> QueryResult:
     """Find a session's snapshots, oldest first."""
     key = session_key(store, request.session)
     found, total = ([], 0) if key is None else store.annotations.snapshot_page(key, request.offset, request.limit)
     name = None if key is None else store.sessions.name(key)
-    return Found(name, found, request.offset, request.limit, total)
+    return QueryResult(name, found, request.offset, request.limit, total)
 
 
 def content_hash(store: Store, key: int, ids: Sequence[str]) -> str:
@@ -259,7 +261,7 @@ def content_hash(store: Store, key: int, ids: Sequence[str]) -> str:
 
 def _named_entries(store: Store, key: int | None, request: Any) -> tuple[str, list[str]]:
     """Return the session and the ids of the entries that a request names."""
-    entries: list[Plain] = entries_from(store, Rows(store.engine), key, request.entry_indices, request.entry_ids)
+    entries: list[Plain] = find_entry_rows(store, Rows(store.engine), key, request.entry_indices, request.entry_ids)
     return entries[0]["session"], [entry["id"] for entry in entries]
 
 

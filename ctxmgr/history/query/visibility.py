@@ -1,7 +1,7 @@
 """Decide which records of a history an agent may see, and copy them as the history grows.
 
-`stand_of` derives from a record alone on which owners and records its visibility depends; a record that it does not understand
-is hidden. `VisibilitySync` judges each record once, and again those that depend on a record that had not come yet.
+`visibility_conditions` derives from a record alone on which owners and records its visibility depends; a record that it does
+not understand is hidden. `VisibilitySync` judges each record once, again those that depend on a record that had not come yet.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ctxmgr.access.rules import Rules
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput
 from ctxmgr.log.codec import Record, decode
-from ctxmgr.store.partial_copy import CopyProgress, Extract, Stored
+from ctxmgr.store.partial_copy import CopyProgress, PartialCopy, StoredRow
 from ctxmgr.store.project_session import PROJECT
 from ctxmgr.store.text_normalisation import storable
 from ctxmgr.store.write.encoded_record import record_id
@@ -35,7 +35,7 @@ _MAX_REMEMBERED = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class VisibilityConditions:
     """The conditions for a record to be visible.
 
     Attributes:
@@ -47,7 +47,7 @@ class Stand:
     names: list[tuple[tuple[str, ...], str]]
 
 
-def read(stored: Stored) -> Record | None:
+def read(stored: StoredRow) -> Record | None:
     """Return a stored record; None if it was changed from outside, so that its columns and body disagree."""
     try:
         body = stored.body.encode("ascii")
@@ -59,26 +59,26 @@ def read(stored: Stored) -> Record | None:
         return None
 
 
-def stand_of(record: Record, agent: str) -> Stand | None:
+def visibility_conditions(record: Record, agent: str) -> VisibilityConditions | None:
     """Return the conditions for the agent to see a record; None if it never sees it."""
     kind = record["kind"]
     if record["session"] == PROJECT and kind not in ("entry", "result"):
         return None  # the project's state has its own commands, which check each part of it
     if kind == "entry":
-        return Stand(str(record["agent"]), [])
+        return VisibilityConditions(str(record["agent"]), [])
     # A result names no agent: who may see the call may see what it returned.
     if kind == "result":
-        return Stand(None, [(ENTRIES, storable(record["entry"]))])
+        return VisibilityConditions(None, [(ENTRIES, storable(record["entry"]))])
     if kind == "event":
         if record.get("agent") is None and record.get("entry") is not None:
-            return Stand(None, [(ENTRIES, storable(record["entry"]))])
-        return Stand(USER if record.get("agent") is None else str(record["agent"]), [])
+            return VisibilityConditions(None, [(ENTRIES, storable(record["entry"]))])
+        return VisibilityConditions(USER if record.get("agent") is None else str(record["agent"]), [])
     if kind in ("note", "snapshot"):
         return _annotation(record)
     return _continuation(record, agent) if kind == "continuation" else None
 
 
-def _annotation(record: Record) -> Stand | None:
+def _annotation(record: Record) -> VisibilityConditions | None:
     """Return the conditions of a note or snapshot: those of its entries; without entries it belongs to its author."""
     names: list[tuple[tuple[str, ...], str]] = [(ENTRIES, storable(name)) for name in dict.fromkeys(record["entries"])]
     author = record.get("author")
@@ -91,26 +91,26 @@ def _annotation(record: Record) -> Stand | None:
     former = record.get("supersedes")
     if record["kind"] == "note" and former is not None and former != record["id"]:
         names.append((NOTES, storable(former)))
-    return Stand(owner, names)
+    return VisibilityConditions(owner, names)
 
 
-def _continuation(record: Record, agent: str) -> Stand | None:
+def _continuation(record: Record, agent: str) -> VisibilityConditions | None:
     target = record.get("target")
     cited = citations(record)
     if not isinstance(target, str) or cited is None:
         return None
-    return Stand(None if target == agent else target, [(CITED, storable(name)) for name in cited])
+    return VisibilityConditions(None if target == agent else target, [(CITED, storable(name)) for name in cited])
 
 
 def citations(record: Record) -> list[str] | None:
     """Return the ids of the records that a continuation cites, each once; None if it has an unknown shape."""
     try:
-        return list(dict.fromkeys(_cited(record)))
+        return list(dict.fromkeys(_cited_ids(record)))
     except TypeError:
         return None
 
 
-def _cited(record: Record) -> Iterator[str]:
+def _cited_ids(record: Record) -> Iterator[str]:
     context, diagnosis = _table(record.get("context")), _table(record.get("diagnosis"))
     for items in (context.get("facts"), context.get("held"), record.get("doNotRepeat"), record.get("alternatives")):
         for item in _list(items):
@@ -147,7 +147,7 @@ def _texts(value: object) -> Iterator[str]:
         yield item
 
 
-def uncounted(record: Record) -> Record:
+def without_counts(record: Record) -> Record:
     """Return a record without the fields that count what all agents did, see ``_COUNTS``."""
     return record if _COUNTS.isdisjoint(record) else {name: value for name, value in record.items() if name not in _COUNTS}
 
@@ -157,7 +157,7 @@ def redact_session_record(record: Record, *, with_words: bool) -> Record:
 
     A title is made of a person's words, and a summary of all that was said.
     """
-    record = uncounted(record)
+    record = without_counts(record)
     meta = record.get("meta")
     if with_words or meta is None:
         return record
@@ -170,18 +170,18 @@ def redact_session_record(record: Record, *, with_words: bool) -> Record:
 
 
 class VisibilitySync:
-    """Copies the visible ones of the records that were not judged yet into an extract; used inside `Extract.growing`.
+    """Copies the visible ones of the records that were not judged yet into an extract; used inside `PartialCopy.extend`.
 
     Attributes:
         looked_at: number of records that were judged.
         copied: number of them that are visible.
     """
 
-    def __init__(self, extract: Extract, agent: str, rules: Rules) -> None:
+    def __init__(self, extract: PartialCopy, agent: str, rules: Rules) -> None:
         self._extract = extract
         self._agent = agent
         self._rules = rules
-        self._waiting = extract.is_any_waiting()
+        self._waiting = extract.has_waiting()
         self._entries: dict[tuple[int, str], bool] = {}
         self._shown: set[int] = set()
         self._late: list[int] = []
@@ -191,8 +191,8 @@ class VisibilitySync:
         """Judge all that came, and move the progress on."""
         # On a server records appear in another order than that of their places: behind those that are settled all are looked at
         # again next time. Places of one session come in order, so what was copied from there was judged for good.
-        settled, copied = self._extract.settled(), self._extract.last_copied()
-        for stored in self._extract.stored_after(progress.place):
+        settled, copied = self._extract.settled_place(), self._extract.last_copied()
+        for stored in self._extract.read_after(progress.place):
             final = stored.place <= settled
             if final:
                 progress.place = stored.place
@@ -207,7 +207,7 @@ class VisibilitySync:
         self._extract.write()
         self._extract.set_right(self._late)
 
-    def _visible_now(self, stored: Stored) -> list[tuple[int, Record]]:
+    def _visible_now(self, stored: StoredRow) -> list[tuple[int, Record]]:
         """Return the (place, record) rows to copy now that this record has come, in the order of the history.
 
         Beside itself these are records that waited for it, directly or through others that did.
@@ -240,15 +240,15 @@ class VisibilitySync:
             return []
         rows = [] if self._shows(stored) else self._frame_rows(self._extract.frame(stored.key, stored.place))
         self._shown.add(stored.key)
-        rows += [(place, self._as_seen(record, found)) for place, record in found.items()]
+        rows += [(place, self._redact(record, found)) for place, record in found.items()]
         return sorted(rows, key=lambda row: row[0])
 
-    def _as_seen(self, record: Record, accepted: Container[int]) -> Record:
+    def _redact(self, record: Record, accepted: Container[int]) -> Record:
         """Return what the agent sees of a visible record: of a note no links to records that it does not see.
 
         Other links are removed too: an address, or a prefix of an id, may lead to a hidden record.
         """
-        record = uncounted(record)
+        record = without_counts(record)
         if record["kind"] != "note" or not record.get("links"):
             return record
         given: object = record["links"]
@@ -259,13 +259,13 @@ class VisibilitySync:
     def _leads_to_visible(self, link: str, accepted: Container[int]) -> bool:
         return any(place in accepted or self._extract.holds(place) for place in self._extract.places(CITED, storable(link)))
 
-    def _shows(self, stored: Stored) -> bool:
+    def _shows(self, stored: StoredRow) -> bool:
         if stored.key in self._shown or self._extract.shows(stored.session):
             self._shown.add(stored.key)
             return True
         return False
 
-    def _frame_rows(self, frame: list[Stored]) -> list[tuple[int, Record]]:
+    def _frame_rows(self, frame: list[StoredRow]) -> list[tuple[int, Record]]:
         rows: list[tuple[int, Record]] = []
         for stored in frame:
             record = None if stored.session == PROJECT else read(stored)
@@ -273,9 +273,11 @@ class VisibilitySync:
                 rows.append((stored.place, redact_session_record(record, with_words=self._may(USER, stored.session))))
         return rows
 
-    def _verdict(self, stored: Stored, record: Record, upto: int, accepted: Container[int], due: Container[int]) -> bool | str:
+    def _verdict(
+        self, stored: StoredRow, record: Record, upto: int, accepted: Container[int], due: Container[int]
+    ) -> bool | str:
         """Return whether a record is visible, or the id of a record on which that depends and that is not judged yet."""
-        stand = stand_of(record, self._agent)
+        stand = visibility_conditions(record, self._agent)
         if stand is None or (stand.owner is not None and not self._may(stand.owner, stored.session)):
             return False
         missing: str | None = None

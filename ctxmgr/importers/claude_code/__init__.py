@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ctxmgr.importers.base import Coverage, FormatDescription, Place
-from ctxmgr.importers.claude_code.records import STATE_TYPES, Head, Raw, Source, head_of, is_export
+from ctxmgr.importers.claude_code.records import STATE_TYPES, Head, Raw, Source, is_export, read_head
 from ctxmgr.importers.claude_code.session import LogFile, Session
 from ctxmgr.importers.log_files import open_plain
 from ctxmgr.importers.transcript import Part
@@ -63,7 +63,7 @@ class _ParallelFilesImporter(FormatDescription):
         """
         if not group:
             return
-        head = head_of(group[0])
+        head = read_head(group[0])
         counts += [FileCount(path, session=head.session) for path in group]
         own_counts = counts[-len(group) :]
         # What a copy yields goes into a part that nobody takes from: of the copy only the counts are wanted.
@@ -95,7 +95,7 @@ def _merge(counts: Sequence[FileCount], stack: ExitStack) -> Iterator[tuple[LogF
     opened: list[tuple[LogFile, Iterator[Raw]]] = []
     for index, count in enumerate(counts):
         source = Source(count.path, count, keep_places=index == 0)
-        file = LogFile(count.path, head_of(count.path), count, source, is_first=index == 0)
+        file = LogFile(count.path, read_head(count.path), count, source, is_first=index == 0)
         records = source.records()
         stack.enter_context(closing(cast("Any", records)))
         opened.append((file, records))
@@ -132,7 +132,7 @@ def _opening_record(head: Head, part: Part) -> Record:
     about = {
         "cwd": head.cwd, "gitBranch": head.branch, "title": head.title, "forkedFrom": head.forked_from, "live": False,
     }  # fmt: skip
-    return part.opening(head.ts, head.version, part.count.path, about)
+    return part.session_record(head.ts, head.version, part.count.path, about)
 
 
 def _is_ours(line: bytes) -> bool | None:
@@ -180,7 +180,7 @@ def _is_log(path: Path) -> bool:
 def _session_files(path: Path) -> Sequence[Path]:
     """Return a main log and those of its session's sub-agents, beside it or in its folder."""
     try:
-        head = head_of(path)
+        head = read_head(path)
     except OSError:
         return [path]
     if not head.is_main:
@@ -196,7 +196,7 @@ def _session_files(path: Path) -> Sequence[Path]:
 
 def _belongs_to(path: Path, session: str) -> bool:
     try:
-        head = head_of(path)
+        head = read_head(path)
     except OSError:
         return False
     return not head.is_main and head.session == session
@@ -210,7 +210,7 @@ def _groups(paths: Iterable[Path]) -> list[list[Path]]:
     heads: dict[Path, Head] = {}
     for path in paths:
         try:
-            heads.setdefault(path, head_of(path))
+            heads.setdefault(path, read_head(path))
         except OSError:
             # A group all the same, so that reading it says why it can't be read.
             heads.setdefault(path, Head(session=path.stem))

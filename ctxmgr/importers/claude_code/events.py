@@ -265,7 +265,7 @@ def _is_refusal(record: dict[str, Any], words: str) -> bool:
     return words.startswith(_REFUSED) or (words.startswith("Permission to use ") and "denied" in words)
 
 
-def error_of(status: Status, record: dict[str, Any], block: dict[str, Any]) -> dict[str, str] | None:
+def error_object(status: Status, record: dict[str, Any], block: dict[str, Any]) -> dict[str, str] | None:
     """Return the ``error`` object of a result that is not ok: its type and what it said, up to 2,000 characters."""
     if status == "ok":
         return None
@@ -282,7 +282,7 @@ def error_of(status: Status, record: dict[str, Any], block: dict[str, Any]) -> d
     return {"type": kind, "message": words[:_MAX_MESSAGE]}
 
 
-def output_of(record: dict[str, Any], block: dict[str, Any], path: Path, session: str) -> tuple[Any, dict[str, Any]]:
+def result_output(record: dict[str, Any], block: dict[str, Any], path: Path, session: str) -> tuple[Any, dict[str, Any]]:
     """Return a result's output (text, or JSON where it is no text) and the remarks for its ``meta``."""
     content = block.get("content")
     blocks = sequence(content)
@@ -310,7 +310,7 @@ def _without_bytes(item: object) -> Any:
 
 def _read_persisted(words: str, side: dict[str, Any], path: Path, session: str) -> tuple[Any, dict[str, Any]]:
     """Read output that was put into a file beside the session; without it keep the preview and say so."""
-    named = text(side.get("persistedOutputPath")) or _path_in(words)
+    named = text(side.get("persistedOutputPath")) or _find_path(words)
     size = positive(side.get("persistedOutputSize"))
     for file in _allowed_places(named, path, session):
         try:
@@ -327,7 +327,7 @@ def _read_persisted(words: str, side: dict[str, Any], path: Path, session: str) 
     return words[:_MAX_OUTPUT], remark if size is None else remark | {"persistedSize": size}
 
 
-def _path_in(words: str) -> str:
+def _find_path(words: str) -> str:
     start = words.find("saved to: ")
     return words[start + 10 :].split("\n", 1)[0].strip()[:4096] if start >= 0 else ""
 

@@ -292,18 +292,18 @@ class Head:
         return self.agent_id is None and not self.journal
 
 
-def head_of(path: Path) -> Head:
+def read_head(path: Path) -> Head:
     """Read the beginning of a file.
 
     Raises:
         OSError: when it can't be read.
     """
     state = path.stat()
-    return _head_of(path, state.st_size, state.st_mtime_ns)
+    return _parse_head(path, state.st_size, state.st_mtime_ns)
 
 
 @lru_cache(maxsize=4096)
-def _head_of(path: Path, size: int, changed: int) -> Head:
+def _parse_head(path: Path, size: int, changed: int) -> Head:
     del size, changed  # parts of the cache's key alone: a file that has grown is read again
     sessions: list[str] = []
     head = Head(session="")

@@ -14,13 +14,13 @@ from typing import Any
 
 from ctxmgr.importers.claude_code.events import (
     attachment_event,
-    error_of,
+    error_object,
     is_summary,
     judge,
     notification,
-    output_of,
     read_ending,
     record_origin,
+    result_output,
     starts_turn,
     system_event,
     text_origin,
@@ -104,17 +104,17 @@ class Thread(Transcript):
         """Return an id that is taken as it stands: records have one of their own, or are named by their place."""
         return str(name)
 
-    def source_of(self, call_id: str) -> dict[str, object]:
+    def call_source(self, call_id: str) -> dict[str, object]:
         """Return the id of a call and the file and line where it stands."""
         return {"toolUseId": call_id or None, "file": self.count.path.name, "line": self.place}
 
-    def when(self, at: object) -> str | None:
+    def record_time(self, at: object) -> str | None:
         """Return the time of a record, which was read before, since files are put in step by it."""
         return at if isinstance(at, str) else None
 
-    def lasted(self, call: Call, at: object) -> float | None:
+    def duration(self, call: Call, at: object) -> float | None:
         """Return whole milliseconds: the times of the lines tell no more."""
-        found = Transcript.lasted(self, call, at)
+        found = Transcript.duration(self, call, at)
         return None if found is None else round(found)
 
     def event(
@@ -183,7 +183,7 @@ class Threads:
         self._by_agent: dict[str, str] = {}
         self._entries: dict[str, str] = {}
 
-    def of(self, file: LogFile, raw: Raw) -> Thread:
+    def find_thread(self, file: LogFile, raw: Raw) -> Thread:
         """Return the thread that a record belongs to; it is named once and for all when its first record is met."""
         key, agent_id, launch_id = self._key(file, raw.value)
         thread = file.threads.get(key)
@@ -208,7 +208,7 @@ class Threads:
             numbers=session.numbers, counter=session.counter, calls=file.calls, is_main=is_main,
         )  # fmt: skip
 
-    def called(self, tool_use: str | None, name: str | None, entry: str, given: object, thread: Thread) -> None:
+    def remember_call(self, tool_use: str | None, name: str | None, entry: str, given: object, thread: Thread) -> None:
         """Remember a call, so that sub-agents and notifications can be linked to it."""
         if tool_use is None:
             return
@@ -218,12 +218,12 @@ class Threads:
             prompt = (text(arguments.get("prompt")) or "")[:_MAX_COMPARED].strip()
             self._launches[tool_use] = Launch(entry, ident(arguments.get("subagent_type")), prompt, thread.turn)
 
-    def answered(self, entry: str, side: object) -> None:
+    def remember_agent(self, entry: str, side: object) -> None:
         """Remember which sub-agent a launching call's result names."""
         if agent_id := ident(mapping(side).get("agentId")):
             self._by_agent[agent_id] = entry
 
-    def entry_of(self, tool_use: str | None, task: str | None) -> str | None:
+    def find_entry(self, tool_use: str | None, task: str | None) -> str | None:
         """Return the entry of a call, known by its tool_use id or by the task or agent that it started."""
         # The task of a background agent bears the agent's id.
         return self._entries.get(tool_use or "") or self._by_agent.get(task or "")
@@ -326,7 +326,7 @@ class Session:
             if uuid in file.seen:  # a replay of the first, as when a session is resumed
                 return
             file.seen.add(uuid)
-        thread = self._threads.of(file, raw)
+        thread = self._threads.find_thread(file, raw)
         words = texts(mapping(value.get("message")).get("content")) if raw.kind == "user" else []
         summary = raw.kind == "user" and is_summary(value, words[0] if words else "")
         if summary or thread.compaction is not None:
@@ -378,7 +378,7 @@ class Session:
         )  # fmt: skip
         if thread.is_main and file.is_first:
             file.entries.append((raw.place, entry))
-        self._threads.called(tool_use, name, entry, given, thread)
+        self._threads.remember_call(tool_use, name, entry, given, thread)
 
     # --- tools' answers
 
@@ -389,12 +389,12 @@ class Session:
             thread.orphans += 1
             return
         status, undecided = judge(raw.value, block)
-        output, remarks = output_of(raw.value, block, file.path, self._session.session)
+        output, remarks = result_output(raw.value, block, file.path, self._session.session)
         side = raw.value.get("toolUseResult")
         details = mapping(side)
-        self._threads.answered(call.entry, side)
+        self._threads.remember_agent(call.entry, side)
         thread.result(
-            tool_use, output, raw.ts, status=status, stated=error_of(status, raw.value, block),
+            tool_use, output, raw.ts, status=status, stated=error_object(status, raw.value, block),
             duration_ms=positive(details.get("durationMs", details.get("totalDurationMs"))), meta=remarks,
         )  # fmt: skip
         # Answered once: a second result of the same call counts as one without a call.
@@ -464,7 +464,7 @@ class Session:
             # A prompt that was typed while the agent worked: so the person did not interrupt.
             if kind == "user_message":
                 thread.release("denied")
-            thread.event(kind, data, raw.ts, record_id, entry=self._threads.entry_of(ident(data.get("toolUseId")), None))
+            thread.event(kind, data, raw.ts, record_id, entry=self._threads.find_entry(ident(data.get("toolUseId")), None))
             if kind == "compaction" and "partial" not in data:
                 thread.compaction = thread.take_back()
         self._add_notification(raw, thread, record_id)
@@ -484,7 +484,7 @@ class Session:
         if found is None:
             return
         tool_use, task, update = found
-        entry = self._threads.entry_of(tool_use, task)
+        entry = self._threads.find_entry(tool_use, task)
         if entry is not None:
             thread.event("tool_call_update", update, raw.ts, f"{record_id}:update", entry=entry)
 

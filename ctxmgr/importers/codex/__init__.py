@@ -92,7 +92,7 @@ class ExecStream:
         if sort not in EXEC_ITEMS:
             self._log.unknown(f"item/{sort}")
             return
-        self._run = self._run or self._named(body)
+        self._run = self._run or self._name_run(body)
         full = f"{thread.origin}:{self._run}:{name or thread.number}"  # unique among all runs of the thread
         if sort in ("agent_message", "reasoning"):
             if kind == "item.completed":
@@ -105,7 +105,7 @@ class ExecStream:
         else:
             self._call(item, kind, body, full)
 
-    def _named(self, first: dict[str, Any]) -> str:
+    def _name_run(self, first: dict[str, Any]) -> str:
         """Return the name of the run that begins with an item."""
         mark = fingerprint(first)[:8]
         self._runs[mark] += 1
@@ -139,7 +139,7 @@ class ExecStream:
             action = _ACTIONS.get(sort) or ".".join(name for name in names if name) or sort
             given = clean({key: body[key] for key in _GIVEN if body.get(key) is not None})
             self._calls.entry(item, full, (name, action, sort, given))
-        if kind == "item.completed" and not self._thread.answered(name or full):
+        if kind == "item.completed" and not self._thread.has_answer(name or full):
             self._thread.output_came()
             self._calls.result(item, name or full, from_facts(_facts(body)))
 

@@ -38,7 +38,7 @@ class Rollout:
             "event_msg": self._event,
             "turn_context": self._turns.context,
             "token_usage_record": self._meter.usage_record,
-            "compacted": self._compacted,
+            "compacted": self._add_compaction,
             "inter_agent_communication": self._from_agent,
         }
 
@@ -51,7 +51,7 @@ class Rollout:
         payload: object = value.get("payload")
         if kind is not None and isinstance(payload, dict):
             item = thread.item(number, value, payload)  # pyright: ignore[reportUnknownArgumentType], a cast would be a call
-            if kind == "session_meta" or thread.origin != thread.process:  # as `Thread.copied`, without a call for each line
+            if kind == "session_meta" or thread.origin != thread.process:  # as `Thread.is_copied`, without a call for each line
                 thread.follow_origin(item, kind)
             if (reader := self._readers.get(kind)) is not None:
                 reader(item)
@@ -72,7 +72,7 @@ class Rollout:
         """Add what only the end of the file decides."""
         self._words.finish()
 
-    def _compacted(self, item: Item) -> None:
+    def _add_compaction(self, item: Item) -> None:
         self._words.settle()
         self._turns.compaction(item, text(item.payload.get("message")))
 
@@ -88,7 +88,7 @@ class Rollout:
             self._turns.name_turn(item)
             self._words.item(item)
             return
-        if self._words.undecided:
+        if self._words.has_undecided:
             self._words.settle()
         if self._turns.compacted and kind not in known.COMPACTIONS and kind != "ghost_snapshot":
             self._turns.compacted = False  # the model went on: a signal that comes now speaks of another compaction
@@ -105,7 +105,7 @@ class Rollout:
         elif kind == "reasoning":
             thread.items_seen = True
             words = texts(payload.get("summary")) or texts(payload.get("content"))
-            self._thought(item, "\n".join(words), payload.get("id"), from_item=True)
+            self._add_thought(item, "\n".join(words), payload.get("id"), from_item=True)
         elif kind in known.COMPACTIONS:
             self._turns.compaction(item, None)
         elif kind == "agent_message":
@@ -130,7 +130,7 @@ class Rollout:
         elif kind == "agent_message":
             self._message(item, text(payload.get("message")) or "", None, from_item=False)
         elif kind == "agent_reasoning":
-            self._thought(item, text(payload.get("text")) or "", None, from_item=False)
+            self._add_thought(item, text(payload.get("text")) or "", None, from_item=False)
         elif kind == "item_completed":
             self._read_completed(item, mapping(payload.get("item")))
         elif kind in EVENTS:
@@ -150,7 +150,7 @@ class Rollout:
             self._message(item, join_texts(body.get("content")), body.get("id"), from_item=False)
         elif kind == "Reasoning":
             words = texts(body.get("summary_text")) or texts(body.get("raw_content"))
-            self._thought(item, "\n".join(words), body.get("id"), from_item=False)
+            self._add_thought(item, "\n".join(words), body.get("id"), from_item=False)
         elif kind == "ContextCompaction":
             self._words.settle()
             self._turns.compaction(item, None)
@@ -160,15 +160,15 @@ class Rollout:
     def _message(self, item: Item, words: str, item_id: object, from_item: bool) -> None:
         thread = self._thread
         # Events and items tell of the same messages; whichever comes first is taken.
-        if from_item and thread.heard(words):
+        if from_item and thread.is_repeat(words):
             return
         if not from_item:
             if thread.items_seen:
                 return
-            thread.said(words)
+            thread.note_text(words)
         self._say(item, "message", {"text": words}, item_id)
 
-    def _thought(self, item: Item, words: str, item_id: object, from_item: bool) -> None:
+    def _add_thought(self, item: Item, words: str, item_id: object, from_item: bool) -> None:
         if not from_item and self._thread.items_seen:
             return
         # The words of an encrypted thought are not there; that there was one is told all the same.
@@ -176,7 +176,7 @@ class Rollout:
 
     def _say(self, item: Item, kind: str, data: dict[str, Any], item_id: object) -> None:
         thread = self._thread
-        event_id = thread.claimed(item, item_id)
+        event_id = thread.claim_id(item, item_id)
         if event_id is None:
             return
         self._turns.name_turn(item)
@@ -248,10 +248,10 @@ class Turns:
         """Emit a message between agents; no person wrote it."""
         payload = item.payload
         words = join_texts(payload.get("content")) or text(payload.get("message")) or ""
-        event_id = self.thread.claimed(item, payload.get("id"))
-        if event_id is None or self.thread.heard(f"agent {words}"):
+        event_id = self.thread.claim_id(item, payload.get("id"))
+        if event_id is None or self.thread.is_repeat(f"agent {words}"):
             return
-        self.thread.said(f"agent {words}")
+        self.thread.note_text(f"agent {words}")
         data: dict[str, Any] = {"text": words, "origin": "agent", "role": "agent"}
         data.update((key, payload[key]) for key in ("author", "recipient") if text(payload.get(key)))
         self.thread.event("nudge", data, item.at, event_id)
@@ -338,7 +338,7 @@ class Words:
 
     def item(self, item: Item) -> None:
         """Take a message item of role user, developer or system."""
-        event_id = self.thread.claimed(item, item.payload.get("id"))
+        event_id = self.thread.claim_id(item, item.payload.get("id"))
         if event_id is None:
             return
         content: object = item.payload.get("content")
@@ -367,7 +367,7 @@ class Words:
             elif item.bare:
                 message.origin = "unnamed" if looks_generated(words) else None
                 message.confirmed = message.origin is None
-            elif self.thread.heard(words):
+            elif self.thread.is_repeat(words):
                 return
         self._queue(message)
 
@@ -385,20 +385,20 @@ class Words:
             if self.thread.items_seen:
                 self.announced.append(message)
             else:
-                self.thread.said(words)
+                self.thread.note_text(words)
                 self._record(message)
             return
         if not any(held.open for held in self.held):
             self._flush()
 
     @property
-    def undecided(self) -> bool:
+    def has_undecided(self) -> bool:
         """Whether there is anything to settle."""
         return bool(self.held or self.announced)
 
     def settle(self) -> None:
         """Decide what is still open: the conversation has gone on."""
-        if not self.undecided:
+        if not self.has_undecided:
             return
         for pending in self.held:
             if pending.open:

@@ -108,7 +108,7 @@ class Thread(Transcript):
         self.turn = turn or self.user_turn
 
     @property
-    def copied(self) -> bool:
+    def is_copied(self) -> bool:
         """Whether the present lines are a copy of another thread's."""
         return self.origin != self.process
 
@@ -137,18 +137,18 @@ class Thread(Transcript):
     def _line(self) -> str:
         return f"{self.number - self.shift}" if self.piece == 1 else f"{self.number - self.shift}.{self.piece}"
 
-    def source_of(self, call_id: str) -> dict[str, object]:
+    def call_source(self, call_id: str) -> dict[str, object]:
         """Return the id of a call, the file and line where it stands, and in what folder, by what model and program."""
         return {
             "callId": call_id or None, "file": self.file, "line": self.number,
             "cwd": self.cwd, "model": self.model, "version": self.head.version or None,
         }  # fmt: skip
 
-    def lasted(self, call: Call, at: object) -> float | None:
+    def duration(self, call: Call, at: object) -> float | None:
         """Return None: where Codex states no duration, the time between the lines includes waiting for a person."""
         return None
 
-    def claimed(self, item: Item, given: object) -> str | None:
+    def claim_id(self, item: Item, given: object) -> str | None:
         """Return a unique id made of the item's own, or None when the line repeats an earlier one exactly.
 
         Ids of hosted models are unique everywhere and are kept; the short counters of local servers (``call_0``) are
@@ -163,11 +163,11 @@ class Thread(Transcript):
         """Return the id of a tool call's entry: item id, else thread and call id, else thread and line."""
         if text(item_id) is None and text(call_id) is not None:
             return self._claim(f"{self.origin}:{call_id}", item)
-        return self.claimed(item, item_id)
+        return self.claim_id(item, item_id)
 
     def _claim(self, wanted: str, item: Item) -> str | None:
         payload = item.payload
-        at = self.when(item.at)
+        at = self.record_time(item.at)
         mark = (at, _fingerprint(payload.get("arguments") or payload.get("input") or payload.get("content")))
         known = self.used.get(wanted)
         if known is not None:
@@ -180,11 +180,11 @@ class Thread(Transcript):
 
     # --- what was said
 
-    def said(self, words: str) -> None:
+    def note_text(self, words: str) -> None:
         """Remember a text taken from an event, in case an item repeats it."""
         self._spoken.add(hash(words.strip()))
 
-    def heard(self, words: str) -> bool:
+    def is_repeat(self, words: str) -> bool:
         """Whether a text was already taken from an event; forgets it, so that a later repeat counts again."""
         if not self._spoken:
             return False
@@ -302,9 +302,9 @@ class Meter:
         # The count of a file is its last total, since every record tells all tokens so far.
         thread.count.usage.clear()
         thread.count.usage.update(total)
-        if thread.copied:  # counted in the thread that the lines are copied from
+        if thread.is_copied:  # counted in the thread that the lines are copied from
             return
-        added = self._added(before, total, last, trusted)
+        added = self._compute_added(before, total, last, trusted)
         if not any(added.values()):
             return
         thread.count.responses += 1
@@ -315,7 +315,7 @@ class Meter:
             data["model"] = thread.model
         thread.event("usage", data, item.at)
 
-    def _added(self, before: Tokens | None, total: Tokens, last: object, trusted: bool) -> Tokens:
+    def _compute_added(self, before: Tokens | None, total: Tokens, last: object, trusted: bool) -> Tokens:
         if trusted or (before is None and self.thread.head.forked_from is not None):
             stated = _tokens(last)
             if stated is not None:

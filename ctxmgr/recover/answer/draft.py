@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from ctxmgr.base.light_dataclass import dataclass, field, replace
 from ctxmgr.diagnose import Evidence, Explanation, explain, explain_contrast, messages_of
 from ctxmgr.diagnose.next_looks import varies
-from ctxmgr.history.evidence import RelatedEntries, folder_of
+from ctxmgr.history.evidence import RelatedEntries, session_folder
 from ctxmgr.log.codec import encode
 from ctxmgr.log.ids import new_id
 from ctxmgr.recover.answer.facts import (
@@ -197,8 +197,6 @@ def draft(case: Case) -> Draft:
     return replace(drafted, leads=alternatives(case, asked, sure=drafted.is_sure), unanswered=left)
 
 
-
-
 def _asks(text: str) -> bool:
     return "?" in text or not _TROUBLE.search(text)
 
@@ -219,7 +217,7 @@ def _evidence(case: Case) -> Evidence:
     reader, related = case.reader, case.related
     recent = list(reversed(reader.newest(_LOOKED_AT)))
     elsewhere: Sequence[EntryView] = () if related is None else RelatedEntries(lambda: related.entries)
-    return Evidence(recent, case.finding, messages_of(reader.heard()), elsewhere, folder_of(reader.store, reader.session))
+    return Evidence(recent, case.finding, messages_of(reader.heard()), elsewhere, session_folder(reader.store, reader.session))
 
 
 def _cause(case: Case, evidence: Evidence) -> Explanation | None:

@@ -142,7 +142,7 @@ class Toolkit:
         def work() -> str:
             place = self._reference(entry, session)
             found = requests.show(self._store, ShowRequest(session=self._of(session), **place)).entry
-            return self._page("show", [found], Page.of(0, 1, 1, 1), _LONG, session)
+            return self._page("show", [found], Page.make(0, 1, 1, 1), _LONG, session)
 
         return self._answered("show", quote_text(entry, 60), work)
 

@@ -121,12 +121,12 @@ def configured_table(config: Config) -> RoutingTable | None:
     Raises:
         InvalidInput: it is no routing table, or names a file that its own file may not name.
     """
-    routes, source = config.routes, config.file_of("recover.routes") or Path(OWN_FILE)
+    routes, source = config.routes, config.find_file("recover.routes") or Path(OWN_FILE)
     if routes is None:
         return None
     if isinstance(routes, Path):
-        return from_file(routes, config.routes_confined)
-    return from_table(dict[str, Any](routes), source.parent, f"{source}: recover.routes", config.routes_confined)
+        return from_file(routes, config.routes_folder)
+    return from_table(dict[str, Any](routes), source.parent, f"{source}: recover.routes", config.routes_folder)
 
 
 def from_file(path: Path, confined: Path | None = None) -> RoutingTable:
@@ -216,7 +216,7 @@ def _schema(value: object, folder: Path, confined: Path | None, where: str) -> M
 
 def check_routes(config: Config) -> Check:
     """Say which routing table a recovery would go by, or why it can't."""
-    where = config.routes if isinstance(config.routes, Path) else config.file_of("recover.routes")
+    where = config.routes if isinstance(config.routes, Path) else config.find_file("recover.routes")
     if config.routes is None:
         finding = "no routing table: who may follow whom is read off each history"
         return Check(name="routes", level="info", finding=finding, detail={"path": None, "agents": 0})

@@ -29,7 +29,7 @@ from ctxmgr.errors import Damaged, InvalidInput, NotFound, StorageFailed
 from ctxmgr.log import codec
 from ctxmgr.log.ids import parse_time
 from ctxmgr.store.engine.log_bytes import DamagedRange
-from ctxmgr.store.integrity.verification import Examined
+from ctxmgr.store.integrity.verification import VerificationResult
 from ctxmgr.store.log.log_store import LogStore
 from ctxmgr.store.text_normalisation import storable
 
@@ -102,9 +102,9 @@ class Bucket:
                 retry_config={"max_retries": 3, "retry_timeout": timedelta(seconds=30)},
             )
         except _bucket_faults() as error:
-            self._failed(error)
+            self._raise_failure(error)
 
-    def _failed(self, error: Exception) -> NoReturn:
+    def _raise_failure(self, error: Exception) -> NoReturn:
         code = _SERVICE_CODE.search(str(error))
         reason = code[1] if code is not None else str(error).splitlines()[0].rpartition(": ")[2][:200]
         raise StorageFailed(f"{self._url} can't be used: {reason}", _REMEDY) from None
@@ -120,7 +120,7 @@ class Bucket:
         try:
             next(iter(obstore.list(self._client)), None)
         except (FileNotFoundError, *_bucket_faults()) as error:
-            self._failed(error)
+            self._raise_failure(error)
 
     def fetch(self, within: str = "") -> str:
         """Copy what is new in the bucket, and remove copies of what is gone; return the place of the copies.
@@ -131,7 +131,7 @@ class Bucket:
         Raises:
             StorageFailed: the bucket can't be read, or the cache folder not be written.
         """
-        there = dict(self._listed(within))
+        there = dict(self._list_files(within))
         try:
             # A file that was deleted in the bucket must not go on being read here.
             for name in set(_copies(self.folder)) - there.keys():
@@ -146,7 +146,7 @@ class Bucket:
             raise StorageFailed(f"can't write {self.folder}: {error.strerror}", "free space in the cache folder") from None
         return os.path.join(self.folder, within) if within else self.folder
 
-    def _listed(self, within: str) -> Iterator[tuple[str, int]]:
+    def _list_files(self, within: str) -> Iterator[tuple[str, int]]:
         """Yield name and size of the archive's files in the bucket."""
         import obstore
 
@@ -161,7 +161,7 @@ class Bucket:
         except FileNotFoundError:
             return
         except _bucket_faults() as error:
-            self._failed(error)
+            self._raise_failure(error)
 
     def _copy(self, name: str, path: str) -> None:
         import obstore
@@ -175,7 +175,7 @@ class Bucket:
                     stream.write(piece)
             os.replace(draft, path)
         except _bucket_faults() as error:
-            self._failed(error)
+            self._raise_failure(error)
         finally:
             if os.path.exists(draft):
                 os.unlink(draft)
@@ -195,7 +195,7 @@ class Bucket:
             for piece in obstore.get(self._client, name).stream():
                 there.update(piece)
         except (FileNotFoundError, *_bucket_faults()) as error:
-            self._failed(error)
+            self._raise_failure(error)
         with open(open_regular(draft), "rb") as stream:
             here = sha256(stream.read())
         # Only what the service gives back counts as written: what it holds is removed from the store next.
@@ -257,11 +257,11 @@ def is_archive(path: str) -> bool:
     if is_bucket(path):
         return True
     if os.path.isdir(path):
-        return next(files_of(path), None) is not None
+        return next(archive_files(path), None) is not None
     return path.lower().endswith(SUFFIX) and os.path.isfile(path)
 
 
-def files_of(path: str) -> Iterator[str]:
+def archive_files(path: str) -> Iterator[str]:
     """Yield the files of an archive in the order of their names; links are passed over."""
     if not os.path.isdir(path):
         yield path
@@ -275,7 +275,7 @@ def files_of(path: str) -> Iterator[str]:
         if entry.is_file(follow_symlinks=False) and entry.name.endswith(SUFFIX) and not entry.name.startswith("."):
             yield entry.path
         elif entry.is_dir(follow_symlinks=False) and entry.name.startswith(("day=", "team=")):
-            yield from files_of(entry.path)
+            yield from archive_files(entry.path)
 
 
 def require_writable(archive: str) -> Bucket | None:
@@ -425,7 +425,7 @@ def read_records(path: str, session: str | None = None) -> Iterator[Record]:
     Raises:
         Damaged: a file can't be read, or a record was changed.
     """
-    for file in files_of(local_copy(path)):
+    for file in archive_files(local_copy(path)):
         for record, _ in _check(file):
             if session is None or storable(record["session"]) == storable(session):
                 yield record
@@ -461,7 +461,7 @@ class ArchiveStore(LogStore):
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def examine(self) -> Examined:
+    def examine(self) -> VerificationResult:
         """Check every record of every file against its sum."""
         records, damaged = 0, list[DamagedRange]()
         for file in self._files:
@@ -471,7 +471,9 @@ class ArchiveStore(LogStore):
             except Damaged as error:
                 damaged.append(DamagedRange(records, 1, error.message, "altered"))
         checked_text = f"the sums of {records:,} records, each of which follows from the one before in its file"
-        return Examined(records, damaged, [] if damaged else [checked_text], ["whether a whole file was removed can't be told"])
+        return VerificationResult(
+            records, damaged, [] if damaged else [checked_text], ["whether a whole file was removed can't be told"]
+        )
 
     def is_live(self, session: str) -> bool:
         """Return False: what is archived has ended."""
@@ -494,7 +496,7 @@ def open_archive(path: str, *, scratch: bool = False, progress: Progress | None 
         StorageFailed: the cache folder can't be written.
     """
     place = local_copy(path)
-    files = list(files_of(place))
+    files = list(archive_files(place))
     if not files or not os.path.exists(files[0]):
         raise NotFound(f"no archive at {path}", "check the path")
     states = [(file, status.st_size, status.st_mtime_ns) for file in files for status in [os.stat(file)]]

@@ -19,12 +19,12 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import Damaged, InvalidInput, NotFound
 from ctxmgr.log.codec import chain, digest
 from ctxmgr.log.ids import format_time, new_id
-from ctxmgr.store.archive.parquet import Bucket, files_of, is_bucket, read_records, read_rows, require_writable, write_file
+from ctxmgr.store.archive.parquet import Bucket, archive_files, is_bucket, read_records, read_rows, require_writable, write_file
 from ctxmgr.store.engine.dialect import KEEP_STATE
 from ctxmgr.store.engine.disposable_files import BORN
 from ctxmgr.store.integrity.verification import common_chain, session_faults
 from ctxmgr.store.log.log_store import LogStore
-from ctxmgr.store.project_session import ARCHIVED, GAP, PROJECT, archive_of, end_name
+from ctxmgr.store.project_session import ARCHIVED, GAP, PROJECT, end_name, parse_archive_mark
 from ctxmgr.store.repositories.bookkeeping import WATCHED
 from ctxmgr.store.row_mapper import load
 from ctxmgr.store.text_normalisation import storable
@@ -152,7 +152,7 @@ _LIVE = "a recorder or a recovery is at work"
 
 def _why_open(store: Store, key: int, session: str, *, imported: bool) -> str | None:
     """Return why a session counts as open, or None."""
-    if store.is_live(session) or store.leases.held_until(session, store.clock()) is not None:
+    if store.is_live(session) or store.leases.expiry(session, store.clock()) is not None:
         return _LIVE
     outcomes = [process.outcome for process in store.sessions.processes(key)]
     if outcomes and all(outcome is not None for outcome in outcomes):
@@ -254,7 +254,7 @@ _NOWHERE = _Archived("", 0, "")
 def _contents(folder: str) -> dict[str, _Archived]:
     """Return the sessions in the files of a day; of one that several hold the longest counts."""
     found: dict[str, _Archived] = {}
-    for file in files_of(folder) if os.path.isdir(folder) else ():
+    for file in archive_files(folder) if os.path.isdir(folder) else ():
         for session, archived in _contents_of(file).items():
             if archived.records > found.get(session, _NOWHERE).records:
                 found[session] = archived
@@ -375,4 +375,4 @@ def archived_sessions(store: Store) -> list[dict[str, Any]]:
         {"name": ARCHIVED, "after": ARCHIVED + "\U0010ffff"},
     )
     sessions = [(str(name)[len(ARCHIVED) :], value) for name, value in rows]
-    return [{"session": session, **archive_of(session, value)} for session, value in sessions]
+    return [{"session": session, **parse_archive_mark(session, value)} for session, value in sessions]

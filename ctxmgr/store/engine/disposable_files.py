@@ -51,7 +51,7 @@ def cache_name(identity: bytes) -> str:
     return digest(identity)[:32]
 
 
-def open_beside(path: str) -> SqliteEngine:
+def open_index_database(path: str) -> SqliteEngine:
     """Open or make the index of a log: beside it, in a folder of its own, else in the cache folder.
 
     Beside it only where both folders are the user's: nobody is left with files that they can't delete. Not where a link leads
@@ -65,23 +65,23 @@ def open_beside(path: str) -> SqliteEngine:
     above, name = os.path.split(whole)
     folder = os.path.join(above, BESIDE)
     try:
-        if not _is_led_to(path) and _is_own_beside(above, folder):
+        if not _is_behind_link(path) and _is_own_folder(above, folder):
             status = os.lstat(folder)
             this = cache_name(b"%d %d" % (status.st_dev, status.st_ino))[:16]
-            return _open_in(folder, cache_name(os.fsencode(name))[:16], this)
+            return _open_in_folder(folder, cache_name(os.fsencode(name))[:16], this)
     except (OSError, CtxmgrError):
         pass
     return open_cache(cache_name(os.fsencode(whole)))
 
 
-def _is_led_to(path: str) -> bool:
+def _is_behind_link(path: str) -> bool:
     """Whether a log is a link, or lies behind one that leads out of the current folder."""
     inner = os.path.normpath(path)
     within = not os.path.isabs(inner) and inner.partition(os.sep)[0] != os.pardir
     return os.path.islink(inner) or (within and not is_inside(os.getcwd(), inner))
 
 
-def _is_own_beside(above: str, folder: str) -> bool:
+def _is_own_folder(above: str, folder: str) -> bool:
     """Whether indexes may be kept in the folder, which is made now if it can be."""
     if os.stat(above).st_uid != os.getuid():
         return False
@@ -127,13 +127,13 @@ def open_cache(stem: str, variant: str = "", *, source: str = "") -> SqliteEngin
             # In the common folder for temporary files somebody else may have taken the name first.
             if os.stat(folder).st_uid != os.getuid():
                 continue
-            return _open_in(folder, stem, variant, source)
+            return _open_in_folder(folder, stem, variant, source)
         except (OSError, CtxmgrError):
             continue
     return open_in_memory()  # nothing is writable: made anew each time
 
 
-def _open_in(folder: str, stem: str, variant: str, source: str = "") -> SqliteEngine:
+def _open_in_folder(folder: str, stem: str, variant: str, source: str = "") -> SqliteEngine:
     place = os.path.join(folder, "-".join(part for part in (stem, source, variant) if part) + ".db")
     if variant and not os.path.exists(place):
         forget_others(folder, stem)
@@ -239,7 +239,7 @@ class AnswerCache:
     def get(self, name: str, mark: str) -> str | None:
         """Return the answer that is kept under a name with this mark, or None."""
         try:
-            engine = self._opened(make=False)
+            engine = self._open(make=False)
             rows = [] if engine is None else engine.query(_FIND, {"name": name})
         except (CtxmgrError, OSError):
             return None
@@ -251,7 +251,7 @@ class AnswerCache:
         """Keep answers, each in place of what was kept under its name."""
         rows = [(name, mark, _sum(name, mark, value), value) for name, mark, value in answers if len(value) <= _LONGEST]
         try:
-            engine = self._opened(make=True) if rows else None
+            engine = self._open(make=True) if rows else None
             if engine is None:
                 return
             with engine.transaction():
@@ -266,7 +266,7 @@ class AnswerCache:
             self._engine.close()
             self._engine = None
 
-    def _opened(self, *, make: bool) -> SqliteEngine | None:
+    def _open(self, *, make: bool) -> SqliteEngine | None:
         """Return the database, or None where nothing is kept yet and ``make`` is false, or nothing may be kept."""
         if self._engine is None and self._place is not None:
             there = os.path.exists(self._place)

@@ -67,17 +67,17 @@ class ForeignTables:
             for row in self._connection.execute(query, tuple(given.values())):
                 yield dict(zip(present, row, strict=True))
         except (sqlite.Error, UnicodeError) as error:
-            raise self._damaged(error) from None
+            raise self._damage_error(error) from None
 
     def _read_columns(self) -> dict[str, list[str]]:
         try:
             found = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' LIMIT ?", (_MOST_TABLES,))
             names = [str(name) for (name,) in found.fetchall()]
-            return {name: columns for name in names if (columns := self._columns_of(name)) is not None}
+            return {name: columns for name in names if (columns := self._find_columns(name)) is not None}
         except (sqlite.Error, UnicodeError) as error:
-            raise self._damaged(error) from None
+            raise self._damage_error(error) from None
 
-    def _columns_of(self, table: str) -> list[str] | None:
+    def _find_columns(self, table: str) -> list[str] | None:
         """Return the columns of a table; None for a virtual one of a module that only its own program has."""
         try:
             return [str(row[1]) for row in self._connection.execute(f"PRAGMA table_info({_quote(table)})")]
@@ -94,7 +94,7 @@ class ForeignTables:
             return ""
         return "rowid"
 
-    def _damaged(self, error: Exception) -> Damaged:
+    def _damage_error(self, error: Exception) -> Damaged:
         return Damaged(f"{self._name}: damaged database: {error}", "ask the program that wrote it to check it")
 
 

@@ -64,7 +64,7 @@ class LogBytes:
         """Return what the file begins with, in hex digits."""
         return self.read(0, _HEAD).hex()
 
-    def before(self, end: int) -> str:
+    def digest_before(self, end: int) -> str:
         """Return a sum over what stands just before an offset: a log that was replaced behind its first lines shows there."""
         start = max(0, end - _HEAD)
         # The head alone would not show it: a rewritten log often begins with the same session.

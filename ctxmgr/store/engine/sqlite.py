@@ -164,7 +164,7 @@ class SqliteEngine:
                 self._connection.close()
                 raise
         except _ERRORS as error:
-            raise self._translated(error) from None
+            raise self._translate(error) from None
         self._boundary = self._connection.cursor().execute  # begins and ends transactions
 
     def move_to_memory(self) -> None:
@@ -224,7 +224,7 @@ class SqliteEngine:
             finally:
                 _close(cursor)
         except _ERRORS as error:
-            raise self._translated(error) from None
+            raise self._translate(error) from None
 
     def execute(self, sql: str, values: Values | None = None) -> int:
         """Run a writing statement; return the number of rows it touched."""
@@ -244,7 +244,7 @@ class SqliteEngine:
                 now = time.monotonic()
                 deadline = deadline or now + BUSY_MS / 1000
                 if now >= deadline or not self._can_wait(error):
-                    raise self._translated(error) from None
+                    raise self._translate(error) from None
             time.sleep(0.001)
 
     def _can_wait(self, error: Exception) -> bool:
@@ -259,7 +259,7 @@ class SqliteEngine:
     def function(self, name: str, arguments: int, call: Callable[..., Any]) -> None:
         """Let statements call a Python function, see `Engine.function`."""
 
-        def called(*given: Any) -> Any:
+        def call_and_keep_error(*given: Any) -> Any:
             try:
                 return call(*given)
             except BaseException as error:  # SQLite would say that something was raised, not what
@@ -267,7 +267,7 @@ class SqliteEngine:
                 raise
 
         if name not in self._functions:
-            self._connection.create_function(name, arguments, called, deterministic=True)
+            self._connection.create_function(name, arguments, call_and_keep_error, deterministic=True)
             self._functions.add(name)
 
     def transaction(self) -> _Transaction:
@@ -295,7 +295,7 @@ class SqliteEngine:
             self._boundary("COMMIT")
         except _ERRORS as error:
             self._rollback()
-            raise self._translated(error) from None
+            raise self._translate(error) from None
         if self._sync is not None:
             # The commit is with the kernel now; a thread brings it to the disk within a second.
             self._sync.note()
@@ -361,7 +361,7 @@ class SqliteEngine:
             try:
                 apply(sqlite_utils.Database(self._connection))
             except _ERRORS as error:
-                raise self._translated(error) from None
+                raise self._translate(error) from None
             self.execute(f"PRAGMA user_version = {latest:d}")
 
     def create(self, latest: int, make: Callable[[Callable[[str], object]], None]) -> None:
@@ -396,7 +396,7 @@ class SqliteEngine:
             )
         return found == latest
 
-    def _translated(self, error: Exception) -> BaseException:
+    def _translate(self, error: Exception) -> BaseException:
         """Return what is raised for an error of the driver: what a function raised that was called, or one of ours."""
         raised, self.raised = self.raised, None
         if raised is None and self._disposable and self.path != MEMORY and _is_damage(error):

@@ -74,7 +74,7 @@ class WalSync:
             engine = self._reader()
             try:
                 # First how far the database has come, then the sync: an anchor must not know more than the disk holds.
-                head = head_of(engine, anchor.load(self._path))
+                head = read_head(engine, anchor.load(self._path))
                 self._sync_log()
                 self._advance(engine, head)
             finally:
@@ -119,7 +119,7 @@ class WalSync:
             return
         self._written = False
         try:
-            head = head_of(engine, anchor.load(self._path))
+            head = read_head(engine, anchor.load(self._path))
             self._sync_log()
             self._advance(engine, head)
         except OSError as error:
@@ -136,7 +136,7 @@ _NEW_ENDS = (
 )
 
 
-def head_of(engine: Engine, former: anchor.Anchor | None = None) -> anchor.Anchor | None:
+def read_head(engine: Engine, former: anchor.Anchor | None = None) -> anchor.Anchor | None:
     """Return how far a database has come, None when it holds nothing.
 
     Args:
@@ -156,15 +156,15 @@ def head_of(engine: Engine, former: anchor.Anchor | None = None) -> anchor.Ancho
 
 
 def _ends(engine: Engine, former: anchor.Anchor | None) -> str:
-    if former is None or not former.ends or archived_since(engine, former.length):
-        return digest_of(
+    if former is None or not former.ends or is_archived_since(engine, former.length):
+        return digest_sums(
             (total or "").partition(" ")[0] for (total,) in engine.query(_ALL_ENDS, {"end": END, "after": END + "~"})
         )
     found = engine.query(_NEW_ENDS, {"place": former.length})
-    return digest_of((now for now, _ in found), (before for _, before in found), former.ends)
+    return digest_sums((now for now, _ in found), (before for _, before in found), former.ends)
 
 
-def digest_of(totals: Iterable[str | None], without: Iterable[str | None] = (), former: str = "0") -> str:
+def digest_sums(totals: Iterable[str | None], without: Iterable[str | None] = (), former: str = "0") -> str:
     """Return a digest of last sums in any order: the ``former`` one with ``totals`` and without those of ``without``."""
     value = int(former, 16)
     for sign, some in ((1, totals), (-1, without)):
@@ -172,7 +172,7 @@ def digest_of(totals: Iterable[str | None], without: Iterable[str | None] = (), 
     return f"{value % 2**64:016x}"
 
 
-def archived_since(engine: Engine, place: int) -> bool:
+def is_archived_since(engine: Engine, place: int) -> bool:
     """Whether a session was archived that went on up to a place or behind it: what it was there is not known any more."""
     sql = "SELECT 1 FROM state WHERE name >= :name AND name < :after LIMIT 1"
     return bool(engine.query(sql, {"name": end_name(place), "after": END + "~"}))
@@ -181,7 +181,7 @@ def archived_since(engine: Engine, place: int) -> bool:
 def holds(engine: SqliteEngine, found: anchor.Anchor) -> bool:
     """Whether a database still is, up to there, what its anchor says."""
     rows = engine.query("SELECT sum FROM record WHERE seq = :seq", {"seq": found.length})
-    return rows[0][0] == found.total if rows else archived_since(engine, found.length)
+    return rows[0][0] == found.total if rows else is_archived_since(engine, found.length)
 
 
 def _sync_error(path: str, error: OSError) -> StorageFailed:

@@ -35,7 +35,7 @@ from ctxmgr.store.engine.interface import Engine, Row
 from ctxmgr.store.engine.log_bytes import DamagedRange
 from ctxmgr.store.engine.schema import LATEST
 from ctxmgr.store.engine.sqlite import MEMORY, SqliteEngine
-from ctxmgr.store.engine.wal_sync import digest_of, head_of
+from ctxmgr.store.engine.wal_sync import digest_sums, read_head
 from ctxmgr.store.project_session import ARCHIVED, CHAINED, END, GAP
 from ctxmgr.store.write.append import Appender
 
@@ -137,7 +137,7 @@ _EVERYWHERE = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
+class VerificationResult:
     """What was found.
 
     Attributes:
@@ -241,11 +241,11 @@ class _Chains:
         while self._lengths and end >= self._lengths[0]:
             length = self._lengths.pop(0)
             ends = None
-            if length in self._with_ends and not self.archived_since(length):
-                ends = digest_of([*(link.last for link in self.links.values()), *(total for _, total in self.archived)])
+            if length in self._with_ends and not self.is_archived_since(length):
+                ends = digest_sums([*(link.last for link in self.links.values()), *(total for _, total in self.archived)])
             self._sums_at[length] = self._last, self._end, ends
 
-    def archived_since(self, length: int) -> bool:
+    def is_archived_since(self, length: int) -> bool:
         """Whether a session was archived that went on up to an anchor or behind it: what it was there is not known any more."""
         return any(place >= length for place, _ in self.archived)
 
@@ -270,12 +270,12 @@ class _Chains:
         # A log is anchored behind a line end, and its last record ends before that; in a database both places are one.
         return size >= found.length and same and (not exact or found.length - end in (0, 1))
 
-    def has_end_of(self, found: Anchor) -> bool:
+    def holds_last_record(self, found: Anchor) -> bool:
         """Whether the last record that an anchor knows is there, wherever."""
         return self._totals.get(found.total, -1) >= 0
 
 
-def examine_log(path: str, indexed: Anchor | None) -> Examined:
+def examine_log(path: str, indexed: Anchor | None) -> VerificationResult:
     """Read a log and check it; ``indexed`` is how far its index saw it.
 
     Raises:
@@ -305,7 +305,7 @@ def examine_log(path: str, indexed: Anchor | None) -> Examined:
     return _compare(chain, anchors, size, "bytes", lambda found: not found.session or found.session in there)
 
 
-def examine_database(engine: Engine, location: str) -> Examined:
+def examine_database(engine: Engine, location: str) -> VerificationResult:
     """Check a database or a store on a server: its own check, every record, the end of each session, and the tables.
 
     Old records are one chain over all sessions, up to the place that `ctxmgr.store.project_session.CHAINED` names.
@@ -438,7 +438,7 @@ def _state(engine: Engine, start: str) -> list[Row]:
     return [(name[len(start) :], value) for name, value in rows]
 
 
-def _with_tables(engine: Engine, found: Examined) -> Examined:
+def _with_tables(engine: Engine, found: VerificationResult) -> VerificationResult:
     if found.damaged:
         found.unchecked.append("its tables: what follows from damaged records is not known")
     elif odd := contradictions(engine):
@@ -484,7 +484,7 @@ def _anchors(path: str, indexed: Anchor | None) -> list[tuple[Anchor, str]]:
 
 def _compare(
     chain: _Chains, anchors: list[tuple[Anchor, str]], size: int, unit: str, same: Callable[[Anchor], bool]
-) -> Examined:
+) -> VerificationResult:
     checked: list[str] = []
     unchecked: list[str] = []
     damaged = chain.damaged
@@ -503,14 +503,14 @@ def _compare(
         own += 1
         if chain.holds(found, size, exact=place == _STATE):
             checked.append(f"its end, against the anchor of {found.time} in {place}: {found.length:,} {unit} are as they were")
-        elif chain.archived_since(found.length):
+        elif chain.is_archived_since(found.length):
             unchecked.append(f"the anchor of {found.time} in {place}: sessions were archived that went on behind it")
         elif (fault := _contradiction(chain, found, place, size, unit)) is not None and not _is_listed(damaged, fault):
             damaged.append(fault)
     if not own and chain.records:
         unchecked.append("no anchor of it is kept on this machine: whether its end was cut can't be told")
     damaged.sort(key=lambda item: item.offset)
-    return Examined(chain.records, damaged, checked, unchecked)
+    return VerificationResult(chain.records, damaged, checked, unchecked)
 
 
 def _is_listed(damaged: list[DamagedRange], fault: DamagedRange) -> bool:
@@ -520,7 +520,7 @@ def _is_listed(damaged: list[DamagedRange], fault: DamagedRange) -> bool:
 def _contradiction(chain: _Chains, found: Anchor, place: str, size: int, unit: str) -> DamagedRange | None:
     """Return how a history contradicts its anchor, or None where its own sums tell it already."""
     was = f"the anchor of {found.time} in {place} knows {found.length:,} {unit}"
-    if chain.has_end_of(found):
+    if chain.holds_last_record(found):
         if chain.damaged:
             return None
         return DamagedRange(0, size, f"{was}, and something before its last record was changed or removed", "altered")
@@ -546,7 +546,7 @@ def accept_log(path: str) -> Anchor | None:
 
 def accept_database(engine: Engine, location: str) -> None:
     """Anchor a database as it is now."""
-    _accept(location, head_of(engine))
+    _accept(location, read_head(engine))
 
 
 def _accept(path: str, head: Anchor | None) -> Anchor | None:

@@ -74,8 +74,8 @@ class LogRows:
         building = deferred_indexes.stage(self._engine) == deferred_indexes.BUILDING
         writer = BulkWriter(self._engine, deferring=building)
         end, number = start, 0
-        for number, packed in enumerate(self._blocks_from(start, last_sum, size), 1):
-            block = RowBatch.unpacked(packed)
+        for number, packed in enumerate(self._read_blocks(start, last_sum, size), 1):
+            block = RowBatch.unpack(packed)
             if block.parts is not None and writer.write(block):
                 self._damaged += [DamagedRange(*what) for what in block.damage]
             elif building:  # what is known must be found from here on
@@ -99,7 +99,7 @@ class LogRows:
             deferred_indexes.end(self._engine)
         return end, last_sum, not building
 
-    def _blocks_from(self, start: int, last_sum: str, size: int) -> Iterator[Row]:
+    def _read_blocks(self, start: int, last_sum: str, size: int) -> Iterator[Row]:
         """Yield blocks from a place on: those of the reading that has come so far already, if one has."""
         from ctxmgr.store.write.log_parser import read_blocks
 

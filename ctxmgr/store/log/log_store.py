@@ -13,7 +13,7 @@ from ctxmgr.log.anchor import Anchor, parse, spell
 from ctxmgr.store.base import Store
 from ctxmgr.store.engine import schema
 from ctxmgr.store.engine.dialect import KEEP_STATE
-from ctxmgr.store.engine.disposable_files import BORN, bring_up_to_date, discard_if_damaged, open_beside
+from ctxmgr.store.engine.disposable_files import BORN, bring_up_to_date, discard_if_damaged, open_index_database
 from ctxmgr.store.engine.log_bytes import LogBytes
 from ctxmgr.store.engine.sqlite import MEMORY
 from ctxmgr.store.text_normalisation import storable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ctxmgr.log.reader import Line
     from ctxmgr.store.engine.interface import OnConflict
     from ctxmgr.store.engine.log_bytes import DamagedRange
-    from ctxmgr.store.integrity.verification import Examined
+    from ctxmgr.store.integrity.verification import VerificationResult
     from ctxmgr.store.log.log_rows import LogRows, Progress
     from ctxmgr.store.write.append import AppendResult
     from ctxmgr.store.write.bulk import BulkWriter
@@ -59,7 +59,7 @@ class LogStore(Store):
     ) -> None:
         require_regular_file(path)
         self.path = path
-        self._index = engine = open_beside(path)
+        self._index = engine = open_index_database(path)
         super().__init__(engine, path, readonly=readonly, masked=masked)
         self._bytes = LogBytes(path)
         self._serve()
@@ -128,7 +128,7 @@ class LogStore(Store):
 
         items = [prepare(check(record), masked=self._masked) for record in records]
         if doubles:
-            items = DuplicateTracker(self.engine, report).without(items)
+            items = DuplicateTracker(self.engine, report).drop_duplicates(items)
         keys: dict[str, int] = {}
         for item in items:
             session = str(item.record["session"])
@@ -138,7 +138,7 @@ class LogStore(Store):
             item.key = keys[session]
         return KnownRecords(self.engine, on_conflict, report).new(items)
 
-    def append_spelled(self, record: Record, body: bytes) -> AppendResult:
+    def append_encoded(self, record: Record, body: bytes) -> AppendResult:
         """Append a record; a log spells it itself."""
         return self.append((record,))
 
@@ -160,7 +160,7 @@ class LogStore(Store):
 
         return [*(DamagedRange(int(row[0]), int(row[1]), str(row[2])) for row in rows), *self._tail]
 
-    def examine(self) -> Examined:
+    def examine(self) -> VerificationResult:
         """Read the whole log again and check every sum, and the whole against the anchors outside of it.
 
         Its index is looked at too: one that is damaged is removed, and made anew by who asks next.
@@ -213,7 +213,7 @@ class LogStore(Store):
             return
         from ctxmgr.store.search.index import Builder, mark
 
-        if mark(self.engine) and _SOME <= self.unindexed() <= _MANY:
+        if mark(self.engine) and _SOME <= self.count_unindexed() <= _MANY:
             Builder(self.engine).advance()
 
     def _look_back(self, state: dict[str, str]) -> Anchor | None:
@@ -237,7 +237,7 @@ class LogStore(Store):
             # A log that was shorter than its head is compared for has a longer one since it grew.
             if self._bytes.follow() != end or not self._bytes.head().startswith(state["head"]):
                 return False
-            return self._bytes.before(end) == state["before"]
+            return self._bytes.digest_before(end) == state["before"]
         except (StorageFailed, ValueError, KeyError):  # told where it is read; an altered index is made anew there
             return False
 
@@ -253,7 +253,9 @@ class LogStore(Store):
         anchored = self._look_back(state)
         try:
             done = int(state.get("offset", "0"))
-            same = "offset" not in state or (head.startswith(state["head"]) and state["before"] == self._bytes.before(done))
+            same = "offset" not in state or (
+                head.startswith(state["head"]) and state["before"] == self._bytes.digest_before(done)
+            )
         except (ValueError, KeyError):  # an altered index
             done, same = 0, False
         if not same or size < done:
@@ -277,7 +279,7 @@ class LogStore(Store):
             deferred_indexes.end(self.engine)
             return False
         end, last_sum, finished = self._index_from(done, state.get("sum", ""), size, progress, most)
-        before = self._bytes.before(end)
+        before = self._bytes.digest_before(end)
         # In the transaction of the rows: an index never says that it has come further, or less far, than it has.
         for name, value in (("offset", str(end)), ("head", head), ("before", before), ("sum", last_sum)):
             self.engine.execute(KEEP_STATE, {"name": name, "value": value})

@@ -15,7 +15,7 @@ from ctxmgr.store.row_mapper import (
     readable,
     require_text,
 )
-from ctxmgr.store.search.text_match import places_holding
+from ctxmgr.store.search.text_match import find_matching_places
 from ctxmgr.store.text_normalisation import fold, storable
 
 TYPE_CHECKING = False
@@ -61,7 +61,7 @@ class Annotations:
                 f"{places} ORDER BY seq LIMIT :limit OFFSET :offset", {**values, "limit": limit, "offset": offset}
             )
             chosen = [int(row[0]) for row in found]
-        return note_rows(self._engine, self._at(chosen)), total, exact
+        return note_rows(self._engine, self._read_rows(chosen)), total, exact
 
     def _find_holding(
         self, places: str, values: dict[str, Any], needle: str, offset: int, limit: int
@@ -77,13 +77,13 @@ class Annotations:
             # Reading every note of a long history to count matches would take seconds; the total is estimated from those read.
             if read >= _READ and len(found) > offset + limit:
                 break
-            found += places_holding(self._engine, batch, needle)
+            found += find_matching_places(self._engine, batch, needle)
             read += len(batch)
         exact = read == len(noted)
         total = len(found) if exact else len(found) * len(noted) // read
         return found[offset : offset + limit], total, exact
 
-    def _at(self, places: Sequence[int]) -> list[Row]:
+    def _read_rows(self, places: Sequence[int]) -> list[Row]:
         """Return the `NOTE_COLUMNS` rows at these places, in the order of the log."""
         rows: list[Row] = []
         for batch in batches(places):
@@ -116,7 +116,7 @@ class Annotations:
         found = self._engine.query(
             f"{places} ORDER BY seq LIMIT :limit OFFSET :offset", {"session": key, "limit": limit, "offset": offset}
         )
-        return [self._snapshot(int(row[1]), load(row[2])) for row in self._at([int(row[0]) for row in found])], total
+        return [self._snapshot(int(row[1]), load(row[2])) for row in self._read_rows([int(row[0]) for row in found])], total
 
     def snapshot(self, key: int, snapshot_id: str) -> SnapshotView | None:
         """Return one snapshot by id or unambiguous id prefix, or None.

@@ -50,7 +50,7 @@ class Leases:
             )  # fmt: skip
         return taken > 0
 
-    def held_until(self, session: str, now: float) -> float | None:
+    def expiry(self, session: str, now: float) -> float | None:
         """Return when the session's lease expires, or None when nobody holds one."""
         rows = self._engine.query(
             "SELECT expires FROM lease WHERE session = :session AND expires > :now",
@@ -68,7 +68,7 @@ class Leases:
         )
 
     @contextmanager
-    def kept(self, session: str, holder: str, clock: Callable[[], float]) -> Generator[bool]:
+    def hold(self, session: str, holder: str, clock: Callable[[], float]) -> Generator[bool]:
         """Say whether this holder has the lease now; on a server nobody can take it while what is inside is written."""
         yield self.holds(session, holder, clock())
 
@@ -119,7 +119,7 @@ class ServerLeases(Leases):
         return bool(self._engine.query(_HOLDS, self._values(session, holder)))
 
     @contextmanager
-    def kept(self, session: str, holder: str, clock: Callable[[], float]) -> Generator[bool]:
+    def hold(self, session: str, holder: str, clock: Callable[[], float]) -> Generator[bool]:
         """Say whether this holder has the lease now; nobody can take it while what is inside is written."""
         engine: Any = self._engine  # that of a server, which alone has this kind of lease
         with engine.appending():
@@ -158,7 +158,7 @@ class FileState:
     head: str
 
     @classmethod
-    def of(cls, path: Path) -> FileState:
+    def read(cls, path: Path) -> FileState:
         """Return the present state of a file.
 
         Raises:
@@ -171,7 +171,7 @@ class FileState:
         return cls(status.st_size, status.st_mtime_ns, status.st_ino, head)
 
 
-class Imported:
+class ImportedFiles:
     """The files that were read into a store."""
 
     def __init__(self, engine: Engine) -> None:
@@ -207,7 +207,7 @@ class Imported:
         with readable():
             return [cast("dict[str, Any]", json.loads(row[0])) for row in rows]
 
-    def not_understood(self, session: str) -> int:
+    def count_unknown_records(self, session: str) -> int:
         """Return the number of records of unknown types in the files that hold this session."""
         rows = self._engine.query("SELECT report FROM imported WHERE session = :session", {"session": storable(session)})
         with readable():

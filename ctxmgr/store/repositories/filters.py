@@ -23,7 +23,7 @@ ANY = "TRUE"
 """Rows whatever they are."""
 
 
-def moment_of(name: str, text: str | None) -> float | None:
+def limit_seconds(name: str, text: str | None) -> float | None:
     """Return the seconds since 1970 of a limit of a time range, or None when there is no limit.
 
     Raises:
@@ -46,7 +46,7 @@ def _common_conditions(filters: Filters, table: str, key: int | None) -> tuple[l
         conditions.append(OF_SESSION.format(table))
         values["session"] = key
     for name, sign, text in (("since", ">=", filters.since), ("until", "<", filters.until)):
-        if (moment := moment_of(name, text)) is not None:
+        if (moment := limit_seconds(name, text)) is not None:
             conditions.append(f"{table}.ts {sign} :{name}")
             values[name] = moment
     if filters.agent:
@@ -103,17 +103,17 @@ def event_condition(filters: Any) -> tuple[str, dict[str, Any]]:
     return " AND ".join(conditions) or ANY, values
 
 
-def scopes_of(filters: Filters, kind: RowKind, key: int | None) -> list[Scope]:
+def build_scopes(filters: Filters, kind: RowKind, key: int | None) -> list[Scope]:
     """Return (table, conditions, values) of each kind of row that is wanted."""
     scopes: list[Scope] = []
     if kind in ("entry", "all"):
-        scopes.append(("entry", *entry_where(filters, key)))
+        scopes.append(("entry", *entry_conditions(filters, key)))
     if kind in ("event", "all"):
-        scopes.append(("event", *event_where(filters, key)))
+        scopes.append(("event", *event_conditions(filters, key)))
     return scopes
 
 
-def entry_where(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]]:
+def entry_conditions(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]]:
     """Return the conditions on entries and their values."""
     conditions, values = _common_conditions(filters, "entry", key)
     more, bound = _columns(filters)
@@ -123,7 +123,7 @@ def entry_where(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]]
     return " AND ".join([*conditions, *more, *executed]) or ANY, {**values, **bound, **named}
 
 
-def event_where(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]]:
+def event_conditions(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]]:
     """Return the conditions on events and their values."""
     conditions, values = _common_conditions(filters, "event", key)
     if key is None:  # what the project's own state says is for its own commands to show

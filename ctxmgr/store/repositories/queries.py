@@ -6,7 +6,7 @@ from ctxmgr.errors import InvalidInput, candidates
 from ctxmgr.log.fast_json import cast
 from ctxmgr.store.engine.dialect import NO_LIMIT
 from ctxmgr.store.project_session import PROJECT
-from ctxmgr.store.repositories.filters import ANY, OF_SESSION, entry_where, event_condition, scopes_of
+from ctxmgr.store.repositories.filters import ANY, OF_SESSION, build_scopes, entry_conditions, event_condition
 from ctxmgr.store.row_mapper import (
     BY_PLACE,
     ENTRY_COLUMNS,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ctxmgr.log.codec import Record
     from ctxmgr.store.engine.interface import Engine, Row
     from ctxmgr.store.repositories.filters import Scope
-    from ctxmgr.store.row_mapper import Plain, Verbatim
+    from ctxmgr.store.row_mapper import LongTexts, Plain
     from ctxmgr.types.query import Filters, RowKind
     from ctxmgr.types.view import EntryView, EventView
 
@@ -77,7 +77,7 @@ def page(engine: Engine, key: int, series: Series, offset: int, limit: int, *, n
         return None
     values |= {"seq": found[0][1], "skip": begin - found[0][0], "count": end - begin, "reach": end - found[0][0]}
     if series == "all":
-        values["idx"] = _entries_before(engine, key, found[0][1])
+        values["idx"] = _count_entries_before(engine, key, found[0][1])
         rows = engine.query(_ALL, values)
     elif series == "event":
         rows = engine.query(_EVENTS.format(""), values)
@@ -88,7 +88,7 @@ def page(engine: Engine, key: int, series: Series, offset: int, limit: int, *, n
     return cast("list[tuple[int, str]]", rows), total
 
 
-def _entries_before(engine: Engine, key: int, place: int) -> int:
+def _count_entries_before(engine: Engine, key: int, place: int) -> int:
     """Return how many entries of its session stand before the row at a place."""
     index, after = engine.query(
         "SELECT (SELECT idx FROM entry WHERE seq = :place AND session = :session), "
@@ -126,21 +126,21 @@ class Rows:
         self._engine = engine
         self._exact = exact
         self._load = self._load_verbatim if verbatim else load
-        self.texts: Verbatim | None = None
+        self.texts: LongTexts | None = None
 
     def _load_verbatim(self, body: str) -> Record:
         if len(body) < _LONG_BODY:
             return load(body)
         if self.texts is None:
-            from ctxmgr.store.row_mapper import Verbatim
+            from ctxmgr.store.row_mapper import LongTexts
 
-            self.texts = Verbatim()
+            self.texts = LongTexts()
         return self.texts.load(body)
 
     def entries(self, key: int, filters: Filters, offset: int, limit: int | None, *, newest_first: bool = False
                 ) -> tuple[list[Plain], int, bool]:  # fmt: skip
         """Return one page of matching entries in the order of the log, how many match in all, and whether that is exact."""
-        where, values = entry_where(filters, key)
+        where, values = entry_conditions(filters, key)
         order = "DESC" if newest_first else "ASC"
         paged = {"limit": NO_LIMIT if limit is None else limit, "offset": offset}
         count = int(only_row(self._engine.query("SELECT entries FROM session WHERE key = :session", {"session": key}))[0])
@@ -167,7 +167,7 @@ class Rows:
     def places(self, key: int, filters: Filters, kind: RowKind, offset: int, limit: int, *, newest_first: bool = False
                ) -> tuple[list[Hit], int, bool]:  # fmt: skip
         """Return the places of one page of rows of any kind; else as `entries`."""
-        scopes = scopes_of(filters, kind, key)
+        scopes = build_scopes(filters, kind, key)
         if kind != "entry" and all(where == OF_SESSION.format(table) for table, where, _ in scopes):
             paged = page(self._engine, key, kind, offset, limit, newest_first=newest_first)
             if paged is not None:
@@ -194,14 +194,14 @@ class Rows:
         total, exact = 0, True
         counted = most if self._exact else _COUNTED
         for table, where, values in scopes:
-            found, last = self._counted(table, where, values, counted)
+            found, last = self._count_rows(table, where, values, counted)
             if found == counted < most:  # what the log holds up to the last one counted stands for all of it
                 low, high = self._reach(values.get("session"))
                 found, exact = found * (high - low + 1) // (last - low + 1), False
             total += found
         return total, exact
 
-    def _counted(self, table: str, where: str, values: dict[str, Any], most: int) -> tuple[int, int]:
+    def _count_rows(self, table: str, where: str, values: dict[str, Any], most: int) -> tuple[int, int]:
         """Return how many rows match, counting no further than ``most``; when they are so many, the last place among these."""
         matching = f"SELECT seq FROM {table} WHERE {where} LIMIT"
         if table == "entry" and values.keys() in _IN_ORDER:  # to step over rows takes a third of the time of counting them
@@ -215,7 +215,7 @@ class Rows:
     def hits(self, key: int | None, filters: Filters, kind: RowKind) -> list[Hit]:
         """Return the places of all rows that pass the filters, in the order of the log; ``key`` None: of every session."""
         found: list[Hit] = []
-        for table, where, values in scopes_of(filters, kind, key):
+        for table, where, values in build_scopes(filters, kind, key):
             rows = self._engine.query(f"SELECT seq FROM {table} WHERE {where} ORDER BY seq", values)
             found += [(int(row[0]), table) for row in rows]
         return sorted(found)
@@ -235,7 +235,7 @@ class Rows:
         with self._engine.reading():
             low, high = self._reach(key)
             # Inside of one reading: the ends of the log, the mark of the index and the rows belong to one state.
-            search = Search(self._engine, scopes_of(filters, kind, key), needle, low, high)
+            search = Search(self._engine, build_scopes(filters, kind, key), needle, low, high)
             # One more than the page holds tells whether another page follows.
             places, total, exact = search.find(2**62 if every or self._exact else offset + limit + 1)
             page = places[offset : offset + limit]
@@ -249,7 +249,7 @@ class Rows:
     def _reach(self, key: int | None) -> tuple[int, int]:
         """Return the first and the last place in the log where a session's records can be: no text outside is looked at."""
         if key is None and self._engine.shared:
-            return 0, end_of(self._engine)
+            return 0, last_place(self._engine)
         where = "" if key is None else "WHERE session = :session"
         # Two subqueries: SQLite finds a minimum or a maximum at the end of an index, but looks at all rows for both at once.
         ends = f"SELECT (SELECT min(seq) FROM record {where}), (SELECT max(seq) FROM record {where})"
@@ -263,7 +263,7 @@ class Rows:
         """
         known = read or {}
         entries, events = (
-            [*self._at([seq for seq, each in places if each == kind and seq not in known], kind),
+            [*self._read_rows([seq for seq, each in places if each == kind and seq not in known], kind),
              *(known[seq] for seq, each in places if each == kind and seq in known)]
             for kind in ("entry", "event")
         )  # fmt: skip
@@ -271,7 +271,7 @@ class Rows:
         views.update(zip((int(row[0]) for row in events), event_rows(self._engine, events, self._load), strict=True))
         return [views[seq] for seq, _ in places if seq in views]
 
-    def _at(self, places: Sequence[int], kind: str) -> list[Row]:
+    def _read_rows(self, places: Sequence[int], kind: str) -> list[Row]:
         rows: list[Row] = []
         table = "record" if self._engine.shared else kind  # which one has an index by the place alone
         for batch in batches(places):
@@ -279,7 +279,7 @@ class Rows:
             rows += self._engine.query(f"{BY_PLACE[kind]} WHERE {table}.seq IN ({names})", values)
         return rows
 
-    def entry_at(self, key: int, index: int) -> Plain | None:
+    def find_entry(self, key: int, index: int) -> Plain | None:
         """Return the entry with this index, or None."""
         rows = self._engine.query(
             f"{ENTRY_COLUMNS} WHERE entry.session = :session AND entry.idx = :idx", {"session": key, "idx": index}
@@ -393,9 +393,9 @@ class Queries:
         """Return the views at these places, in their order."""
         return [_shape(row) for row in self._rows.rows(places)]
 
-    def entry_at(self, key: int, index: int) -> EntryView | None:
+    def find_entry(self, key: int, index: int) -> EntryView | None:
         """Return the entry with this index, or None."""
-        found = self._rows.entry_at(key, index)
+        found = self._rows.find_entry(key, index)
         return None if found is None else entry_shape(found)
 
     def entry_by_id(self, key: int, entry_id: str) -> EntryView | None:
@@ -460,13 +460,13 @@ def find_record(engine: Engine, kind: str, identity: str) -> Record | None:
     return None
 
 
-def end_of(engine: Engine) -> int:
+def last_place(engine: Engine) -> int:
     """Return the place of the last record, 0 where there is none."""
     table = "session" if engine.shared else "record"  # of other teams' records there is no end to be asked for
     return int(engine.query(f"SELECT coalesce(max(seq), 0) FROM {table}")[0][0])
 
 
-def sum_at(engine: Engine, seq: int) -> str:
+def read_sum(engine: Engine, seq: int) -> str:
     """Return the sum of the record at a place, empty where there is none."""
     rows = engine.query("SELECT sum FROM record WHERE seq = :seq", {"seq": seq})
     return str(rows[0][0]) if rows else ""
@@ -481,14 +481,14 @@ def holds_record(engine: Engine, session: str, kind: str, identity: str) -> bool
     return bool(engine.query(sql, {"session": storable(session), "kind": kind, "id": storable(identity)}))
 
 
-def records_after(engine: Engine, key: int, seq: int) -> Iterator[tuple[int, Record]]:
+def read_records_after(engine: Engine, key: int, seq: int) -> Iterator[tuple[int, Record]]:
     """Yield (place in the store, record) of a session's records behind a place, in the order of the log; 0 for all."""
     sql = "SELECT seq, body FROM record WHERE session = :key AND seq > :seq ORDER BY seq"
     for row in engine.stream(sql, {"key": key, "seq": seq}):
         yield int(row[0]), load(row[1])
 
 
-def all_records_after(engine: Engine, seq: int) -> Iterator[tuple[int, int, Record]]:
+def read_all_records_after(engine: Engine, seq: int) -> Iterator[tuple[int, int, Record]]:
     """Yield (place in the store, length, record) of the records of all sessions behind a place, in the order of the log."""
     for place, body in engine.stream("SELECT seq, body FROM record WHERE seq > :seq ORDER BY seq", {"seq": seq}):
         yield int(place), len(body), load(body)
@@ -499,7 +499,7 @@ def settled_place(engine: Engine) -> int:
 
     Ask before what is read up to there is asked for, and of the primary of a server.
     """
-    return int(engine.query("SELECT settled()")[0][0]) if engine.shared else end_of(engine)
+    return int(engine.query("SELECT settled()")[0][0]) if engine.shared else last_place(engine)
 
 
 def changed_sessions(engine: Engine, place: int) -> list[tuple[int, str]]:

@@ -293,7 +293,7 @@ class Sessions:
         )
         return own, [Origin(row) for row in rows]
 
-    def first_said(self, key: int) -> Record | None:
+    def first_message(self, key: int) -> Record | None:
         """Return the first message of a person in a session, or None."""
         rows = self._engine.query(
             "SELECT body FROM record WHERE session = :key AND seq = (SELECT seq FROM event WHERE session = :key "
@@ -327,7 +327,7 @@ class Sessions:
         for (body,) in self._engine.stream(sql, {} if key is None else {"key": key}):
             yield load(body)
 
-    def records_from(self, key: int, index: int, kinds: tuple[str, ...]) -> Iterator[Record]:
+    def read_records_from(self, key: int, index: int, kinds: tuple[str, ...]) -> Iterator[Record]:
         """Yield the records of a session from an entry's on, of these kinds, in the order of the log."""
         if index <= 0:
             yield from self.records(key, kinds)
@@ -340,7 +340,7 @@ class Sessions:
         for (body,) in self._engine.stream(sql, {"key": key, "index": index}):
             yield load(body)
 
-    def open_before(self, key: int, index: int) -> list[tuple[int, Record]]:
+    def find_open_entries(self, key: int, index: int) -> list[tuple[int, Record]]:
         """Return (index, record) of the newest entries before an index that have no result yet, in order."""
         rows = self._engine.query(
             "SELECT entry.idx, record.body FROM entry JOIN record ON record.seq = entry.seq AND record.session = entry.session "

@@ -33,7 +33,7 @@ class SummaryRow:
     lossless: bool
 
 
-class Shared:
+class ProjectState:
     """The shared state of a store, and the cache of summaries."""
 
     def __init__(self, engine: Engine) -> None:
@@ -188,7 +188,7 @@ class Shared:
             )  # fmt: skip
 
 
-def ids_starting(engine: Engine, start: str) -> list[str]:
+def ids_with_prefix(engine: Engine, start: str) -> list[str]:
     """Return the ids of artifacts with this prefix, in order."""
     rows = engine.query(
         "SELECT id FROM artifact WHERE id >= :id AND id < :after ORDER BY id",
@@ -197,7 +197,7 @@ def ids_starting(engine: Engine, start: str) -> list[str]:
     return [str(row[0]) for row in rows]
 
 
-def owners_in(engine: Engine, version: int) -> list[str]:
+def list_owners(engine: Engine, version: int) -> list[str]:
     """Return the owners of what a version shows, in order."""
     rows = engine.query(
         # A version shows what its parents show, unless it shows another content of the same name.
@@ -337,13 +337,13 @@ class Artifacts:
         )
         for version, package in rows:
             found.setdefault(int(version), []).append(f"package {package}")
-        for named, artifact in self._named():
+        for named, artifact in self._find_named_artifacts():
             row = self.by_id(artifact)
             if row is not None and named not in found.setdefault(row.version, []):
                 found[row.version].append(named)
         return found
 
-    def _named(self) -> Iterator[tuple[str, str]]:
+    def _find_named_artifacts(self) -> Iterator[tuple[str, str]]:
         """Yield (what, artifact id) for snapshots and continuations that name an artifact, or an execution that used it."""
         sql = (
             # The pattern is looked for in few bodies: most are left out by SQLite, without being handed over.

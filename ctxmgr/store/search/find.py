@@ -18,12 +18,12 @@ from ctxmgr.store.search.text_match import (
     MAX_WORD,
     PROBE,
     SearchTerm,
-    block_of,
+    block_number,
+    block_places,
+    find_longest_mark,
     holds_condition,
-    marks_in,
-    places_of,
     register_holds,
-    runs_of,
+    split_runs,
 )
 
 TYPE_CHECKING = False
@@ -150,7 +150,7 @@ class Search:
         if self._high - self._low < _EXACT:
             # So few places are all looked at: then the number of matches is exact.
             wanted = self._high - self._low + 1
-        noted = self._noted()
+        noted = self._find_in_notes()
         for place, found in self._windows(wanted):
             passed = [hit for hit in noted if hit[0] <= place]
             noted = noted[len(passed) :]
@@ -162,7 +162,7 @@ class Search:
                 return hits, max(len(hits) + 1, int(len(hits) * share)), False
         return hits, len(hits), True
 
-    def _noted(self) -> list[Hit]:
+    def _find_in_notes(self) -> list[Hit]:
         """Return the entries of the scopes with a note that holds the text, in the order of the log."""
         found: list[Hit] = []
         for kind, where, bound in self._scopes:
@@ -178,25 +178,25 @@ class Search:
         limit = min(self._mark(), self._high)
         if not whole:
             asking = limit and len(self._needle) >= SHORTEST and not self._narrow
-            for reached, found in self._begun(wanted, _DENSE if asking else _SLOW):
+            for reached, found in self._search_first_rows(wanted, _DENSE if asking else _SLOW):
                 place = reached
                 yield place, found
         if place < limit:
-            for reached, found in self._proposed(place, limit):
+            for reached, found in self._search_proposals(place, limit):
                 place = reached
                 yield place, found
         yield from self._read(place, self._high, _PLACES_OF_ALL if whole else _FIRST * 16)
 
-    def _begun(self, wanted: int, dense: int) -> Iterator[tuple[int, list[Hit]]]:
+    def _search_first_rows(self, wanted: int, dense: int) -> Iterator[tuple[int, list[Hit]]]:
         """Yield the matches among the first rows, and go on while a text is so common that reading is the quickest."""
         place = min(self._low + _FIRST - 1, self._high)
-        found = self._between(self._low, place)
+        found = self._match_range(self._low, place)
         yield place, found
         seen = len(found)
         # As many places as hold what is missing, if the text stays as common as it was so far.
         while place < self._high and (needed := (wanted - seen) * (place - self._low + 1) // max(1, seen)) < dense:
             start, place = place + 1, min(place + max(needed, _FIRST), self._high)
-            found = self._between(start, place)
+            found = self._match_range(start, place)
             yield place, found
             seen += len(found)
 
@@ -204,10 +204,10 @@ class Search:
         """Yield the matches behind a place in windows that grow."""
         while place < last:
             start, place = place + 1, min(place + size, last)
-            yield place, self._between(start, place)
+            yield place, self._match_range(start, place)
             size = max(size, min(size * 2, self._window))
 
-    def _proposed(self, place: int, limit: int) -> Iterator[tuple[int, list[Hit]]]:
+    def _search_proposals(self, place: int, limit: int) -> Iterator[tuple[int, list[Hit]]]:
 
         proposals = Proposals(self._engine, self._needle, place, limit, self._missing)
         if not proposals.usable:
@@ -216,7 +216,7 @@ class Search:
         for end, places in proposals:
             both = [*places, *(seq for seq in late if seq <= end)]
             late = [seq for seq in late if seq > end]
-            found = self._listed(both)
+            found = self._match_places(both)
             looked, held = looked + len(both), held + len(found)
             proposals.wanted = (self._missing - len(found)) * looked // held + 1 if held else _PLACES_OF_ALL
             yield end, found
@@ -229,25 +229,25 @@ class Search:
         )
         return [int(row[0]) for row in rows]
 
-    def _between(self, low: int, high: int) -> list[Hit]:
+    def _match_range(self, low: int, high: int) -> list[Hit]:
         values = {"low": low, "high": high}
         if high - low < _MAX_ROWS_COMPARED_HERE:
-            return self._compared(_BETWEEN, values)
+            return self._compare_rows(_BETWEEN, values)
         if self._narrow:
             return self._matches(_BETWEEN, values)
         rows = self._engine.query(_HOLDING.format(body=self._holds.format("body")), {**values, **self._asked})
         known = {int(row[0]) for row in rows if row[1]}
         proposed = {int(row[0]) for row in rows if not row[1]} - known
-        return sorted([*self._listed(known, known=True), *self._listed(proposed)])
+        return sorted([*self._match_places(known, known=True), *self._match_places(proposed)])
 
-    def _listed(self, places: Collection[int], *, known: bool = False) -> list[Hit]:
+    def _match_places(self, places: Collection[int], *, known: bool = False) -> list[Hit]:
         if not places:
             return []
         if len(places) <= _MAX_ROWS_COMPARED_HERE and not known:
-            return self._compared(_LISTED, {}, set(places))
+            return self._compare_rows(_LISTED, {}, set(places))
         return self._matches(_LISTED, {"places": str(sorted(places))}, known=known)
 
-    def _compared(self, places: str, values: dict[str, Any], left: set[int] | None = None) -> list[Hit]:
+    def _compare_rows(self, places: str, values: dict[str, Any], left: set[int] | None = None) -> list[Hit]:
         """Return the rows of the scopes at these few places that hold the text, and keep them for whoever shows them."""
         found: list[Hit] = []
         for kind, where, bound in self._scopes:
@@ -337,16 +337,16 @@ class Proposals:
         self._low = low
         self._high = high
         self.wanted = wanted
-        runs = runs_of(needle)
+        runs = split_runs(needle)
         self._whole = [_quote(run) for run, starts, ends in runs if starts and ends]
         self._parts = [run for run in runs if not (run[1] and run[2]) and len(run[0]) >= _GRAM]
-        self._marks = "" if self._whole or self._parts else marks_in(needle)
+        self._marks = "" if self._whole or self._parts else find_longest_mark(needle)
         self.usable = bool(self._whole or self._parts or self._marks)
 
     def __iter__(self) -> Iterator[tuple[int, list[int]]]:
         """Yield (place, the proposed places up to there that were not yielded yet); may give up before the last place."""
         if self._marks:
-            yield from self._marked()
+            yield from self._propose_by_marks()
             return
         # The longest run first: the fewest words hold it.
         parts = [_Words(self._engine, run) for run in sorted(self._parts, key=lambda run: -len(run[0]))]
@@ -389,19 +389,19 @@ class Proposals:
             most *= 2
             words.fetch(most)
 
-    def _marked(self) -> Iterator[tuple[int, list[int]]]:
+    def _propose_by_marks(self) -> Iterator[tuple[int, list[int]]]:
         """Propose the places of blocks that have the marks."""
         values: dict[str, object] = {
             "terms": _grams(self._marks),
-            "low": block_of(self._low + 1) - 1,
-            "high": block_of(self._high),
+            "low": block_number(self._low + 1) - 1,
+            "high": block_number(self._high),
         }
         size, low = min(max(self.wanted // 4, _CHUNK), _LARGEST), self._low
         while low < self._high:
             rows = self._engine.query(_BLOCKS, {**values, "most": size})
             values["low"] = int(rows[-1][0]) if rows else 0
-            end = min(places_of(int(rows[-1][0]))[-1], self._high) if len(rows) == size else self._high
-            yield end, [place for row in rows for place in places_of(int(row[0])) if low < place <= end]
+            end = min(block_places(int(rows[-1][0]))[-1], self._high) if len(rows) == size else self._high
+            yield end, [place for row in rows for place in block_places(int(row[0])) if low < place <= end]
             low, size = end, min(size * 2, _LARGEST)
 
     def _stream(self, terms: str, low: int, high: int) -> Iterator[tuple[int, list[int]]]:
@@ -444,7 +444,7 @@ class _Words:
         self.complete = len(rows) <= most
         for number, text, head, since in rows[:most]:
             self._after = int(number)
-            if self._holds(text, head) and (term := _quote(text) if not head else _begun(head)) not in self._seen:
+            if self._holds(text, head) and (term := _quote(text) if not head else _prefix_term(head)) not in self._seen:
                 self._seen.add(term)
                 self.terms.append(term)
             self.since = int(since)
@@ -472,8 +472,8 @@ def _grams(text: str, *, all_of_it: bool = True) -> str:
 
 def _quote(word: str) -> str:
     """Return a word as the index is asked for it; a long one by what it begins with. No word holds a quote."""
-    return f'"{word}"' if len(word) <= MAX_WORD else _begun(word[:MAX_WORD])
+    return f'"{word}"' if len(word) <= MAX_WORD else _prefix_term(word[:MAX_WORD])
 
 
-def _begun(head: str) -> str:
+def _prefix_term(head: str) -> str:
     return f'"{head}"*'

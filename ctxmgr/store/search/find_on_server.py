@@ -65,7 +65,7 @@ class SearchOnServer(Search):
         condition, values = may_hold_condition(self._needle)
         return condition.replace(" LIKE ", " ILIKE "), values  # as SQLite compares: letters of ASCII in either case
 
-    def _noted(self) -> list[Hit]:
+    def _find_in_notes(self) -> list[Hit]:
         found: set[Hit] = set()
         for kind, where, bound in self._scopes:
             if kind == "entry":
@@ -73,10 +73,10 @@ class SearchOnServer(Search):
                 condition, values = self._prefilter()
                 sql = _NOTED.format(session=session, where=where, body=condition.format("note.body"))
                 rows = self._engine.query(sql, {**bound, **values})
-                found |= {(int(row[0]), kind) for row in rows if self._sought.is_in(str(row[1]))}
+                found |= {(int(row[0]), kind) for row in rows if self._sought.matches(str(row[1]))}
         return sorted(found)
 
-    def _proposed(self, place: int, limit: int) -> Iterator[tuple[int, list[Hit]]]:
+    def _search_proposals(self, place: int, limit: int) -> Iterator[tuple[int, list[Hit]]]:
         session = next((bound["session"] for _, _, bound in self._scopes if "session" in bound), None)
         values: dict[str, Any] = {"high": limit, "long": f"%{TOO_LONG[2:7]}%", "limit": _PROPOSED, "session": session}
         version = cast("Any", self._engine).version
@@ -96,23 +96,23 @@ class SearchOnServer(Search):
             place = rows[-1] if len(rows) == _PROPOSED else limit
             both = {*rows, *(seq for seq in late if seq <= place)}
             late = [seq for seq in late if seq > place]
-            yield place, self._listed(both)
+            yield place, self._match_places(both)
 
     def _sample(self, low: int, high: int) -> list[str]:
         """Return some of the indexed texts, or how they begin, from places at the same distance."""
         places = [low + (high - low) * number // _TEXTS_OF_SAMPLE for number in range(1, _TEXTS_OF_SAMPLE + 1)]
         return [str(row[0]) for row in self._engine.query(_SAMPLE, {"places": places})]
 
-    def _between(self, low: int, high: int) -> list[Hit]:
-        return self._compared_at("record.seq BETWEEN :low AND :high", {"low": low, "high": high})
+    def _match_range(self, low: int, high: int) -> list[Hit]:
+        return self._compare_on_server("record.seq BETWEEN :low AND :high", {"low": low, "high": high})
 
-    def _listed(self, places: Collection[int], *, known: bool = False) -> list[Hit]:
+    def _match_places(self, places: Collection[int], *, known: bool = False) -> list[Hit]:
         found: list[Hit] = []
         for batch in batches(sorted(places)):
-            found += self._compared_at("record.seq = ANY(:places)", {"places": list(batch)})
+            found += self._compare_on_server("record.seq = ANY(:places)", {"places": list(batch)})
         return found
 
-    def _compared_at(self, places: str, values: dict[str, Any]) -> list[Hit]:
+    def _compare_on_server(self, places: str, values: dict[str, Any]) -> list[Hit]:
         """Return the rows of the scopes at these places that hold the text, and keep some for whoever shows them."""
         condition, likely = self._prefilter()
         found: list[Hit] = []

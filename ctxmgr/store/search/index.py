@@ -9,14 +9,14 @@ never too little. All of it follows from the tables of the store, so that it can
 
 from __future__ import annotations
 
-from ctxmgr.store.search.text_match import TOKENIZER, windows_of, words_of
+from ctxmgr.store.search.text_match import TOKENIZER, split_words, word_windows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ctxmgr.store.engine.interface import Engine, Row
-    from ctxmgr.store.search.index_texts import Stretch
+    from ctxmgr.store.search.index_texts import IndexBatch
     from ctxmgr.store.worker_process import SecondProcess
 
     Progress = Callable[[int, int], None]
@@ -144,7 +144,7 @@ class Builder:
                     self._read_ahead(start)
                 if last - start > _MERGE_LATER_FROM and not much:
                     much = True  # to the end: what is merged there need not be merged before
-                    self._copy_after(_LATER)
+                    self._copy_rows(_LATER)
                 with self._engine.transaction():
                     self._slice(much=not gather or much)
                 start, last = mark(self._engine), self._last()
@@ -154,19 +154,19 @@ class Builder:
                 self._gather(start, much=much)
         finally:
             if much:
-                self._copy_after(_SOON)
+                self._copy_rows(_SOON)
             self._read_here()
             self._reader.forget()  # what an interrupted slice told of was not kept
         return moved
 
-    def _copy_after(self, pages: int) -> None:
+    def _copy_rows(self, pages: int) -> None:
         self._engine.query(f"PRAGMA wal_autocheckpoint = {pages:d}")
 
     def _read_ahead(self, start: int) -> None:
         """Let a second process read the records after a place, if the store is one that it can open."""
-        from ctxmgr.store.worker_process import is_of_use, place_of, run_in_second_process
+        from ctxmgr.store.worker_process import find_place, is_of_use, run_in_second_process
 
-        place = place_of(self._engine, self._location) if is_of_use() else None
+        place = find_place(self._engine, self._location) if is_of_use() else None
         if place is None:
             self._alone = True
         else:
@@ -177,33 +177,33 @@ class Builder:
             self._ahead.close()
             self._ahead = None
 
-    def _next(self, start: int, rows: int) -> Stretch | None:
+    def _next(self, start: int, rows: int) -> IndexBatch | None:
         """Return the records after a place, or None at the end; called inside a transaction."""
-        from ctxmgr.store.search.index_texts import Stretch
+        from ctxmgr.store.search.index_texts import IndexBatch
         from ctxmgr.store.worker_process import ProcessLost
 
         if self._ahead is not None:
             try:
-                stretch = Stretch(*next(self._ahead))
+                stretch = IndexBatch(*next(self._ahead))
             except StopIteration:  # it has read all that there was
                 self._read_here()
             except (ProcessLost, TypeError):
                 self._alone = True
                 self._read_here()
             else:
-                if stretch.start == start and self._is_here(stretch):
+                if stretch.start == start and self._is_of_this_log(stretch):
                     return stretch
                 # The log is another one now, or others build this index too, and need no more help.
                 self._alone = True
                 self._read_here()
-        return self._reader.after(start, rows)
+        return self._reader.next_batch(start, rows)
 
-    def _is_here(self, stretch: Stretch) -> bool:
+    def _is_of_this_log(self, stretch: IndexBatch) -> bool:
         """Whether a stretch read by another process still belongs to the current log: places are never used again."""
-        from ctxmgr.store.worker_process import born_of
+        from ctxmgr.store.worker_process import creation_mark
 
         seen = self._engine.query("SELECT id FROM record WHERE seq = :end", {"end": stretch.end})
-        return bool(seen) and str(seen[0][0]) == stretch.seen and born_of(self._engine) == stretch.born
+        return bool(seen) and str(seen[0][0]) == stretch.seen and creation_mark(self._engine) == stretch.born
 
     def _gather(self, last: int, *, much: bool) -> None:
         """Merge the parts of the indexes when many were added: each look-up goes to every part.
@@ -311,13 +311,13 @@ class Builder:
             if place > start and (result < place or result not in answers):
                 continue  # they stand with the entry
             found = answers.get(result)
-            found = self._reader.text_at(result) if found is None else found
+            found = self._reader.read_text(result) if found is None else found
             late[place] = f"{late[place]} {found}" if place in late else found
         if late:
             self._engine.many(_WORDS, sorted(late.items()))
             self._engine.many(_MARKS, marks_by_block(late))
             if early := {place: text for place, text in late.items() if place <= start}:
-                self._early(words_of(early.values()), min(early))
+                self._early(split_words(early.values()), min(early))
 
     def _terms(self, rows: list[Row]) -> None:
         """Add what is new to the vocabulary."""
@@ -339,5 +339,5 @@ def _values(words: set[bytes], since: int) -> list[dict[str, object]]:
     return [
         {"text": text, "head": head, "since": since}
         for word in sorted(words)
-        for text, head in windows_of(word.decode())
+        for text, head in word_windows(word.decode())
     ]  # fmt: skip

@@ -10,9 +10,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from ctxmgr.store.search.text_match import block_of, marks_of, texts_in, windows_of, words_of
+from ctxmgr.store.search.text_match import block_number, find_marks, split_words, stored_texts, word_windows
 from ctxmgr.store.text_normalisation import FIELDS, flat_texts, fold
-from ctxmgr.store.worker_process import Place, born_of, open_records
+from ctxmgr.store.worker_process import Place, creation_mark, open_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,14 +37,14 @@ _READ = (
 _ANSWERS = "SELECT result, seq FROM entry WHERE seq > :start AND seq <= :end AND result <> seq AND result <= :end"
 
 
-class Stretch(NamedTuple):
+class IndexBatch(NamedTuple):
     """Part of the log, as the index is given it.
 
     Attributes:
         start: the place behind which it begins.
         end: its last place.
         seen: the id of the record there.
-        born: see `born_of`.
+        born: see `creation_mark`.
         size: characters of its texts.
         texts: of its entries and events, by place; with that of the result, where this is no later than the stretch.
         answers: the texts of its other results, by place.
@@ -77,7 +77,7 @@ class Reader:
         self._known: set[bytes] = set()
         self._text = _slow_text
 
-    def after(self, start: int, rows: int = _ROWS) -> Stretch | None:
+    def next_batch(self, start: int, rows: int = _ROWS) -> IndexBatch | None:
         """Return the stretch behind a place, of so many records at most; None at the end of the log.
 
         It ends with a block of places: marks are written for a whole block.
@@ -101,24 +101,24 @@ class Reader:
                     part.append(text)
                     size += len(text)
                     if size - reported > _AT_ONCE:
-                        fresh |= words_of(part) - self._known
+                        fresh |= split_words(part) - self._known
                         part, reported = [], size
             rows -= len(found)
             end, seen = int(found[-1][0]), found[-1][3]
         if seen is None:
             return None
-        fresh |= words_of(part) - self._known
+        fresh |= split_words(part) - self._known
         self._remember(fresh)
         self._complete(texts, answers, start, end)
-        return Stretch(
-            start, end, str(seen), born_of(self._engine), size,
+        return IndexBatch(
+            start, end, str(seen), creation_mark(self._engine), size,
             sorted(texts.items()), sorted(answers.items()), marks_by_block(texts), _windows(fresh),
         )  # fmt: skip
 
     def _part_behind(self, end: int, rows: int) -> list[Row]:
         found = self._engine.query(_READ.format(records=self._records), {"start": end, "rows": rows})
         last = len(found) if len(found) == rows else 0
-        while last and block_of(found[last - 1][0]) == block_of(found[last - 1][0] + 1):
+        while last and block_number(found[last - 1][0]) == block_number(found[last - 1][0] + 1):
             last -= 1
         # At the end of the log, or of a block with more records than are read, it is cut where it is.
         return found[:last] if last else found
@@ -128,13 +128,13 @@ class Reader:
         done: set[int] = set()
         for result, place in self._engine.query(_ANSWERS, {"start": start, "end": end}):
             found = answers.get(result)
-            found = self.text_at(result) if found is None else found
+            found = self.read_text(result) if found is None else found
             texts[place] = f"{texts[place]} {found}" if place in texts else found
             done.add(result)
         for result in done:
             answers.pop(result, None)
 
-    def text_at(self, place: int) -> str:
+    def read_text(self, place: int) -> str:
         """Return the text of the record at a place."""
         rows = self._engine.query(f"SELECT body FROM {self._records} WHERE seq = :place", {"place": place})
         return self._text(rows[0][0]) if rows else ""
@@ -160,7 +160,7 @@ def read_stretches(place: tuple[str, str, str], start: int) -> Iterator[tuple[An
     reader = Reader(engine, records)
     while True:
         engine.execute("BEGIN")  # all of a stretch is read in one state
-        stretch = reader.after(start)
+        stretch = reader.next_batch(start)
         engine.execute("COMMIT")
         if stretch is None:
             return
@@ -170,18 +170,18 @@ def read_stretches(place: tuple[str, str, str], start: int) -> Iterator[tuple[An
 
 def marks_by_block(texts: dict[int, str]) -> list[tuple[int, str]]:
     """Return the marks in folded texts, in the order of their blocks."""
-    blocks = groupby(sorted(texts), key=block_of)
-    runs = [(block, marks_of([texts[place] for place in places])) for block, places in blocks]
+    blocks = groupby(sorted(texts), key=block_number)
+    runs = [(block, find_marks([texts[place] for place in places])) for block, places in blocks]
     return [(block, b" ".join(sorted(found)).decode()) for block, found in runs if found]
 
 
 def _windows(words: set[bytes]) -> list[tuple[str, str]]:
-    return [window for word in sorted(words) for window in windows_of(word.decode())]
+    return [window for word in sorted(words) for window in word_windows(word.decode())]
 
 
 def _slow_text(body: object) -> str:
     """Return the texts of a stored record as the index is given them: folded, with blanks between."""
-    return fold(" ".join(texts_in(str(body))))
+    return fold(" ".join(stored_texts(str(body))))
 
 
 def _quick_text() -> Callable[[object], str]:

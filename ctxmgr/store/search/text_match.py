@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from ctxmgr.log import fast_json
 from ctxmgr.log.fast_json import cast
-from ctxmgr.store.row_mapper import forget_decoded, keep_decoded, placeholders
+from ctxmgr.store.row_mapper import forget_decoded, placeholders, remember_decoded
 from ctxmgr.store.text_normalisation import find, fold, plain_texts
 
 TYPE_CHECKING = False
@@ -41,7 +41,7 @@ def _record(body: str) -> Record | None:
     return cast("Record", record) if isinstance(record, dict) else None
 
 
-def texts_in(body: str) -> list[str]:
+def stored_texts(body: str) -> list[str]:
     """Return the searchable texts of a stored record; for an altered record, every text in it."""
     record = _record(body)
     return [body] if record is None else plain_texts(record)
@@ -63,16 +63,16 @@ class SearchTerm:
         self._plain = needle.isascii()
         self._slashed = "/" in needle
 
-    def is_in(self, body: str) -> bool:
+    def matches(self, body: str) -> bool:
         """Whether the record of a body holds the text; what it was decoded to is kept for whoever shows it."""
-        if not self._may_be_in(body):
+        if not self._may_match(body):
             return False
         record = _record(body)
         if record is None:
             return self._needle in fold(body)
         for text in plain_texts(record):
             if self._needle in fold(text):
-                keep_decoded(body, record)
+                remember_decoded(body, record)
                 return True
         return False
 
@@ -82,7 +82,7 @@ class SearchTerm:
         None stands for what `find` says, and bodies stay as they are, where only the row as it is shown can tell.
         """
         body, answer = (str(row[4]), row[5]) if kind == "entry" else (str(row[3]), None)
-        if not self._may_be_in(body) and (answer is None or not self._may_be_in(str(answer))):
+        if not self._may_match(body) and (answer is None or not self._may_match(str(answer))):
             return None
         record = _record(body)
         done = record if answer is None else _record(str(answer))
@@ -97,9 +97,9 @@ class SearchTerm:
         return decoded, found if _NAME.issuperset(map(type, map(record.get, _NAMES[kind]))) else None
 
     def _is_in_one(self, body: str, answer: object) -> bool:
-        return self.is_in(body) or (answer is not None and self.is_in(str(answer)))
+        return self.matches(body) or (answer is not None and self.matches(str(answer)))
 
-    def _may_be_in(self, body: str) -> bool:
+    def _may_match(self, body: str) -> bool:
         text = body.lower() if self._cased else body
         if self._spelling in text or self._numeric or not body.isascii():
             return True
@@ -124,7 +124,7 @@ class _Holds:
             return False
         if needle != self._bytes:
             self._sought, self._bytes = SearchTerm(needle.decode()), needle
-        return self._sought.is_in(body if type(body) is str else str(body))
+        return self._sought.matches(body if type(body) is str else str(body))
 
 
 def register_holds(engine: Engine) -> None:
@@ -135,14 +135,14 @@ def register_holds(engine: Engine) -> None:
     engine.function("holds", 2, _Holds())
 
 
-def places_holding(engine: Engine, places: Sequence[int], needle: str) -> list[int]:
+def find_matching_places(engine: Engine, places: Sequence[int], needle: str) -> list[int]:
     """Return those of a few places, in order, at which a record stands that holds a folded text."""
     names, bound = placeholders(places, "s")
     # A server can't call functions of Python.
     if engine.shared:
         sought = SearchTerm(needle)
         rows = engine.query(f"SELECT seq, body FROM record WHERE seq IN ({names}) ORDER BY seq", bound)
-        return [int(row[0]) for row in rows if sought.is_in(str(row[1]))]
+        return [int(row[0]) for row in rows if sought.matches(str(row[1]))]
     register_holds(engine)
     rows = engine.query(
         f"SELECT seq FROM record WHERE seq IN ({names}) AND holds(body, :needle) ORDER BY seq",
@@ -253,7 +253,7 @@ _MARKED = bytes(
 _SHORTEST = b"!!!"
 
 
-def marks_of(texts: Iterable[str]) -> set[bytes]:
+def find_marks(texts: Iterable[str]) -> set[bytes]:
     """Return the runs of ASCII punctuation in folded texts, of three marks and more: what lies between words and blanks."""
     raw = " ".join(texts).encode()
     marked = raw.translate(_MARKED)
@@ -270,27 +270,27 @@ def marks_of(texts: Iterable[str]) -> set[bytes]:
 _BLOCK = 8
 
 
-def block_of(place: int) -> int:
+def block_number(place: int) -> int:
     """Return the number of the block of neighbouring places in whose marks those of a place are."""
     return place // _BLOCK
 
 
-def places_of(block: int) -> range:
+def block_places(block: int) -> range:
     """Return the places of a block."""
     return range(block * _BLOCK, (block + 1) * _BLOCK)
 
 
-def marks_in(needle: str) -> str:
+def find_longest_mark(needle: str) -> str:
     """Return the longest run of marks of a folded needle, or "" when none has three."""
-    return max(marks_of([needle]), key=len, default=b"").decode()
+    return max(find_marks([needle]), key=len, default=b"").decode()
 
 
-def words_of(texts: Iterable[str]) -> set[bytes]:
+def split_words(texts: Iterable[str]) -> set[bytes]:
     """Return the words of folded texts, in UTF-8."""
     return set(" ".join(texts).encode().translate(_BLANKED).split())
 
 
-def windows_of(word: str) -> list[tuple[str, str]]:
+def word_windows(word: str) -> list[tuple[str, str]]:
     """Return what the vocabulary holds of a word: (text, the head it begins with in the index, "" when this is all of it)."""
     if len(word) <= MAX_WORD:
         return [(word, "")]
@@ -298,7 +298,7 @@ def windows_of(word: str) -> list[tuple[str, str]]:
     return [(word[start : start + MAX_WORD], head) for start in range(0, len(word) - PROBE, _STEP)]
 
 
-def runs_of(needle: str) -> list[tuple[str, bool, bool]]:
+def split_runs(needle: str) -> list[tuple[str, bool, bool]]:
     """Return the runs of a folded needle that are words or parts of words: (run, word begins with it, word ends with it)."""
     blanked = needle.encode().translate(_BLANKED)
     runs = [run.decode() for run in blanked.split()]

@@ -108,7 +108,7 @@ class Appender:
         ready = (prepare(record, masked=self._masked) for record in records)
         return self._append(ready, insert_records, on_conflict, doubles=doubles)
 
-    def append_spelled(self, record: Record, body: bytes) -> AppendResult:
+    def append_encoded(self, record: Record, body: bytes) -> AppendResult:
         """Write one checked record that is masked, with its body as `ctxmgr.log.codec.encode` makes it; else as `append`."""
         return self._append((EncodedRecord(record, body, None),), insert_records, "raise")
 
@@ -164,7 +164,7 @@ class Appender:
         self._look_up_last()
         self._counters.clear()
         for part in _parts(items):
-            mine = part if others is None else others.without(part)
+            mine = part if others is None else others.drop_duplicates(part)
             self._find_sessions(mine)
             # Mostly all are new, so they are written without asking; only when one is not are all looked up.
             if mine and (self._repeats or not self._write(mine, insert, placed=placed)):

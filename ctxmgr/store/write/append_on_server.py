@@ -96,7 +96,7 @@ class ServerAppender(Appender):
         if len(self._known) >= _MAX_KNOWN:
             self._known.clear()
         for rows, told in zip(done, ends, strict=True):
-            self._known |= rows.known(told)
+            self._known |= rows.known_sessions(told)
         return True
 
     def _parts(
@@ -119,7 +119,9 @@ class ServerAppender(Appender):
             done.append(rows)
             start += len(part)
             yield rows.arguments_of_one() if len(taken) == 1 and part[0].kind in _ALONE else rows.arguments()
-            known = ChainMap(dict[str, _Known](rows.known()), *(known.maps if isinstance(known, ChainMap) else [self._known]))
+            known = ChainMap(
+                dict[str, _Known](rows.known_sessions()), *(known.maps if isinstance(known, ChainMap) else [self._known])
+            )
             if start + _PART >= len(taken):
                 taken.extend(islice(rest, _PART))
 
@@ -208,7 +210,7 @@ class _RelativeRows(Derivation):
             item.total = counted.total = codec.chain(counted.total or "", item.body)
         self.add(pairs)
 
-    def known(self, ends: Sequence[str] = ()) -> dict[str, _Known]:
+    def known_sessions(self, ends: Sequence[str] = ()) -> dict[str, _Known]:
         """Return what is known of the sessions when the records are written, if the last sums are not others."""
         sums = ends or [str(counted.total) for counted in self.sessions.values()]
         return {name: (end, counted.processes) for (name, counted), end in zip(self.sessions.items(), sums, strict=True)}

@@ -88,7 +88,7 @@ def optional(value: object) -> str | None:
     return storable(str(value)) if isinstance(value, str | int) else None
 
 
-def optional_folded(value: object) -> str | None:
+def fold_optional(value: object) -> str | None:
     """Return the text of a name or a number as filters compare it, None for anything else."""
     return fold(str(value)) if isinstance(value, str | int) else None
 
@@ -102,7 +102,7 @@ def remember_process(engine: Engine, seq: int, key: int, process: str, started: 
     )
 
 
-def usage_of(record: Record) -> tuple[int | None, int | None] | None:
+def record_usage(record: Record) -> tuple[int | None, int | None] | None:
     """Return the tokens that a record says were read and written, or None when it says nothing of them.
 
     A response of a model is one event; results and finished entries may carry what they used themselves.
@@ -111,10 +111,10 @@ def usage_of(record: Record) -> tuple[int | None, int | None] | None:
         used: object = record.get("data") if record.get("type") == "usage" else None
     else:
         used = record.get("usage")
-    return tokens_of(used)
+    return usage_tokens(used)
 
 
-def tokens_of(used: object) -> tuple[int | None, int | None] | None:
+def usage_tokens(used: object) -> tuple[int | None, int | None] | None:
     """Return the tokens that a usage names, or None when it names none."""
     if type(used) is not dict:
         return None
@@ -284,7 +284,7 @@ class Derivation:
             elif kind != "result":
                 self.change(item, counters)
                 continue
-            if (usage := usage_of(item.record)) is not None:
+            if (usage := record_usage(item.record)) is not None:
                 self.usage.append((item.key, item.seq, *usage))
 
     def _entry(self, item: EncodedRecord, counters: SessionCounters) -> None:
@@ -292,11 +292,11 @@ class Derivation:
         status: Any = record.get("status")
         result: int | None = item.seq
         if status is None:
-            result, status = self.result_of(item)
+            result, status = self.find_result(item)
         process = optional(record.get("process"))
         self.entries.append((
             item.seq, item.key, counters.entries, fold(str(record.get("agent", ""))), fold(str(record.get("action", ""))),
-            optional_folded(record.get("inputType")), process, item.moment, str(status or "open"), result,
+            fold_optional(record.get("inputType")), process, item.moment, str(status or "open"), result,
         ))  # fmt: skip
         self._pass("all", counters.entries + counters.events, item)
         counters.entries += 1
@@ -317,7 +317,7 @@ class Derivation:
         if (handler := HANDLERS.get(item.kind)) is not None:
             handler(self._engine, item.seq, counters, item.record)
 
-    def result_of(self, item: EncodedRecord) -> tuple[int | None, str | None]:
+    def find_result(self, item: EncodedRecord) -> tuple[int | None, str | None]:
         """Return place and status of the result of an entry, if it is there: among these records, or before its entry."""
         identity = (item.key, item.id)
         found = self._results.get(identity)
@@ -335,7 +335,7 @@ class Derivation:
         record = item.record
         type_ = storable(str(record.get("type")))
         self.events.append((
-            item.seq, item.key, type_, optional_folded(record.get("agent")),
+            item.seq, item.key, type_, fold_optional(record.get("agent")),
             optional(record.get("entry")), counters.entries - 1 if counters.entries else None, item.moment,
         ))  # fmt: skip
         self._pass("all", counters.entries + counters.events, item)

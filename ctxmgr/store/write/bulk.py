@@ -18,10 +18,10 @@ from ctxmgr.store.write.batch import (
     SAID,
     STEP,
     SessionCounters,
+    fold_optional,
     optional,
-    optional_folded,
+    record_usage,
     remember_process,
-    usage_of,
 )
 
 TYPE_CHECKING = False
@@ -71,7 +71,7 @@ class SessionRows:
     loose: dict[str, tuple[int, str]]
     processes: set[str]
 
-    def packed(self) -> Row:
+    def pack(self) -> Row:
         """Return what makes this again."""
         return (
             self.records, self.entries, self.events, self.usage, self.shown, self.told, self.said, self.asides, self.open,
@@ -86,7 +86,7 @@ class SessionRows:
             self._add_entry(place, item)
         elif kind == "event":
             type_ = storable(str(record.get("type")))
-            agent = optional_folded(record.get("agent"))
+            agent = fold_optional(record.get("agent"))
             self.add_event((place, type_, agent, optional(record.get("entry")), len(self.entries), item.moment))
         elif kind == "result":
             self.complete(place, item.id, str(record["status"]))
@@ -94,7 +94,7 @@ class SessionRows:
             if kind in HANDLERS:
                 self.asides.append((place, record))
             return
-        if (usage := usage_of(record)) is not None:
+        if (usage := record_usage(record)) is not None:
             self.usage.append((place, *usage))
 
     def _add_entry(self, place: int, item: EncodedRecord) -> None:
@@ -105,7 +105,7 @@ class SessionRows:
             item.id,
             (
                 place, len(self.entries), fold(str(record.get("agent", ""))), fold(str(record.get("action", ""))),
-                optional_folded(record.get("inputType")), process, item.moment,
+                fold_optional(record.get("inputType")), process, item.moment,
                 "open" if status is None else str(status or "open"), None if status is None else place,
             ),
         )  # fmt: skip
@@ -174,13 +174,13 @@ class RowBatch:
             found = parts[session] = SessionRows()
         return found
 
-    def packed(self) -> Row:
+    def pack(self) -> Row:
         """Return this as plain values."""
-        parts = None if self.parts is None else {name: part.packed() for name, part in self.parts.items()}
+        parts = None if self.parts is None else {name: part.pack() for name, part in self.parts.items()}
         return self.start, self.end, self.before, self.after, self.count, self.damage, self.told, self.follows, parts
 
     @classmethod
-    def unpacked(cls, values: Row) -> RowBatch:
+    def unpack(cls, values: Row) -> RowBatch:
         """Return what was packed."""
         block = cls(values[0], values[2])
         _, block.end, _, block.after, block.count, block.damage, block.told, block.follows, parts = values
@@ -237,7 +237,7 @@ class BulkWriter:
         engine, new = self._engine, list[str]()
         base = self.number + 1
         # The index that refuses doubles is not there yet. Those within a block are found here, others when the index is made.
-        if self._deferring and not _is_once(block):
+        if self._deferring and not _has_no_repeats(block):
             return False
         sql = _LINES if self.masked is None else _RECORDS
         engine.execute("SAVEPOINT block")
@@ -346,7 +346,7 @@ class BulkWriter:
                 part.entries[number] = (*part.entries[number][:7], status, int(seq) - base)
 
 
-def _is_once(block: RowBatch) -> bool:
+def _has_no_repeats(block: RowBatch) -> bool:
     """Whether no record comes twice in a block."""
     return all(len({row[1:3] for row in part.records}) == len(part.records) for part in (block.parts or {}).values())
 

@@ -120,7 +120,7 @@ class KnownRecords:
         """
         stored: set[Identity] = set()
         for part in batches(items):
-            stored |= self._stored({item.id for item in part})
+            stored |= self._find_stored({item.id for item in part})
         first: dict[Identity, EncodedRecord] = {}
         for item in items:
             identity = (item.key, item.kind, item.id)
@@ -130,7 +130,7 @@ class KnownRecords:
                 self._compare(item, earlier.body.decode("ascii"))
         return list(first.values())
 
-    def _stored(self, ids: set[str]) -> set[Identity]:
+    def _find_stored(self, ids: set[str]) -> set[Identity]:
         # By the id alone, with which the unique index begins; session and kind are compared by the caller.
         names, values = placeholders(sorted(ids), "i")
         rows = self._engine.query(f"SELECT session, kind, id FROM record WHERE id IN ({names})", values)
@@ -167,7 +167,7 @@ class DuplicateTracker:
         self._report = report
         self._left_out: set[tuple[str, str]] = set()
 
-    def without(self, items: Sequence[EncodedRecord]) -> list[EncodedRecord]:
+    def drop_duplicates(self, items: Sequence[EncodedRecord]) -> list[EncodedRecord]:
         """Return the others, in their order; what was returned before must have been written."""
         kept: list[EncodedRecord] = []
         for part in batches(items):

@@ -18,10 +18,10 @@ from ctxmgr.log.fast_json import cast
 from ctxmgr.log.ids import parse_time
 from ctxmgr.log.line_splitter import read_lines
 from ctxmgr.log.mask_prefilter import mask
-from ctxmgr.log.reader import line_at, records_of
+from ctxmgr.log.reader import read_line, read_records
 from ctxmgr.store.project_session import EXECUTION, PROJECT
 from ctxmgr.store.text_normalisation import fold, storable
-from ctxmgr.store.write.batch import tokens_of
+from ctxmgr.store.write.batch import usage_tokens
 from ctxmgr.store.write.bulk import RowBatch, SessionRows, import_facts, is_written_alone
 from ctxmgr.store.write.encoded_record import prepare_line
 from ctxmgr.types.record import check, is_plain_error
@@ -131,7 +131,7 @@ def blocks(path: str, start: int, last: str, masked: bool | None = None) -> Gene
             while not reader.ended:
                 reader.read(stream)
                 for block in reader.done:
-                    yield block.packed()
+                    yield block.pack()
                 reader.done.clear()
     except FileNotFoundError:
         raise NotFound(f"log {path!r} does not exist") from None
@@ -280,7 +280,7 @@ class _BlockReader:
         part.records.append((place, kind, name, moment, *behind))
         if self._masked is not None:
             self._block.told.append((kind, told, plain.status, name))
-        if used is not None and (tokens := tokens_of(used)) is not None:
+        if used is not None and (tokens := usage_tokens(used)) is not None:
             part.usage.append((place, *tokens))
         return True
 
@@ -302,7 +302,7 @@ class _BlockReader:
         def hear(offset: int, length: int, reason: str) -> None:
             damage.append((offset, length, reason))
 
-        for line in records_of(raw, self._at, length, last, hear, partial(line_at, self._descriptor, self._at + length)):
+        for line in read_records(raw, self._at, length, last, hear, partial(read_line, self._descriptor, self._at + length)):
             found.append(line)
             last = line.total or last
         end = self._at + length

@@ -8,7 +8,7 @@ import pytest
 from rich.style import Style
 
 from ctxmgr.cli.browse import lines
-from ctxmgr.cli.browse.history import Judged
+from ctxmgr.cli.browse.history import Judgement
 from ctxmgr.cli.browse.lines import Line, Timeline, entry_lines, hit_row, judged_lines, session_head, session_row, strip
 from ctxmgr.cli.views.layout import Span
 from ctxmgr.cli.views.safe_text import cells, safe
@@ -38,14 +38,14 @@ def _noon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines.time, "time", lambda: noon)
 
 
-def judged(verdict: SessionVerdict | None = None) -> Judged:
+def judged(verdict: SessionVerdict | None = None) -> Judgement:
     """Return what the detectors say of a loop of two calls in four rounds, the first of them resolved."""
     finding, entries = s.cycle(4)
     old, more = s.repetition(3)
     finding = finding.model_copy(update={"id": "f9"})
     found = [old.model_copy(update={"resolved": "e20"}), finding]
     known = {entry.id: entry for entry in [*more, *entries]}
-    return Judged(verdict or SessionVerdict(session=s.SESSION, verdict="loop", findings=found), known, None, "")
+    return Judgement(verdict or SessionVerdict(session=s.SESSION, verdict="loop", findings=found), known, None, "")
 
 
 HIT = SearchHit(row=s.entry(7, HOSTILE, {"command": HOSTILE}, agent=HOSTILE), field="input", excerpt=HOSTILE)
@@ -152,7 +152,7 @@ def test_the_rounds_of_a_loop_are_numbered_where_they_begin() -> None:
     assert timeline.spans == [(12, 14, "dim"), (12, 23, "loop")]
     row = timeline.row(s.entry(15, "Bash", {}), None, 80)
     assert styled(row, "loop") == ["2"]
-    timeline.take(Judged(None, {}, None, ""))
+    timeline.take(Judgement(None, {}, None, ""))
     assert (timeline.places, timeline.spans) == ({}, [])
 
 
@@ -160,8 +160,8 @@ def test_the_next_trouble_follows_the_last_by_the_first() -> None:
     """A key leads from trouble to trouble, round and round; without any it leads nowhere."""
     timeline = Timeline(spans=[(30, 35, "loop"), (12, 14, "dim"), (12, 23, "loop")])
 
-    assert [timeline.trouble_after(index) for index in (0, 12, 29, 30, 99)] == [12, 30, 30, 12, 12]
-    assert Timeline().trouble_after(5) is None
+    assert [timeline.find_next_trouble(index) for index in (0, 12, 29, 30, 99)] == [12, 30, 30, 12, 12]
+    assert Timeline().find_next_trouble(5) is None
 
 
 def test_the_overview_shows_trouble_and_the_cursor() -> None:
@@ -195,12 +195,12 @@ def test_the_head_says_how_a_session_stands() -> None:
 def test_why_there_is_no_answer_stands_first() -> None:
     """What keeps a person from an answer is read before the findings; without a record nothing is said of them."""
     found = judged()
-    used_up = Judged(found.verdict, found.entries, None, "all attempts are used up")
+    used_up = Judgement(found.verdict, found.entries, None, "all attempts are used up")
 
     assert text(judged_lines(used_up, 80)[0]) == "all attempts are used up"
     assert text(judged_lines(found, 80)[0]) != ""
-    assert [text(line) for line in judged_lines(Judged(None, {}, None, "why"), 80)] == ["Nothing is recorded here."]
-    answered = [text(line) for line in judged_lines(Judged(found.verdict, found.entries, s.continuation(), ""), 80)]
+    assert [text(line) for line in judged_lines(Judgement(None, {}, None, "why"), 80)] == ["Nothing is recorded here."]
+    answered = [text(line) for line in judged_lines(Judgement(found.verdict, found.entries, s.continuation(), ""), 80)]
     assert any("Prompt for planner (y copies it)" in line for line in answered)
 
 
@@ -218,7 +218,7 @@ def test_messages_of_an_entry_stand_below_it() -> None:
     """They have a heading with their number; without any there is none."""
     said = [s.event("message", {"text": "I look."}), s.event("message", {"text": "Done."}, id="v2")]
     answer = MessagesResponse(
-        status="ok", session=s.SESSION, entry=s.entry(3, "Bash", {}), messages=said, page=Page.of(0, 20, 2, 2)
+        status="ok", session=s.SESSION, entry=s.entry(3, "Bash", {}), messages=said, page=Page.make(0, 20, 2, 2)
     )
 
     shown = [text(line) for line in entry_lines(s.entry(3, "Bash", {}), answer, 80, full=False)]

@@ -11,7 +11,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.store import open_store
 from ctxmgr.store.read_query import NAMES
 from ctxmgr.types.plain_records import build
-from tests.doors import invoke
+from tests.frontends import invoke
 
 _CHANGING = (
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"), "<id>"),

@@ -19,7 +19,7 @@ from ctxmgr.store import open_store
 from ctxmgr.store.engine.postgresql_schema import LATEST
 from tests import postgresql_server
 from tests.builders import at, entry, entry_id, event, result, steps, write
-from tests.doors import invoke
+from tests.frontends import invoke
 from tests.store.divided import Divided
 
 COMMANDS: tuple[tuple[str, ...], ...] = (

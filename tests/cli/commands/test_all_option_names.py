@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from ctxmgr.cli.command_line import OLD
-from ctxmgr.cli.fast.dispatch import command_of
+from ctxmgr.cli.fast.dispatch import command_by_name
 from ctxmgr.cli.fast.table import TABLE
 from tests.cli.console import run
 
@@ -96,7 +96,7 @@ NAMES: dict[str, tuple[str, str]] = {
 
 
 def _options() -> dict[str, dict[str, tuple[str, str]]]:
-    found = {name: command_of(name) for name in TABLE}
+    found = {name: command_by_name(name) for name in TABLE}
     return {name: command["options"] for name, command in found.items() if command is not None}
 
 
@@ -131,7 +131,7 @@ def test_a_name_means_one_thing() -> None:
 def test_what_several_commands_are_asked_for_they_take_in_the_same_way() -> None:
     """Whatever reads a session takes it as an argument as well as by ``--session``; what pages takes both paging options."""
     for name, options in _options().items():
-        command = command_of(name)
+        command = command_by_name(name)
         assert command is not None
         arguments = {argument for argument, _ in command["arguments"]}
         if (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.types.artifact import Pruned, RolledBack, VersionCreated, VersionView
+from ctxmgr.types.artifact import NewVersion, PruneResult, RollbackResult, VersionView
 from tests.cli.console import run
 
 
@@ -36,11 +36,11 @@ def test_every_part_explains_itself_with_examples(part: str) -> None:
 def test_versions_are_made_rolled_back_and_listed(place: Path) -> None:
     """Each step answers its shape, and the list shows them all with the current one marked."""
     made = run("version", "create", "reviewed", "--json").envelope["data"]
-    assert VersionCreated.model_validate(made).to_json() == made == {
+    assert NewVersion.model_validate(made).to_json() == made == {
         "version": 4, "previousVersion": 3, "path": "artifacts/v4/",
     }  # fmt: skip
     ran = run("version", "rollback", "2", "--reason", "broke the parser", "--json")
-    assert RolledBack.model_validate(ran.envelope["data"]).to_json() == ran.envelope["data"]
+    assert RollbackResult.model_validate(ran.envelope["data"]).to_json() == ran.envelope["data"]
     assert ran.envelope["next"] == ['ctxmgr version rollback 4 --reason "undo"']
     assert os.readlink(place / "artifacts" / "current") == "v2"
     assert run("artifact", "get", "arch/a.yaml").out == "a: 2\n"
@@ -58,7 +58,7 @@ def test_pruning_follows_options_and_configuration(place: Path) -> None:
     options = ("--keep-versions", "1", "--keep-days", "0", "--always-keep", "2", "--json")
     told = run("version", "prune", "--dry-run", *options).envelope["data"]
     assert (told["removed"], told["dryRun"]) == ([1], True)
-    assert Pruned.model_validate(told).to_json() == told
+    assert PruneResult.model_validate(told).to_json() == told
     assert run("version", "prune", "--json").envelope["data"]["removed"] == []
 
     (place / "ctxmgr.toml").write_text("[artifacts]\nkeep_versions = 1\nkeep_days = 0\nalways_keep = []\n")

@@ -17,7 +17,7 @@ from ctxmgr.errors import StorageFailed
 from ctxmgr.history.open_history import open_history
 from ctxmgr.store import open_store
 from ctxmgr.types.artifact import PutRequest
-from ctxmgr.types.context_package import AgentNeed, AssembleResponse, RequestedItem, Why
+from ctxmgr.types.context_package import AgentNeed, AssembleResponse, ItemExplanation, RequestedItem
 from tests.cli import view_samples as s
 from tests.cli.console import Ran, process, run
 from tests.goals.scene import begun, contents
@@ -232,17 +232,19 @@ def test_no_name_steers_the_terminal(text: str) -> None:
     item = RequestedItem(
         source="a", name=text, status="success", counter="estimate", content=text, suggestions=[text], reason=text
     )
-    why = Why(item=text, package="p1", agent=text, assembled_at=None, asked=None, got="absent", rule="notThere", reason=text)
+    why = ItemExplanation(
+        item=text, package="p1", agent=text, assembled_at=None, asked=None, got="absent", rule="notThere", reason=text
+    )
     need = AgentNeed(agent=text, pattern=text, need="required")
     made = sample(text)
 
     def show(out: Printer) -> None:
         views.show_package(out, made, yaml=False)
         views.show_package(out, made, yaml=True)
-        views.show_requested(out, [item])
-        views.show_why(out, why)
+        views.show_request_response(out, [item])
+        views.show_item_explanation(out, why)
         views.show_needs(out, [need])
-        views.show_removed(out, [need])
+        views.show_removed_needs(out, [need])
 
     assert not {"\x1b", "\u202e", "\r"} & set(s.draw(show, width=80))
 

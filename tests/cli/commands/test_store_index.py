@@ -8,7 +8,7 @@ from pathlib import Path
 from ctxmgr.store import open_store
 from ctxmgr.store.search.index import mark
 from tests.builders import entry
-from tests.doors import invoke
+from tests.frontends import invoke
 
 
 def test_what_was_recorded_is_indexed_on_request(store_path: Path) -> None:

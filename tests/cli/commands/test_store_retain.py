@@ -13,7 +13,7 @@ import pytest
 from ctxmgr.errors import StorageFailed
 from ctxmgr.store import administer, open_store
 from ctxmgr.store.archive import retention
-from tests.doors import invoke
+from tests.frontends import invoke
 from tests.store.archive.test_retention import story
 from tests.store.divided import Divided
 

@@ -307,7 +307,7 @@ def _lines(draw: st.DrawFn) -> list[str]:
     """Draw a command line of the fast path's commands, mostly one that the table knows every word of."""
     name = draw(st.sampled_from(sorted(set(generate.QUICK) - WRITES - {"recover"})))  # which writes where it is not told again
     words: list[str] = []
-    command = dispatch.command_of(name)
+    command = dispatch.command_by_name(name)
     assert command is not None
     for option in draw(st.lists(st.sampled_from(sorted(command["options"])), max_size=5)):
         dest, kind = command["options"][option]
@@ -382,7 +382,7 @@ def test_other_help_is_typers(words: list[str]) -> None:
 
 def test_the_quick_path_serves_what_it_says() -> None:
     """Every parameter that the fast path says to serve is one of the table's."""
-    commands = [command for name in generate.QUICK if (command := dispatch.command_of(name))]
+    commands = [command for name in generate.QUICK if (command := dispatch.command_by_name(name))]
     known = {name for command in commands for name in command["defaults"]}
 
     assert known >= generate.SERVED

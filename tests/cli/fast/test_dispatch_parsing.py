@@ -97,7 +97,7 @@ def _read(words: list[str]) -> dict[str, Any] | None:
 @st.composite
 def _lines(draw: st.DrawFn) -> list[str]:
     name = draw(st.sampled_from(sorted(TABLE)))
-    command = dispatch.command_of(name)
+    command = dispatch.command_by_name(name)
     assert command is not None
     words: list[str] = []
     options = sorted(command["options"])
@@ -132,7 +132,7 @@ def test_the_table_reads_a_command_line_as_typer_does(typers: _Typer, words: lis
 @pytest.mark.parametrize("name", sorted(TABLE))
 def test_every_command_is_read_by_the_table(name: str, typers: _Typer) -> None:
     """A command line with what a command must be given needs no typer, whatever the command."""
-    command = dispatch.command_of(name)
+    command = dispatch.command_by_name(name)
     assert command is not None
     words = name.split()
     for option, (dest, kind) in command["options"].items():

@@ -312,7 +312,7 @@ _SHIFTING = ["--", "-", "--jq", ".", "--as", "ann", "word"]
 def _lines(draw: st.DrawFn) -> list[str]:
     """Draw a command line that writes, mostly one that the table knows every word of."""
     name = draw(st.sampled_from(sorted(WRITES)))
-    command = dispatch.command_of(name)
+    command = dispatch.command_by_name(name)
     assert command is not None
     options = draw(st.lists(st.sampled_from(sorted(command["options"])), max_size=4))
     options += [next(option for option, (dest, _) in command["options"].items() if dest == needed)
@@ -345,7 +345,7 @@ def test_no_drawn_line_runs_a_command(words: list[str]) -> None:
     """A line for ``record`` holds options alone: one with an argument would run it, and end differently each time."""
     if words[0] != "record":
         return
-    command = dispatch.command_of("record")
+    command = dispatch.command_by_name("record")
     assert command is not None
     rest, known = iter(words[1:]), command["options"]
     for word in rest:

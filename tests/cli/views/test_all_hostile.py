@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from pydantic import ValidationError
 
 from ctxmgr.cli.commands.annotations import show_episodes, show_reflection
-from ctxmgr.cli.commands.config import show_explained
+from ctxmgr.cli.commands.config import show_setting_details
 from ctxmgr.cli.commands.history import show_rows as show_query
 from ctxmgr.cli.commands.history import show_stats
 from ctxmgr.cli.commands.import_export import show_import
@@ -43,7 +43,7 @@ MARKUP = "[/red]:smile:[link=x]"
 HOSTILE = MARKUP + CONTROLS + HIDDEN + SEQUENCES + PILE + WIDE + "\ud800\U000e0041" + "x" * 200
 
 NOW = 1769083200.0
-PAGE = Page.of(0, 20, 2, 2)
+PAGE = Page.make(0, 20, 2, 2)
 
 
 def poisoned(shape: _Shape, text: str) -> _Shape:
@@ -111,7 +111,7 @@ def views(text: str) -> dict[str, Callable[[Printer], object]]:
         "continuation": lambda out: show_continuation(out, poisoned(s.continuation(target=text), text)),
         "query": lambda out: show_query(out, SqlResponse(columns=["a", text], rows=[[text, 1], [None, 2.5]])),
         "stats": lambda out: show_stats(out, StatsResponse(by="action", rows=[stats], total=stats)),
-        "settings": lambda out: show_explained(out, [poisoned(setting, text)]),
+        "settings": lambda out: show_setting_details(out, [poisoned(setting, text)]),
         "import": lambda out: show_import(out, poisoned(s.import_report(unknown={text: 3}), text)),
     }
 
@@ -216,8 +216,8 @@ def test_empty_answers_say_what_to_do_next() -> None:
     """An answer without rows writes no data and names a command or reason on the stream for talk."""
     report = s.import_report(files=[], unchanged=0)
     empty: list[Callable[[Printer], None]] = [
-        lambda out: show_sessions(out, [], Page.of(0, 20, 0, 0), NOW), lambda out: show_rows(out, [], Page.of(0, 20, 0, 0)),
-        lambda out: show_rows(out, [], Page.of(40, 20, 0, 30)), lambda out: show_hits(out, [], "x", None),
+        lambda out: show_sessions(out, [], Page.make(0, 20, 0, 0), NOW), lambda out: show_rows(out, [], Page.make(0, 20, 0, 0)),
+        lambda out: show_rows(out, [], Page.make(40, 20, 0, 30)), lambda out: show_hits(out, [], "x", None),
         lambda out: show_notes(out, []), lambda out: show_snapshots(out, []), lambda out: show_findings(out, [], {}),
         lambda out: show_messages(out, MessagesResponse(status="empty", session=None, entry=None, messages=[], page=PAGE)),
         lambda out: show_import(out, report), lambda out: show_episodes(out, []),

@@ -6,7 +6,7 @@ from ctxmgr.cli.views.entries import indexes_text, show_entry, show_hits, show_m
 from ctxmgr.types.query import MessagesResponse, Page, SearchHit, ShowSnapshotResponse
 from tests.cli import view_samples as s
 
-PAGE = Page.of(0, 20, 2, 2)
+PAGE = Page.make(0, 20, 2, 2)
 
 READ = s.entry(8, "Read", {"file_path": "src/app.py"})
 ROWS = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.cli.views.findings import chosen, loop_steps, show_findings
+from ctxmgr.cli.views.findings import loop_steps, rounds_to_show, show_findings
 from ctxmgr.types.finding import Finding, SessionVerdict
 from ctxmgr.types.view import EntryView
 from tests.cli import view_samples as s
@@ -211,4 +211,4 @@ def test_a_log_that_ends_in_a_call_says_so() -> None:
 )
 def test_the_middle_rounds_are_left_out(rounds: int, slots: int, expected: list[int | None]) -> None:
     """First and last rounds stay, as many as there is room for."""
-    assert chosen(rounds, slots) == expected
+    assert rounds_to_show(rounds, slots) == expected

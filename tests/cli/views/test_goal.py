@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.cli.views.goal import show_record, show_resume, show_tree, show_where
+from ctxmgr.cli.views.goal import show_position, show_record, show_resume, show_tree
 from ctxmgr.types.goal import (
     ActionView,
     AttemptView,
@@ -221,13 +221,13 @@ def test_where_we_are_in_a_few_lines() -> None:
     finished = _state(_task("t1", "done"), current=None)
     finished = finished.model_copy(update={"goal": finished.goal.model_copy(update={"status": "done", "percent": 100})})
 
-    assert draw(lambda out: show_where(out, _rich())).startswith(
+    assert draw(lambda out: show_position(out, _rich())).startswith(
         "▶ t2.2  task t2: sub()   attempt 2\n  next: look at the signs"
     )
-    assert draw(lambda out: show_where(out, blocked)).startswith(
+    assert draw(lambda out: show_position(out, blocked)).startswith(
         "⊘ t1.1  task t1: step t1.1\n  blocked: 2 failed\n  'ctxmgr goal next' goes on with t2.1\n"
     )
-    assert draw(lambda out: show_where(out, finished)).startswith("✓ the goal is reached\n")
+    assert draw(lambda out: show_position(out, finished)).startswith("✓ the goal is reached\n")
 
 
 def test_a_refusal_says_what_to_do_instead() -> None:

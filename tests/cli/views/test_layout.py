@@ -19,6 +19,7 @@ from ctxmgr.cli.views.layout import (
     brief,
     clock,
     command,
+    date_span,
     day,
     duration,
     end_to_keep,
@@ -32,7 +33,6 @@ from ctxmgr.cli.views.layout import (
     size,
     status_sign,
     verdict_sign,
-    when,
     wrap_spans,
 )
 from ctxmgr.cli.views.safe_text import cells
@@ -117,9 +117,9 @@ def test_odd_spans_and_amounts() -> None:
 def test_what_is_no_time_is_shown_as_text() -> None:
     """A recorded time that is none stands as it is, its steering characters escaped; nobody guesses a date."""
     assert (clock("soon\x1b[2J"), day("soon"), clock(None)) == ("soon\\x1b[2J", "", "")
-    assert when("2026-01-22T14:03:22.5+02:00", terminal=True).text == "2026-01-22 12:03:22"
-    assert when("2026-01-22T14:03:22.5+02:00", terminal=False).text == "2026-01-22T14:03:22.5+02:00"
-    assert when(None, terminal=False).text == ""
+    assert date_span("2026-01-22T14:03:22.5+02:00", terminal=True).text == "2026-01-22 12:03:22"
+    assert date_span("2026-01-22T14:03:22.5+02:00", terminal=False).text == "2026-01-22T14:03:22.5+02:00"
+    assert date_span(None, terminal=False).text == ""
 
 
 @pytest.mark.parametrize(

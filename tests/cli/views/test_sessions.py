@@ -14,7 +14,7 @@ from tests.cli import view_samples as s
 from tests.cli.console import make_history, watched
 
 NOW = parse_time("2026-01-22T12:00:00Z") or 0.0
-PAGE = Page.of(0, 20, 2, 2)
+PAGE = Page.make(0, 20, 2, 2)
 FIRST, SECOND = "0199a7b3-1c2d-7e4f-8a9b-0c1d2e3f4a5b", "0199a7b3-1c2d-7e4f-8aff-0c1d2e3f4a5b"
 
 

@@ -48,7 +48,7 @@ def test_messages_that_are_read_late_show_the_same(monkeypatch: pytest.MonkeyPat
 def test_phrases_end_behind_marks_and_lines() -> None:
     """A phrase ends behind a mark that a blank or a capital follows, and at line ends; nothing of the text is lost."""
     chance, obvious = random.Random(5), re.compile(r"(?<=[.!?…。！？])(?=[\sA-Z])|(?<=\n)")
-    phrases = getattr(messages, "_phrases_of")  # noqa: B009 - what is the module's own is looked at on purpose
+    phrases = getattr(messages, "_split_phrases")  # noqa: B009 - what is the module's own is looked at on purpose
     for _ in range(5000):
         text = "".join(chance.choice(".!?…。 \n\t\x1c\x85AaBé") for _ in range(chance.randrange(14)))
         whole, rest = phrases(text)

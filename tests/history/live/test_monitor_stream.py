@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxmgr.detect.replay import observations_of
+from ctxmgr.detect.replay import session_observations
 from ctxmgr.history.live.monitor import RecordStream
 from ctxmgr.log.codec import Record
 from tests import builders as b
@@ -35,7 +35,7 @@ def test_one_at_a_time_is_the_same_as_all_at_once(name: str) -> None:
     """Records shown one by one give the observations that the whole log gives, in the same order."""
     records, feed = HISTORIES[name], RecordStream()
     one_by_one = [seen for record in records for seen in feed.take(record)]
-    at_once = list(observations_of(records))
+    at_once = list(session_observations(records))
 
     assert [_bare(seen) for seen in one_by_one] == [_bare(seen) for seen in at_once]
     assert [seen.seq for seen in one_by_one] == sorted(seen.seq for seen in one_by_one)
@@ -57,4 +57,4 @@ def test_any_records_are_shown_alike(records: list[Record]) -> None:
     feed = RecordStream()
     one_by_one = [seen for record in records for seen in feed.take(record)]
 
-    assert [_bare(seen) for seen in one_by_one] == [_bare(seen) for seen in observations_of(records)]
+    assert [_bare(seen) for seen in one_by_one] == [_bare(seen) for seen in session_observations(records)]

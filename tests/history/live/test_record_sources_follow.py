@@ -139,11 +139,11 @@ def test_the_end_of_a_session_is_told_with_its_losses(tmp_path: Path) -> None:
         bus.publish("a")
         spin(board, 1)
         watched.tick()
-        assert not watched.ended()
+        assert not watched.has_ended()
     sights = watched.tick()
 
     assert [(sight.event, sight.session, sight.outcome, sight.lost) for sight in sights] == [("ended", "s", "completed", 0)]
-    assert watched.ended()
+    assert watched.has_ended()
     assert watched.tick() == []
 
 

@@ -18,7 +18,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, administer, open_store
 from ctxmgr.store.engine.interface import Engine
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
-from ctxmgr.store.repositories.queries import records_after
+from ctxmgr.store.repositories.queries import read_records_after
 from tests.builders import entry, write
 from tests.history.live_world import clock_at, told
 from tests.store.divided import Divided
@@ -62,9 +62,9 @@ def test_only_what_changed_is_read(server_store: Store, monkeypatch: pytest.Monk
 
     def counted(engine: Engine, key: int, seq: int) -> Iterator[tuple[int, Record]]:
         read.append(key)
-        return records_after(engine, key, seq)
+        return read_records_after(engine, key, seq)
 
-    monkeypatch.setattr(shared_sessions, "records_after", counted)
+    monkeypatch.setattr(shared_sessions, "read_records_after", counted)
     assert {record["session"] for record in source.poll().records} == set(NAMES)
     assert len(read) == len(NAMES)
     read.clear()

@@ -21,7 +21,7 @@ from ctxmgr.types.query import (
     TraceRequest,
 )
 from tests.builders import at, entry, event, write
-from tests.doors import Ask
+from tests.frontends import Ask
 
 
 def _two_sessions(store: Store) -> None:

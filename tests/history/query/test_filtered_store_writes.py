@@ -111,9 +111,9 @@ def test_a_spelled_record_is_granted_or_denied_like_any_other(store_path: Path) 
     before = _count(store_path)
     with closing(open_store(str(store_path))) as source, closing(FilteredStore(source, ME, OWN)) as seen:
         with pytest.raises((Denied, NotFound)):
-            seen.append_spelled(theirs, encode(theirs))
+            seen.append_encoded(theirs, encode(theirs))
         assert source.verify()[0] == before
-        assert seen.append_spelled(mine, encode(mine)).added == 1
+        assert seen.append_encoded(mine, encode(mine)).added == 1
 
 
 def test_a_denied_write_reads_the_same_whether_or_not_there_is_anything(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from ctxmgr.store import Store, open_store
 from ctxmgr.types.query import Filters, ListRequest, RowKind, SearchRequest, TraceRequest
 from ctxmgr.types.view import EntryStatus
 from tests.builders import at, entry, event, write
-from tests.doors import Ask
+from tests.frontends import Ask
 from tests.history import oracle
 
 RECORDS = oracle.history(7, 120)

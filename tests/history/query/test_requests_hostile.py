@@ -27,7 +27,7 @@ from ctxmgr.types.query import (
     TraceRequest,
 )
 from tests.builders import at
-from tests.doors import Ask
+from tests.frontends import Ask
 from tests.store.counting import counted
 
 NAMES = [

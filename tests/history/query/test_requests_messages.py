@@ -8,7 +8,7 @@ from ctxmgr.store import Store
 from ctxmgr.types.plain_records import MESSAGE_TYPES
 from ctxmgr.types.query import ListRequest, MessagesRequest, ShowRequest
 from tests.builders import entry, event, result, write
-from tests.doors import Ask
+from tests.frontends import Ask
 
 
 def _said(ask: Ask, index: int | None = None) -> list[str]:

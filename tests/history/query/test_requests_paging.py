@@ -27,7 +27,7 @@ from ctxmgr.types.query import (
     TraceRequest,
 )
 from tests.builders import at, entry, event, write
-from tests.doors import Answer, Ask
+from tests.frontends import Answer, Ask
 
 
 def _newest_first(limit: int, offset: int = 0) -> Shape:
@@ -139,7 +139,7 @@ def test_an_offset_is_a_whole_number(number: Any) -> None:
 def test_a_page_says_where_it_stands(total: int, offset: int, limit: int) -> None:
     """``hasMore`` is true exactly when rows follow the shown ones."""
     shown = min(limit, max(0, total - offset))
-    page = Page.of(offset, limit, shown, total)
+    page = Page.make(offset, limit, shown, total)
 
     assert page.has_more == (offset + shown < total)
     assert page.next_offset == (offset + shown if page.has_more else None)

@@ -10,7 +10,7 @@ from ctxmgr.store import Store
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListRequest, MessagesRequest, SearchRequest, TraceRequest
 from tests.builders import at, entry, event, result
-from tests.doors import Ask
+from tests.frontends import Ask
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from ctxmgr.store.text_normalisation import find, fold
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListRequest, SearchRequest
 from tests.builders import at, entry, event, result, write
-from tests.doors import Ask
+from tests.frontends import Ask
 from tests.history import oracle
 
 ODD_QUERIES = [

@@ -21,7 +21,7 @@ from ctxmgr.types.query import (
     TraceRequest,
 )
 from tests.builders import at, entry, result, write
-from tests.doors import Answer, Ask
+from tests.frontends import Answer, Ask
 
 
 def _note(ask: Ask, *indexes: int, content: str = "a note", **more: Any) -> Answer:

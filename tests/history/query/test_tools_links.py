@@ -12,7 +12,7 @@ from ctxmgr.store import Store
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import AddNoteRequest, ListNotesRequest, ShowRequest
 from tests.builders import at, steps, write
-from tests.doors import Answer, Ask
+from tests.frontends import Answer, Ask
 from tests.history.seen_world import rules, seen_of, written
 
 

@@ -7,7 +7,7 @@ import pytest
 from ctxmgr.store import Store
 from ctxmgr.types.query import AddNoteRequest, ListRequest, MessagesRequest, SearchRequest
 from tests.builders import entry, event, write
-from tests.doors import Ask
+from tests.frontends import Ask
 
 
 @pytest.mark.requirement("SC-008", "FR-024", "AC-2")

@@ -17,7 +17,7 @@ from ctxmgr.types.query import (
     ShowSnapshotRequest,
 )
 from tests.builders import at, entry, event, result, write
-from tests.doors import Answer, Ask
+from tests.frontends import Answer, Ask
 
 
 def _bundle(ask: Ask, *indexes: int, **more: str) -> Answer:

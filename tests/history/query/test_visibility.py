@@ -22,7 +22,7 @@ from ctxmgr.types.base import Shape
 from ctxmgr.types.operations import DetectRequest, SessionsRequest
 from ctxmgr.types.plain_records import build
 from tests.builders import at, entry, event, result, steps
-from tests.doors import TOOLS as READING
+from tests.frontends import TOOLS as READING
 from tests.history.seen_world import ME, rules, seen_of, written
 
 OWN = rules(("self", "write"))

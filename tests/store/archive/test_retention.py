@@ -478,11 +478,11 @@ def test_an_anchor_from_before_something_was_archived_is_said_to_tell_nothing(tm
     records = story("old", age=40)
     with closing(open_store(str(place), create=True)) as store:
         store.append(records[:2])
-    stale = Path(anchor.place_of(str(place))).read_bytes()
+    stale = Path(anchor.anchor_path(str(place))).read_bytes()
     with closing(open_store(str(place))) as store:
         store.append([*records[2:], *story("last", age=1)])
         retain(store, str(tmp_path / "kept"), chosen(store))
-    Path(anchor.place_of(str(place))).write_bytes(stale)
+    Path(anchor.anchor_path(str(place))).write_bytes(stale)
     damaged, unchecked = _verified(place)
     assert (damaged, [text for text in unchecked if "archived" in text]) == ([], unchecked)
     assert unchecked

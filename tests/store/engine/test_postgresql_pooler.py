@@ -40,14 +40,14 @@ def worked(store: Store, name: str) -> None:
     assert store.queries.search(key, Filters(), "all", "hi", 0, 10)[1] == 2
     assert len(list(store.sessions.records(key))) == 9
     assert store.leases.take(name, "me", 0.0, 30.0)
-    with store.leases.kept(name, "me", store.clock) as kept:
+    with store.leases.hold(name, "me", store.clock) as kept:
         assert kept
         store.append([event(name, 3, "message", {"text": "hi"})])
     store.leases.release(name, "me")
     store.tell()
     store.wait(0.01)
     assert store.examine().damaged == []
-    store.unindexed()
+    store.count_unindexed()
 
 
 def test_many_clients_share_two_connections(pooled: str) -> None:

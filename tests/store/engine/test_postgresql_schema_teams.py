@@ -19,7 +19,7 @@ from ctxmgr.store.engine import postgresql_schema
 from ctxmgr.store.engine.dialect import TABLES, TEAM_TABLES
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
 from ctxmgr.store.engine.postgresql_schema import SESSION_TABLES, TEAM_BITS
-from ctxmgr.store.repositories.queries import all_records_after, end_of, find_record
+from ctxmgr.store.repositories.queries import find_record, last_place, read_all_records_after
 from ctxmgr.store.server_store import Member, report_alive
 from ctxmgr.types.query import Filters
 from tests import postgresql_server
@@ -225,18 +225,18 @@ def test_a_client_finds_nothing_of_another_team(alice: Store, bob: Store) -> Non
         assert alice.sessions.key("s") is None
         assert alice.queries.search(None, Filters(), "all", "sesame", 0, 10)[:2] == ([], 0), indexed
         assert bob.queries.search(None, Filters(), "all", "sesame", 0, 10)[1] == 2, indexed
-        assert (list(all_records_after(alice.engine, 0)), end_of(alice.engine)) == ([], 0)
+        assert (list(read_all_records_after(alice.engine, 0)), last_place(alice.engine)) == ([], 0)
         assert not any(alice.annotations.is_known(str(name)) for name in ids)
         assert not any(find_record(alice.engine, kind, str(name)) for kind in ("entry", "event", "note") for name in ids)
         assert not alice.is_live("s")
         assert bob.is_live("s")
         bob.index()
-    assert alice.unindexed() == 0
+    assert alice.count_unindexed() == 0
 
 
 def test_a_lease_of_another_team_is_another_lease(alice: Store, bob: Store) -> None:
     """Both teams lease a session of the same name; neither learns that the other has it."""
-    assert alice.leases.held_until("s", alice.clock()) is None
+    assert alice.leases.expiry("s", alice.clock()) is None
     assert alice.leases.take("s", "alice", 0.0, 30.0)
     assert bob.leases.holds("s", "bob", 0.0)
     alice.leases.release("s", "bob")
@@ -313,7 +313,7 @@ def test_a_team_is_indexed_whatever_others_wrote_between(divided: Divided, alice
             other.execute("SELECT count(ctxmgr.places(1000)) FROM generate_series(1, 20)")
     steps_done: list[tuple[int, int]] = []
     assert alice.index(lambda done, whole: steps_done.append((done, whole)))
-    assert alice.unindexed() == 0
+    assert alice.count_unindexed() == 0
     assert len(steps_done) < 12
     with divided.sql("alice") as own:
         assert own.execute("SELECT count(*) FROM ctxmgr.search_text").fetchone() == (3,)
@@ -371,7 +371,8 @@ def test_a_role_is_of_the_team_that_was_granted_last(divided: Divided, alice: St
             assert own.sessions.count() == 1
         assert owner.members() == [
             Member("default", None, False), Member("one", divided.roles["eve"], False),
-            Member("one", divided.roles["owner"], True, True), Member("two", role, False), Member("two", divided.roles["bob"], True),
+            Member("one", divided.roles["owner"], True, True), Member("two", role, False),
+            Member("two", divided.roles["bob"], True),
         ]  # fmt: skip
         owner.revoke(role)
         with pytest.raises(Denied):

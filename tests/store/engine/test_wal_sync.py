@@ -130,14 +130,14 @@ def test_reading_syncs_and_anchors_nothing(place: Path, monkeypatch: pytest.Monk
     store = open_store(str(place), create=True)
     b.write(store, "s", ["Bash:ls"])
     store.close()
-    kept = Path(anchor.place_of(str(place))).stat().st_mtime_ns
+    kept = Path(anchor.anchor_path(str(place))).stat().st_mtime_ns
     synced = _Synced(monkeypatch)
     reading = open_store(str(place), readonly=True)
     reading.verify()
     reading.close()
 
     assert synced.names == []
-    assert Path(anchor.place_of(str(place))).stat().st_mtime_ns == kept
+    assert Path(anchor.anchor_path(str(place))).stat().st_mtime_ns == kept
 
 
 def test_an_anchor_never_moves_back(store: Store, store_path: Path) -> None:

@@ -17,7 +17,7 @@ from ctxmgr.errors import Conflict
 from ctxmgr.log import anchor, codec
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.integrity.verification import Examined
+from ctxmgr.store.integrity.verification import VerificationResult
 from tests import builders
 from tests.cli.console import run
 
@@ -38,7 +38,7 @@ def _recorded(place: Path, session: str = "s", many: int = 5) -> Path:
     return place
 
 
-def _examined(place: Path) -> Examined:
+def _examined(place: Path) -> VerificationResult:
     store = open_store(str(place))
     try:
         return store.examine()
@@ -228,9 +228,9 @@ def test_another_log_in_its_place_is_told(log: Path, tmp_path: Path) -> None:
 def test_a_history_that_is_longer_than_its_anchor_is_sound(tmp_path: Path, name: str) -> None:
     """A crash between a write and its anchor leaves an anchor that knows less: that is no fault."""
     place = _recorded(tmp_path / name)
-    kept = Path(anchor.place_of(str(place))).read_bytes()
+    kept = Path(anchor.anchor_path(str(place))).read_bytes()
     _recorded(place)
-    Path(anchor.place_of(str(place))).write_bytes(kept)
+    Path(anchor.anchor_path(str(place))).write_bytes(kept)
     _sound(place)
 
 
@@ -277,7 +277,7 @@ with Recorder(sys.argv[1], session="s", on_live="join") as recorder:
 
 def test_a_broken_anchor_is_none(log: Path) -> None:
     """Half an anchor, as a power cut may leave it, alarms nobody; the next writer makes a new one."""
-    place = Path(anchor.place_of(str(log)))
+    place = Path(anchor.anchor_path(str(log)))
     for raw in (b"", b"\0" * 90, place.read_bytes()[:40], b"[]", b'{"length":"7"}'):
         place.write_bytes(raw)
         _sound(log)

@@ -19,13 +19,13 @@ def test_a_lease_is_held_by_one(store: Store) -> None:
     assert leases.take("s", "a", 1010.0, 30)
 
     assert not leases.take("s", "b", 1039.9, 30)
-    assert leases.held_until("s", 1039.0) == 1040.0
+    assert leases.expiry("s", 1039.0) == 1040.0
     leases.release("s", "b")
     assert not leases.take("s", "b", 1039.9, 30)
     assert leases.take("other", "b", 1000.0, 30)
     assert leases.take("s", "b", 1040.0, 30)
     leases.release("s", "b")
-    assert leases.held_until("s", 1041.0) is None
+    assert leases.expiry("s", 1041.0) is None
     assert leases.take("s", "a", 1041.0, 30)
 
 
@@ -42,15 +42,15 @@ def test_imported_files_are_remembered_by_their_state(store: Store, tmp_path: Pa
     place = tmp_path / "log\udcff.jsonl"
     place.write_text("one")
     os.utime(place, ns=(10**18, 10**18))
-    state = FileState.of(place)
+    state = FileState.read(place)
     assert not store.imported.is_unchanged(place, state)
     store.imported.remember(place, "x", state, "s", {"records": 1})
 
-    assert store.imported.is_unchanged(place, FileState.of(place))
+    assert store.imported.is_unchanged(place, FileState.read(place))
     assert store.imported.reports() == [{"records": 1}]
     assert [time for _, time in store.imported.sources("s")] == [10**18]
     place.write_text("two")
     os.utime(place, ns=(10**18, 10**18))
-    assert not store.imported.is_unchanged(place, FileState.of(place))
+    assert not store.imported.is_unchanged(place, FileState.read(place))
     place.write_text("one")
-    assert not store.imported.is_unchanged(place, FileState.of(place))
+    assert not store.imported.is_unchanged(place, FileState.read(place))

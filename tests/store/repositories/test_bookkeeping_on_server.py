@@ -29,10 +29,10 @@ def test_a_lease_goes_by_the_servers_clock(server_store: Store) -> None:
 def test_a_lease_that_ran_out_is_somebody_elses(server_store: Store) -> None:
     """What is written under a lease is written by its holder alone: who was paused for too long learns that it is gone."""
     assert server_store.leases.take("s", "paused", server_store.clock(), 0.1)
-    with server_store.leases.kept("s", "paused", server_store.clock) as kept:
+    with server_store.leases.hold("s", "paused", server_store.clock) as kept:
         assert kept
     time.sleep(0.12)
-    with server_store.leases.kept("s", "paused", server_store.clock) as kept:
+    with server_store.leases.hold("s", "paused", server_store.clock) as kept:
         assert not kept
     assert server_store.leases.take("s", "next", server_store.clock(), 30.0)
     server_store.leases.release("s", "paused")
@@ -101,7 +101,7 @@ assert store.leases.take("s", "paused", 0.0, 0.5)
 if stopped == "before it writes":
     ready()
 try:
-    with store.leases.kept("s", "paused", store.clock) as kept:
+    with store.leases.hold("s", "paused", store.clock) as kept:
         if stopped == "while it writes":
             ready()
         if kept:
@@ -143,7 +143,7 @@ def test_a_lease_won_again_is_not_the_one_before(server_store: Store, server_url
     time.sleep(0.06)
     other = open_store(server_url)
     assert other.leases.take("s", "me", 0.0, 30.0)
-    with server_store.leases.kept("s", "me", server_store.clock) as kept:
+    with server_store.leases.hold("s", "me", server_store.clock) as kept:
         assert not kept
     server_store.leases.release("s", "me")
     assert other.leases.holds("s", "me", 0.0)
@@ -161,7 +161,7 @@ def test_nobody_takes_a_lease_while_something_is_written_under_it(server_store: 
         order.append(f"taken with {other.sessions.count()}")
 
     thread = threading.Thread(target=take)
-    with server_store.leases.kept("s", "one", server_store.clock) as kept:
+    with server_store.leases.hold("s", "one", server_store.clock) as kept:
         assert kept
         thread.start()
         time.sleep(0.5)

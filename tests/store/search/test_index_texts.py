@@ -18,7 +18,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.store import LogStore, Store, open_store, worker_process
 from ctxmgr.store.search import index, index_texts, text_match
 from ctxmgr.store.search.index import Builder, mark
-from ctxmgr.store.worker_process import place_of
+from ctxmgr.store.worker_process import find_place
 from tests.builders import entry
 from tests.history import oracle
 
@@ -200,7 +200,7 @@ def test_what_happens_between_two_slices_changes_nothing(
     assert waiting == []
     assert came[0] > 0
     assert contents(store) == expected
-    assert store.unindexed() == 0
+    assert store.count_unindexed() == 0
     other.close()
     store.close()
 
@@ -254,9 +254,9 @@ def test_a_log_that_was_replaced_is_not_read_ahead(tmp_path: Path) -> None:
     """The places in an index of another log are not looked up in this one."""
     path = tmp_path / "history.jsonl"
     store = stored(tmp_path, path.name, [entry("s", number, given=f"first{number}") for number in range(40)])
-    place = place_of(store.engine, str(path))
+    place = find_place(store.engine, str(path))
     assert place is not None
-    texts = [text for stretch in index_texts.read_stretches(place, 0) for _, text in index_texts.Stretch(*stretch).texts]
+    texts = [text for stretch in index_texts.read_stretches(place, 0) for _, text in index_texts.IndexBatch(*stretch).texts]
     assert [f"first{number}" in text for number, text in enumerate(texts)] == [True] * 40
     path.unlink()
     stored(tmp_path, "other.jsonl", [entry("s", number, given=f"second{number}") for number in range(40)]).close()

@@ -18,7 +18,7 @@ from ctxmgr.store import open_store
 from ctxmgr.store.row_mapper import entry_rows, event_row
 from ctxmgr.store.search import text_match
 from ctxmgr.store.search.text_match import SearchTerm, holds_condition, like, rare_parts, register_holds
-from ctxmgr.store.text_normalisation import find, fold, fold_text, texts_of
+from ctxmgr.store.text_normalisation import find, fold, fold_text, searchable_texts
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListNotesRequest
 from tests.builders import at
@@ -80,7 +80,7 @@ def asked(draw: st.DrawFn) -> tuple[Record, str]:
     """Draw a record and a text that is in it, nearly in it, or anything."""
     kind = draw(st.sampled_from(["entry", "event", "result", "note", "snapshot"]))
     record: Record = {"v": 1, "kind": kind, **draw(st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=5))}
-    texts = [text for _, text in texts_of(record) if text]
+    texts = [text for _, text in searchable_texts(record) if text]
     text = draw(st.sampled_from(texts)) if texts and draw(st.integers(0, 3)) else draw(TEXTS)
     first = draw(st.integers(0, max(0, len(text) - 1)))
     part = text[first : first + draw(st.integers(1, 8))]
@@ -125,7 +125,7 @@ def test_holds_says_what_a_plain_search_says(drawn: tuple[Record, str], spelling
     store.close()
 
     stored: Record = json.loads(body)
-    expected = any(needle in fold(part) for _, part in texts_of(stored))
+    expected = any(needle in fold(part) for _, part in searchable_texts(stored))
     assert bool(held[0][0]) == bool(found) == expected
     assert expected == (needle in (fold_text(stored) or ""))
 
@@ -254,7 +254,7 @@ def test_words_are_what_the_tokenizer_of_the_index_makes_of_a_text(texts: list[s
     run("INSERT INTO w (rowid, words) VALUES (1, :text)", {"text": text})
 
     assert {str(row[0]) for row in store.engine.query("SELECT term FROM v")} == {
-        word.decode() for word in text_match.words_of([text])
+        word.decode() for word in text_match.split_words([text])
     }
     store.close()
 
@@ -264,7 +264,7 @@ def test_every_short_part_of_a_long_word_stands_whole_in_one_of_its_windows(word
     """What is asked of the vocabulary is never cut in two."""
     first = data.draw(st.integers(0, len(word) - 1))
     part = word[first : first + text_match.PROBE]
-    windows = text_match.windows_of(word)
+    windows = text_match.word_windows(word)
 
     assert any(part in text for text, _ in windows)
     assert all(len(text) <= text_match.MAX_WORD and head in ("", word[: text_match.MAX_WORD]) for text, head in windows)
@@ -274,4 +274,4 @@ def test_every_short_part_of_a_long_word_stands_whole_in_one_of_its_windows(word
 def test_the_marks_of_a_text_are_its_runs_of_marks(texts: list[str]) -> None:
     """They are what a pattern finds."""
     text = " ".join(map(fold, texts))
-    assert text_match.marks_of([text]) == {run.encode() for run in re.findall(r"[!-/:-@\[-^`{-~]{3,}", text)}
+    assert text_match.find_marks([text]) == {run.encode() for run in re.findall(r"[!-/:-@\[-^`{-~]{3,}", text)}

@@ -121,10 +121,10 @@ def test_ordinary_lines_are_read_quickly(tmp_path: Path, monkeypatch: pytest.Mon
 
     def records_of(raw: bytes, *rest: Any) -> Iterator[Line]:
         slowly.append(raw)
-        return reader.records_of(raw, *rest)
+        return reader.read_records(raw, *rest)
 
     monkeypatch.setattr(log_rows, "_BLOCKS_FROM_BYTES", 0)
-    monkeypatch.setattr(log_parser, "records_of", records_of)
+    monkeypatch.setattr(log_parser, "read_records", records_of)
     assert len(_rows(path)["line"]) == 901
     assert len(slowly) == 11
 

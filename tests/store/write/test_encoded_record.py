@@ -143,16 +143,16 @@ def test_what_another_session_holds_is_left_out_with_its_results(held: Store) ->
         {**event("fork", 0, "message", {"text": "hi"}), "id": event("s", 0, "message")["id"]},
     )  # fmt: skip
 
-    assert [item.kind for item in tracker.without(items)] == ["entry", "result", "note"]
+    assert [item.kind for item in tracker.drop_duplicates(items)] == ["entry", "result", "note"]
     assert report.doubles == 3
-    assert [item.kind for item in tracker.without(made({**result("fork", 0, "later"), "entry": copied}))] == []
+    assert [item.kind for item in tracker.drop_duplicates(made({**result("fork", 0, "later"), "entry": copied}))] == []
 
 
 def test_of_two_sessions_in_one_append_the_first_keeps_a_record(held: Store) -> None:
     """What is new to the store is held by the session that brings it first; again in that session it is no double."""
     report = AppendResult()
     first, again = entry("a", 9), entry("a", 9)
-    kept = DuplicateTracker(held.engine, report).without(made(first, again, {**entry("b", 9), "id": first["id"]}))
+    kept = DuplicateTracker(held.engine, report).drop_duplicates(made(first, again, {**entry("b", 9), "id": first["id"]}))
 
     assert [item.record["session"] for item in kept] == ["a", "a"]
     assert report.doubles == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.detect.text.fingerprints import blur
+from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, parts_of, path_of, same_file
 from ctxmgr.diagnose.evidence.paths import is_file_name
@@ -83,7 +83,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 def _outcome(evidence: Evidence, entry: EntryView) -> str:
     """Return what a check says but for times."""
-    return blur(_TIMES.sub("", evidence.text(entry)), ids=True)
+    return mask_volatile(_TIMES.sub("", evidence.text(entry)), ids=True)
 
 
 def _end(evidence: Evidence, entry: EntryView) -> str:

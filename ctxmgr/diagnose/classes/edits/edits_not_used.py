@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from ctxmgr.detect.text.fingerprints import blur
+from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.classes.statements.documented_way import commands_in
 from ctxmgr.diagnose.errors.table import table
 from ctxmgr.diagnose.evidence import Evidence, call_input
@@ -123,7 +123,7 @@ _SHORT = 3
 
 
 def _outcome(evidence: Evidence, entry: EntryView) -> str:
-    return blur(_TURN.sub("", evidence.text(entry)), ids=True)
+    return mask_volatile(_TURN.sub("", evidence.text(entry)), ids=True)
 
 
 def _alike(one: EntryView, other: EntryView) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.detect.text.fingerprints import blur
+from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, may_change
 from ctxmgr.diagnose.evidence.calls import changes_of, edited_paths, fields_of, path_of, same_file, written_content
 from ctxmgr.diagnose.evidence.paths import FOREIGN
@@ -66,7 +66,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             continue
         found = (
             _sure(evidence, entry)
-            or _judged(evidence, entry, _changed(evidence, entry, blur(evidence.text(entry))))
+            or _judged(evidence, entry, _changed(evidence, entry, mask_volatile(evidence.text(entry))))
             or _included(evidence, entry)
         )
         if found is not None:
@@ -86,7 +86,7 @@ def _sure(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
             continue
         path, line = places[0]
         quoted = said[matches[0].start() : matches[0].end() + 160].strip()
-        changed = _changed(evidence, entry, blur(matches[0].group(0)))
+        changed = _changed(evidence, entry, mask_volatile(matches[0].group(0)))
         # After one edit elsewhere the agent may still be on its way to the right file
         if _few(changed) or any(same_file(path, each) for path, _ in places for each in changed):
             return None
@@ -164,7 +164,7 @@ def _changed(evidence: Evidence, entry: EntryView, said: str) -> dict[str, list[
         if (
             other.action == entry.action
             and evidence.has_failed(other)
-            and (call_key(other) == call_key(entry) or said in blur(evidence.text(other)))
+            and (call_key(other) == call_key(entry) or said in mask_volatile(evidence.text(other)))
         ):
             start = other.index
         # Far back the same message may have had another cause

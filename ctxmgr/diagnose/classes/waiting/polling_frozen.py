@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.detect.text import vocabulary
-from ctxmgr.detect.text.fingerprints import blur, word_set
+from ctxmgr.detect.text.fingerprints import mask_volatile, word_set
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, in_background, tool
 from ctxmgr.diagnose.evidence.outcomes import ENDED
@@ -54,7 +54,11 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         same = [each for each in evidence.loop if call_key(each) == call_key(entry)]
         said = evidence.text(entry)
         # A changing answer is progress; a long one is a log with many words for states
-        if len(same) < _LEAST or len(said) > 4_000 or len({blur(evidence.text(each), ids=True) for each in same[-_LEAST:]}) > 1:
+        if (
+            len(same) < _LEAST
+            or len(said) > 4_000
+            or len({mask_volatile(evidence.text(each), ids=True) for each in same[-_LEAST:]}) > 1
+        ):
             continue
         states = _STATE.findall(said) or _bare_states(entry, said)
         # One running part may still change the rest
@@ -268,7 +272,7 @@ def _awaited(evidence: Evidence) -> Diagnosis | None:
             or not (_WAITS.search(said) or _reads_begun(evidence, last))
             # What says itself that it failed was judged above
             or ENDED.search(said)
-            or len({blur(evidence.text(each), ids=True) for each in same[-_LEAST:]}) > 1
+            or len({mask_volatile(evidence.text(each), ids=True) for each in same[-_LEAST:]}) > 1
         ):
             continue
         begun = [each for each in evidence.entries_before(last.index) if in_background(command_of(each))][:_MOST_BEGUN]

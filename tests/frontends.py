@@ -1,6 +1,6 @@
-"""The same request through every door: a tool test asks once and runs through the library and the command line.
+"""The same request through every front end: a tool test asks once and runs through the library and the command line.
 
-Both doors answer in the shape of the library's response. Left out is what the envelope of the command line has no place
+Both front ends answer in the shape of the library's response. Left out is what the envelope of the command line has no place
 for (``session`` of a page, ``entry`` of a page of messages). A refusal is ``{"error": kind, "message": text}``.
 """
 
@@ -142,11 +142,11 @@ def _positionals(given: dict[str, Any]) -> Iterator[str]:
     yield from (given[name] for name in ("entry_id", "snapshot_id", "query") if given.get(name) is not None)
 
 
-DOORS: dict[str, Callable[[str | Path, Shape], Answer]] = {"library": through_library, "cli": through_cli}
+FRONT_ENDS: dict[str, Callable[[str | Path, Shape], Answer]] = {"library": through_library, "cli": through_cli}
 
 
-@pytest.fixture(params=sorted(DOORS))
+@pytest.fixture(params=sorted(FRONT_ENDS))
 def ask(request: pytest.FixtureRequest, store: Store) -> Ask:
-    """Ask the test's history through one door after the other."""
-    door = DOORS[request.param]
-    return lambda asked: door(store.location, asked)
+    """Ask the test's history through one front end after the other."""
+    front_end = FRONT_ENDS[request.param]
+    return lambda asked: front_end(store.location, asked)

@@ -1,4 +1,4 @@
-"""The rules of the house: sizes, words, walls between rooms, and what is loaded only when it is needed."""
+"""The rules of the project: sizes, words, imports between packages, and what is loaded only when it is needed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MADE = ROOT / "bench" / "out"
 """What the benches install and generate lies there; none of it is the project's own."""
 
 CODE = sorted(
-    path for room in ("ctxmgr", "tests", "bench") for path in (ROOT / room).rglob("*.py") if not path.is_relative_to(MADE)
+    path for folder in ("ctxmgr", "tests", "bench") for path in (ROOT / folder).rglob("*.py") if not path.is_relative_to(MADE)
 )
 PRODUCT = [path for path in CODE if path.is_relative_to(ROOT / "ctxmgr")]
 
@@ -41,11 +41,11 @@ DATA = (
 )
 """Files beside the code that the product reads."""
 
-ACROSS = (
+CROSS_PACKAGE = (
     "stories", "faults", "golden", "hostile_repo", "llm", "bench",
-    *(f"test_{name}.py" for name in ("docs", "house", "install", "made_pages", "readme", "requirements", "startup")),
+    *(f"test_{name}.py" for name in ("architecture", "docs", "install", "made_pages", "readme", "requirements", "startup")),
 )  # fmt: skip
-"""Tests across the rooms, and of the project as a whole."""
+"""Tests across packages, and of the project as a whole."""
 
 DATABASES = {"sqlite3", "pysqlite3", "sqlite_utils", "psycopg"}
 
@@ -109,12 +109,12 @@ def test_functions_stay_small() -> None:
     assert long == []
 
 
-def test_tests_stand_where_their_module_would() -> None:
-    """A file of tests is named after a module or room of the same folder, or ``test_all_`` where it is about all of them."""
+def test_tests_are_named_after_their_module() -> None:
+    """A file of tests is named after a module or package of the same folder, or ``test_all_`` where it is about all of them."""
     lost: list[str] = []
     for path in (ROOT / "tests").rglob("test_*.py"):
         place = path.relative_to(ROOT / "tests")
-        if place.parts[0] in ACROSS or str(place) in ACROSS:
+        if place.parts[0] in CROSS_PACKAGE or str(place) in CROSS_PACKAGE:
             continue
         name = place.stem.removeprefix("test_")
         there = {"all", *(each.stem for each in (ROOT / "ctxmgr" / place.parent).glob("[!_]*"))}
@@ -124,7 +124,7 @@ def test_tests_stand_where_their_module_would() -> None:
     assert lost == []
 
 
-def test_what_runs_on_every_store_is_there() -> None:
+def test_tests_for_every_store_exist() -> None:
     """A module of tests that was renamed would quietly run on no server any more; so does one whose tests take no store."""
     assert [name for name in sorted(CONTRACT) if not (ROOT / name).is_file()] == []
     taken = {
@@ -139,7 +139,7 @@ def test_what_runs_on_every_store_is_there() -> None:
     assert [name for name in sorted(taken) if not taken[name] & {"store", "store_path", "ask"}] == []
 
 
-def test_tests_that_pages_name_are_there() -> None:
+def test_tests_named_on_pages_exist() -> None:
     """What proves a promise of a page, or what the Makefile runs, was not renamed meanwhile."""
     named = [
         (_name(page), name)
@@ -170,7 +170,7 @@ def test_only_the_command_line_prints() -> None:
     assert talking == []
 
 
-def test_nothing_is_left_to_do() -> None:
+def test_no_open_tasks_are_noted() -> None:
     """No text of the project puts work off to later by the usual marks."""
     marks = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX)\b")
 
@@ -226,8 +226,8 @@ def test_listing_loads_no_more_than_it_needs(tmp_path: Path) -> None:
     assert loaded & {"pydantic", "typer", "pydantic_ai", "mcp", "psycopg", "sqlite_utils", "rich"} == set()
 
 
-def test_the_walls_stand() -> None:
-    """The contracts of the floors, the doors and the pure rooms hold (import-linter)."""
+def test_imports_follow_the_contracts() -> None:
+    """The contracts between layers, front ends and pure packages hold (import-linter)."""
     command = Path(sys.executable).with_name("lint-imports")
     ran = subprocess.run([command, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
 
@@ -263,7 +263,7 @@ def test_no_test_sees_this_machine(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [".ci/run", "ctxmgr/__main__.py"])
-def test_what_is_called_by_name_is_there(name: str) -> None:
+def test_names_used_as_text_exist(name: str) -> None:
     """What others start by its path exists, and the script among them may be executed."""
     path = ROOT / name
 
