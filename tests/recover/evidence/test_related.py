@@ -286,8 +286,8 @@ def test_a_model_reads_related_sessions(store: Store) -> None:
     found, script = consulted(store, lines)
 
     assert "s1@12" in script.told[0]
-    assert "old-e0003" in script.told[1]
-    assert "shop-e0003" not in script.told[1]
+    assert "s1@3 coder Bash" in script.told[1]
+    assert "1 of 1" in script.told[1]  # not that of another folder
     (told,) = [each for each in found.context.facts if each.text.startswith("By the model")]
     assert told.text.startswith("By the model, in an earlier session of this project, old, on 22 January")
     assert told.entries == ["old-e0003"]
