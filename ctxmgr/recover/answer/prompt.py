@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from ctxmgr.base.light_dataclass import dataclass
+from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.detect.step import duration
 from ctxmgr.diagnose import Explanation
 from ctxmgr.diagnose.errors.lines import tells
@@ -55,8 +55,8 @@ _LEAST_QUOTE = 120
 _LARGEST = 15_000
 """Most bytes of a prompt in a record. Some scripts take 6 to 12 bytes a character, and it is recorded twice."""
 _BESIDE_CAUSE = 2
-_PLANNED = 1_200
-_PLAN = "Where the plan stands"
+_WHOLE, _MOST_WHOLE = 1_200, 2
+"""So long answers are shown whole where they hold what is asked for, or more than a cause quotes of them, and so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,12 +299,13 @@ def _task(given: PromptInput) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Quote:
-    """A quote for what is known: its source in words, the call that it came from, the text, and its record."""
+    """A quote for what is known: its source in words, its call, the text, its record, and how much of it is shown."""
 
     source: str
     text: str
     call: str = ""
     record: str | None = None
+    most: int | None = None
 
 
 def _known(given: PromptInput, room: int, shown: ShownText) -> list[str]:
@@ -315,12 +316,13 @@ def _known(given: PromptInput, room: int, shown: ShownText) -> list[str]:
     # Where no cause is known, the room is for what the record holds.
     unknown = given.diagnosis is None or given.diagnosis.kind == "unknown"
     by_model = [_Quote("What a model that read the history says, not verified", text) for text in given.model_words]
-    plan = [_Quote(_PLAN, "\n".join(fact.text for fact in given.case.outside_facts))] if given.case.outside_facts else []
+    outside = "\n".join(fact.text for fact in given.case.outside_facts)
+    plan = [_Quote("Where the plan stands", outside, most=_WHOLE)] if outside else []
     for each in [*by_model, *plan, *_quotes(given)]:
         if len(lines) >= most_quotes or room < _LEAST_QUOTE:
             break
         news = "" if each.record in shown.records else shown.without_shown(each.text)
-        most = _PLANNED if each.source == _PLAN else max(_QUOTE, room // (most_quotes - len(lines))) if unknown else _QUOTE
+        most = each.most or (max(_QUOTE, room // (most_quotes - len(lines))) if unknown else _QUOTE)
         most = min(most, room - len(each.source) - 12)
         source = "And" if each.source == last else each.source
         text = "\n".join(part for part in (each.call, news) if part)
@@ -351,14 +353,16 @@ def _quotes(given: PromptInput) -> Iterator[_Quote]:
     ):
         # What is alike in words adds little to a cause that the record shows.
         sure = relevant = [] if found.confidence == "high" else sure[:_BESIDE_CAUSE]
-    for each in [*sure, *(each for each in relevant if not each.sure)]:
-        yield _found(given, each, sure=each.sure)
+    asks = given.case.request.requester is not None and given.case.request.type != "PROCEED"
+    for number, each in enumerate([*sure, *(each for each in relevant if not each.sure)]):
+        yield _found(given, each, whole=asks and number < _MOST_WHOLE)
     quoted = {each.entry for each in found.evidence} if found is not None else set[str | None]()
     calls = {_line(step) for step in [*given.brief.rounds, *given.brief.members]}
     for entry in given.brief.between:
         if entry.id in quoted or _line(entry) in calls:
             continue
         yield _Quote(f"In between, again and again, {_source(given, entry)}", result_text(entry), _line(entry), entry.id)
+    yield from _whole_records(given)
     if given.case.finding is None:  # where things stand: what the others did last, and the newest steps
         for entry in [*given.brief.changed[:2], *given.brief.agents, *given.brief.latest[-2:]]:
             yield _of(f"The state: {_source(given, entry)}", entry)
@@ -372,6 +376,17 @@ def _quotes(given: PromptInput) -> Iterator[_Quote]:
         # Ranked here and not with the brief: most prompts have no room left, or no need of it.
         for entry in rare_results(given.brief.worked):
             yield _of(f"Else in the record: {_source(given, entry)}", entry, result_text(entry))
+
+
+def _whole_records(given: PromptInput) -> Iterator[_Quote]:
+    """Yield whole the answers of other calls of which a cause quotes a part: what is asked next may stand in the rest."""
+    own = {entry.id for entry in (*given.brief.members, *given.brief.rounds, *given.brief.ended)}
+    quotes = () if given.cause is None else (*given.cause.found.evidence, *given.cause.quotes)
+    for name, part in {quote.entry: quote for quote in quotes if quote.entry not in {None, *own}}.items():
+        entry = given.case.reader.entry(str(name))
+        text = "" if entry is None else result_text(entry)
+        if entry is not None and len(part.text) + _LEAST_QUOTE < len(text) <= _WHOLE:
+            yield _Quote(f"All of {_source(given, entry)}", text, _line(entry), most=_WHOLE)
 
 
 def _of_words_alone(given: PromptInput, found: Diagnosis) -> bool:
@@ -412,12 +427,15 @@ def _as_recorded(given: PromptInput, quote: Quote) -> str:
     return quote.text if None in found else "\n".join(line or "" for line in found)
 
 
-def _found(given: PromptInput, found: RetrievedRecord, *, sure: bool) -> _Quote:
+def _found(given: PromptInput, found: RetrievedRecord, *, whole: bool) -> _Quote:
     row = found.row
-    may = "" if sure else "It may bear on this: "
+    may = "" if found.sure else "It may bear on this: "
     replaces = ", newer than what stood there before, which no longer holds" if found.replaces else ""
     if isinstance(row, EntryView):
-        return _of(capital(f"{may}{_source(given, row)}{replaces}"), row, found.excerpt or result_text(row))
+        source, text = capital(f"{may}{_source(given, row)}{replaces}"), result_text(row)
+        if whole and len(text) <= _WHOLE:
+            return replace(_of(source, row, text), most=_WHOLE)
+        return _of(source, row, found.excerpt or text)
     who = "the user" if row.type in PEOPLE else "you" if row.agent == given.target else display_name(row.agent or "an agent")
     return _Quote(capital(f"{may}{who} said{clock_phrase(row.ts)}{replaces}"), found.excerpt or words(row.data), record=row.id)
 
