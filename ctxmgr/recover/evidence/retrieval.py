@@ -386,6 +386,8 @@ class SupersededRecord:
     index: int
 
 
+_MEMBER = lazy_pattern(r"\"(\w{1,60})\"\s?:")
+_LEAST_MEMBERS = 4
 Told = tuple[Row, str, Collection[str]]
 """A record, what it says of the subject, and the words that it has in common with what is sought."""
 
@@ -394,8 +396,9 @@ def superseded_records(told: Sequence[Told]) -> dict[str, SupersededRecord]:
     """Return the ids of the records that a later one replaces.
 
     A later one does when it is the same call with another result, or the same call with more arguments that gives another
-    value under the same name; when it says that something has changed, speaks of the same words, and gives another value;
-    or when who said the one says the same of another value.
+    value under the same name; when it is about the same thing and more, as a change is, and gives all of it anew; when it
+    says that something has changed, speaks of the same words, and gives another value; or when who said the one says the
+    same of another value.
     """
     ordered = sorted(told, key=lambda each: place(each[0]))
     found: dict[str, SupersededRecord] = {}
@@ -407,7 +410,7 @@ def superseded_records(told: Sequence[Told]) -> dict[str, SupersededRecord]:
                 found[row.id] = SupersededRecord(later.id, row.index)
     for number, later in enumerate(ordered):
         for row, _, _ in ordered[:number]:
-            if row.id not in found and _looks_anew(row, later[0]):
+            if row.id not in found and (_looks_anew(row, later[0]) or _gives_anew(row, later[0])):
                 found[row.id] = SupersededRecord(later[0].id, row.index)
         says = _CHANGED.search(later[1]) is not None
         for earlier in ordered[:number]:
@@ -433,6 +436,17 @@ def _looks_anew(row: Row, later: Row) -> TypeGuard[EntryView]:
         return False
     old, new = _named(flat(row.output, _READ)), _named(flat(later.output, _READ))
     return any(name in new and new[name] != value for name, value in old.items())
+
+
+def _gives_anew(row: Row, later: Row) -> TypeGuard[EntryView]:
+    """Whether another call about the same thing, as one that changed it, gave all that a look-up had given, by its names."""
+    if not isinstance(row, EntryView) or not isinstance(later, EntryView) or (row.status, later.status) != ("ok", "ok"):
+        return False
+    first, second = fields_of(row), fields_of(later)
+    if row.action == later.action or not first or not first.items() < second.items():
+        return False
+    old, new = (set(_MEMBER.findall(answer_text(each))) for each in (row, later))
+    return len(old) >= _LEAST_MEMBERS and len(old - new) * 10 <= len(old)
 
 
 def _says_again(earlier: Told, later: Told) -> bool:
