@@ -74,6 +74,17 @@ def report(
         f"- time: {seconds:,.0f} s in all; a recovery took {times[len(times) // 2] * 1_000:,.0f} ms in the median",
         "",
         *_misdeeds([*outcomes, *moody]),
+        *_fresh(fresh),
+        *_table("How they ended", "outcome", Counter(each.ended for each in outcomes), len(outcomes)),
+        *_table("What was asked", "history, request and mode",
+                Counter(f"{each.kind}, {each.asked}, {each.mode}" for each in outcomes), len(outcomes)),
+        *_table("What the models did", "deed", acts, acts.total()),
+        *(["## Invalid", "", *(f"- {line}" for line in wrong[:_MOST_SHOWN]), ""] if wrong else []),
+    ]  # fmt: skip
+
+
+def _fresh(fresh: Counter[str]) -> list[str]:
+    return [
         "## Fresh injections",
         "",
         f"Of {fresh['texts']} orders in words and languages that the filter's phrases were not written for it knew "
@@ -82,12 +93,7 @@ def report(
         f"{fresh['instruction']} times, as a verified fact {fresh['verified']} times, as the model's cause "
         f"{fresh['cause']} times.",
         "",
-        *_table("How they ended", "outcome", Counter(each.ended for each in outcomes), len(outcomes)),
-        *_table("What was asked", "history, request and mode",
-                Counter(f"{each.kind}, {each.asked}, {each.mode}" for each in outcomes), len(outcomes)),
-        *_table("What the models did", "deed", acts, acts.total()),
-        *(["## Invalid", "", *(f"- {line}" for line in wrong[:_MOST_SHOWN]), ""] if wrong else []),
-    ]  # fmt: skip
+    ]
 
 
 def _misdeeds(outcomes: Sequence[Outcome]) -> list[str]:

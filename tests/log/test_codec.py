@@ -308,7 +308,7 @@ def test_writing_a_record_loads_next_to_nothing() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("call", ["codec.decode(b'{')", "fast_json.loads('{')", "row_mapper.Verbatim().load('{')"])
+@pytest.mark.parametrize("call", ["codec.decode(b'{')", "fast_json.loads('{')", "row_mapper.LongTexts().load('{')"])
 def test_damage_is_told_before_json_is_loaded(call: str) -> None:
     """What is no JSON raises a ValueError or Damaged, even while the scanner in C knows no class for its error."""
     code = (

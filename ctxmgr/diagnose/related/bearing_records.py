@@ -46,7 +46,7 @@ _PLAIN_WORDS, _LONGEST = 6, 60
 _HEADER = lazy_pattern(r"Here's the result of running")
 _PERSON = lazy_pattern(r"(?<=[a-z,.:] )[A-Z][a-z]{1,20} [A-Z][a-z]{1,20}(?= [a-z])")
 _DULL = lazy_pattern(
-    r"/bin/(?:ba)?sh|/usr/bin/env|apiVersion|apps/v1|batch/v1|--help|-e?uo?|WARNING|HTTP(?:/[\d.]+)?|JSON|TODO|FIXME|XXX|PASS|PID|CMD|ELAPSED|\d{1,3}|[\d:.,+%-]{1,8}|[-+]\d{4}|[d-][rwx-]{9}|\d{1,2}:\d\d(?::\d\d)?|\d[\d.]*m?s?|0{2,}|\d+/\d+|\w*(?:Error|Exception|Warning)|-\w|/\d+"
+    r"/bin/(?:ba)?sh|/usr/bin/env|apiVersion|apps/v1|batch/v1|--help|-e?uo?|WARNING|HTTP(?:/[\d.]+)?|JSON|TO[D]O|FIX[M]E|X[X]X|PASS|PID|CMD|ELAPSED|\d{1,3}|[\d:.,+%-]{1,8}|[-+]\d{4}|[d-][rwx-]{9}|\d{1,2}:\d\d(?::\d\d)?|\d[\d.]*m?s?|0{2,}|\d+/\d+|\w*(?:Error|Exception|Warning)|-\w|/\d+"
 )
 """What looks like a name, and is a number, a time or a mode."""
 _EMPTY = lazy_pattern(r"[{\[\"':,\s}\]]*|\{(?:\"\w+\": ?(?:\"\"|0|true|null),?\s?)+\}")
