@@ -218,7 +218,9 @@ def _cause(given: PromptInput, room: int, shown: ShownText) -> Iterator[str]:
         yield f"Next step: take over from {stuck} what is still needed, in another way than it tried."
     if given.case.request.requester is not None and given.unanswered:
         parts = "\n".join(quote_person(text, 200) for text in given.unanswered[:3])
-        yield f"Not in this history:\n{parts}"
+        # Where a record holds words of the question it may hold the answer too, in other words
+        near = any(not each.sure for each in given.brief.relevant)
+        yield f"{'No record says this in so many words' if near else 'Not in this history'}:\n{parts}"
 
 
 def _early(given: PromptInput, cause: Explanation, head: str, step_head: str, check: str, room: int, told: ShownText) -> str:
