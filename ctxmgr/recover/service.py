@@ -75,11 +75,7 @@ class Service:
     """
 
     def __init__(
-        self,
-        store: Store,
-        config: Config,
-        environment: Mapping[str, str] | None = None,
-        progress: Progress | None = None,
+        self, store: Store, config: Config, environment: Mapping[str, str] | None = None, progress: Progress | None = None
     ) -> None:
         self._store = store
         self._config = config

@@ -46,12 +46,7 @@ def load_library(choice: ModelChoice, model: Any = None) -> tuple[Any, Any, Any]
 
 
 def consult(
-    question: Consultation,
-    choice: ModelChoice,
-    *,
-    check: Check,
-    progress: Progress | None = None,
-    model: Any = None,
+    question: Consultation, choice: ModelChoice, *, check: Check, progress: Progress | None = None, model: Any = None
 ) -> ModelAnswer:
     """Ask a model, and return the result within ``choice.seconds``.
 
