@@ -268,19 +268,14 @@ def provenance(store: Store, key: int, draft: Draft, added: Additions, continuat
     why = "what was done, changed or failed outside it" if finding else "what the answer to a request for context rests on"
     note(context, f"Kept in the context for {who}: {why}.", "inclusion")
     for reason in dict.fromkeys(out.values()):
-        note(
-            [name for name, said in out.items() if said == reason], f"Left out of the context for {who}: {reason}", "exclusion"
-        )
+        names = [name for name, said in out.items() if said == reason]
+        note(names, f"Left out of the context for {who}: {reason}", "exclusion")
     asked = f"Asked because: {quote_text(request.reason)}"
     # It quotes what the asker said, at the entry of anybody: who may see the continuation, which has that too, sees the note.
     note(place, f"Routed to {who}: {continuation.target_reason}. {asked}. {_by(continuation)}", "routing", continuation.id)
     if kept := [name for name in used if name in present]:
-        bundle = CreateSnapshotRequest(
-            session=request.session,
-            entry_ids=kept,
-            summary=continuation.context.summary,
-            reasoning=f"entries that a continuation for {who} rests on",
-        )
+        summary, reasoning = continuation.context.summary, f"entries that a continuation for {who} rests on"
+        bundle = CreateSnapshotRequest(session=request.session, entry_ids=kept, summary=summary, reasoning=reasoning)
         # The summary quotes messages and notes too, and why an agent asks for itself: only who may read all of what it rests on
         # sees it, as with an episode.
         own = draft.case.reader.newest(1, agent=request.requester) if continuation.target == request.requester else []

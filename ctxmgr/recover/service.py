@@ -165,9 +165,7 @@ class Service:
 
     def table(self, named: str | None) -> RoutingTable | None:
         """Return the routing table that is named, else the configured one, else None."""
-        if named is not None:
-            return from_file(Path(named))
-        return configured_table(self._config)
+        return configured_table(self._config) if named is None else from_file(Path(named))
 
     def _consult(self, wanted: ModelRequest) -> Consult | None:
         """Return what asks the model that was named."""

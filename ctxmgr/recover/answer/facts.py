@@ -207,9 +207,8 @@ def _once(entries: Sequence[EntryView], lead: str, told: set[str], amounts: Amou
 
 
 def _did(entry: EntryView, lead: str, amounts: Amounts) -> Fact:
-    how = f" -> {outcome(entry, amounts.excerpt)}"
-    if entry.status == "ok" and changes_something(entry):
-        how = ""  # what a change prints is a receipt; that it worked is in the lead
+    receipt = entry.status == "ok" and changes_something(entry)  # what a change prints; that it worked is in the lead
+    how = "" if receipt else f" -> {outcome(entry, amounts.excerpt)}"
     gone = f"; it refers to what is gone: {compact(entry.missing, amounts.excerpt)}" if entry.missing else ""
     text = f"{lead} (@{entry.index}, {display_name(entry.agent)}, {entry.status}){gone}"
     return _quoting(text, f"{call(entry, amounts.excerpt)}{how}", entry)
@@ -241,9 +240,8 @@ def do_not_repeat(brief: Brief, finding: Finding | None, amounts: Amounts = FULL
 
 def _times(finding: Finding, brief: Brief, step: EntryView, seen: int) -> int:
     """Return how often a call was made; a long loop is only sampled, but the finding knows its rounds."""
-    if len(brief.members) + len(brief.gone) >= len(finding.members):
-        return seen
-    if finding.kind == "errorRepetition" and len(brief.rounds) > 1:
+    whole = len(brief.members) + len(brief.gone) >= len(finding.members)
+    if whole or (finding.kind == "errorRepetition" and len(brief.rounds) > 1):
         return seen
     one_round = brief.members[-max(1, len(finding.members) // max(1, finding.count)) :]
     return max(seen, finding.count * sum(1 for entry in one_round if same_call(entry) == same_call(step)))

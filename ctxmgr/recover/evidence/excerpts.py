@@ -298,10 +298,8 @@ def key_terms(text: str, most: int = _MAX_TERMS) -> list[Term]:
         folded = word.casefold()
         if folded in _EMPTY or len(folded) < 2 or folded in found:
             continue
-        strong = _is_name(word)
-        if len(folded) < 3 and not strong:
-            continue
-        found[folded] = Term(word, _forms(word, strong), strong)
+        if (strong := _is_name(word)) or len(folded) > 2:
+            found[folded] = Term(word, _forms(word, strong), strong)
     ordered = sorted(found.values(), key=lambda term: (not term.strong, -len(term.word)))
     return ordered[:most]
 

@@ -45,17 +45,12 @@ _WORTH = 0.4
 """Share of that weight from which a record is worth giving, although the common words may be chance."""
 _GENERIC = 0.3
 """Share of its weight that one of these words keeps."""
-_PLAIN = frozenset(
-    map(
-        stem,
-        word_set(
-            "error exist file path fail command exit code line message type output input result run call test update use "
-            "string name value new old text content create read write open get set list found find invalid unexpected "
-            "expected return argument option unable could try traceback recent last module server client request response "
-            "status data user"
-        ),
-    )
+_PLAIN_WORDS = word_set(
+    "error exist file path fail command exit code line message type output input result run call test update use string name "
+    "value new old text content create read write open get set list found find invalid unexpected expected return argument "
+    "option unable could try traceback recent last module server client request response status data user"
 )
+_PLAIN = frozenset(map(stem, _PLAIN_WORDS))
 """Words of any error and any input, by stem; they say little about the subject of a problem."""
 
 
@@ -186,13 +181,10 @@ def seek_around(reader: Finder, trouble: Sequence[tuple[Clause, float]], most: i
         if passage.weight > 0:
             sure = _no_chance(row, passage, wanted, scope, pool.scale) and (scope.onset is None or news(row, known))
             found.append(RetrievedRecord(row, passage.excerpt, passage.weight, sure, met=passage.met))
-    old = superseded_records(
-        [(each.row, each.excerpt, each.met if each.sure or isinstance(each.row, EventView) else ()) for each in found]
-    )
-    ranked = sorted(
-        (_renewed(each, old) for each in found if each.row.id not in old),
-        key=lambda each: (each.sure, round(each.cover, 1), place(each.row)),
-    )
+    told = [(each.row, each.excerpt, each.met if each.sure or isinstance(each.row, EventView) else ()) for each in found]
+    old = superseded_records(told)
+    ranked = [_renewed(each, old) for each in found if each.row.id not in old]
+    ranked.sort(key=lambda each: (each.sure, round(each.cover, 1), place(each.row)))
     sure = sum(each.sure for each in ranked)
     few = max(_MORE, sum(each.sure or each.cover >= _WORTH * _no_chance_from(pool.scale) for each in ranked))
     kept = ranked[-min(most, few, sure + _MORE if sure else most) :]
@@ -213,9 +205,8 @@ def _no_chance(row: Row, passage: Passage, wanted: Mapping[str, excerpts.SoughtW
         return rare > 0 and len(telling) > 1
     if changes_something(row) and not command_of(row) and not explains(row):
         return False  # that a file was changed tells no way out
-    return (rare > 0 and len(telling) > 1) or (
-        rare > 0 and row.status == "ok" and tuple(program(command_of(row))) in scope.programs
-    )
+    another_form = row.status == "ok" and tuple(program(command_of(row))) in scope.programs
+    return rare > 0 and (len(telling) > 1 or another_form)
 
 
 def together(first: Retrieval, second: Retrieval, most: int, *, answers: bool) -> Retrieval:
@@ -300,8 +291,8 @@ _VALUE = lazy_pattern(
     r"(?=[\w@/.:~+=-]{0,80}(?:\d|\w[_/:@=~+.-]\w|[a-z][A-Z]))(?:[\w~/@-][\w@/.:~+=-]{1,160})|\"[^\"\n]{2,80}\"|'[^'\n]{2,80}'"
 )
 _ADVICE = lazy_pattern(
-    r"(?:^|[.!:;,\n-]\s{0,3}|\b(?:please|then|and|just|first)\s)(?:set|try|run|pass|call|"
-    r"start|stop|remove|add|take|write|switch)\b|"
+    r"(?:^|[.!:;,\n-]\s{0,3}|\b(?:please|then|and|just|first)\s)"
+    r"(?:set|try|run|pass|call|start|stop|remove|add|take|write|switch)\b|"
     r"\b(?:use|using|instead|needs?|must|have to|has to|only (?:works?|with)|requires?|should|caused? by|because|due to|"
     r"turned out|fix(?:ed|es)?|helps?|helped|works? (?:with|when|if))\b",
     re.IGNORECASE,
@@ -341,13 +332,11 @@ def news(row: Row, known: str) -> bool:
     came = answer_text(row)[:_LOOKED_AT]
     if _NOT_KNOWN.search(came):
         return False
-    given = "\n".join(texts(row.input))[:_LOOKED_AT]
+    given, advises = "\n".join(texts(row.input))[:_LOOKED_AT], _ADVICE.search(came) is not None
     if row.status == "ok":
-        return _has_value(f"{given}\n{came}", known) or _ADVICE.search(came) is not None
+        return advises or _has_value(f"{given}\n{came}", known)
     spoken = _COUNT.sub(" ", came)  # how much failed is no value to try
-    return not _is_same(came, known) and (
-        _has_value(spoken, f"{known}\n{given.casefold()}") or _ADVICE.search(came) is not None
-    )
+    return not _is_same(came, known) and (advises or _has_value(spoken, f"{known}\n{given.casefold()}"))
 
 
 def _has_value(text: str, known: str) -> bool:
@@ -424,12 +413,9 @@ def _looks_anew(row: Row, later: Row) -> TypeGuard[EntryView]:
     if (row.action, row.agent) != (later.action, later.agent) or changes_something(later):
         return False
     first, second = fields_of(row), fields_of(later)
-    if (
-        not first
-        or not isinstance(later.input, dict)
-        or (first.keys() | second.keys()) & _PIECES
-        or any(second.get(name) != first[name] for name in first)
-    ):
+    if not first or not isinstance(later.input, dict) or (first.keys() | second.keys()) & _PIECES:
+        return False
+    if any(second.get(name) != first[name] for name in first):
         return False
     old, new = _named(flat(row.output, _READ)), _named(flat(later.output, _READ))
     return any(name in new and new[name] != value for name, value in old.items())

@@ -62,21 +62,13 @@ def patterns() -> Patterns:
     data = tomllib.loads(packaged_text(__file__, "patterns.toml"))
     reasons: dict[str, str] = data["reasons"]
 
-    def made(rows: list[dict[str, Any]], *, exact: bool = False) -> tuple[Pattern, ...]:
-        return tuple(
-            Pattern(
-                row["name"],
-                reasons[row["reason"]],
-                tuple(tuple(_joined(group).split("|")) for group in row["anchors"]),
-                _joined(row["words"]),
-                row.get("led", False),
-                exact,
-            )
-            for row in rows
-        )
+    def made(row: dict[str, Any], kind: str) -> Pattern:
+        anchors = tuple(tuple(_joined(group).split("|")) for group in row["anchors"])
+        words, led = _joined(row["words"]), row.get("led", False)
+        return Pattern(row["name"], reasons[row["reason"]], anchors, words, led, exact=kind == "mark")
 
     words = {name: _joined(text) for name, text in data["words"].items()}
-    return Patterns(words, made(data["english"]), made(data["foreign"]), made(data["mark"], exact=True))
+    return Patterns(words, *(tuple(made(row, kind) for row in data[kind]) for kind in ("english", "foreign", "mark")))
 
 
 def _joined(text: str) -> str:
