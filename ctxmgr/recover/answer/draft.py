@@ -125,8 +125,8 @@ class Draft:
     def _context(
         self, amounts: Amounts, added: Additions, target: Target, steps: list[DoNotRepeat], leads: list[Alternative]
     ) -> Context:
-        case = self.case
-        known = [fact for fact in facts(case, self.brief, amounts) if not _is_dropped(fact, added)]
+        case, dropped = self.case, added.dropped.keys()
+        known = [fact for fact in facts(case, self.brief, amounts) if not fact.entries or {*fact.entries} - dropped]
         plain = context_of(case, self.brief, [*case.outside_facts, *added.facts, *known], steps, amounts)
         unanswered = list(dict.fromkeys([*self.unanswered, *added.unanswered]))
         context = plain.model_copy(update={"sections": [*added.sections, *plain.sections], "unanswered": unanswered})
@@ -152,10 +152,6 @@ class Draft:
         """Return the task in the user's words where the handler asks, which knows no other than to get on with it."""
         words, request = self.brief.goal, self.case.request
         return request.goal if words is None or request.source != "stuckHandler" else clean(words.text)
-
-
-def _is_dropped(fact: Fact, added: Additions) -> bool:
-    return bool(fact.entries) and all(entry in added.dropped for entry in fact.entries)
 
 
 def draft(case: Case) -> Draft:

@@ -342,10 +342,10 @@ def _quotes(given: PromptInput) -> Iterator[_Quote]:
     relevant = sorted(given.brief.relevant, key=lambda each: (not each.sure, -each.cover))
     relevant = [each for each in relevant if each.row.id not in (given.held_records or ())]
     sure = [each for each in relevant if each.sure]
-    known, is_asked = found if found is not None and found.kind != "unknown" else None, given.case.request.requester is not None
-    if known is not None and not is_asked and not _of_words_alone(given, known):
+    is_known, is_asked = found is not None and found.kind != "unknown", given.case.request.requester is not None
+    if found is not None and is_known and not is_asked and not _of_words_alone(given, found):
         # What is alike in words adds little to a cause that the record shows.
-        sure = relevant = [] if known.confidence == "high" else sure[:_BESIDE_CAUSE]
+        sure = relevant = [] if found.confidence == "high" else sure[:_BESIDE_CAUSE]
     for each in [*sure, *(each for each in relevant if not each.sure)]:
         yield _found(given, each, sure=each.sure)
     quoted = {each.entry for each in found.evidence} if found is not None else set[str | None]()
@@ -361,7 +361,7 @@ def _quotes(given: PromptInput) -> Iterator[_Quote]:
         for saying in given.brief.said[-1:]:
             who = "you" if saying.agent == given.target else display_name(saying.agent or "an agent")
             yield _Quote(f"What {who} {'thought' if saying.is_thought else 'said'} last", saying.text)
-    if given.case.request.type == "PROCEED" or (known is None and not is_asked):
+    if given.case.request.type == "PROCEED" or not (is_known or is_asked):
         # Ranked here and not with the brief: most prompts have no room left, or no need of it.
         for entry in rare_results(given.brief.worked):
             yield _of(f"Else in the record: {_source(given, entry)}", entry, result_text(entry))

@@ -13,8 +13,7 @@ from typing import Protocol, TypeGuard
 from ctxmgr.base.light_dataclass import dataclass, field, replace
 from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
-from ctxmgr.recover.evidence import excerpts
-from ctxmgr.recover.evidence.excerpts import Clause, Passage, Row, Scale, Term, Text, best_passage, text_of
+from ctxmgr.recover.evidence.excerpts import Clause, Passage, Row, Scale, SoughtWords, Term, Text, best_passage, text_of
 from ctxmgr.recover.evidence.history_reader import changes_something, explains, is_synthetic, program, same_call, texts, words
 from ctxmgr.recover.evidence.quotes import answer_text, flat
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -169,11 +168,12 @@ def seek(reader: Finder, wanted: Sequence[Clause], most: int, scope: Scope | Non
 def seek_around(reader: Finder, trouble: Sequence[tuple[Clause, float]], most: int, scope: Scope) -> Retrieval:
     """Return up to ``most`` records that have most in common with a trouble, each part of which has its own weight."""
     pool = _pool(reader, [clause for clause, _ in trouble], scope)
-    wanted: dict[str, excerpts.SoughtWords] = {}
+    wanted: dict[str, Mapping[str, float]] = {}
     for clause, share in sorted(trouble, key=lambda part: -part[1]):
         for word, sought in pool.scale.matches(clause.terms).items():
             if word not in wanted and not (word.isdigit() and len(word) < 3):
-                wanted[word] = sought.times(share * (_GENERIC if word in _PLAIN else 1.0))
+                part = share * (_GENERIC if word in _PLAIN else 1.0)
+                wanted[word] = {form: weight * part for form, weight in sought.items()}
     known = "\n".join(clause.text for clause, _ in trouble)
     found: list[RetrievedRecord] = []
     for name, row in pool.rows.items():
@@ -195,12 +195,12 @@ def _no_chance_from(scale: Scale) -> float:
     return max(_LEAST, _CHANCE * scale.rarest)
 
 
-def _no_chance(row: Row, passage: Passage, wanted: Mapping[str, excerpts.SoughtWords], scope: Scope, scale: Scale) -> bool:
+def _no_chance(row: Row, passage: Passage, wanted: SoughtWords, scope: Scope, scale: Scale) -> bool:
     """Whether a record has so much in common with a trouble that it is hardly by chance."""
     if passage.weight < _no_chance_from(scale) or row.id in scope.own:
         return False
     telling = [word for word in passage.met if word not in _PLAIN]
-    rare = sum(max(wanted[word].forms.values()) >= _RARE * scale.rarest for word in telling)
+    rare = sum(max(wanted[word].values()) >= _RARE * scale.rarest for word in telling)
     if isinstance(row, EventView):
         return rare > 0 and len(telling) > 1
     if changes_something(row) and not command_of(row) and not explains(row):
@@ -259,18 +259,14 @@ def _ranked(clause: Clause, around: Sequence[Term], pool: Pool, own: Collection[
         share = passage.weight / whole
         much = share >= _ENOUGH or (share >= _LITTLE and share * whole >= _no_chance_from(pool.scale))
         enough = much and (len(passage.met) > 1 or len(wanted) == 1)
-        sure = (enough or (on_it and clause.reason)) and name not in own and _is_apt(clause, row)
+        apt = not clause.reason or isinstance(row, EventView) or explains(row)  # a change shows what was done, and not why
+        sure = (enough or (on_it and clause.reason)) and name not in own and apt
         also = best_passage(pool.texts[name], beside).weight / whole
         found.append(RetrievedRecord(row, passage.excerpt, share + _BESIDE * min(also, 1.0), sure, met=passage.met))
     old = superseded_records([(each.row, each.excerpt, each.met) for each in found])
     ranked = [_renewed(each, old) for each in found if each.row.id not in old]
     ranked.sort(key=lambda each: (each.sure, round(each.cover, 2), place(each.row)), reverse=True)
     return ranked, set(old)
-
-
-def _is_apt(clause: Clause, row: Row) -> bool:
-    """Whether a record can answer a clause: a change shows what was done, and not why."""
-    return not clause.reason or isinstance(row, EventView) or explains(row)
 
 
 def _renewed(found: RetrievedRecord, old: Mapping[str, SupersededRecord]) -> RetrievedRecord:

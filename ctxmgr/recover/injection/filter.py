@@ -130,10 +130,8 @@ def suspicion(text: str) -> str | None:
     """Return why a text reads like instructions to its reader, None if it reads like data."""
     for part in _parts(text):
         clear = visible(part)
-        reason = _reason(clear)
-        if reason is None:
-            reason = next((why for said in decode_pieces(clear) if (why := _plainly(visible(said)))), None)
-        if reason is not None:
+        decoded = (why for said in decode_pieces(clear) if (why := _plainly(visible(said))))
+        if reason := _reason(clear) or next(decoded, None):
             return reason
     return None
 
@@ -341,10 +339,7 @@ def decode_pieces(text: str) -> Iterator[str]:
             pieces.append(found[0][:_BLOB_CHARS])
             if len(pieces) > MOST_BLOBS:
                 del pieces[MOST_BLOBS // 2]
-        for piece in pieces:
-            said = _as_text(decode(piece))
-            if said:
-                yield said
+        yield from filter(None, (_as_text(decode(piece)) for piece in pieces))
 
 
 def _from_base64(piece: str) -> bytes:
