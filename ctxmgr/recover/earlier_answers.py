@@ -116,7 +116,7 @@ class KnownFacts:
     sections: frozenset[str] = frozenset()
 
 
-def facts_of_agent(store: Store, key: int, agent: str) -> KnownFacts:
+def facts_held(store: Store, key: int, agent: str) -> KnownFacts:
     """Return the facts that an agent has; after a compaction of its context, or of the whole run, it has none."""
     facts: dict[str, KnownFact] = {}
     sections: set[str] = set()
@@ -146,14 +146,9 @@ def without_held(context: Context, holding: KnownFacts) -> Context:
     if holding.latest is None:
         return context
     known = [holding.facts[fact.hash] for fact in context.facts if fact.hash in holding.facts]
-    return context.model_copy(
-        update={
-            "facts": [fact for fact in context.facts if fact.hash not in holding.facts],
-            "sections": [section for section in context.sections if section.hash not in holding.sections],
-            "held": known,
-            "diff_of": holding.latest,
-        }
-    )
+    facts = [fact for fact in context.facts if fact.hash not in holding.facts]
+    sections = [section for section in context.sections if section.hash not in holding.sections]
+    return context.model_copy(update={"facts": facts, "sections": sections, "held": known, "diff_of": holding.latest})
 
 
 def _tables(value: object) -> Iterable[dict[str, Any]]:

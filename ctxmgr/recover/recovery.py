@@ -20,14 +20,7 @@ from ctxmgr.log.ids import format_time, new_id, now
 from ctxmgr.recover.answer.draft import Additions, Draft, draft
 from ctxmgr.recover.answer.gate import refusals
 from ctxmgr.recover.case import Case
-from ctxmgr.recover.earlier_answers import (
-    attempts_at,
-    basis_of,
-    facts_of_agent,
-    question_of,
-    recorded_continuation,
-    stored_answer,
-)
+from ctxmgr.recover.earlier_answers import attempts_at, basis_of, facts_held, question_of, recorded_continuation, stored_answer
 from ctxmgr.recover.evidence.brief import Brief, sentence
 from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.evidence.quotes import CITABLE, both_ends, clip_middle, display_name, quote_text
@@ -171,7 +164,7 @@ class Recovery:
         case = Case(
             reader=HistoryReader(store, self._request.session), related=self._related, request=self._request,
             finding=self._finding, side=self._side, table=options.table or from_history(store.sessions.agents(key)),
-            to=options.to, attempt=attempt, known_facts=partial(facts_of_agent, store, key) if options.diff else None,
+            to=options.to, attempt=attempt, known_facts=partial(facts_held, store, key) if options.diff else None,
             outside_facts=options.outside_facts,
         )  # fmt: skip
         return draft(case)
@@ -275,19 +268,14 @@ def provenance(store: Store, key: int, draft: Draft, added: Additions, continuat
     why = "what was done, changed or failed outside it" if finding else "what the answer to a request for context rests on"
     note(context, f"Kept in the context for {who}: {why}.", "inclusion")
     for reason in dict.fromkeys(out.values()):
-        note(
-            [name for name, said in out.items() if said == reason], f"Left out of the context for {who}: {reason}", "exclusion"
-        )
+        names = [name for name, said in out.items() if said == reason]
+        note(names, f"Left out of the context for {who}: {reason}", "exclusion")
     asked = f"Asked because: {quote_text(request.reason)}"
     # It quotes what the asker said, at the entry of anybody: who may see the continuation, which has that too, sees the note.
     note(place, f"Routed to {who}: {continuation.target_reason}. {asked}. {_by(continuation)}", "routing", continuation.id)
     if kept := [name for name in used if name in present]:
-        bundle = CreateSnapshotRequest(
-            session=request.session,
-            entry_ids=kept,
-            summary=continuation.context.summary,
-            reasoning=f"entries that a continuation for {who} rests on",
-        )
+        summary, reasoning = continuation.context.summary, f"entries that a continuation for {who} rests on"
+        bundle = CreateSnapshotRequest(session=request.session, entry_ids=kept, summary=summary, reasoning=reasoning)
         # The summary quotes messages and notes too, and why an agent asks for itself: only who may read all of what it rests on
         # sees it, as with an episode.
         own = draft.case.reader.newest(1, agent=request.requester) if continuation.target == request.requester else []

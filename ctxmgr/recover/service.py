@@ -75,11 +75,7 @@ class Service:
     """
 
     def __init__(
-        self,
-        store: Store,
-        config: Config,
-        environment: Mapping[str, str] | None = None,
-        progress: Progress | None = None,
+        self, store: Store, config: Config, environment: Mapping[str, str] | None = None, progress: Progress | None = None
     ) -> None:
         self._store = store
         self._config = config
@@ -169,9 +165,7 @@ class Service:
 
     def table(self, named: str | None) -> RoutingTable | None:
         """Return the routing table that is named, else the configured one, else None."""
-        if named is not None:
-            return from_file(Path(named))
-        return configured_table(self._config)
+        return configured_table(self._config) if named is None else from_file(Path(named))
 
     def _consult(self, wanted: ModelRequest) -> Consult | None:
         """Return what asks the model that was named."""

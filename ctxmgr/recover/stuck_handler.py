@@ -75,12 +75,9 @@ class RecoveryStuckHandler:
         if finding.scope.agent is not None and is_context_manager(finding.scope.agent):
             raise RecoveryRefused("the context manager is stuck itself, and never recovers itself", "a person is needed")
         with _single_handler((board.location, board.session)):
-            self._write_down(finding, board)
+            told = {"finding": finding.to_json(), "lost": board.lost, "handler": type(self).__name__}
+            board.event(STUCK, told, entry=finding.last or None, agent=finding.scope.agent)
             return self._escalate(finding, board)
-
-    def _write_down(self, finding: Finding, board: BlackboardHistory) -> None:
-        told = {"finding": finding.to_json(), "lost": board.lost, "handler": type(self).__name__}
-        board.event(STUCK, told, entry=finding.last or None, agent=finding.scope.agent)
 
     def _escalate(self, finding: Finding, board: BlackboardHistory) -> Continuation:
         request = request_for(board.session, finding, force=False)

@@ -11,18 +11,7 @@ from ctxmgr.diagnose.next_looks import varies
 from ctxmgr.history.evidence import RelatedEntries, session_folder
 from ctxmgr.log.codec import encode
 from ctxmgr.log.ids import new_id
-from ctxmgr.recover.answer.facts import (
-    BARE,
-    FULL,
-    SHORT,
-    Amounts,
-    alternatives,
-    brief_for_model,
-    context_of,
-    count_tokens,
-    do_not_repeat,
-    facts,
-)
+from ctxmgr.recover.answer.facts import SIZES, Amounts, alternatives, brief_text, context_of, count_tokens, do_not_repeat, facts
 from ctxmgr.recover.answer.prompt import PromptInput, prompt_of
 from ctxmgr.recover.case import Case
 from ctxmgr.recover.earlier_answers import without_held
@@ -33,17 +22,7 @@ from ctxmgr.recover.routing.target import Target, choose, request_for
 from ctxmgr.recover.stuck_request import pattern_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
-from ctxmgr.types.route import (
-    Alternative,
-    Context,
-    ContextRequest,
-    Continuation,
-    DoNotRepeat,
-    Fact,
-    ModelUse,
-    RequestType,
-    Section,
-)
+from ctxmgr.types.route import Alternative, Context, Continuation, DoNotRepeat, Fact, ModelUse, Section
 from ctxmgr.types.view import EntryView
 
 MAX_BYTES = 60_000
@@ -115,8 +94,8 @@ class Draft:
             InvalidInput: no request that the target takes can be made.
         """
         added = added or Additions()
-        made = self._written(FULL, added)
-        for amounts in (SHORT, BARE):
+        made = self._written(SIZES[0], added)
+        for amounts in SIZES[1:]:
             if len(encode(made.to_json())) <= MAX_BYTES:
                 break
             made = self._written(amounts, added)
@@ -125,6 +104,7 @@ class Draft:
     def _written(self, amounts: Amounts, added: Additions) -> Continuation:
         request, finding, table, target = self.case.request, self.case.finding, self.case.table, added.target or self.target
         stalled = finding is not None and finding.severity == "hung"
+        kind = request.type if request.source != "stuckHandler" or target.back else "PROCEED"
         steps = do_not_repeat(self.brief, finding, amounts)
         leads = [*added.alternatives, *self.leads]
         context = self._context(amounts, added, target, steps, leads)
@@ -132,7 +112,7 @@ class Draft:
         asked = request_for(self.case.reader, table.route(target.agent), request, context.prompt, context.summary)
         goal = clip_middle(self._goal(), _REASON if request.source != "stuckHandler" else amounts.words)
         return Continuation(
-            id=new_id(), session=request.session, request_type=_type(request, target), source=request.source,
+            id=new_id(), session=request.session, request_type=kind, source=request.source,
             target=target.agent, candidates=target.candidates, target_reason=target.reason,
             reason=clip_middle(request.reason, _REASON), goal=goal, context=context,
             loop=None if stalled else pattern, stall=pattern if stalled else None, do_not_repeat=steps, alternatives=leads,
@@ -145,15 +125,15 @@ class Draft:
     def _context(
         self, amounts: Amounts, added: Additions, target: Target, steps: list[DoNotRepeat], leads: list[Alternative]
     ) -> Context:
-        case = self.case
-        known = [fact for fact in facts(case, self.brief, amounts) if not _is_dropped(fact, added)]
+        case, dropped = self.case, added.dropped.keys()
+        known = [fact for fact in facts(case, self.brief, amounts) if not fact.entries or {*fact.entries} - dropped]
         plain = context_of(case, self.brief, [*case.outside_facts, *added.facts, *known], steps, amounts)
         unanswered = list(dict.fromkeys([*self.unanswered, *added.unanswered]))
         context = plain.model_copy(update={"sections": [*added.sections, *plain.sections], "unanswered": unanswered})
         if case.known_facts is not None:
             context = without_held(context, case.known_facts(target.agent))
         prompt = prompt_of(self._prompt_input(added, target, context))
-        brief = brief_for_model(context, case.request.goal, steps, leads, amounts)
+        brief = brief_text(context, case.request.goal, steps, leads, amounts)
         return context.model_copy(update={"prompt": prompt, "brief": brief, "token_count": count_tokens(prompt)})
 
     def _prompt_input(self, added: Additions, target: Target, context: Context) -> PromptInput:
@@ -172,14 +152,6 @@ class Draft:
         """Return the task in the user's words where the handler asks, which knows no other than to get on with it."""
         words, request = self.brief.goal, self.case.request
         return request.goal if words is None or request.source != "stuckHandler" else clean(words.text)
-
-
-def _is_dropped(fact: Fact, added: Additions) -> bool:
-    return bool(fact.entries) and all(entry in added.dropped for entry in fact.entries)
-
-
-def _type(request: ContextRequest, target: Target) -> RequestType:
-    return request.type if request.source != "stuckHandler" or target.back else "PROCEED"
 
 
 def draft(case: Case) -> Draft:
@@ -234,8 +206,7 @@ def citable(cause: Explanation, evidence: Evidence, related: RelatedReader | Non
     here = {entry.id for entry in evidence.entries}
     quotes = _citable(cause.found.evidence, here, related)
     return cause._replace(
-        found=cause.found.model_copy(update={"evidence": tuple(quotes[:_QUOTES])}),
-        quotes=_citable(cause.quotes, here, related),
+        found=cause.found.model_copy(update={"evidence": tuple(quotes[:_QUOTES])}), quotes=_citable(cause.quotes, here, related)
     )
 
 

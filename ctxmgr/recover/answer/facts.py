@@ -16,16 +16,7 @@ from ctxmgr.diagnose.evidence.calls import command_of, fields_of
 from ctxmgr.recover.case import Case
 from ctxmgr.recover.evidence.brief import Brief, aside, sentence
 from ctxmgr.recover.evidence.excerpts import WINDOW
-from ctxmgr.recover.evidence.history_reader import (
-    FAILED,
-    PEOPLE,
-    HistoryReader,
-    SpokenMessage,
-    changes_something,
-    program,
-    same_call,
-    words,
-)
+from ctxmgr.recover.evidence.history_reader import FAILED, PEOPLE, SpokenMessage, changes_something, program, same_call, words
 from ctxmgr.recover.evidence.quotes import (
     brief_input,
     call,
@@ -94,10 +85,10 @@ class Amounts:
 
 _CALL = 240
 
-# From the fullest to the barest: the first whose continuation fits into `draft.MAX_BYTES` is used.
 FULL = Amounts(excerpt=400, words=1_200, facts=24, steps=12, ids=20)
 SHORT = Amounts(excerpt=160, words=400, facts=12, steps=8, ids=8)
-BARE = Amounts(excerpt=60, words=100, facts=6, steps=4, ids=3)
+# From the fullest to the barest: the first whose continuation fits into `draft.MAX_BYTES` is used.
+SIZES = (FULL, SHORT, Amounts(excerpt=60, words=100, facts=6, steps=4, ids=3))
 
 
 def facts(case: Case, brief: Brief, amounts: Amounts = FULL) -> list[Fact]:
@@ -216,9 +207,8 @@ def _once(entries: Sequence[EntryView], lead: str, told: set[str], amounts: Amou
 
 
 def _did(entry: EntryView, lead: str, amounts: Amounts) -> Fact:
-    how = f" -> {outcome(entry, amounts.excerpt)}"
-    if entry.status == "ok" and changes_something(entry):
-        how = ""  # what a change prints is a receipt; that it worked is in the lead
+    receipt = entry.status == "ok" and changes_something(entry)  # what a change prints; that it worked is in the lead
+    how = "" if receipt else f" -> {outcome(entry, amounts.excerpt)}"
     gone = f"; it refers to what is gone: {compact(entry.missing, amounts.excerpt)}" if entry.missing else ""
     text = f"{lead} (@{entry.index}, {display_name(entry.agent)}, {entry.status}){gone}"
     return _quoting(text, f"{call(entry, amounts.excerpt)}{how}", entry)
@@ -241,23 +231,17 @@ def do_not_repeat(brief: Brief, finding: Finding | None, amounts: Amounts = FULL
     steps: list[DoNotRepeat] = []
     for step in brief.rounds[-amounts.steps :]:
         same = [entry for entry in brief.members if same_call(entry) == same_call(step)]
-        steps.append(
-            DoNotRepeat(
-                action=fit_value(step.action, 120),
-                input=fit_value(step.input, 2 * amounts.excerpt),
-                times=_times(finding, brief, step, len(same)),
-                outcome=outcome(step, amounts.excerpt),
-                entries=citable_ids([entry.id for entry in same], amounts.ids),
-            )
-        )
+        action, given = fit_value(step.action, 120), fit_value(step.input, 2 * amounts.excerpt)
+        number, cited = _times(finding, brief, step, len(same)), citable_ids([entry.id for entry in same], amounts.ids)
+        ended = outcome(step, amounts.excerpt)
+        steps.append(DoNotRepeat(action=action, input=given, times=number, outcome=ended, entries=cited))
     return steps
 
 
 def _times(finding: Finding, brief: Brief, step: EntryView, seen: int) -> int:
     """Return how often a call was made; a long loop is only sampled, but the finding knows its rounds."""
-    if len(brief.members) + len(brief.gone) >= len(finding.members):
-        return seen
-    if finding.kind == "errorRepetition" and len(brief.rounds) > 1:
+    whole = len(brief.members) + len(brief.gone) >= len(finding.members)
+    if whole or (finding.kind == "errorRepetition" and len(brief.rounds) > 1):
         return seen
     one_round = brief.members[-max(1, len(finding.members) // max(1, finding.count)) :]
     return max(seen, finding.count * sum(1 for entry in one_round if same_call(entry) == same_call(step)))
@@ -269,13 +253,6 @@ _LEAD_CALL = 160
 _FEW = "the record shows few other ways"
 
 
-@dataclass(frozen=True, slots=True)
-class _Lead:
-    text: str
-    basis: str
-    entries: list[str]
-
-
 def alternatives(case: Case, brief: Brief, *, sure: bool = False) -> list[Alternative]:
     """Return up to five leads, the most specific first, and general ones where there are fewer than two of those.
 
@@ -285,52 +262,49 @@ def alternatives(case: Case, brief: Brief, *, sure: bool = False) -> list[Altern
         return _asking(brief)
     leads = [
         *_known_elsewhere(brief),
-        *(_for_stall if case.finding.severity == "hung" else _worked)(case.reader, brief),
+        *(_for_stall if case.finding.severity == "hung" else _worked)(case, brief),
         *_for_launcher(brief),
     ]
     last = brief.last_success
     if len(leads) < _LEAST and last is not None and not sure and not any(last.id in lead.entries for lead in leads):
-        leads.append(_Lead(f"go back to @{last.index} and take another way from there", "it was the last progress", [last.id]))
+        leads.append(_lead(f"go back to @{last.index} and take another way from there", "it was the last progress", last.id))
     if len(leads) < _LEAST and brief.agents:
         other = brief.agents[-1]
-        leads.append(_Lead(f"ask {display_name(other.agent)}, whose last step worked", f"@{other.index} ended ok", [other.id]))
+        leads.append(_lead(f"ask {display_name(other.agent)}, whose last step worked", f"@{other.index} ended ok", other.id))
     leads = leads[: _MOST - 1]
     if case.attempt > 1 or len(leads) < _LEAST or brief.unanswered:
         basis = "no record of this session says what would end it" if leads else "nothing in this history was left untried"
         basis = "advice did not help before" if case.attempt > 1 else basis if brief.unanswered or not leads else _FEW
         first = "if that does not help, stop and " if leads else ""
-        leads.append(_Lead(f"{first}ask the person who gave the task, and say what is missing", basis, []))
-    return [Alternative(text=lead.text, basis=lead.basis, entries=citable_ids(lead.entries)) for lead in leads]
+        leads.append(_lead(f"{first}ask the person who gave the task, and say what is missing", basis))
+    return [lead.model_copy(update={"entries": citable_ids(lead.entries)}) for lead in leads]
+
+
+def _lead(text: str, basis: str, *entries: str) -> Alternative:
+    return Alternative(text=text, basis=basis, entries=list(entries))
 
 
 def _asking(brief: Brief) -> list[Alternative]:
     """Return whom to ask for what the history does not hold: it is handed back, not made up."""
     basis = "no record of this session answers it"
-    return [
-        Alternative(text=f"ask the person who gave the task: {quote_text(text, 300)}", basis=basis, entries=[])
-        for text in brief.unanswered[:_MOST]
-    ]
+    return [_lead(f"ask the person who gave the task: {quote_text(text, 300)}", basis) for text in brief.unanswered[:_MOST]]
 
 
-def _known_elsewhere(brief: Brief) -> Iterator[_Lead]:
+def _known_elsewhere(brief: Brief) -> Iterator[Alternative]:
     """Yield what ended it in another session, and the records outside of the trouble that have most in common with it."""
     for known in brief.related[:1]:
-        yield _Lead("go by what another session or memory holds of it, which is quoted", known.where, [known.row.id])
+        yield _lead("go by what another session or memory holds of it, which is quoted", known.where, known.row.id)
     sure = sorted((each for each in brief.relevant if each.sure), key=lambda each: -each.cover)
     for found in sure[:_MOST_ELSEWHERE]:
         row = found.row
         if isinstance(row, EntryView):
             worked = ", which worked" if row.status == "ok" else ""
-            yield _Lead(
-                f"go by what @{row.index} shows, {call(row, _LEAD_CALL)}{worked}", f"it speaks of {_common(found)}", [row.id]
-            )
-        else:
-            place = "" if row.after is None else f" after @{row.after}"
-            if row.type in PEOPLE:
-                text = f"go by what a person said: {quote_text(words(row.data), _LEAD_CALL)}"
-            else:  # an agent's words are shown where they are quoted, and advised to nobody
-                text = f"compare what {_speaker(row)} said{place}"
-            yield _Lead(text, f"it speaks of {_common(found)}", [row.id])
+            text = f"go by what @{row.index} shows, {call(row, _LEAD_CALL)}{worked}"
+        elif row.type in PEOPLE:
+            text = f"go by what a person said: {quote_text(words(row.data), _LEAD_CALL)}"
+        else:  # an agent's words are shown where they are quoted, and advised to nobody
+            text = f"compare what {_speaker(row)} said{'' if row.after is None else f' after @{row.after}'}"
+        yield _lead(text, f"it speaks of {_common(found)}", row.id)
 
 
 def _common(found: RetrievedRecord) -> str:
@@ -342,7 +316,7 @@ def _common(found: RetrievedRecord) -> str:
     return ", ".join(quote_text(match[0] if match else stem, 40) for stem, match in zip(stems, whole, strict=True))
 
 
-def _worked(reader: HistoryReader, brief: Brief) -> Iterator[_Lead]:
+def _worked(case: Case, brief: Brief) -> Iterator[Alternative]:
     """Yield a success of the very call that fails now, and one of a call much like it."""
     vain = {same_call(step) for step in brief.rounds}
     failing = [step for step in brief.rounds if step.status in FAILED][:3]
@@ -350,21 +324,21 @@ def _worked(reader: HistoryReader, brief: Brief) -> Iterator[_Lead]:
     served: dict[tuple[str, str], list[EntryView]] = {}
     for step in failing:
         if (step.action, step.agent) not in served:
-            served[step.action, step.agent] = _successes(reader, step)
+            served[step.action, step.agent] = _successes(case, step)
         worked = served[step.action, step.agent]
         own = next((e for e in worked if same_call(e) == same_call(step) and e.index < brief.onset), None)
         if own is not None and own.id not in told:
             told.add(own.id)
             text = f"find what has changed since @{own.index}, where the same call worked"
-            yield _Lead(text, f"@{own.index} ended ok, @{step.index} did not", [own.id, step.id])
+            yield _lead(text, f"@{own.index} ended ok, @{step.index} did not", own.id, step.id)
         like = next((e for e in worked if same_call(e) not in vain and _alike(step, e)), None)
         if like is not None and like.id not in told:
             told.add(like.id)
-            yield _Lead(f"start from {call(like, _LEAD_CALL)}, which worked", f"@{like.index} ended ok", [like.id])
+            yield _lead(f"start from {call(like, _LEAD_CALL)}, which worked", f"@{like.index} ended ok", like.id)
 
 
-def _successes(reader: HistoryReader, step: EntryView) -> list[EntryView]:
-    return reader.newest(40, action=step.action, agent=step.agent, status=("ok",))
+def _successes(case: Case, step: EntryView) -> list[EntryView]:
+    return case.reader.newest(40, action=step.action, agent=step.agent, status=("ok",))
 
 
 def _alike(step: EntryView, other: EntryView) -> bool:
@@ -376,30 +350,30 @@ def _alike(step: EntryView, other: EntryView) -> bool:
     return any(isinstance(value, str) and value and second.get(name) == value for name, value in first.items())
 
 
-def _for_stall(reader: HistoryReader, brief: Brief) -> Iterator[_Lead]:
+def _for_stall(case: Case, brief: Brief) -> Iterator[Alternative]:
     calls = [entry for entry in brief.members if entry.status == "open"]
     for entry in calls[:2]:
         text = f"find out whether @{entry.index} took effect before anything is done again"
-        yield _Lead(text, "no result is recorded", [entry.id])
-        again = next((e for e in _successes(reader, entry) if same_call(e) == same_call(entry)), None)
+        yield _lead(text, "no result is recorded", entry.id)
+        again = next((e for e in _successes(case, entry) if same_call(e) == same_call(entry)), None)
         if again is not None:
             took = f" after {again.duration_ms / 1000:,.1f} s" if again.duration_ms is not None else ""
             text = f"find out what differs from @{again.index}, where the same call returned{took}"
-            yield _Lead(text, f"@{again.index} ended ok", [again.id, entry.id])
+            yield _lead(text, f"@{again.index} ended ok", again.id, entry.id)
         else:
             text = f"if the work of @{entry.index} is still needed, give it a time limit, run it in the background or split it"
-            yield _Lead(text, "it did not return", [entry.id])
+            yield _lead(text, "it did not return", entry.id)
     if not calls and brief.latest:
         last = brief.latest[-1]
         text = f"go on after @{last.index}: its result is recorded, and nothing has to be waited for"
-        yield _Lead(text, "no call is open", [last.id])
+        yield _lead(text, "no call is open", last.id)
 
 
-def _for_launcher(brief: Brief) -> Iterator[_Lead]:
+def _for_launcher(brief: Brief) -> Iterator[Alternative]:
     start = brief.launcher
     if start is not None:
         text = f"do the work of @{start.index} without launching it again, or launch it with other instructions"
-        yield _Lead(text, "the agent it launched is stuck", [start.id])
+        yield _lead(text, "the agent it launched is stuck", start.id)
 
 
 COUNTER = "chars/4"
@@ -415,7 +389,7 @@ def count_tokens(text: str) -> int:
 
 
 def context_of(case: Case, brief: Brief, facts: Sequence[Fact], steps: Sequence[DoNotRepeat], amounts: Amounts) -> Context:
-    """Return the parts of the context, not yet written down as texts: see `brief_for_model` and `recover.answer.prompt`."""
+    """Return the parts of the context, not yet written down as texts: see `brief_text` and `recover.answer.prompt`."""
     told = {name for fact in facts for name in fact.entries}
     way = [entry for entry in brief.latest if entry.id not in told]
     return Context(
@@ -425,7 +399,7 @@ def context_of(case: Case, brief: Brief, facts: Sequence[Fact], steps: Sequence[
     )  # fmt: skip
 
 
-def brief_for_model(
+def brief_text(
     context: Context, goal: str, steps: Sequence[DoNotRepeat], alternatives: Sequence[Alternative], amounts: Amounts
 ) -> str:
     """Return all parts of the context as one text with the ids of their records: what a model is given to work on."""
@@ -511,8 +485,7 @@ def _line(entry: EntryView, limit: int) -> str:
 
 
 def _steps(steps: Sequence[DoNotRepeat], amounts: Amounts) -> list[str]:
-    lines: list[str] = []
-    before = ""
+    lines, before = list[str](), ""
     for step in steps:
         asked = f"{display_name(str(step.action))} {brief_input(step.input, amounts.excerpt)}".rstrip()
         ended = "with the same outcome" if step.outcome == before and len(before) > _SHORT_OUTCOME else step.outcome

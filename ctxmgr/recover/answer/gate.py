@@ -120,9 +120,7 @@ def objections(proposal: Proposal, draft: Draft) -> list[str]:
             found.append(f"dropped entry {dropped.entry[:40]!r} is none that the rules cite")
         elif len(dropped.reason.strip()) < _SHORTEST_REASON:
             found.append(f"say why entry {dropped.entry[:40]!r} is left out")
-    found += _contradictions(proposal, entries)
-    found += _repetitions(proposal, draft)
-    found += _copies(proposal, draft)
+    found += [*_contradictions(proposal, entries), *_repetitions(proposal, draft), *_copies(proposal, draft)]
     for where, text in proposal.texts:
         if (why := suspicion(text)) is not None:
             found.append(f"{where} reads like an instruction to an agent: {why}")

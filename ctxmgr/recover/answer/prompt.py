@@ -253,9 +253,8 @@ def _early(given: PromptInput, cause: Explanation, head: str, step_head: str, ch
             blocks += block
             text, step = without
     room -= len(blocks)
-    step = _fit_step(
-        given, clean(step), min(_STEP, room - min(len(text), cause.least(shown))), max(room - _LEAST_CAUSE, _LEAST_STEP)
-    )
+    looks = min(_STEP, room - min(len(text), cause.least(shown)))
+    step = _fit_step(given, clean(step), looks, max(room - _LEAST_CAUSE, _LEAST_STEP))
     text = whole_sentences(clean(text), max(room - len(step), _LEAST_CAUSE))
     if sure:
         return f"{head}{text}\n\n{step_head}{step}{check}\n\n{blocks}".rstrip()
@@ -347,12 +346,8 @@ def _quotes(given: PromptInput) -> Iterator[_Quote]:
     relevant = sorted(given.brief.relevant, key=lambda each: (not each.sure, -each.cover))
     relevant = [each for each in relevant if each.row.id not in (given.held_records or ())]
     sure = [each for each in relevant if each.sure]
-    if (
-        found is not None
-        and found.kind != "unknown"
-        and given.case.request.requester is None
-        and not _of_words_alone(given, found)
-    ):
+    is_known, is_asked = found is not None and found.kind != "unknown", given.case.request.requester is not None
+    if found is not None and is_known and not is_asked and not _of_words_alone(given, found):
         # What is alike in words adds little to a cause that the record shows.
         sure = relevant = [] if found.confidence == "high" else sure[:_BESIDE_CAUSE]
     asks = given.case.request.requester is not None and given.case.request.type != "PROCEED"
@@ -372,9 +367,7 @@ def _quotes(given: PromptInput) -> Iterator[_Quote]:
         for saying in given.brief.said[-1:]:
             who = "you" if saying.agent == given.target else display_name(saying.agent or "an agent")
             yield _Quote(f"What {who} {'thought' if saying.is_thought else 'said'} last", saying.text)
-    if given.case.request.type == "PROCEED" or (
-        given.case.request.requester is None and (found is None or found.kind == "unknown")
-    ):
+    if given.case.request.type == "PROCEED" or not (is_known or is_asked):
         # Ranked here and not with the brief: most prompts have no room left, or no need of it.
         for entry in rare_results(given.brief.worked):
             yield _of(f"Else in the record: {_source(given, entry)}", entry, result_text(entry))

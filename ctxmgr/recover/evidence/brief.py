@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from math import fsum, log
 from typing import Any, cast
 
@@ -15,14 +16,7 @@ from ctxmgr.detect.step import duration
 from ctxmgr.detect.text import fingerprints
 from ctxmgr.recover.case import Case
 from ctxmgr.recover.evidence.history_reader import FAILED, HistoryReader, SpokenMessage, changes_something, same_call
-from ctxmgr.recover.evidence.query_builder import (
-    MOST,
-    Problem,
-    asked_elsewhere,
-    helpful,
-    helpful_elsewhere,
-    retrieve_for_request,
-)
+from ctxmgr.recover.evidence.query_builder import MOST, Problem, asked_elsewhere, asked_here, helpful, helpful_elsewhere
 from ctxmgr.recover.evidence.quotes import answer_text, both_ends, display_name, short_call, times
 from ctxmgr.recover.evidence.related import RelatedRecord
 from ctxmgr.recover.evidence.retrieval import RetrievedRecord, together
@@ -106,7 +100,7 @@ def prepare(case: Case) -> Brief:
     trouble = Problem(ended or rounds, between, own, began, stuck, goal, said[-1] if said else None)
     elsewhere: list[RelatedRecord] = []
     if request.requester:
-        sought = retrieve_for_request(reader, request, before, goal)
+        sought = asked_here(reader, request, before, goal)
         if related is not None:
             elsewhere, sought = asked_elsewhere(related, request, sought)
         if ended and request.type == "INTROSPECT_AGENT_CONTEXT":
@@ -142,20 +136,13 @@ def launcher_of(reader: HistoryReader, members: Sequence[EntryView], stuck: str 
 
 def _failing_end(before: Sequence[EntryView]) -> list[EntryView]:
     """Return the distinct calls that failed at the end of a history, after the last one that worked, newest last."""
-    found: list[EntryView] = []
-    for entry in reversed(before):
-        if entry.status == "ok":
-            break
-        if entry.status in FAILED:
-            found.append(entry)
-    return _one_round(found[::-1])[-_MOST_ENDED:]
+    ended = takewhile(lambda entry: entry.status != "ok", reversed(before))
+    failed = [entry for entry in ended if entry.status in FAILED]
+    return _one_round(failed[::-1])[-_MOST_ENDED:]
 
 
 def _one_round(members: list[EntryView]) -> list[EntryView]:
-    distinct: dict[str, EntryView] = {}
-    for entry in members:
-        distinct[same_call(entry)] = entry  # a key keeps the place of its first member
-    return list(distinct.values())
+    return list({same_call(entry): entry for entry in members}.values())  # a key keeps the place of its first member
 
 
 def _between(reader: HistoryReader, members: Sequence[EntryView], named: set[str]) -> list[EntryView]:

@@ -91,15 +91,8 @@ def _lines(text: str) -> Iterable[str]:
             yield line
 
 
-@dataclass(frozen=True, slots=True)
-class SoughtWords:
-    """A word that is sought: its forms in the records with the weight of each."""
-
-    forms: Mapping[str, float]
-
-    def times(self, share: float) -> SoughtWords:
-        """Return it with this share of its weight."""
-        return SoughtWords({form: value * share for form, value in self.forms.items()})
+SoughtWords = Mapping[str, Mapping[str, float]]
+"""The words that are sought, each with its forms in the records and the weight of each form."""
 
 
 class Scale:
@@ -125,12 +118,12 @@ class Scale:
     def _weight(self, held: int) -> float:
         return max(0.0, math.log2((self._count + 2) / (2 * held))) if self._count > 4 else 1.0
 
-    def matches(self, terms: Iterable[Term]) -> dict[str, SoughtWords]:
+    def matches(self, terms: Iterable[Term]) -> SoughtWords:
         """Return for each word that is sought its forms in the records, each with how much it counts.
 
         A name is sought as its parts.
         """
-        found: dict[str, SoughtWords] = {}
+        found: dict[str, Mapping[str, float]] = {}
         for term in terms:
             if _HASH.fullmatch(term.word):
                 continue  # its parts are chance
@@ -142,7 +135,7 @@ class Scale:
                 forms = {token: _PARTLY for token in self._holding if _is_part(own, token)}
                 forms |= {token: _ALIKE for token in alike(part) if token in self._holding}
                 known = {form: share * self.weight(form) for form, share in forms.items()}
-                found[own] = SoughtWords({**known, own: self.weight(own)})
+                found[own] = {**known, own: self.weight(own)}
         return found
 
 
@@ -154,7 +147,7 @@ def _is_part(one: str, other: str) -> bool:
     return long.startswith(short) if len(short) > 3 else len(long) - len(short) < 2 and short in long
 
 
-def best_passage(text: Text, wanted: Mapping[str, SoughtWords]) -> Passage:
+def best_passage(text: Text, wanted: SoughtWords) -> Passage:
     """Return the stretch of at most about ``WINDOW`` characters that holds the most weight together with the head."""
     common = _met(text.head, wanted)
     each = [_met(line, wanted) for line in text.lines]
@@ -182,11 +175,10 @@ def best_passage(text: Text, wanted: Mapping[str, SoughtWords]) -> Passage:
     return Passage(weight, present, _around(text.lines, -start, end))
 
 
-def _met(text: str, wanted: Mapping[str, SoughtWords]) -> dict[str, float]:
+def _met(text: str, wanted: SoughtWords) -> dict[str, float]:
     present = tokens(text)
     found = {
-        word: max((weight for form, weight in sought.forms.items() if form in present), default=0.0)
-        for word, sought in wanted.items()
+        word: max((weight for form, weight in forms.items() if form in present), default=0.0) for word, forms in wanted.items()
     }
     return {word: value for word, value in found.items() if value > 0}
 
@@ -298,10 +290,8 @@ def key_terms(text: str, most: int = _MAX_TERMS) -> list[Term]:
         folded = word.casefold()
         if folded in _EMPTY or len(folded) < 2 or folded in found:
             continue
-        strong = _is_name(word)
-        if len(folded) < 3 and not strong:
-            continue
-        found[folded] = Term(word, _forms(word, strong), strong)
+        if (strong := _is_name(word)) or len(folded) > 2:
+            found[folded] = Term(word, _forms(word, strong), strong)
     ordered = sorted(found.values(), key=lambda term: (not term.strong, -len(term.word)))
     return ordered[:most]
 

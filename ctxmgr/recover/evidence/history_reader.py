@@ -201,14 +201,9 @@ def sayings(events: Iterable[EventView], types: tuple[str, ...]) -> list[SpokenM
     for event in events:
         if event.type not in types or is_synthetic(event.data):
             continue
-        last = found[-1] if found else None
-        goes_on = (
-            last is not None
-            and event.type.endswith("_chunk")
-            and (last.type, last.agent, last.after) == (event.type, event.agent, event.after)
-        )
-        if not goes_on:
-            found.append(SpokenMessage(event.type, event.agent, event.after))
+        last, own = found[-1] if found else None, (event.type, event.agent, event.after)
+        if last is None or not event.type.endswith("_chunk") or (last.type, last.agent, last.after) != own:
+            found.append(SpokenMessage(*own))
         found[-1].parts.append(words(event.data))
         found[-1].events.append(event.id)
     return [saying for saying in found if saying.text.strip()]
@@ -271,9 +266,7 @@ def explains(entry: EntryView) -> bool:
     if not changes_something(entry):
         return True
     fields = fields_of(entry)
-    if any(isinstance(fields.get(name), str) for name in _WORDS):
-        return True
-    return any(mark in command_of(entry) for mark in _MESSAGES)
+    return any(isinstance(fields.get(name), str) for name in _WORDS) or any(mark in command_of(entry) for mark in _MESSAGES)
 
 
 def is_bookkeeping(action: str) -> bool:

@@ -68,7 +68,7 @@ def _wanted(request: ContextRequest) -> list[Clause]:
     return wanted + clauses(request.goal, request.additional_context)
 
 
-def retrieve_for_request(
+def asked_here(
     reader: HistoryReader, request: ContextRequest, recent: Sequence[EntryView], task: SpokenMessage | None
 ) -> Retrieval:
     """Return what the history holds of what a request asks for."""

@@ -148,9 +148,7 @@ class RelatedReader:
 
     def cures(self, steps: Sequence[EntryView]) -> list[RelatedRecord]:
         """Return what was done in the latest session in which a failing step met the same failure and then worked."""
-        for step in steps:
-            if step.status not in FAILED:
-                continue
+        for step in (each for each in steps if each.status in FAILED):
             for session, entries in reversed(self._entries):
                 if found := _cure(step, entries):
                     self._rows.update({entry.id: (entry, session) for entry in found})

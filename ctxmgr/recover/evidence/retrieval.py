@@ -13,8 +13,7 @@ from typing import Protocol, TypeGuard
 from ctxmgr.base.light_dataclass import dataclass, field, replace
 from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
-from ctxmgr.recover.evidence import excerpts
-from ctxmgr.recover.evidence.excerpts import Clause, Passage, Row, Scale, Term, Text, best_passage, text_of
+from ctxmgr.recover.evidence.excerpts import Clause, Passage, Row, Scale, SoughtWords, Term, Text, best_passage, text_of
 from ctxmgr.recover.evidence.history_reader import changes_something, explains, is_synthetic, program, same_call, texts, words
 from ctxmgr.recover.evidence.quotes import answer_text, flat
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -45,17 +44,12 @@ _WORTH = 0.4
 """Share of that weight from which a record is worth giving, although the common words may be chance."""
 _GENERIC = 0.3
 """Share of its weight that one of these words keeps."""
-_PLAIN = frozenset(
-    map(
-        stem,
-        word_set(
-            "error exist file path fail command exit code line message type output input result run call test update use "
-            "string name value new old text content create read write open get set list found find invalid unexpected "
-            "expected return argument option unable could try traceback recent last module server client request response "
-            "status data user"
-        ),
-    )
+_PLAIN_WORDS = word_set(
+    "error exist file path fail command exit code line message type output input result run call test update use string name "
+    "value new old text content create read write open get set list found find invalid unexpected expected return argument "
+    "option unable could try traceback recent last module server client request response status data user"
 )
+_PLAIN = frozenset(map(stem, _PLAIN_WORDS))
 """Words of any error and any input, by stem; they say little about the subject of a problem."""
 
 
@@ -174,11 +168,12 @@ def seek(reader: Finder, wanted: Sequence[Clause], most: int, scope: Scope | Non
 def seek_around(reader: Finder, trouble: Sequence[tuple[Clause, float]], most: int, scope: Scope) -> Retrieval:
     """Return up to ``most`` records that have most in common with a trouble, each part of which has its own weight."""
     pool = _pool(reader, [clause for clause, _ in trouble], scope)
-    wanted: dict[str, excerpts.SoughtWords] = {}
+    wanted: dict[str, Mapping[str, float]] = {}
     for clause, share in sorted(trouble, key=lambda part: -part[1]):
         for word, sought in pool.scale.matches(clause.terms).items():
             if word not in wanted and not (word.isdigit() and len(word) < 3):
-                wanted[word] = sought.times(share * (_GENERIC if word in _PLAIN else 1.0))
+                part = share * (_GENERIC if word in _PLAIN else 1.0)
+                wanted[word] = {form: weight * part for form, weight in sought.items()}
     known = "\n".join(clause.text for clause, _ in trouble)
     found: list[RetrievedRecord] = []
     for name, row in pool.rows.items():
@@ -186,13 +181,10 @@ def seek_around(reader: Finder, trouble: Sequence[tuple[Clause, float]], most: i
         if passage.weight > 0:
             sure = _no_chance(row, passage, wanted, scope, pool.scale) and (scope.onset is None or news(row, known))
             found.append(RetrievedRecord(row, passage.excerpt, passage.weight, sure, met=passage.met))
-    old = superseded_records(
-        [(each.row, each.excerpt, each.met if each.sure or isinstance(each.row, EventView) else ()) for each in found]
-    )
-    ranked = sorted(
-        (_renewed(each, old) for each in found if each.row.id not in old),
-        key=lambda each: (each.sure, round(each.cover, 1), place(each.row)),
-    )
+    told = [(each.row, each.excerpt, each.met if each.sure or isinstance(each.row, EventView) else ()) for each in found]
+    old = superseded_records(told)
+    ranked = [_renewed(each, old) for each in found if each.row.id not in old]
+    ranked.sort(key=lambda each: (each.sure, round(each.cover, 1), place(each.row)))
     sure = sum(each.sure for each in ranked)
     few = max(_MORE, sum(each.sure or each.cover >= _WORTH * _no_chance_from(pool.scale) for each in ranked))
     kept = ranked[-min(most, few, sure + _MORE if sure else most) :]
@@ -203,19 +195,18 @@ def _no_chance_from(scale: Scale) -> float:
     return max(_LEAST, _CHANCE * scale.rarest)
 
 
-def _no_chance(row: Row, passage: Passage, wanted: Mapping[str, excerpts.SoughtWords], scope: Scope, scale: Scale) -> bool:
+def _no_chance(row: Row, passage: Passage, wanted: SoughtWords, scope: Scope, scale: Scale) -> bool:
     """Whether a record has so much in common with a trouble that it is hardly by chance."""
     if passage.weight < _no_chance_from(scale) or row.id in scope.own:
         return False
     telling = [word for word in passage.met if word not in _PLAIN]
-    rare = sum(max(wanted[word].forms.values()) >= _RARE * scale.rarest for word in telling)
+    rare = sum(max(wanted[word].values()) >= _RARE * scale.rarest for word in telling)
     if isinstance(row, EventView):
         return rare > 0 and len(telling) > 1
     if changes_something(row) and not command_of(row) and not explains(row):
         return False  # that a file was changed tells no way out
-    return (rare > 0 and len(telling) > 1) or (
-        rare > 0 and row.status == "ok" and tuple(program(command_of(row))) in scope.programs
-    )
+    another_form = row.status == "ok" and tuple(program(command_of(row))) in scope.programs
+    return rare > 0 and (len(telling) > 1 or another_form)
 
 
 def together(first: Retrieval, second: Retrieval, most: int, *, answers: bool) -> Retrieval:
@@ -268,18 +259,14 @@ def _ranked(clause: Clause, around: Sequence[Term], pool: Pool, own: Collection[
         share = passage.weight / whole
         much = share >= _ENOUGH or (share >= _LITTLE and share * whole >= _no_chance_from(pool.scale))
         enough = much and (len(passage.met) > 1 or len(wanted) == 1)
-        sure = (enough or (on_it and clause.reason)) and name not in own and _is_apt(clause, row)
+        apt = not clause.reason or isinstance(row, EventView) or explains(row)  # a change shows what was done, and not why
+        sure = (enough or (on_it and clause.reason)) and name not in own and apt
         also = best_passage(pool.texts[name], beside).weight / whole
         found.append(RetrievedRecord(row, passage.excerpt, share + _BESIDE * min(also, 1.0), sure, met=passage.met))
     old = superseded_records([(each.row, each.excerpt, each.met) for each in found])
     ranked = [_renewed(each, old) for each in found if each.row.id not in old]
     ranked.sort(key=lambda each: (each.sure, round(each.cover, 2), place(each.row)), reverse=True)
     return ranked, set(old)
-
-
-def _is_apt(clause: Clause, row: Row) -> bool:
-    """Whether a record can answer a clause: a change shows what was done, and not why."""
-    return not clause.reason or isinstance(row, EventView) or explains(row)
 
 
 def _renewed(found: RetrievedRecord, old: Mapping[str, SupersededRecord]) -> RetrievedRecord:
@@ -300,8 +287,8 @@ _VALUE = lazy_pattern(
     r"(?=[\w@/.:~+=-]{0,80}(?:\d|\w[_/:@=~+.-]\w|[a-z][A-Z]))(?:[\w~/@-][\w@/.:~+=-]{1,160})|\"[^\"\n]{2,80}\"|'[^'\n]{2,80}'"
 )
 _ADVICE = lazy_pattern(
-    r"(?:^|[.!:;,\n-]\s{0,3}|\b(?:please|then|and|just|first)\s)(?:set|try|run|pass|call|"
-    r"start|stop|remove|add|take|write|switch)\b|"
+    r"(?:^|[.!:;,\n-]\s{0,3}|\b(?:please|then|and|just|first)\s)"
+    r"(?:set|try|run|pass|call|start|stop|remove|add|take|write|switch)\b|"
     r"\b(?:use|using|instead|needs?|must|have to|has to|only (?:works?|with)|requires?|should|caused? by|because|due to|"
     r"turned out|fix(?:ed|es)?|helps?|helped|works? (?:with|when|if))\b",
     re.IGNORECASE,
@@ -341,13 +328,11 @@ def news(row: Row, known: str) -> bool:
     came = answer_text(row)[:_LOOKED_AT]
     if _NOT_KNOWN.search(came):
         return False
-    given = "\n".join(texts(row.input))[:_LOOKED_AT]
+    given, advises = "\n".join(texts(row.input))[:_LOOKED_AT], _ADVICE.search(came) is not None
     if row.status == "ok":
-        return _has_value(f"{given}\n{came}", known) or _ADVICE.search(came) is not None
+        return advises or _has_value(f"{given}\n{came}", known)
     spoken = _COUNT.sub(" ", came)  # how much failed is no value to try
-    return not _is_same(came, known) and (
-        _has_value(spoken, f"{known}\n{given.casefold()}") or _ADVICE.search(came) is not None
-    )
+    return not _is_same(came, known) and (advises or _has_value(spoken, f"{known}\n{given.casefold()}"))
 
 
 def _has_value(text: str, known: str) -> bool:
@@ -427,12 +412,9 @@ def _looks_anew(row: Row, later: Row) -> TypeGuard[EntryView]:
     if (row.action, row.agent) != (later.action, later.agent) or changes_something(later):
         return False
     first, second = fields_of(row), fields_of(later)
-    if (
-        not first
-        or not isinstance(later.input, dict)
-        or (first.keys() | second.keys()) & _PIECES
-        or any(second.get(name) != first[name] for name in first)
-    ):
+    if not first or not isinstance(later.input, dict) or (first.keys() | second.keys()) & _PIECES:
+        return False
+    if any(second.get(name) != first[name] for name in first):
         return False
     old, new = _named(flat(row.output, _READ)), _named(flat(later.output, _READ))
     return any(name in new and new[name] != value for name, value in old.items())

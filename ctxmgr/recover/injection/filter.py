@@ -62,21 +62,13 @@ def patterns() -> Patterns:
     data = tomllib.loads(packaged_text(__file__, "patterns.toml"))
     reasons: dict[str, str] = data["reasons"]
 
-    def made(rows: list[dict[str, Any]], *, exact: bool = False) -> tuple[Pattern, ...]:
-        return tuple(
-            Pattern(
-                row["name"],
-                reasons[row["reason"]],
-                tuple(tuple(_joined(group).split("|")) for group in row["anchors"]),
-                _joined(row["words"]),
-                row.get("led", False),
-                exact,
-            )
-            for row in rows
-        )
+    def made(row: dict[str, Any], kind: str) -> Pattern:
+        anchors = tuple(tuple(_joined(group).split("|")) for group in row["anchors"])
+        words, led = _joined(row["words"]), row.get("led", False)
+        return Pattern(row["name"], reasons[row["reason"]], anchors, words, led, exact=kind == "mark")
 
     words = {name: _joined(text) for name, text in data["words"].items()}
-    return Patterns(words, made(data["english"]), made(data["foreign"]), made(data["mark"], exact=True))
+    return Patterns(words, *(tuple(made(row, kind) for row in data[kind]) for kind in ("english", "foreign", "mark")))
 
 
 def _joined(text: str) -> str:
@@ -138,10 +130,8 @@ def suspicion(text: str) -> str | None:
     """Return why a text reads like instructions to its reader, None if it reads like data."""
     for part in _parts(text):
         clear = visible(part)
-        reason = _reason(clear)
-        if reason is None:
-            reason = next((why for said in decode_pieces(clear) if (why := _plainly(visible(said)))), None)
-        if reason is not None:
+        decoded = (why for said in decode_pieces(clear) if (why := _plainly(visible(said))))
+        if reason := _reason(clear) or next(decoded, None):
             return reason
     return None
 
@@ -349,10 +339,7 @@ def decode_pieces(text: str) -> Iterator[str]:
             pieces.append(found[0][:_BLOB_CHARS])
             if len(pieces) > MOST_BLOBS:
                 del pieces[MOST_BLOBS // 2]
-        for piece in pieces:
-            said = _as_text(decode(piece))
-            if said:
-                yield said
+        yield from filter(None, (_as_text(decode(piece)) for piece in pieces))
 
 
 def _from_base64(piece: str) -> bytes:

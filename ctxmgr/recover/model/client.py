@@ -46,12 +46,7 @@ def load_library(choice: ModelChoice, model: Any = None) -> tuple[Any, Any, Any]
 
 
 def consult(
-    question: Consultation,
-    choice: ModelChoice,
-    *,
-    check: Check,
-    progress: Progress | None = None,
-    model: Any = None,
+    question: Consultation, choice: ModelChoice, *, check: Check, progress: Progress | None = None, model: Any = None
 ) -> ModelAnswer:
     """Ask a model, and return the result within ``choice.seconds``.
 
@@ -71,14 +66,9 @@ def consult(
     try:
         call.start(heard.put)
         # Only this thread prints; it waits for lines no longer than the call has left, so that nothing can hold it.
-        while True:
-            try:
-                line = heard.get(timeout=max(0.001, call.patience))
-            except queue.Empty:
-                break
-            if line is None:
-                break
-            call.tell(line)
+        with suppress(queue.Empty):
+            while (line := heard.get(timeout=max(0.001, call.patience))) is not None:
+                call.tell(line)
     finally:
         call.end()
     return call.outcome()
@@ -210,13 +200,13 @@ class _Call:
         """Return the answer, or raise the error that prevented the consultation."""
         if self._unusable is not None:
             raise self._unusable
-        talk, budget = self._talk, self._talk.budget
-        failure = talk.failure if self._in_time else f"no answer within {talk.choice.seconds:g} s"
+        talk, choice, budget = self._talk, self._talk.choice, self._talk.budget
+        failure = talk.failure if self._in_time else f"no answer within {choice.seconds:g} s"
         if failure is None and talk.proposal is None and talk.lead is None:
             failure = "no answer was given"
         use = ModelUse(
-            name=talk.choice.name, mode=talk.choice.mode, requests=budget.requests, tool_calls=budget.tool_calls,
-            input_tokens=talk.input_tokens, output_tokens=talk.output_tokens, seconds=round(self._seconds, 3), failure=failure,
+            name=choice.name, mode=choice.mode, requests=budget.requests, tool_calls=budget.tool_calls, failure=failure,
+            input_tokens=budget.input_tokens, output_tokens=budget.output_tokens, seconds=round(self._seconds, 3),
         )  # fmt: skip
         notes, snapshots, memories = self._kept
         answered = failure is None

@@ -119,11 +119,7 @@ class Destination:
 
 
 def resolve(
-    flag: str | None,
-    base_url: str | None,
-    mode: str | None,
-    environment: Mapping[str, str],
-    table: Mapping[str, Any] | None,
+    flag: str | None, base_url: str | None, mode: str | None, environment: Mapping[str, str], table: Mapping[str, Any] | None
 ) -> ModelChoice | None:
     """Return the model to ask, or None if the rules answer alone.
 

@@ -7,6 +7,7 @@ marked as the model's, together with the continuation, and only when its answer 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,26 +52,17 @@ def from_proposal(draft: Draft, proposal: Proposal, use: ModelUse) -> Additions:
     """Return the additions of a proposal that passed the gate; all are marked as the model's, and none as verified."""
     target = draft.target
     if proposal.target != target.agent:
-        reason = (
-            f"the model chose it: {quote_text(proposal.reason, 400)}; the rules would have chosen {display_name(target.agent)}"
-        )
+        others = f"the rules would have chosen {display_name(target.agent)}"
+        reason = f"the model chose it: {quote_text(proposal.reason, 400)}; {others}"
         target = replace(target, agent=proposal.target, reason=reason, back=False)
-    told = [
-        Fact(
-            text=f"By the model{_from(draft, fact.entries)}: {quote_text(fact.text, _TEXT)}",
-            entries=citable_ids(fact.entries),
-            label="reconstructed",
-        )
-        for _, fact in proposal.claims
-    ]
-    leads = [
-        Alternative(text=quote_text(item.text, _TEXT), basis=_BASIS, entries=citable_ids(item.entries))
-        for _, item in proposal.steps
-    ]
+    told = [(fact, f"By the model{_from(draft, fact.entries)}: {quote_text(fact.text, _TEXT)}") for _, fact in proposal.claims]
+    facts = [Fact(text=text, entries=citable_ids(fact.entries), label="reconstructed") for fact, text in told]
+    steps = [(item, quote_text(item.text, _TEXT)) for _, item in proposal.steps]
+    leads = [Alternative(text=text, basis=_BASIS, entries=citable_ids(item.entries)) for item, text in steps]
     said = [proposal.summary, *([f"Then check: {proposal.check}"] if proposal.check else [])]
     words = Section(title="In the words of the model, not verified", text=quote_text("\n".join(said), _SUMMARY))
     return Additions(
-        target=target, facts=tuple(told), alternatives=tuple(leads), sections=(words,),
+        target=target, facts=tuple(facts), alternatives=tuple(leads), sections=(words,),
         unanswered=tuple(clip_middle(text, _TEXT) for text in proposal.unanswered),
         dropped={item.entry: item.reason for item in proposal.dropped}, cause=_cause(draft, proposal), model=use,
     )  # fmt: skip
@@ -206,19 +198,14 @@ class _Consultant:
 
     def _records(self, draft: Draft, heard: ModelAnswer) -> list[Record]:
         """Return the records of what the model wants written; what reads like an order to a later reader is left out."""
-        key = self.store.sessions.key(draft.case.request.session)
-        records: list[Record] = []
-        for note in heard.notes:
-            fair = note.model_copy(update={"tags": [tag for tag in note.tags if suspicion(tag) is None]})
-            if suspicion(note.content) is None:
-                records += _made(lambda fair=fair: note_record(self.store, key, fair))
-        for bundle in heard.snapshots:
-            if suspicion(f"{bundle.summary}\n{bundle.reasoning}") is None:
-                records += _made(lambda bundle=bundle: snapshot_record(self.store, key, bundle))
-        for memory in heard.memories:
-            if suspicion(memory.text) is None:
-                records += _made(lambda memory=memory: retain_record(self.store, key, memory))
-        return records
+        store, key = self.store, self.store.sessions.key(draft.case.request.session)
+        fair = [note.model_copy(update={"tags": [tag for tag in note.tags if suspicion(tag) is None]}) for note in heard.notes]
+        wanted: list[tuple[str, Callable[[], Record]]] = [
+            *((note.content, partial(note_record, store, key, note)) for note in fair),
+            *((f"{each.summary}\n{each.reasoning}", partial(snapshot_record, store, key, each)) for each in heard.snapshots),
+            *((memory.text, partial(retain_record, store, key, memory)) for memory in heard.memories),
+        ]
+        return [record for text, make in wanted if suspicion(text) is None for record in _made(make)]
 
 
 def _failure_result(use: ModelUse, why: str) -> ConsultationResult:

@@ -84,7 +84,6 @@ class Conversation:
         say: called with each line of progress.
         refused: the last objection to an answer.
         refusals: number of refused answers.
-        input_tokens, output_tokens: as the server counts them.
         transcript: all messages as JSON; set when the conversation ends by itself.
     """
 
@@ -97,8 +96,6 @@ class Conversation:
     say: Callable[[str], None]
     refused: str = ""
     refusals: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
     transcript: bytes = b"[]"
     proposal: Proposal | None = None
     lead: LeadAnswer | None = None

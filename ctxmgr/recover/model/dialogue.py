@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Literal, TypeVar, cast
 
@@ -65,7 +65,8 @@ async def _with_tools(talk: Conversation, model: Model) -> None:
     named = aliases(talk.question.targets)
     if not named:
         raise BudgetError("there is no agent to choose from")
-    answer = _answer_type(list(named))
+    target: Any = Literal[tuple(named)]
+    answer = create_model("Answer", __base__=Proposal, target=(target, ...))  # its schema allows only these agents as targets
     kit = talk.kit
     functions = {name: getattr(kit, "list_" if name == "list" else name) for name in words.offered_tools(talk.question)}
     agent: Agent[None, Proposal] = Agent(
@@ -89,13 +90,8 @@ async def _with_tools(talk: Conversation, model: Model) -> None:
         talk.proposal = inside
         return proposal
 
-    await agent.run(
-        words.opening_message(talk.question, talk.choice),
-        model=model,
-        deps=None,
-        timeout=talk.budget.left,
-        usage_limits=_limits(talk),
-    )
+    prompt = words.opening_message(talk.question, talk.choice)
+    await agent.run(prompt, model=model, deps=None, timeout=talk.budget.left, usage_limits=_limits(talk))
 
 
 async def _narrow(talk: Conversation, model: Model) -> None:
@@ -122,23 +118,10 @@ async def put(
     ``client`` is the connection to close at the end, if it is ours.
     """
     budget = Budget(choice)
-    hooks = _steady(budget)
-
-    @hooks.on.before_model_request
-    async def count(_ctx: RunContext[None], request: ModelRequestContext) -> ModelRequestContext:
-        budget.request()
-        return request
-
-    @hooks.on.after_model_request
-    async def weigh(_ctx: RunContext[None], *, request_context: ModelRequestContext, response: ModelResponse) -> ModelResponse:
-        response = _count_response(response, request_context, budget)
-        budget.require_tokens()
-        return response
-
     agent: Agent[None, _Answer] = Agent(
         None, output_type=NativeOutput(shape, name="answer", strict=False), deps_type=type(None), instructions=instructions,
-        name="context-manager", retries={"tools": RETRIES, "output": RETRIES},
-        model_settings=ModelSettings(max_tokens=_TOKENS, max_retries=0, request_timeout=choice.seconds), capabilities=[hooks],
+        name="context-manager", retries={"tools": RETRIES, "output": RETRIES}, capabilities=[_hooks(budget)],
+        model_settings=ModelSettings(max_tokens=_TOKENS, max_retries=0, request_timeout=choice.seconds),
     )  # fmt: skip
     agent.instrument = False
     try:
@@ -153,12 +136,6 @@ async def put(
         if client is not None:
             with suppress(Exception):
                 await client.aclose()
-
-
-def _answer_type(names: Sequence[str]) -> type[Proposal]:
-    """Return the type of the answer, whose schema allows only these agents as targets."""
-    target: Any = Literal[tuple(names)]
-    return create_model("Answer", __base__=Proposal, target=(target, ...))
 
 
 def _limits(talk: Conversation) -> UsageLimits:
@@ -182,13 +159,29 @@ def _while_there_is_time(talk: Conversation) -> Any:
     return offered
 
 
-def _steady(budget: Budget) -> Hooks[None]:
-    """Return hooks that ask at temperature 0, and without one where the server refuses it, as it may of a model that reasons.
+def _hooks(
+    budget: Budget, asks: Callable[[], None] = lambda: None, hears: Callable[[ModelResponse], None] = lambda _response: None
+) -> Hooks[None]:
+    """Return hooks that count, and that ask at temperature 0.
 
-    The library leaves it out for the models that it knows to refuse it.
+    They ask without one where the server refuses it, as it may of a model that reasons; the library leaves it out for the
+    models that it knows to refuse it. ``asks`` is called with each request, ``hears`` with each response.
     """
     hooks: Hooks[None] = Hooks()
     refused: list[Exception] = []
+
+    @hooks.on.before_model_request
+    async def count(_ctx: RunContext[None], request: ModelRequestContext) -> ModelRequestContext:
+        budget.request()
+        asks()
+        return request
+
+    @hooks.on.after_model_request
+    async def weigh(_ctx: RunContext[None], *, request_context: ModelRequestContext, response: ModelResponse) -> ModelResponse:
+        response = _count_response(response, request_context, budget)
+        hears(response)
+        budget.require_tokens()
+        return response
 
     @hooks.on.prepare_model_request
     async def steady(_ctx: RunContext[None], request: ModelRequestContext) -> ModelRequestContext:
@@ -210,30 +203,21 @@ def _steady(budget: Budget) -> Hooks[None]:
 def _watch(talk: Conversation) -> AgentCapability[None]:
     """Return the hooks that count, and that refuse what must not even be looked at."""
     budget = talk.budget
-    hooks = _steady(budget)
 
-    @hooks.on.before_model_request
-    async def count(_ctx: RunContext[None], request: ModelRequestContext) -> ModelRequestContext:
-        budget.request()
+    def asks() -> None:
         talk.say(f"asking {talk.choice.name} (request {budget.requests}, {budget.left:.0f} s left)")
-        return request
 
-    @hooks.on.after_model_request
-    async def weigh(_ctx: RunContext[None], *, request_context: ModelRequestContext, response: ModelResponse) -> ModelResponse:
-        talk.input_tokens += response.usage.input_tokens
-        talk.output_tokens += response.usage.output_tokens
-        response = _count_response(response, request_context, budget)
+    def hears(response: ModelResponse) -> None:
         answers = sum(isinstance(part, ToolCallPart) and part.tool_name == words.ANSWER for part in response.parts)
         if answers > 1:
             talk.refuse(f"{answers} answers at once, exactly one agent continues")
             raise ModelRetry(f"Refused: you gave {answers} answers at once. Exactly one agent continues: answer once.")
-        budget.require_tokens()
-        return response
 
     async def misformed(_ctx: RunContext[None], *, error: ValidationError | ModelRetry, **_rest: Any) -> Any:
         talk.refuse(_misform(error))
         raise error
 
+    hooks = _hooks(budget, asks, hears)
     hooks.on.tool_validate_error(misformed)
     hooks.on.output_validate_error(misformed)
     return hooks
@@ -241,6 +225,8 @@ def _watch(talk: Conversation) -> AgentCapability[None]:
 
 def _count_response(response: ModelResponse, asked: ModelRequestContext, budget: Budget) -> ModelResponse:
     """Return a response fit to be stored, its tokens counted, or estimated; one that is too long ends the consultation."""
+    budget.input_tokens += response.usage.input_tokens
+    budget.output_tokens += response.usage.output_tokens
     response = stack.sound(response)
     length = sum(_length(part) for part in response.parts)
     known = response.usage.input_tokens + response.usage.output_tokens

@@ -37,6 +37,7 @@ class Budget:
         requests: number of requests sent to the model.
         tool_calls: number of tool calls by the model, including refused ones.
         tokens: tokens used so far, estimated if the server does not report them.
+        input_tokens, output_tokens: as the server counts them.
         characters: characters that tools may still return.
         closed: the consultation is over; a tool that is still running must not write anything any more.
     """
@@ -48,7 +49,7 @@ class Budget:
         self._started: float | None = None
         self.requests = 0
         self.tool_calls = 0
-        self.tokens = 0
+        self.tokens = self.input_tokens = self.output_tokens = 0
         self.characters = choice.max_characters
         self.closed = False
 

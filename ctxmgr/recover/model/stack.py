@@ -11,22 +11,7 @@ from typing import Any, cast
 
 import httpx2
 import pydantic_ai
-from pydantic_ai.exceptions import (
-    ModelAPIError,
-    ModelAuthenticationError,
-    ModelConnectionError,
-    ModelContextWindowExceededError,
-    ModelHTTPError,
-    ModelNotFoundError,
-    ModelOverloadedError,
-    ModelQuotaExceededError,
-    ModelRateLimitError,
-    ModelRequestTimeout,
-    ModelTimeoutError,
-    UnexpectedModelBehavior,
-    UsageLimitExceeded,
-    UserError,
-)
+from pydantic_ai import exceptions
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model, infer_model
 
@@ -72,12 +57,8 @@ def _client(host: str) -> httpx2.AsyncClient:
 
     It follows no redirect, and to this machine's own servers no proxy.
     """
-    return httpx2.AsyncClient(
-        follow_redirects=False,
-        trust_env=not is_loopback(host),
-        headers={"accept-encoding": "identity"},
-        event_hooks={"response": [_bound]},
-    )
+    headers, hooks = {"accept-encoding": "identity"}, {"response": [_bound]}
+    return httpx2.AsyncClient(follow_redirects=False, trust_env=not is_loopback(host), headers=headers, event_hooks=hooks)
 
 
 def build(choice: ModelChoice) -> tuple[Model, httpx2.AsyncClient | None]:
@@ -98,41 +79,41 @@ def build(choice: ModelChoice) -> tuple[Model, httpx2.AsyncClient | None]:
             "named-server", base_url=choice.base_url, api_key=choice.api_key, http_client=client
         )
         return OpenAIChatModel(choice.name, provider=provider), client
-    except (UserError, ValueError) as error:
+    except (exceptions.UserError, ValueError) as error:
         hint = "give the key or address it speaks of, name another model, or leave the model out with --no-llm"
         raise InvalidInput(f"the model {one_line(choice.name)} can't be asked: {one_line(str(error))}", hint) from None
 
 
 _MEANING: tuple[tuple[type[Exception], str], ...] = (
-    (ModelConnectionError, "the server can't be reached"),
-    (ModelAuthenticationError, "the server refused the key"),
-    (ModelQuotaExceededError, "the account's quota is used up"),
-    (ModelRateLimitError, "the server takes no more requests just now"),
-    (ModelOverloadedError, "the server is overloaded"),
-    (ModelNotFoundError, "the server does not know this model"),
-    (ModelContextWindowExceededError, "the history is longer than this model can read"),
+    (exceptions.ModelConnectionError, "the server can't be reached"),
+    (exceptions.ModelAuthenticationError, "the server refused the key"),
+    (exceptions.ModelQuotaExceededError, "the account's quota is used up"),
+    (exceptions.ModelRateLimitError, "the server takes no more requests just now"),
+    (exceptions.ModelOverloadedError, "the server is overloaded"),
+    (exceptions.ModelNotFoundError, "the server does not know this model"),
+    (exceptions.ModelContextWindowExceededError, "the history is longer than this model can read"),
 )
 
 
 def meaning(error: BaseException, choice: ModelChoice) -> str:
     """Return in one printable line what went wrong."""
-    if isinstance(error, TimeoutError | ModelTimeoutError | ModelRequestTimeout):
+    if isinstance(error, TimeoutError | exceptions.ModelTimeoutError | exceptions.ModelRequestTimeout):
         return f"no answer within {choice.seconds:g} s"
     for kind, words in _MEANING:
         if isinstance(error, kind):
-            status = f" (HTTP {error.status_code})" if isinstance(error, ModelHTTPError) else ""
+            status = f" (HTTP {error.status_code})" if isinstance(error, exceptions.ModelHTTPError) else ""
             where = f"; it is read from {KEY_VARIABLE}, or from the key_variable beside a base_url in your config.toml"
-            hint = where if kind is ModelAuthenticationError and choice.base_url else ""
+            hint = where if kind is exceptions.ModelAuthenticationError and choice.base_url else ""
             return words + status + hint
     if isinstance(error, BudgetError):
         return one_line(str(error))
-    if isinstance(error, UsageLimitExceeded):
+    if isinstance(error, exceptions.UsageLimitExceeded):
         return "it made more tool calls than a consultation may take"
-    if isinstance(error, ModelHTTPError):
+    if isinstance(error, exceptions.ModelHTTPError):
         return one_line(f"the server answered with HTTP {error.status_code}: {error.body}")
-    if isinstance(error, UnexpectedModelBehavior):
+    if isinstance(error, exceptions.UnexpectedModelBehavior):
         return one_line(f"no valid answer: {error}").rstrip(": ")
-    if isinstance(error, ModelAPIError):
+    if isinstance(error, exceptions.ModelAPIError):
         return one_line(f"the server failed: {error}")
     return one_line(f"the consultation broke off: {type(error).__name__}: {error}")
 

@@ -263,12 +263,7 @@ class Toolkit:
         return self._session if session is None else self._sessions[session]
 
     def _page(
-        self,
-        tool: str,
-        rows: Sequence[EntryView | EventView],
-        page: Page,
-        cut: int = _SHORT,
-        session: str | None = None,
+        self, tool: str, rows: Sequence[EntryView | EventView], page: Page, cut: int = _SHORT, session: str | None = None
     ) -> str:
         """Return as many rows as there is room for; only these were shown."""
         related = self._question.related
