@@ -116,7 +116,7 @@ class KnownFacts:
     sections: frozenset[str] = frozenset()
 
 
-def facts_held(store: Store, key: int, agent: str) -> KnownFacts:
+def held_facts(store: Store, key: int, agent: str) -> KnownFacts:
     """Return the facts that an agent has; after a compaction of its context, or of the whole run, it has none."""
     facts: dict[str, KnownFact] = {}
     sections: set[str] = set()

@@ -20,7 +20,7 @@ from ctxmgr.log.ids import format_time, new_id, now
 from ctxmgr.recover.answer.draft import Additions, Draft, draft
 from ctxmgr.recover.answer.gate import refusals
 from ctxmgr.recover.case import Case
-from ctxmgr.recover.earlier_answers import attempts_at, basis_of, facts_held, question_of, recorded_continuation, stored_answer
+from ctxmgr.recover.earlier_answers import attempts_at, basis_of, held_facts, question_of, recorded_continuation, stored_answer
 from ctxmgr.recover.evidence.brief import Brief, sentence
 from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.evidence.quotes import CITABLE, both_ends, clip_middle, display_name, quote_text
@@ -164,7 +164,7 @@ class Recovery:
         case = Case(
             reader=HistoryReader(store, self._request.session), related=self._related, request=self._request,
             finding=self._finding, side=self._side, table=options.table or from_history(store.sessions.agents(key)),
-            to=options.to, attempt=attempt, known_facts=partial(facts_held, store, key) if options.diff else None,
+            to=options.to, attempt=attempt, known_facts=partial(held_facts, store, key) if options.diff else None,
             outside_facts=options.outside_facts,
         )  # fmt: skip
         return draft(case)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.errors import AttemptsUsedUp, InvalidInput, NotFound
-from ctxmgr.recover.earlier_answers import facts_held, without_held
+from ctxmgr.recover.earlier_answers import held_facts, without_held
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.operations import DetectRequest, RecoverRequest
 from ctxmgr.types.plain_records import build
@@ -324,7 +324,7 @@ def test_odd_records_are_harmless(tmp_path_factory: pytest.TempPathFactory, reco
     opened = open_store(str(tmp_path_factory.mktemp("odd") / "history.db"), create=True)
     try:
         opened.append([*chain(), *(build("continuation", "chain", at(90), **fields) for fields in records)])
-        found = without_held(CONTEXT, facts_held(opened, 1, "coder"))
+        found = without_held(CONTEXT, held_facts(opened, 1, "coder"))
     finally:
         opened.close()
 
@@ -337,7 +337,7 @@ def test_references_stay_small(store: Store, names: list[Any]) -> None:
     """However many records, or however long, an earlier fact claims to rest on, a diff refers to a few of them."""
     given_ = {"facts": [{"hash": CONTEXT.facts[0].hash, "entries": names}, {"hash": "y" * 999}], "held": [{"hash": 1}]}
     store.append([*chain(), build("continuation", "chain", at(90), id="c1", target="coder", context=given_)])
-    found = without_held(CONTEXT, facts_held(store, 1, "coder"))
+    found = without_held(CONTEXT, held_facts(store, 1, "coder"))
 
     assert (found.diff_of, [fact.whole for fact in found.facts]) == ("c1", ["b"])
     assert len(str(found.held)) < 1_000

@@ -86,6 +86,11 @@ class PromptInput:
         return None if self.cause is None else self.cause.found
 
     @property
+    def own(self) -> set[str | None]:
+        """The ids of the calls that are in trouble."""
+        return {entry.id for entry in (*self.brief.members, *self.brief.rounds, *self.brief.ended)}
+
+    @property
     def stuck_agent(self) -> str | None:
         """The agent that is in trouble, as it is shown, where that is not the one that reads this."""
         if self.case.finding is None:  # who met the failures that the diagnosis speaks of
@@ -230,7 +235,6 @@ def _early(given: PromptInput, cause: Explanation, head: str, step_head: str, ch
     neither cause nor step tells of it again. Beside a sure cause such lines stand last: they may say something that the rule
     does not know.
     """
-    own = {entry.id for entry in (*given.brief.members, *given.brief.rounds, *given.brief.ended)}
     shown: set[str | None] = set()
     error = blocks = ""
     if cause.error is not None:
@@ -238,7 +242,7 @@ def _early(given: PromptInput, cause: Explanation, head: str, step_head: str, ch
         shown.add(cause.error.entry)
     sure = cause.found.confidence == "high"
     quotes = cause.quotes if sure else cause.found.evidence
-    quotes = [each for each in quotes if each.entry is not None and each.entry not in own | shown]
+    quotes = [each for each in quotes if each.entry is not None and each.entry not in given.own | shown]
     text, step = cause.texts_without(shown)
     room -= len(head) + len(error) + len(step_head) + 6 + (len(check) if sure else 0)
     told.add(f"{text}{error}")
@@ -375,9 +379,8 @@ def _quotes(given: PromptInput) -> Iterator[_Quote]:
 
 def _whole_records(given: PromptInput) -> Iterator[_Quote]:
     """Yield whole the answers of other calls of which a cause quotes a part: what is asked next may stand in the rest."""
-    own = {entry.id for entry in (*given.brief.members, *given.brief.rounds, *given.brief.ended)}
     quotes = () if given.cause is None else (*given.cause.found.evidence, *given.cause.quotes)
-    for name, part in {quote.entry: quote for quote in quotes if quote.entry not in {None, *own}}.items():
+    for name, part in {quote.entry: quote for quote in quotes if quote.entry not in {None, *given.own}}.items():
         entry = given.case.reader.entry(str(name))
         text = "" if entry is None else result_text(entry)
         if entry is not None and len(part.text) + _LEAST_QUOTE < len(text) <= _WHOLE:
@@ -386,8 +389,7 @@ def _whole_records(given: PromptInput) -> Iterator[_Quote]:
 
 def _of_words_alone(given: PromptInput, found: Diagnosis) -> bool:
     """Whether a cause rests on the failing calls alone: then what else the record holds of them may still say more."""
-    own = {entry.id for entry in (*given.brief.members, *given.brief.rounds, *given.brief.ended)}
-    return all(quote.entry in own for quote in found.evidence)
+    return all(quote.entry in given.own for quote in found.evidence)
 
 
 def _failure(given: PromptInput) -> Iterator[_Quote]:

@@ -16,7 +16,7 @@ from ctxmgr.detect.step import duration
 from ctxmgr.detect.text import fingerprints
 from ctxmgr.recover.case import Case
 from ctxmgr.recover.evidence.history_reader import FAILED, HistoryReader, SpokenMessage, changes_something, same_call
-from ctxmgr.recover.evidence.query_builder import MOST, Problem, asked_elsewhere, asked_here, helpful, helpful_elsewhere
+from ctxmgr.recover.evidence.query_builder import MOST, Problem, asked_elsewhere, helpful, helpful_elsewhere, search_request
 from ctxmgr.recover.evidence.quotes import answer_text, both_ends, display_name, short_call, times
 from ctxmgr.recover.evidence.related import RelatedRecord
 from ctxmgr.recover.evidence.retrieval import RetrievedRecord, together
@@ -100,7 +100,7 @@ def prepare(case: Case) -> Brief:
     trouble = Problem(ended or rounds, between, own, began, stuck, goal, said[-1] if said else None)
     elsewhere: list[RelatedRecord] = []
     if request.requester:
-        sought = asked_here(reader, request, before, goal)
+        sought = search_request(reader, request, before, goal)
         if related is not None:
             elsewhere, sought = asked_elsewhere(related, request, sought)
         if ended and request.type == "INTROSPECT_AGENT_CONTEXT":

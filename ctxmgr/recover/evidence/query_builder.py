@@ -68,7 +68,7 @@ def _wanted(request: ContextRequest) -> list[Clause]:
     return wanted + clauses(request.goal, request.additional_context)
 
 
-def asked_here(
+def search_request(
     reader: HistoryReader, request: ContextRequest, recent: Sequence[EntryView], task: SpokenMessage | None
 ) -> Retrieval:
     """Return what the history holds of what a request asks for."""
