@@ -94,11 +94,11 @@ def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     expired = "have expired" if re.search("expired", line, re.IGNORECASE) else "are refused"
     cause = f"{call} fails{how_often(times)}: the credentials it uses {expired}, {words_of(_REFUSED, line)}."
     quotes = [evidence.quote(entry, line)]
-    scope = _scope(evidence, entry)
+    scope = _find_missing_scope(evidence, entry)
     # A missing right tells which credentials to ask for
     if scope:
         cause += f" They lack {code(scope, 60)}."
-    said = _said_where(evidence)
+    said = _find_credentials_hint(evidence)
     if said is not None:
         message, sentence = said
         cause += f" The user said{clock(message.at)}: {code(sentence, 140)}."
@@ -144,7 +144,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     return diagnosis(KIND, f"{cause} No place of other ones was found in the record.", step, *quotes, confidence="medium")
 
 
-def _scope(evidence: Evidence, entry: EntryView) -> str | None:
+def _find_missing_scope(evidence: Evidence, entry: EntryView) -> str | None:
     """Return the scope or permission that the answer says is lacking."""
     said = evidence.text(entry)[:4_000]
     # Without such a word a name in the message is not a scope
@@ -161,7 +161,7 @@ def _scope(evidence: Evidence, entry: EntryView) -> str | None:
     )
 
 
-def _said_where(evidence: Evidence) -> tuple[Message, str] | None:
+def _find_credentials_hint(evidence: Evidence) -> tuple[Message, str] | None:
     """Return the newest sentence of a person that says where credentials are."""
     for message in reversed(evidence.user_texts):
         for sentence in _SENTENCE.findall(message.text[:8_000]):

@@ -111,15 +111,15 @@ def worked_out(evidence: Evidence, entry: EntryView, violation: Violation, given
         return json.dumps(near) if near else ""
     if violation.kind == "form":
         # A fixed part of the pattern is put around the own text before the text is read as a date
-        fit = _fitted(violation.wants, text) or iso_date(text, violation.wants)
+        fit = _fit_pattern(violation.wants, text) or iso_date(text, violation.wants)
         return json.dumps(fit) if fit else ""
     # A unit in the name wants another number, where a mere type wants another spelling
-    if violation.wants in ("integer", "number", "") and (amount := _amount(evidence, entry, violation, text, given)):
+    if violation.wants in ("integer", "number", "") and (amount := _convert_amount(evidence, entry, violation, text, given)):
         return amount
     return (convert_value(own, violation.wants) or "") if violation.wants and not isinstance(violation.path[-1], int) else ""
 
 
-def _fitted(pattern: str, text: str) -> str:
+def _fit_pattern(pattern: str, text: str) -> str:
     """Return a text with the fixed words of a pattern put around its own part, where that makes it match."""
     plain = re.sub(r"\\([-./_])", r"\1", pattern.strip("^$"))
     match = re.match(r"[\w/.-]*?(?=[\[\\(]|$)", plain)
@@ -133,7 +133,7 @@ def _fitted(pattern: str, text: str) -> str:
     return ""
 
 
-def _amount(evidence: Evidence, entry: EntryView, violation: Violation, text: str, given: Any) -> str:
+def _convert_amount(evidence: Evidence, entry: EntryView, violation: Violation, text: str, given: Any) -> str:
     """Return an amount in the unit that a name speaks of: what was given with another unit, else the user's only one."""
     unit = unit_of(violation.name)
     if unit is None:
@@ -189,7 +189,7 @@ def shown_form(evidence: Evidence, entry: EntryView, violation: Violation) -> Kn
         for match in mark.finditer(text):
             value = next(iter(json_in(text[match.end() :][:2_000], 1)), None) if text[match.end()] in "[{" else None
             # A member called `type` makes it a schema, and no example
-            if value is None or not _of_type(value, violation) or "type" in value:
+            if value is None or not _has_type(value, violation) or "type" in value:
                 continue
             own = given_value(arguments_of(evidence, entry), violation.path)
             fill = own if isinstance(own, str | int | float) and not isinstance(own, bool) else None
@@ -221,7 +221,7 @@ def shown_sibling(evidence: Evidence, entry: EntryView, violation: Violation, gi
     return ""
 
 
-def _of_type(value: Any, violation: Violation) -> bool:
+def _has_type(value: Any, violation: Violation) -> bool:
     if violation.path and isinstance(violation.path[-1], int) and isinstance(value, list) and value:
         value = cast("list[Any]", value)[0]
     return not violation.wants or isinstance(value, {"array": list, "object": dict}.get(violation.wants, dict | list))
@@ -241,20 +241,27 @@ def recorded_fields(evidence: Evidence, entry: EntryView) -> tuple[dict[str, tup
         for fields in objects_in(other.output):
             described = fields.get("properties")
             if isinstance(described, dict) and entry.action.rpartition("__")[2] in str(other.input) + str(other.output)[:_MOST]:
-                return {name: _enum(value) for name, value in cast("dict[str, Any]", described).items()}, other
+                return {name: _enum_values(value) for name, value in cast("dict[str, Any]", described).items()}, other
             if any(fields.get(name) == value and len(str(value)) > 1 for name, value in keys):
-                allowed = next((cast("dict[str, list[Any]]", value) for value in fields.values() if _allows(value)), None) or {}
-                shown = {name: tuple(map(str, allowed.get(name, ()))) for name in fields if not _allows(fields[name])}
+                allowed = (
+                    next(
+                        (cast("dict[str, list[Any]]", value) for value in fields.values() if _lists_allowed_values(value)), None
+                    )
+                    or {}
+                )
+                shown = {
+                    name: tuple(map(str, allowed.get(name, ()))) for name in fields if not _lists_allowed_values(fields[name])
+                }
                 return {name: values for name, values in shown.items() if name not in own}, other
     return None
 
 
-def _enum(value: Any) -> tuple[str, ...]:
+def _enum_values(value: Any) -> tuple[str, ...]:
     allowed = cast("dict[str, Any]", value).get("enum") if isinstance(value, dict) else None
     return tuple(map(str, cast("list[Any]", allowed)[:12])) if isinstance(allowed, list) else ()
 
 
-def _allows(value: Any) -> bool:
+def _lists_allowed_values(value: Any) -> bool:
     """Whether a value lists the values of several names: `{"severity": ["minor", "major"]}`."""
     fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     return bool(fields) and all(isinstance(each, list) for each in fields.values())
