@@ -269,12 +269,12 @@ def matching_rows(evidence: Evidence, entry: EntryView) -> Iterator[tuple[ErrorR
     while found:
         first = found[0]
         # "ENOSPC: System limit for number of file watchers" is about watchers, and "ENOSPC" alone about the disk
-        chosen = next((each for each in found[1:] if _holds(each, first)), first)
+        chosen = next((each for each in found[1:] if _contains_match(each, first)), first)
         found.remove(chosen)
         yield chosen
 
 
-def _holds(one: tuple[ErrorRow, re.Match[str]], other: tuple[ErrorRow, re.Match[str]]) -> bool:
+def _contains_match(one: tuple[ErrorRow, re.Match[str]], other: tuple[ErrorRow, re.Match[str]]) -> bool:
     """Whether the words by which a row was met hold the bare key of another one, and more, in the same line."""
     (_, long), (row, short) = one, other
     said, bare = long.group(0), short.group(0).casefold()
