@@ -317,10 +317,10 @@ def call_key(entry: EntryView) -> str:
 
 def call_input(entry: EntryView) -> str:
     """Return what a call was given, as one bounded text."""
-    return text_of(entry.input, _MOST_TEXT) if isinstance(entry.input, str | list) else _flat(entry.input)
+    return text_of(entry.input, _MOST_TEXT) if isinstance(entry.input, str | list) else _flatten(entry.input)
 
 
-def _flat(value: Any) -> str:
+def _flatten(value: Any) -> str:
     parts: list[str] = []
     waiting: list[Any] = [value]
     room = _MOST_PARTS

@@ -188,7 +188,7 @@ class Evidence:
         for entry in looks:
             same = alike.setdefault((program_of(entry), mask_volatile(_AGE.sub("0s", self.text(entry)))), [])
             # An empty answer is equal to every other empty one
-            if self.text(entry).strip() and (not same or _near(same[0], entry)):
+            if self.text(entry).strip() and (not same or _is_same_form(same[0], entry)):
                 same.append(entry)
         last = self.recent[-1].index if self.recent else 0
         often = [
@@ -197,7 +197,7 @@ class Evidence:
             if len(each) >= _ALIKE
             and last - each[0].index < _NEAR
             # Many calls with one answer, such as "ok", are no repetition
-            and 2 * len({_unhurried(one) for one in each}) <= len(each) + 1
+            and 2 * len({_key_without_pauses(one) for one in each}) <= len(each) + 1
         ]
         calls: list[EntryView] = max(often, key=len) if often else []
         return list({call_key(entry): entry for entry in calls}.values())
@@ -369,7 +369,7 @@ class Evidence:
         return Quote(entry=None, source=f"{who}{clock(message.at)}", text=excerpt(message.text if text is None else text))
 
 
-def _unhurried(entry: EntryView) -> str:
+def _key_without_pauses(entry: EntryView) -> str:
     """Return what is equal for calls that ask the same after pauses of any length."""
     command = command_of(entry)
     return _PAUSE.sub("", command) if command else call_key(entry)
@@ -382,7 +382,7 @@ def _words(entry: EntryView) -> tuple[str, ...]:
     return tuple(words) if len(words) > 1 else ()
 
 
-def _near(one: EntryView, other: EntryView) -> bool:
+def _is_same_form(one: EntryView, other: EntryView) -> bool:
     """Whether two calls are forms of one: most of their words are the same."""
     first, second = set(call_input(one).split()), set(call_input(other).split())
     return len(first & second) * 2 >= len(first | second)
