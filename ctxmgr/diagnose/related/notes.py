@@ -61,7 +61,7 @@ class _Note(NamedTuple):
 
 def note_on(kind: str, evidence: Evidence, entry: EntryView, name: str = "") -> Diagnosis | None:
     """Return the note that speaks of what a failing call names in vain, or of ``name``; None where there is none."""
-    names, parts = _asked(evidence, entry, name)
+    names, parts = _list_subjects(evidence, entry, name)
     held = {each: sum(each in evidence.text(one).casefold() for one in evidence.recent if one.status == "ok"
                              and not evidence.has_failed(one)) for each in names}  # fmt: skip
     best: _Note | None = None
@@ -89,7 +89,7 @@ def note_on(kind: str, evidence: Evidence, entry: EntryView, name: str = "") -> 
     return None if best is None else _answer(kind, evidence, entry, best, [*names, *parts])
 
 
-def _asked(evidence: Evidence, entry: EntryView, name: str) -> tuple[list[str], list[str]]:
+def _list_subjects(evidence: Evidence, entry: EntryView, name: str) -> tuple[list[str], list[str]]:
     """Return the names that the error of a call is about, and the parts of the names that the call itself has."""
     said = evidence.text(entry)[:8_000]
     line = telling_line(evidence, entry) or said[-300:]
@@ -130,7 +130,7 @@ _SHORT = 2
 
 def _paragraphs(evidence: Evidence, other: EntryView) -> Iterator[str]:
     """Yield what an output says in prose: the paragraphs of a note, and the comments of any other file."""
-    text = _plain(evidence.text(other)[:20_000])
+    text = _answer_text(evidence.text(other)[:20_000])
     command = command_of(other)
     note = _NOTES.search(f"{path_of(other) or ''} {command}") is not None or (
         not command and _TELLS.search(other.action) is not None
@@ -148,7 +148,7 @@ def _paragraphs(evidence: Evidence, other: EntryView) -> Iterator[str]:
             lines.append(shown.strip())
 
 
-def _plain(text: str) -> str:
+def _answer_text(text: str) -> str:
     """Return what an answer tells, of a structured one its texts, each as a paragraph of its own."""
     # In JSON only long texts are prose
     if text[:1] not in "{[":
@@ -308,7 +308,7 @@ def way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str] | N
                 name
                 for name in _names(unit, verb.end())
                 # A name that failed, or that the error itself has, is no other way
-                if name not in asked and name not in said and not _within(name, places)
+                if name not in asked and name not in said and not _is_in_places(name, places)
             ]
             if names:
                 source = capital(evidence.source(other))
@@ -364,6 +364,6 @@ def _names(unit: str, behind: int) -> list[str]:
     return sorted(found, key=lambda name: (found[name] < behind, found[name]))
 
 
-def _within(name: str, places: set[str]) -> bool:
+def _is_in_places(name: str, places: set[str]) -> bool:
     bare = name.strip("/.")
     return any(place == bare or place.startswith(f"{bare}/") for place in places)
