@@ -16,7 +16,7 @@ from ctxmgr.diagnose.evidence.paths import FOREIGN
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.next_looks import next_look, process_look, varies, way_out
-from ctxmgr.diagnose.related.related_records import Explanation, explanation_of
+from ctxmgr.diagnose.related.related_records import CauseExplanation, explanation_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -55,15 +55,15 @@ def contrast(evidence: Evidence) -> Diagnosis | None:
     return None if found is None else found.diagnosis
 
 
-def explain_contrast(evidence: Evidence) -> Explanation | None:
+def explain_contrast(evidence: Evidence) -> CauseExplanation | None:
     """Return the same in parts."""
     if not evidence.loop:
         return None
     # A stall is told by the call that does not return, whatever failed before
     if evidence.finding is not None and evidence.finding.severity == "hung":
-        return Explanation(_diagnose_silence(evidence, evidence.loop[-1]))
+        return CauseExplanation(_diagnose_silence(evidence, evidence.loop[-1]))
     if evidence.finding is None and evidence.recent[-1].status == "open":
-        return Explanation(_diagnose_silence(evidence, evidence.recent[-1]))
+        return CauseExplanation(_diagnose_silence(evidence, evidence.recent[-1]))
     # Failures first: what is repeated with success may be a look beside them
     steps = evidence.failing_calls or evidence.repeated_calls or (evidence.loop[-1:] if evidence.finding is not None else [])
     unsteady = _diagnose_flaky_call(evidence) if steps or evidence.finding is not None else None
@@ -71,7 +71,7 @@ def explain_contrast(evidence: Evidence) -> Explanation | None:
     step = next(iter(steps), None)
     # What is unsteady has no cause in the record at all
     if unsteady is not None or step is None:
-        return None if unsteady is None else Explanation(unsteady)
+        return None if unsteady is None else CauseExplanation(unsteady)
     worked = _find_last_success(evidence, step) if evidence.has_failed(step) else None
     # An error that was seen once may pass, but what its words mean says more than that nothing is known
     known = None
@@ -115,7 +115,7 @@ def _list_unchanged_looks(evidence: Evidence) -> list[EntryView]:
         if step.status != "ok" or (may_change(step) and not command_of(step)) or CHECKS.search(command_of(step)):
             continue
         # What the newest call answers counts alone: before it the answer may have stood still.
-        if step is not evidence.equal(step)[-1] or _PASSED.search(evidence.text(step)) or evidence.has_failed(step):
+        if step is not evidence.equal_calls(step)[-1] or _PASSED.search(evidence.text(step)) or evidence.has_failed(step):
             continue
         same = _same_answers(evidence, step)
         if len(same) > _SEVERAL or (len(same) == _SEVERAL and _changes_between(evidence, same)):
@@ -126,7 +126,7 @@ def _list_unchanged_looks(evidence: Evidence) -> list[EntryView]:
 def _same_answers(evidence: Evidence, step: EntryView) -> list[EntryView]:
     """Return the same calls with the same answer, oldest first; an empty answer is the same as no other."""
     said = mask_volatile(evidence.text(step))
-    return [each for each in evidence.equal(step) if said and mask_volatile(evidence.text(each)) == said]
+    return [each for each in evidence.equal_calls(step) if said and mask_volatile(evidence.text(each)) == said]
 
 
 def _changes_between(evidence: Evidence, same: Sequence[EntryView]) -> list[EntryView]:

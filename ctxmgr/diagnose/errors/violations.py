@@ -110,7 +110,7 @@ class Violation(NamedTuple):
         return next((part for part in reversed(self.path) if isinstance(part, str)), "")
 
     @property
-    def shown(self) -> str:
+    def readable_path(self) -> str:
         """The path as a person would write it."""
         return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path).lstrip(".")
 

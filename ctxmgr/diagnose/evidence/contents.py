@@ -67,7 +67,7 @@ class Content:
         return found
 
 
-def last_seen(entries: Sequence[EntryView], path: str, said: Callable[[EntryView], str]) -> Content | None:
+def find_last_content(entries: Sequence[EntryView], path: str, said: Callable[[EntryView], str]) -> Content | None:
     """Return the last content seen of a file.
 
     Args:

@@ -30,7 +30,7 @@ class Sibling(NamedTuple):
     rank: float
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The name with what stands beside it."""
         return f"{code(self.name, 50)} ({code(self.beside, _LONGEST)})" if self.beside else code(self.name, 50)
 
@@ -56,9 +56,9 @@ class Listing(NamedTuple):
             found.append(Sibling(name, beside, alike + 0.2 * shared))
         return sorted(found, key=lambda each: -each.rank)
 
-    def told(self, name: str) -> str:
+    def describe(self, name: str) -> str:
         """Return a name of the list with what stands beside it."""
-        return next((each.told for each in self.siblings("") if each.name == name), code(name, 50))
+        return next((each.description for each in self.siblings("") if each.name == name), code(name, 50))
 
 
 def listing_of(evidence: Evidence, entry: EntryView, field: str, value: str, noun: str = "") -> Listing | None:

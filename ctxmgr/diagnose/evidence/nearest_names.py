@@ -54,7 +54,7 @@ class Counterpart(NamedTuple):
     entry: EntryView | None
 
 
-def nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: float = _NEAR) -> Counterpart | None:
+def find_nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: float = _NEAR) -> Counterpart | None:
     """Return the recorded name most like one that a call named in vain, or None."""
     best: Counterpart | None = None
     parts = _parts(name)
@@ -176,7 +176,7 @@ def _counterpart(evidence: Evidence, word: str, text: str, place: Message | Entr
     return Counterpart(word, evidence.source(place), quote, False, used, alike, place)
 
 
-def nearest_of(name: str, offered: Iterable[str], least: float = 0.6) -> str | None:
+def find_nearest_offered(name: str, offered: Iterable[str], least: float = 0.6) -> str | None:
     """Return the one of the offered names that is most like a name, or None."""
     rated = [(likeness(name, each), each) for each in offered if each != name]
     best = max(rated, default=(0.0, ""))

@@ -181,7 +181,7 @@ def _dump_json(value: object) -> str:
         return ""
 
 
-def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
+def find_nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
     """Return the known name most like ``name``, or None when none is; equal names are no answer."""
     folded = name.casefold()[:_LONGEST_NAME]
     fair: dict[str, str] = {}

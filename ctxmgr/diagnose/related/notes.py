@@ -1,8 +1,8 @@
 """What notes that were read say of a failing call: READMEs, runbooks, comments, pages of a wiki.
 
-`note_on` finds the paragraph that speaks of a name which an error is about; `way_in_note` finds what a note names in place of
-what is refused: a place, an account, a host, a setting. The prose of a note is shown with its source, and is never a next step:
-that names no more of it than names.
+`diagnose_note` finds the paragraph that speaks of a name which an error is about; `find_way_in_note` finds what a note names
+in place of what is refused: a place, an account, a host, a setting. The prose of a note is shown with its source, and is never
+a next step: that names no more of it than names.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ctxmgr.diagnose.errors.lines import telling_line
 from ctxmgr.diagnose.errors.names import unknown_names
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import call_phrase, changes_of, command_of, path_of
-from ctxmgr.diagnose.evidence.nearest_names import nearest_recorded
+from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
 from ctxmgr.diagnose.evidence.paths import is_file_name
 from ctxmgr.diagnose.evidence.sentences import forbids
 from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name, strip_line_numbers
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.related.bearing_records import COMMON, names_in, quotable_parts
+from ctxmgr.diagnose.related.related_lines import COMMON, names_in, quotable_parts
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
@@ -59,7 +59,7 @@ class _Note(NamedTuple):
     rank: float
 
 
-def note_on(kind: str, evidence: Evidence, entry: EntryView, name: str = "") -> Diagnosis | None:
+def diagnose_note(kind: str, evidence: Evidence, entry: EntryView, name: str = "") -> Diagnosis | None:
     """Return the note that speaks of what a failing call names in vain, or of ``name``; None where there is none."""
     names, parts = _list_subjects(evidence, entry, name)
     held = {each: sum(each in evidence.text(one).casefold() for one in evidence.recent if one.status == "ok"
@@ -95,7 +95,7 @@ def _list_subjects(evidence: Evidence, entry: EntryView, name: str) -> tuple[lis
     line = telling_line(evidence, entry) or said[-300:]
     unknown = [name] if name else [each.name for each in unknown_names(said)][:3]
     if not name and any(
-        each in call_input(entry) and nearest_recorded(evidence, each, entry) is not None for each in unknown[:2]
+        each in call_input(entry) and find_nearest_recorded(evidence, each, entry) is not None for each in unknown[:2]
     ):
         return [], []  # a name that is nearly right is no matter of a note
     quoted = [one or other for one, other in _ERROR_NAME.findall(line)]
@@ -267,17 +267,17 @@ class NotedWay(NamedTuple):
     quote: Quote
 
     @property
-    def told(self) -> str:
+    def joined_names(self) -> str:
         """The names as words."""
         return join_names(self.names[:_MAX_TOLD])
 
     @property
-    def why(self) -> str:
+    def exclusion(self) -> str:
         """What the note says does not go, as a part of a sentence."""
         return f" says {self.closed} and" if self.closed else ""
 
 
-def way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str] | None = None) -> NotedWay | None:
+def find_way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str] | None = None) -> NotedWay | None:
     """Return what a note that was read names for what a call was refused, or None.
 
     Args:

@@ -61,7 +61,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         )
         return diagnosis(KIND, cause, step, evidence.quote_of(said), confidence="medium")
     # A path that only an output named may be an order's
-    path = next((path for path in _PATH.findall(said.text) if plain_name(path) and evidence.known_to_agent(path)), None)
+    path = next((path for path in _PATH.findall(said.text) if plain_name(path) and evidence.is_known_to_agent(path)), None)
     matter = task_words_in(evidence, said.text)
     about = (
         f"the one that does what you announced ({join_names(matter, 3)})"

@@ -55,7 +55,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         command = command_of(entry)
         if not command or entry.status == "open":
             continue
-        runs = evidence.equal(entry)[-8:]
+        runs = evidence.equal_calls(entry)[-8:]
         # Equal calls first: the same call is sure to run the same check
         outcome = _outcome
         if len(runs) < _LEAST:
@@ -150,7 +150,7 @@ def _find_loaded_copy(line: str, stem: str) -> str | None:
 def _explain_loaded_copy(
     evidence: Evidence, entry: EntryView, edits: list[EntryView], path: str, copy: str, other: EntryView, line: str
 ) -> Diagnosis:
-    own, build = evidence.inside(path), _find_build_command(evidence, entry)
+    own, build = evidence.relative_path(path), _find_build_command(evidence, entry)
     cause = (
         f"{_start(evidence, entry, edits)}, because it loads {code(copy, 80)}, as {evidence.source(other)} shows, and you edit"
         f" {code(own, 70)}; nothing has built the one from the other since."

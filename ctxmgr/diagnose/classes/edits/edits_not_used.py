@@ -82,7 +82,7 @@ def _diagnose_missing_step(
     """Say which documented command for what is edited or run no call has made since the edits."""
     since = [each for each in evidence.recent if each.index > edits[0].index and not edited_paths(each)]
     ran = "\n".join(command_of(each) for each in since)
-    paths = {evidence.inside(path) for each in edits for path in edited_paths(each)}
+    paths = {evidence.relative_path(path) for each in edits for path in edited_paths(each)}
     stems = paths | {path.rpartition("/")[2].partition(".")[0] for path in paths}
     about = {word for word in _WORD.findall(ran) if _CODED.search(word)} | {stem for stem in stems if len(stem) > _SHORT}
     for other in evidence.entries_before(entry.index):

@@ -35,7 +35,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return the file that decides in place of the edited one."""
     for entry, same, edits in unaffected_calls(evidence):
         for path in dict.fromkeys(path for each in reversed(edits) for path in edited_paths(each)):
-            file = evidence.inside(path)
+            file = evidence.relative_path(path)
             # An edit's own answer repeats what was edited
             shown = [e for e in list(evidence.recent)[-_LOOKED_AT:] if e.status == "ok" and not edited_paths(e)]
             for form in _FORMS:
@@ -105,8 +105,8 @@ def _find_loaded_copy(evidence: Evidence, file: str, shown: list[EntryView], _: 
             continue
         if said.split("/")[-2:] == parts[-2:]:
             yield (
-                f"what is loaded is another copy, {code(evidence.inside(said), 90)}, and not {code(file, 80)}",
-                f"Renew that copy {code(evidence.inside(said), 90)} or make it a link to the edited folder (install the "
+                f"what is loaded is another copy, {code(evidence.relative_path(said), 90)}, and not {code(file, 80)}",
+                f"Renew that copy {code(evidence.relative_path(said), 90)} or make it a link to the edited folder (install the "
                 "package anew, or use a workspace), and do not edit it by hand.",
                 other,
                 said,

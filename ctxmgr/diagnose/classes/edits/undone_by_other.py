@@ -36,7 +36,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     for entry in evidence.recent[-_LAST:]:
         if entry.status == "ok":
             for path in _list_written_files(entry):
-                writers.setdefault(evidence.inside(path), []).append((entry.agent, entry))
+                writers.setdefault(evidence.relative_path(path), []).append((entry.agent, entry))
     for path, writes in sorted(writers.items(), key=lambda each: -each[1][-1][1].index):
         turns = [(one, two) for one, two in pairwise(writes) if one[0] != two[0]]
         agents = {who for who, _ in writes[-4:]}

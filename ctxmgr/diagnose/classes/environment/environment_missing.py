@@ -67,7 +67,7 @@ def _is_project_module(evidence: Evidence, module: str) -> bool:
     """Whether the module is the project's own: then no environment has it, and the folder is the wrong one."""
     top = re.escape(module.partition(".")[0])
     own = re.compile(rf"(?:^|/){top}(?:\.py$|/)")
-    return any(own.search(evidence.inside(path)) for entry in evidence.recent if (path := path_of(entry)))
+    return any(own.search(evidence.relative_path(path)) for entry in evidence.recent if (path := path_of(entry)))
 
 
 def _answer(evidence: Evidence, entry: EntryView, command: str, missing: str, named: _Environment) -> Diagnosis:

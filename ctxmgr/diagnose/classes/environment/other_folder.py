@@ -56,7 +56,7 @@ def _current_folder(evidence: Evidence, entry: EntryView) -> str:
     moved = [words[1] for words in parts_of(command_of(entry)) if words[0] == "cd" and len(words) > 1]
     fields = fields_of(entry)
     named = next((str(fields[name]) for name in FOLDER_FIELDS if isinstance(fields.get(name), str)), "")
-    return evidence.inside((moved[-1] if moved else named).rstrip("/"))
+    return evidence.relative_path((moved[-1] if moved else named).rstrip("/"))
 
 
 def _find_manifest_folder(evidence: Evidence, entry: EntryView, need: _ManifestNeed) -> tuple[str, EntryView, bool] | None:
@@ -65,7 +65,7 @@ def _find_manifest_folder(evidence: Evidence, entry: EntryView, need: _ManifestN
     here = _current_folder(evidence, entry)
     tried = {_current_folder(evidence, each) for each in evidence.failing_calls}
     lacking = "\n".join(evidence.text(each)[:8_000] for each in evidence.failing_calls)
-    tried |= {evidence.inside(match.group(1).rstrip("/")) for match in path.finditer(lacking)}
+    tried |= {evidence.relative_path(match.group(1).rstrip("/")) for match in path.finditer(lacking)}
     task = " ".join(message.text for message in evidence.user_texts).casefold()
     found: dict[str, EntryView] = {}
     moved: dict[str, EntryView] = {}
@@ -74,10 +74,10 @@ def _find_manifest_folder(evidence: Evidence, entry: EntryView, need: _ManifestN
             continue
         alone = _MOVED.match(command_of(other))
         if alone:
-            moved.setdefault(evidence.inside(alone.group(1).rstrip("/")), other)
+            moved.setdefault(evidence.relative_path(alone.group(1).rstrip("/")), other)
         text = f"{path_of(other) or ''}\n{call_input(other)[:2_000]}\n{evidence.text(other)[:12_000]}"
         for match in path.finditer(text):
-            folder = evidence.inside(match.group(1).rstrip("/"))
+            folder = evidence.relative_path(match.group(1).rstrip("/"))
             if (
                 folder
                 and folder not in (here, ".", evidence.folder)
@@ -103,7 +103,9 @@ def _has_own_manifest(evidence: Evidence, need: _ManifestNeed, here: str) -> boo
     root = re.escape(f"{here}/") if here else "" if evidence.folder else r"(?:/.*/)?"
     own = re.compile(rf"{root}{need.name}")
     return any(
-        own.fullmatch(evidence.inside(path)) for entry in evidence.recent if entry.status == "ok" and (path := path_of(entry))
+        own.fullmatch(evidence.relative_path(path))
+        for entry in evidence.recent
+        if entry.status == "ok" and (path := path_of(entry))
     )
 
 

@@ -114,7 +114,7 @@ def _diagnose_project_module(evidence: Evidence, entry: EntryView, name: str) ->
     place = re.compile(rf"(?:(?P<root>[\w./@+-]{{1,120}})/)?{re.escape(top)}(?:\.py|/[\w./]{{1,80}})")
     script = re.search(r"python[\d.]*\s+((?:[\w.-]{1,40}/)+)([\w-]{1,60})\.py\b", command_of(entry))
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-        path = evidence.inside(path_of(other) or "")
+        path = evidence.relative_path(path_of(other) or "")
         match = place.fullmatch(path)
         if other.status != "ok" or match is None or not path.endswith(".py"):
             continue

@@ -8,9 +8,9 @@ from collections import Counter
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, parts_of, path_of
 from ctxmgr.diagnose.evidence.paths import mentions
-from ctxmgr.diagnose.evidence.texts import capital, code, join_names, nearest, plain_name, words_of
+from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name, words_of
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.related.notes import note_on
+from ctxmgr.diagnose.related.notes import diagnose_note
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -86,7 +86,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             continue
         if not command:
             # A tool may report that another tool is missing; only its own name is the call's
-            if name == entry.action or nearest(name, [entry.action], 0.8):
+            if name == entry.action or find_nearest(name, [entry.action], 0.8):
                 return _diagnose_tool(evidence, entry, said)
         # A word of the message that the command does not run is another program's trouble
         elif _is_run(command, name):
@@ -124,7 +124,7 @@ def _diagnose_command(evidence: Evidence, entry: EntryView, command: str, name: 
                 KIND, cause, f"Do the same with {code(like, 40)}.", *quotes, check="The new command must print a result."
             )
     # A like program that works already needs no note; else a note knows the project's way
-    noted = note_on(KIND, evidence, entry, name)
+    noted = diagnose_note(KIND, evidence, entry, name)
     if noted is not None:
         return noted
     failed = {command_of(each) for each in evidence.failing_calls}
@@ -232,7 +232,7 @@ def _diagnose_tool(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis
     offered = [word for word in re.findall(r"[\w.-]{2,60}", offers) if word != name and plain_name(word)]
     offered = _list_tools_of_kind(name, offered)
     worked = {each: worked[each] for each in _list_tools_of_kind(name, list(worked))}
-    near = _nearest_tool(name, offered) or nearest(name, worked, 0.5) or nearest(name, offered, 0.5)
+    near = _nearest_tool(name, offered) or find_nearest(name, worked, 0.5) or find_nearest(name, offered, 0.5)
     cause = f"There is no tool {code(name, 60)}."
     quotes = [evidence.quote(entry)]
     if near is not None and near in worked:

@@ -219,9 +219,9 @@ def _diagnose_value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
             continue
         name, now, then = changed[0], str(fields[changed[0]])[:120], str(theirs[changed[0]])[:120]
         if (
-            evidence.by_user(now)
+            evidence.was_said_by_user(now)
             # Without the user's word only a value that is nearly the same is a slip
-            or not (evidence.by_user(then) or _is_same_value(now, then))
+            or not (evidence.was_said_by_user(then) or _is_same_value(now, then))
             or not plain_name(then)
             # The old value was tried again and failed
             or then in json.dumps([fields_of(each) for each in evidence.failing_calls])
@@ -230,7 +230,7 @@ def _diagnose_value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         cause = (
             f"The {tool(entry)} call fails, {evidence.times(entry)} times, with {code(name, 40)} {code(now, 60)}. It "
             f"worked{clock(other.ts)} with "
-            f"{code(then, 60)}{', which the user named' if evidence.by_user(then) else ''}; nobody has named "
+            f"{code(then, 60)}{', which the user named' if evidence.was_said_by_user(then) else ''}; nobody has named "
             f"{code(now, 60)}."
         )
         return diagnosis(
@@ -266,7 +266,7 @@ def _diagnose_misspelled_value(evidence: Evidence, entry: EntryView) -> Diagnosi
                 )
                 if (
                     word in used
-                    or evidence.by_user(value)
+                    or evidence.was_said_by_user(value)
                     or not (near or likeness(value, word) >= _NEAR)
                     or not plain_name(word)
                 ):

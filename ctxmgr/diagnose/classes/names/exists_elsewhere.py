@@ -57,7 +57,7 @@ def _diagnose_installed_package(evidence: Evidence, entry: EntryView, said: str)
     holds = re.compile(rf"(?<![\w@+-])((?:[~.]{{0,2}}/)?(?:[\w.@+-]{{1,60}}/){{0,10}})({_MODULES})/{re.escape(name)}(?![\w-])")
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         found = None if other.status != "ok" or evidence.has_failed(other) else holds.search(evidence.text(other))
-        folder = evidence.inside(found.group(1).rstrip("/")) if found else ""
+        folder = evidence.relative_path(found.group(1).rstrip("/")) if found else ""
         # The call names that folder already
         if found is None or not folder or folder in (".", evidence.folder) or f"{folder}/" in command_of(entry):
             continue

@@ -113,10 +113,10 @@ def _answer(evidence: Evidence, entry: EntryView, other: EntryView, kind: _Kind,
     file = file if plain_name(file) else ""
     call = call_phrase(entry, 90)
     times = evidence.times(entry)
-    where = f" in {code(evidence.inside(file), 80)}" if file and name != file else ""
+    where = f" in {code(evidence.relative_path(file), 80)}" if file and name != file else ""
     source = "the error itself" if other.id == entry.id else evidence.source(other)
     cause = f"{call} fails{how_often(times)}: {code(name, 60)}{where} {kind.means}, which cannot be seen; {source} shows it."
-    step = f"{kind.step.replace('{file}', code(evidence.inside(file), 80) if file else 'the file it comes from')}."
+    step = f"{kind.step.replace('{file}', code(evidence.relative_path(file), 80) if file else 'the file it comes from')}."
     return diagnosis(
         KIND, cause, step, evidence.quote(other), evidence.quote(entry), check="The name in the answer must be without it.",
         confidence="medium",

@@ -9,7 +9,7 @@ from ctxmgr.diagnose.errors.names import Unknown, meant_names, offered_names, un
 from ctxmgr.diagnose.evidence import Evidence, call_input, may_change
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool
 from ctxmgr.diagnose.evidence.listings import listing_of, topic_words
-from ctxmgr.diagnose.evidence.nearest_names import Counterpart, likeness, nearest_of, nearest_recorded
+from ctxmgr.diagnose.evidence.nearest_names import Counterpart, find_nearest_offered, find_nearest_recorded, likeness
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, words_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -193,8 +193,8 @@ def _diagnose_listed_names(evidence: Evidence, entry: EntryView, unknown: Unknow
     best = [each for each in others if each.rank >= others[0].rank - _MARGIN][:_FEW]
     refused = join_names(dict.fromkeys(reversed(tried)), 4)
     cause = f"The {tool(entry)} call can't work: {evidence.source(listing.entry)} has no {refused}. It has "
-    cause += f"{', '.join(each.told for each in others[:_FEW])}."
-    step = f"Make the same call with {code(field, 40)} {' or '.join(each.told for each in best)}"
+    cause += f"{', '.join(each.description for each in others[:_FEW])}."
+    step = f"Make the same call with {code(field, 40)} {' or '.join(each.description for each in best)}"
     step += "." if len(best) == 1 else ", whichever the task is about."
     return diagnosis(
         KIND, cause, step, evidence.quote(listing.entry), evidence.quote(entry),
@@ -214,8 +214,8 @@ def _answer(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -
         f"there is no {noun.split()[-1] if noun != 'such name as' else 'such name'} there."
     )
     offered = [each for each in offered_names(said) if each != name]
-    near = nearest_of(name, offered)
-    recorded = nearest_recorded(evidence, name, entry)
+    near = find_nearest_offered(name, offered)
+    recorded = find_nearest_recorded(evidence, name, entry)
     # The record's name is taken where it is more like than what the tool offers
     if recorded is not None and (near is None or recorded.name == near or recorded.alike > likeness(name, near)):
         return _diagnose_recorded_name(evidence, entry, cause, name, recorded)

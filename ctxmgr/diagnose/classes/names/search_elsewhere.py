@@ -144,12 +144,12 @@ def _diagnose_single_place(evidence: Evidence, empty: list[EntryView]) -> Diagno
         # A value that the list does not have is no place of that list
         if listing is None or not others or value not in {row[listing.column] for row in listing.rows}:
             continue
-        told = ", ".join(each.told for each in others[:_SEVERAL])
+        told = ", ".join(each.description for each in others[:_SEVERAL])
         cause = (
-            f"All {len(own)} {tool(last)} calls that find nothing ask {code(field, 30)} {listing.told(value)}. "
+            f"All {len(own)} {tool(last)} calls that find nothing ask {code(field, 30)} {listing.describe(value)}. "
             f"{capital(evidence.source(listing.entry))} has others: {told}."
         )
-        step = f"Make the same call with {code(field, 30)} {' or '.join(each.told for each in others[:2])}."
+        step = f"Make the same call with {code(field, 30)} {' or '.join(each.description for each in others[:2])}."
         return diagnosis(
             KIND, cause, step, evidence.quote(listing.entry), evidence.quote(last),
             check="The answer must hold what you look for; if no place has it, say so.", confidence="medium",
@@ -237,9 +237,10 @@ def _places(entry: EntryView) -> list[str]:
 
 def _is_in_searched_place(evidence: Evidence, path: str, entry: EntryView) -> bool:
     """Whether the place that was searched holds the file: then the search is at fault, and not the place."""
-    own = evidence.inside(path)
+    own = evidence.relative_path(path)
     return any(
-        (place := evidence.inside(each)) in ("", ".") or own.startswith(f"{place.rstrip('/')}/") for each in _places(entry)
+        (place := evidence.relative_path(each)) in ("", ".") or own.startswith(f"{place.rstrip('/')}/")
+        for each in _places(entry)
     )
 
 

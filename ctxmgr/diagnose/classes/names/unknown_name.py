@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, cast
 from ctxmgr.diagnose.errors.violations import violations_of
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import command_of, parts_of, path_of
-from ctxmgr.diagnose.evidence.nearest_names import nearest_recorded
-from ctxmgr.diagnose.evidence.texts import code, join_names, nearest, plain_name
+from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
+from ctxmgr.diagnose.evidence.texts import code, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -118,7 +118,7 @@ def _diagnose_other_manifest(evidence: Evidence, entry: EntryView, command: str,
     """Say which other manifest has the name, in a folder where the call does not run."""
     for each in evidence.entries_before(entry.index):
         named = [path_of(each) or "", *(word for words in parts_of(command_of(each)) for word in words[1:])]
-        path = next((evidence.inside(word) for word in named if word.rpartition("/")[2] in way.manifests), "")
+        path = next((evidence.relative_path(word) for word in named if word.rpartition("/")[2] in way.manifests), "")
         folder, _, manifest = path.rpartition("/")
         # The manifest of the folder in which the call runs has been judged already
         if each.status != "ok" or not folder or not plain_name(folder) or folder in command:
@@ -143,7 +143,7 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: 
         return other
     suggested = [other for other in _list_suggestions(evidence.text(entry), name) if plain_name(other)]
     manifest, names, shown = _find_known_names(evidence, way, name, entry)
-    near = nearest(name, names, 0.5) or nearest(name, suggested, 0.4) or _find_similar_name(name, names)
+    near = find_nearest(name, names, 0.5) or find_nearest(name, suggested, 0.4) or _find_similar_name(name, names)
     quotes = [evidence.quote(entry), *shown]
     where = (
         f"{evidence.name(manifest)} has no {way.noun} {code(name, 60)}"
@@ -166,7 +166,7 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: 
         cause += f" It has {join_names(names, 8)}."
         step = f"Choose the {way.noun} among these that does what you need; if none does, ask the user which one is meant."
         return diagnosis(KIND, cause, step, *quotes)
-    if nearest_recorded(evidence, name, entry) is not None or violations_of(None, evidence.text(entry)):
+    if find_nearest_recorded(evidence, name, entry) is not None or violations_of(None, evidence.text(entry)):
         return None  # the wider search has it, or it is the value of an option, which the schema judges
     wanted = way.manifests[0] if way.manifests else None
     program = command.split()[0]
@@ -210,7 +210,7 @@ def _find_known_names(evidence: Evidence, way: _Way, name: str, entry: EntryView
             continue
         names = [each for each in _names_in(manifest, content.text) if plain_name(each)]
         if names:
-            near = nearest(name, names, 0.5) or names[0]
+            near = find_nearest(name, names, 0.5) or names[0]
             line = next((line for line in content.lines if near in line), content.text)
             return manifest, names[:200], [evidence.quote(content.entry, line)]
     return None, [], []

@@ -11,7 +11,7 @@ from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths
 from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.paths import is_file_name
-from ctxmgr.diagnose.evidence.texts import capital, code, join_names, nearest, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -155,7 +155,7 @@ def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: st
     # The name itself, and its last part alone, are what is not found
     unfit = {each for each in known if each == name or each in {name.rpartition("/")[2]}}
     fair = [each for each in known if each not in unfit and not _was_tried(evidence, each, name, entry)]
-    near = _column(evidence, entry, name, fair) if noun == "column" else nearest(name, fair, 0.55)
+    near = _column(evidence, entry, name, fair) if noun == "column" else find_nearest(name, fair, 0.55)
     near = near or (hint.group(1) if hint and plain_name(hint.group(1)) else None)
     if near is None:
         # With several tables nobody knows whose columns are meant
@@ -174,7 +174,7 @@ def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: st
     else:
         cause += f" The message offers {code(near, 80)}."
     # A host that only an output names may be another's
-    if noun == "host" and not evidence.known_to_agent(near):
+    if noun == "host" and not evidence.is_known_to_agent(near):
         step = (
             f"The output names the host {code(near, 80)}; if you trust it, use it in place of {code(name, 80)}, else ask the"
             " user."

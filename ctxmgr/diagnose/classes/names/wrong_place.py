@@ -7,7 +7,7 @@ import re
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, same_file, tool
 from ctxmgr.diagnose.evidence.paths import Mention, asked_paths, is_file_name, listed_paths, mentions
-from ctxmgr.diagnose.evidence.texts import capital, code, how_often, join_names, nearest, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, how_often, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -88,8 +88,8 @@ _TREE = lazy_pattern(r"\bgit ls-files\b|^(?:\S+ && )?(?:ls(?: -\w+)*|tree|find(?
 
 def _diagnose_folder(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagnosis | None:
     """Say which folders the project has, where a call names one that it has not."""
-    top = evidence.inside(path).split("/")[0]
-    outside = path.startswith(("/", "~", "..")) and evidence.inside(path) == path
+    top = evidence.relative_path(path).split("/")[0]
+    outside = path.startswith(("/", "~", "..")) and evidence.relative_path(path) == path
     # Outside of the project its folders say nothing
     if not top or outside or is_file_name(top):
         return None
@@ -151,7 +151,7 @@ def _diagnose_other_place(evidence: Evidence, entry: EntryView, path: str, line:
         cause += f" There is also {code(evidence.name(found[1].path), 80)}."
     step = f"Use {code(where, 100)} in place of {code(evidence.name(path), 100)}."
     # A path that only an output named may be planted there
-    if not mention.given and not evidence.known_to_agent(mention.path):
+    if not mention.given and not evidence.is_known_to_agent(mention.path):
         step = (
             f"Look at {code(where, 100)}, which the output names, and if it is what you need, use it in place of"
             f" {code(evidence.name(path), 80)}."
@@ -176,7 +176,7 @@ def _diagnose_similar_names(evidence: Evidence, entry: EntryView, path: str, nam
             continue
         said = evidence.text(other)
         there = [each for each in _list_names_in_folder(other, said, folder) if plain_name(each)]
-        near = nearest(name, there, 0.72)
+        near = find_nearest(name, there, 0.72)
         # The very name is listed, so the place is right
         if near is None or name in there:
             continue

@@ -11,7 +11,7 @@ from ctxmgr.diagnose.evidence.calls import call_phrase
 from ctxmgr.diagnose.evidence.sentences import forbids
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name, words_of
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.related.notes import way_in_note
+from ctxmgr.diagnose.related.notes import find_way_in_note
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -109,12 +109,12 @@ def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
         if place is None:
             step = f"Log in the way the user said, {code(sentence, 140)}, and then make the call once."
         return diagnosis(KIND, cause, step, *quotes, check="The answer must no longer be a refusal; if it is, ask the user.")
-    way = way_in_note(evidence, entry, _CREDENTIAL)
+    way = find_way_in_note(evidence, entry, _CREDENTIAL)
     if way is not None:
-        cause += f" {way.source}{way.why} speaks of another way in, with {way.told}."
+        cause += f" {way.source}{way.exclusion} speaks of another way in, with {way.joined_names}."
         quotes.append(way.quote)
         step = (
-            f"Look at what that note says of {way.told}. If it is the way for you, go that way once; credentials"
+            f"Look at what that note says of {way.joined_names}. If it is the way for you, go that way once; credentials"
             " that it names are"
             " for you only if the user agrees."
         )

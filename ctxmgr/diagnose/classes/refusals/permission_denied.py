@@ -12,7 +12,7 @@ from ctxmgr.diagnose.evidence.paths import asked_paths
 from ctxmgr.diagnose.evidence.sentences import ALLOWS, is_forbidden, sentences
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name, words_of
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.related.notes import way_in_note
+from ctxmgr.diagnose.related.notes import find_way_in_note
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -132,13 +132,13 @@ def _find_permitted_name(evidence: Evidence, sentence: str) -> tuple[str, EntryV
 
 def _diagnose_note(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis | None:
     """Say which other place, account or setting a note names beside what is refused."""
-    way = way_in_note(evidence, entry, _RIGHTS)
+    way = find_way_in_note(evidence, entry, _RIGHTS)
     if way is None:
         return None
-    cause = f"{_start(evidence, entry, line)} {way.source}{way.why} names another way beside it: {way.told}."
+    cause = f"{_start(evidence, entry, line)} {way.source}{way.exclusion} names another way beside it: {way.joined_names}."
     step = (
-        f"Look at what that note says of {way.told}; if it is the way for this, take it in place of what is refused, without "
-        "changing any rights. If you are not sure, ask the user."
+        f"Look at what that note says of {way.joined_names}; if it is the way for this, take it in place of what is refused, "
+        "without changing any rights. If you are not sure, ask the user."
     )
     return diagnosis(
         KIND, cause, step, evidence.quote(entry, line), way.quote,

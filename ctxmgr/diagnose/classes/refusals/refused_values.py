@@ -9,7 +9,7 @@ from typing import Any, cast
 from ctxmgr.diagnose.errors.names import offered_names
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool
-from ctxmgr.diagnose.evidence.nearest_names import likeness, nearest_of
+from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered, likeness
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -53,7 +53,7 @@ _LARGEST = lazy_pattern(
 )
 
 
-def refused_value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+def diagnose_refused_value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Return which value of a call its answer refuses, and what it wants in place of it."""
     return (
         _diagnose_outdated_version(evidence, entry, said)
@@ -192,7 +192,7 @@ def _diagnose_field(evidence: Evidence, entry: EntryView, said: str, options: li
     # An allowed value is refused for another reason
     if field is None or not isinstance(own, str) or own in options or len(own) > _SHORT:
         return None
-    near = nearest_of(own, options, 0.6)
+    near = find_nearest_offered(own, options, 0.6)
     allowed = join_names(options, 8)
     cause = f"The {tool(entry)} call is refused: {code(field, 40)} is {code(own, 60)}, and only {allowed} are allowed."
     value = code(near, 60) if near else f"the one of {allowed} that fits the task"
@@ -215,7 +215,7 @@ def _diagnose_quoted_value(evidence: Evidence, entry: EntryView, said: str, opti
     wrong = max(values, key=lambda each: max(likeness(each, option) for option in options), default=None)
     if wrong is None:
         return None
-    near = nearest_of(wrong, options, 0.6)
+    near = find_nearest_offered(wrong, options, 0.6)
     fields = (name for pair in _FIELD.findall(said[:4_000]) for name in pair if name and name != wrong)
     field = next((name for name in fields if _contains_word(name, call)), None)
     what = f"{code(field, 40)} is {code(wrong, 60)}" if field else f"it was given {code(wrong, 60)}"

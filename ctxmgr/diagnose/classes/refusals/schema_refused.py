@@ -7,23 +7,23 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ctxmgr.diagnose.classes.refusals.refused_values import NO_NAMES, argument_names, convert_value, refused_value
+from ctxmgr.diagnose.classes.refusals.refused_values import NO_NAMES, argument_names, convert_value, diagnose_refused_value
 from ctxmgr.diagnose.classes.refusals.wanted_values import (
     arguments_of,
+    derive_value,
+    find_form,
+    find_sibling_name,
     given_value,
     recorded_fields,
-    shown_form,
-    shown_sibling,
     unit_of,
-    worked_out,
 )
 from ctxmgr.diagnose.errors.names import offered_names
 from ctxmgr.diagnose.errors.violations import Violation, violations_of
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of
 from ctxmgr.diagnose.evidence.items import objects_in
-from ctxmgr.diagnose.evidence.nearest_names import nearest_of
-from ctxmgr.diagnose.evidence.texts import capital, code, join_names, nearest, plain_name
+from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered
+from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -166,7 +166,7 @@ def _is_of_call(violation: Violation, given: object, names: list[str], command: 
 
 
 def _describe_demand(violation: Violation, given: object) -> str:
-    place = code(violation.shown, 60)
+    place = code(violation.readable_path, 60)
     own = given_value(given, violation.path)
     has = f" and is {code(json.dumps(own, ensure_ascii=False)[:100], 50)}" if own is not None else ""
     if isinstance(own, str) and violation.kind == "type":
@@ -185,19 +185,19 @@ def _describe_fix(
     evidence: Evidence, entry: EntryView, violation: Violation, given: object, free: list[str]
 ) -> tuple[str, bool] | None:
     """Return what to give at a place, in words, and whether the record tells it; None where nothing can be said."""
-    place = code(violation.shown, 60)
+    place = code(violation.readable_path, 60)
     if violation.kind == "unexpected":
         return _describe_replacement(evidence, entry, violation, given)
     near = _find_similar_name(violation.name, free) if violation.kind == "required" else None
     # Another unit needs another value, not just another name
     if near is not None and unit_of(near) == unit_of(violation.name):
         return f"{place} in place of {code(near, 40)}", True
-    value = worked_out(evidence, entry, violation, given)
+    value = derive_value(evidence, entry, violation, given)
     typed = f" ({violation.wants})" if violation.wants and violation.kind != "form" else ""
     if value:
         return f"{place} as {code(value, 60)}{typed}", True
     form = (
-        shown_form(evidence, entry, violation)
+        find_form(evidence, entry, violation)
         # A plain type is told in a word; only a list or an object needs an example
         if violation.wants in ("array", "object", "") and violation.kind != "choice"
         else None
@@ -217,12 +217,12 @@ def _describe_fix(
 def _describe_replacement(evidence: Evidence, entry: EntryView, violation: Violation, given: object) -> tuple[str, bool] | None:
     """Return what to give in place of a name that is not taken."""
     own = code(violation.name, 40)
-    sibling = shown_sibling(evidence, entry, violation, given)
+    sibling = find_sibling_name(evidence, entry, violation, given)
     if sibling:
-        form = shown_form(evidence, entry, violation._replace(path=(*violation.path[:-1], sibling), kind="required"))
+        form = find_form(evidence, entry, violation._replace(path=(*violation.path[:-1], sibling), kind="required"))
         has = f", as {evidence.source(form.entry)} has it, {code(form.text, 110)}," if form is not None else ""
         return f"{code(sibling, 40)}{has} in place of {own}", True
-    near = nearest_of(violation.name, violation.options, 0.65)
+    near = find_nearest_offered(violation.name, violation.options, 0.65)
     if near is not None:
         return f"{code(near, 40)} in place of {own}", True
     recorded = recorded_fields(evidence, entry)
@@ -231,7 +231,7 @@ def _describe_replacement(evidence: Evidence, entry: EntryView, violation: Viola
         return f"{takes or 'the name that its schema or help has'} in place of {own}", False
     fields, source = recorded
     fair = {name: values for name, values in fields.items() if plain_name(name) and all(map(plain_name, values))}
-    near = nearest_of(violation.name, fair, 0.65)
+    near = find_nearest_offered(violation.name, fair, 0.65)
     if near is not None:
         return f"{code(near, 40)}, as {evidence.source(source)} has it, in place of {own}", True
     choices = {name: values for name, values in fair.items() if values} or fair
@@ -272,7 +272,9 @@ def _answer(evidence: Evidence, entry: EntryView, asked: _Arguments) -> Diagnosi
         else:
             pairs.append((near, name))
     for name in asked.unwanted:
-        near = nearest(name, asked.offered, 0.6) if name.startswith("--") and name not in [old for old, _ in pairs] else None
+        near = (
+            find_nearest(name, asked.offered, 0.6) if name.startswith("--") and name not in [old for old, _ in pairs] else None
+        )
         if near is not None:
             pairs.append((name, near))
     if not pairs and not lacking:
@@ -311,7 +313,7 @@ def _diagnose_unknown_argument(evidence: Evidence, entry: EntryView, asked: _Arg
     if takes == ["--help"] and (listed := _options_of_help(evidence, entry, wrong)) is not None:
         takes, shown = listed
         told = f"{capital(evidence.source(shown))} names {join_names(takes, 8)}"
-    near = nearest_of(wrong, takes, 0.65) or (takes[0] if len(takes) == 1 and takes != ["--help"] else None)
+    near = find_nearest_offered(wrong, takes, 0.65) or (takes[0] if len(takes) == 1 and takes != ["--help"] else None)
     cause = f"{call} is refused: it does not take {code(wrong, 40)}. {told}."
     step = (
         f"Make the same call with {code(near, 40)} in place of {code(wrong, 40)}."
@@ -348,7 +350,7 @@ def _find_similar_name(name: str, given: list[str]) -> str | None:
     plain = {_letters(each): each for each in given}
     if _letters(name) in plain:
         return plain[_letters(name)]
-    return nearest(name, given, 0.62)
+    return find_nearest(name, given, 0.62)
 
 
 def _letters(name: str) -> str:
@@ -392,18 +394,18 @@ def _diagnose_value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosi
     allowed = _ONE_OF.search(said)
     # In a command the values have no names, so they are judged by what the answer quotes
     if allowed is None or command_of(entry):
-        return refused_value(evidence, entry, said)
+        return diagnose_refused_value(evidence, entry, said)
     options = [
         word for word in re.findall(r"[\w./-]{1,60}", allowed.group(2)) if word not in ("or", "received") and plain_name(word)
     ]
     values = {value: key for key, value in fields_of(entry).items() if isinstance(value, str) and len(value) <= 60}
     named = [allowed.group(1), *_RECEIVED.findall(said)]
-    like = (each for each in values if each not in options and nearest(each, options, 0.6))
+    like = (each for each in values if each not in options and find_nearest(each, options, 0.6))
     wrong = next((each for each in named if each in values), None) or next(like, None)
     # One option is an example
     if wrong is None or wrong in options or len(options) < 2:
-        return refused_value(evidence, entry, said)
-    near = nearest(wrong, options, 0.6)
+        return diagnose_refused_value(evidence, entry, said)
+    near = find_nearest(wrong, options, 0.6)
     cause = f"The call is refused: {code(values[wrong], 40)} is {code(wrong, 60)}, and only {join_names(options)} are allowed."
     step = (
         (f"Make the same call with {code(values[wrong], 40)} set to {code(near, 60)}.")

@@ -14,7 +14,7 @@ from ctxmgr.diagnose.errors.violations import Violation
 from ctxmgr.diagnose.evidence import Evidence, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
 from ctxmgr.diagnose.evidence.items import json_in, objects_in
-from ctxmgr.diagnose.evidence.nearest_names import nearest_of
+from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered
 from ctxmgr.diagnose.evidence.texts import plain_name, strip_line_numbers
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
@@ -53,7 +53,7 @@ _LOOKED_AT, _SHORT, _MOST, _MOST_PARTS = 200, 60, 12_000, 12
 _MISSING = object()
 
 
-class Known(NamedTuple):
+class KnownForm(NamedTuple):
     """The outline in which the record shows a name, as JSON, and the call that showed it."""
 
     text: str
@@ -100,14 +100,14 @@ def given_value(given: Any, path: tuple[str | int, ...]) -> Any:
     return None if found is _MISSING else found
 
 
-def worked_out(evidence: Evidence, entry: EntryView, violation: Violation, given: Any) -> str:
+def derive_value(evidence: Evidence, entry: EntryView, violation: Violation, given: Any) -> str:
     """Return the value that fits, as JSON, or "" where the record does not tell it."""
     own = given_value(given, violation.path)
     text = str(own) if isinstance(own, str | int | float) and not isinstance(own, bool) else ""
     if violation.kind == "choice":
         had = text or violation.had
         same = (each for each in violation.options if each.casefold() == had.casefold() != "")
-        near = next(same, None) or nearest_of(had, violation.options, 0.6)
+        near = next(same, None) or find_nearest_offered(had, violation.options, 0.6)
         return json.dumps(near) if near else ""
     if violation.kind == "form":
         # A fixed part of the pattern is put around the own text before the text is read as a date
@@ -177,7 +177,7 @@ def _quantities(text: str) -> Iterator[tuple[float, str, float]]:
             yield (float(plain), *_UNITS[unit])
 
 
-def shown_form(evidence: Evidence, entry: EntryView, violation: Violation) -> Known | None:
+def find_form(evidence: Evidence, entry: EntryView, violation: Violation) -> KnownForm | None:
     """Return the form in which an earlier file or answer has a name, of the type that is wanted where one is told."""
     name = violation.name
     mark = re.compile(rf"[\"']?{re.escape(name)}[\"']?\s?:\s?(?=\S)")
@@ -193,7 +193,7 @@ def shown_form(evidence: Evidence, entry: EntryView, violation: Violation) -> Kn
                 continue
             own = given_value(arguments_of(evidence, entry), violation.path)
             fill = own if isinstance(own, str | int | float) and not isinstance(own, bool) else None
-            return Known(f'"{name}": {json.dumps(_outline(value, fill), ensure_ascii=False)}', other)
+            return KnownForm(f'"{name}": {json.dumps(_outline(value, fill), ensure_ascii=False)}', other)
     return None
 
 
@@ -207,7 +207,7 @@ def _outline(value: Any, fill: str | float | None) -> Any:
     return fill if fill is not None else "…" if isinstance(value, str) else value
 
 
-def shown_sibling(evidence: Evidence, entry: EntryView, violation: Violation, given: Any) -> str:
+def find_sibling_name(evidence: Evidence, entry: EntryView, violation: Violation, given: Any) -> str:
     """Return the name that an earlier file or answer has beside the same neighbours, where the call has one not taken."""
     parent = given_value(given, violation.path[:-1]) if len(violation.path) > 1 else given
     neighbours = set(cast("dict[str, Any]", parent)) - {violation.name} if isinstance(parent, dict) else set[str]()

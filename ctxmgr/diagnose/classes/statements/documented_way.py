@@ -174,7 +174,7 @@ def _diagnose_root(evidence: Evidence, entry: EntryView, command: str, missing: 
                 if other.status != "ok":
                     continue
                 path = path_of(other) or ""
-                own = evidence.inside(path)
+                own = evidence.relative_path(path)
                 root = own[: -len(name) - 1] if own.endswith(f"/{name}") else ""
                 given = option.format(root=root)
                 # The folder was given already, so that is not what is missing

@@ -155,7 +155,7 @@ def _contains_name(path: str, text: str) -> bool:
 def _answer(
     evidence: Evidence, entry: EntryView, fact: Fact, other: EntryView, slots: dict[str, str], line: str, start: str
 ) -> Diagnosis | None:
-    shown = {key: evidence.inside(value) if key in ("file", "place") else value for key, value in slots.items()}
+    shown = {key: evidence.relative_path(value) if key in ("file", "place") else value for key, value in slots.items()}
     means, step = fill_slots(fact.means, shown), fill_slots(fact.step, shown)
     if (
         means is None

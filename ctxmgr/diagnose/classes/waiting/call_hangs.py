@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, program_of, start_clause
 from ctxmgr.diagnose.evidence.calls import command_of, parts_of, tool
-from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, Wait, waits_for
+from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, Wait, find_wait
 from ctxmgr.diagnose.evidence.texts import capital, clean, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -93,7 +93,7 @@ def _diagnose_stopped_call(evidence: Evidence, entry: EntryView) -> Diagnosis | 
 
 def _find_wait(command: str) -> Wait | None:
     """Return what a program of a command waits for, where nothing is piped or read into it."""
-    found = ((words, wait) for words in parts_of(command) if "<" not in command and (wait := waits_for(words)) is not None)
+    found = ((words, wait) for words in parts_of(command) if "<" not in command and (wait := find_wait(words)) is not None)
     # What is piped in answers the program
     return next((wait for words, wait in found if not re.search(rf"\|\s*{re.escape(words[0])}\b", command)), None)
 

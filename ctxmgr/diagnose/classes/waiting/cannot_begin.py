@@ -11,8 +11,8 @@ from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, program_of
 from ctxmgr.diagnose.evidence.calls import command_of, tool
 from ctxmgr.diagnose.evidence.items import Item, answers, heads_of, ids_in, row_of
-from ctxmgr.diagnose.evidence.nearest_names import nearest_recorded
-from ctxmgr.diagnose.evidence.texts import capital, code, join_names, nearest, plain_name
+from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
+from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -202,7 +202,7 @@ def _diagnose_hold(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
             f"{code(key, 30)} {code(value, _SHORT)}" for key, value in list(reasons.items())[:4] if len(value.split()) <= _LEAST
         )
         cause = f"{_start(poll)}: the answer itself says why it is held: {told}."
-        near = nearest_recorded(evidence, named[0].rpartition("/")[2], poll.last)
+        near = find_nearest_recorded(evidence, named[0].rpartition("/")[2], poll.last)
         quotes = [evidence.quote(entry)]
         if near is not None:
             cause += f" {capital(near.source)} has {code(near.name, _SHORT)}."
@@ -262,7 +262,7 @@ def _find_most_similar(value: str, names: list[str]) -> str | None:
     parts = re.split(r"[\W_]+", value.casefold())
     within = [each for each in names if set(re.split(r"[\W_]+", each.casefold())) <= set(parts)]
     begins = [each for each in names if re.split(r"[\W_]+", each.casefold())[0] == parts[0]]
-    return max(within, key=len, default=None) or nearest(value, begins, 0.4) or nearest(value, names, 0.4)
+    return max(within, key=len, default=None) or find_nearest(value, begins, 0.4) or find_nearest(value, names, 0.4)
 
 
 def _list_offers(evidence: Evidence, asked: EntryView, key: str) -> list[tuple[EntryView, str]]:

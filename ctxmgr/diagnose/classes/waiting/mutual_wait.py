@@ -11,7 +11,7 @@ from ctxmgr.diagnose.evidence.items import answers
 from ctxmgr.diagnose.evidence.sentences import task_words_in
 from ctxmgr.diagnose.evidence.texts import clean, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.related.bearing_records import names_in
+from ctxmgr.diagnose.related.related_lines import names_in
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
@@ -106,7 +106,7 @@ _THING = lazy_pattern(r"[\w./-]{2,80}")
 
 
 def _explain_needs(evidence: Evidence, one: _Need, two: _Need) -> Diagnosis:
-    named = [each.who for each in (one, two) if evidence.by_user(f"You are {each.who}") or evidence.agent == each.who]
+    named = [each.who for each in (one, two) if evidence.was_said_by_user(f"You are {each.who}") or evidence.agent == each.who]
     own, other = (two, one) if named[:1] == [two.who] else (one, two)
     mine, theirs = _needed_thing(own.needs, other.who), _needed_thing(other.needs, own.who)
     cause = (
@@ -156,7 +156,7 @@ def _diagnose_idle_agents(evidence: Evidence, agents: set[str]) -> Diagnosis | N
         # Both must be told of in one place, or they are two matters
         if all(lines.values()):
             told = " ".join(f"{clean(agent)[:40]} wrote {code(line, 120)}." for agent, line in lines.items() if line)
-            names = [name for name in names_in("\n".join(filter(None, lines.values()))) if evidence.by_user(name)] or [
+            names = [name for name in names_in("\n".join(filter(None, lines.values()))) if evidence.was_said_by_user(name)] or [
                 name for message in evidence.user_texts for name in names_in(message.text) if name in evidence.text(entry)
             ]
             about = f" (it is about {join_names(list(dict.fromkeys(names)), 3)})" if names else ""

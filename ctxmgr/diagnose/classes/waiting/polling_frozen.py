@@ -7,7 +7,7 @@ import re
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import mask_volatile, word_set
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, clock, may_change
-from ctxmgr.diagnose.evidence.calls import command_of, in_background, tool
+from ctxmgr.diagnose.evidence.calls import command_of, runs_in_background, tool
 from ctxmgr.diagnose.evidence.outcomes import ENDED
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -81,7 +81,7 @@ _QUANTITY = lazy_pattern(r"\b\d[\d.]*\s?(?:[KMGT]i?B?|[kmgt]b|ms|seconds|minutes
 def _diagnose_repeated_remedy(evidence: Evidence) -> Diagnosis | None:
     """Say that a remedy is repeated, and that what follows it shows the same failure each time."""
     for step in evidence.repeated_calls:
-        same = evidence.equal(step)
+        same = evidence.equal_calls(step)
         follows = [each for each in evidence.recent if any(each.index == one.index + 1 for one in same)]
         told = [{match.group(0).strip() for match in ENDED.finditer(evidence.text(each)[:4_000])} for each in follows]
         words = told[0].intersection(*told[1:]) if told else set[str]()
@@ -134,8 +134,8 @@ def _diagnose_other_name(evidence: Evidence) -> Diagnosis | None:
                 continue
             polled, wanted = near[0]
             cause = (
-                f"You poll {code(polled, 60)}, {len(evidence.equal(entry))} times; what {evidence.maker(start)} started is"
-                f" {code(wanted, 60)}, as {evidence.source(start)} answered. They are two."
+                f"You poll {code(polled, 60)}, {len(evidence.equal_calls(entry))} times; what {evidence.maker(start)} started"
+                f" is {code(wanted, 60)}, as {evidence.source(start)} answered. They are two."
             )
             step = f"Ask once for {code(wanted, 60)} in place of {code(polled, 60)}."
             return diagnosis(
@@ -281,7 +281,7 @@ def _diagnose_awaited_failure(evidence: Evidence) -> Diagnosis | None:
             or len({mask_volatile(evidence.text(each), ids=True) for each in same[-_LEAST:]}) > 1
         ):
             continue
-        begun = [each for each in evidence.entries_before(last.index) if in_background(command_of(each))][:_MOST_BEGUN]
+        begun = [each for each in evidence.entries_before(last.index) if runs_in_background(command_of(each))][:_MOST_BEGUN]
         named = " ".join([call_input(last), *(f"{command_of(each)} {evidence.text(each)[:60]}" for each in begun)])
         subjects = {word.casefold() for word in _SUBJECT.findall(named)} - _COMMON
         found: list[tuple[EntryView, list[str]]] = []
@@ -308,7 +308,7 @@ def _diagnose_awaited_failure(evidence: Evidence) -> Diagnosis | None:
 
 def _reads_started_log(evidence: Evidence, poll: EntryView) -> bool:
     """Whether a call looks at the file into which something that the agent left running writes."""
-    begun = (command_of(each) for each in evidence.entries_before(poll.index) if in_background(command_of(each)))
+    begun = (command_of(each) for each in evidence.entries_before(poll.index) if runs_in_background(command_of(each)))
     return any(file.rpartition("/")[2] in call_input(poll) for command in begun for file in _REDIRECT.findall(command))
 
 

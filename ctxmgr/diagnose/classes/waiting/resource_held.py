@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock
-from ctxmgr.diagnose.evidence.calls import command_of, fields_of, in_background, parts_of, tool
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, parts_of, runs_in_background, tool
 from ctxmgr.diagnose.evidence.sentences import sentences
 from ctxmgr.diagnose.evidence.texts import clean, code, plain_name, words_of
 from ctxmgr.diagnose.interface import diagnosis
@@ -223,7 +223,7 @@ def _find_started_server(evidence: Evidence, entry: EntryView) -> EntryView | No
             for words in parts_of(part)
         }
         same = any(f"{begun} ".startswith(f"{call} ") for begun in begins for call in failing)
-        if in_background(command) and other.status == "ok" and same:
+        if runs_in_background(command) and other.status == "ok" and same:
             return other
     return None
 
@@ -267,7 +267,7 @@ def _find_starter(evidence: Evidence, entry: EntryView, port: str) -> tuple[Entr
         command = command_of(other)
         if _ENDS.search(command or other.action) and other.status == "ok":
             return None  # something was ended since: what it was can't be told
-        same = in_background(command) and bool(_programs(command) & _programs(command_of(entry)))
+        same = runs_in_background(command) and bool(_programs(command) & _programs(command_of(entry)))
         # Another program on the port may have failed to take it as well
         if other.status not in ("ok", "open") or not (same or pattern.search(command)) or evidence.has_failed(other):
             continue
@@ -275,7 +275,7 @@ def _find_starter(evidence: Evidence, entry: EntryView, port: str) -> tuple[Entr
         if _LOOKS.search(command):
             continue
         said = evidence.text(other)
-        stays = other.status == "open" or in_background(command)
+        stays = other.status == "open" or runs_in_background(command)
         serves = re.search(r"(?:serving|listening|running|started|ready)\b[^\n]{0,80}", said, re.IGNORECASE) is not None
         background = any("background" in name and value is True for name, value in fields_of(other).items())
         if stays or serves or background:

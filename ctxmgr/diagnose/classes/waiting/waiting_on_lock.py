@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, start_clause
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, in_background, parts_of, tool
-from ctxmgr.diagnose.evidence.interactive_commands import waits_for
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, parts_of, runs_in_background, tool
+from ctxmgr.diagnose.evidence.interactive_commands import find_wait
 from ctxmgr.diagnose.evidence.items import ids_in, items_in
 from ctxmgr.diagnose.evidence.sentences import sentences
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, text_of, words_of
@@ -106,7 +106,7 @@ def _diagnose_own_holder(evidence: Evidence, holder: EntryView, cause: str, quot
     number = _process_number(holder)
     which = f"process {number}, {code(command_of(holder), 80)}" if number else code(command_of(holder), 90)
     shown = _find_output_place(evidence, holder)
-    waits = waits_for(parts_of(command_of(holder))[-1]) if parts_of(command_of(holder)) else None
+    waits = find_wait(parts_of(command_of(holder))[-1]) if parts_of(command_of(holder)) else None
     cause += f" There {waits.why}." if waits else ""
     begun = f"{which}, which {evidence.maker(holder)} started{clock(holder.ts)}"
     allowed = _find_stop_permission(evidence, holder)
@@ -472,7 +472,7 @@ def _find_holder(evidence: Evidence, entry: EntryView, lock: str | None) -> Entr
 def _is_left_running(entry: EntryView) -> bool:
     """Whether a call was left running: it is open, it was sent to the background, or its client was told to do so."""
     flags = (value for name, value in fields_of(entry).items() if "background" in name.casefold())
-    return entry.status == "open" or in_background(command_of(entry)) or any(value is True for value in flags)
+    return entry.status == "open" or runs_in_background(command_of(entry)) or any(value is True for value in flags)
 
 
 def _is_of_program(entry: EntryView, lock: str) -> bool:
@@ -506,7 +506,7 @@ def _find_started_holder(evidence: Evidence, entry: EntryView, lock: str | None)
         if name and other.status == "ok" and name in command_of(other) and _SHOWS_HOLDER.search(command_of(other))
     ]  # fmt: skip
     numbers = {number for other in looks for number in re.findall(r"\b\d{2,8}\b", evidence.text(other)[:2_000])}
-    begun = (each for each in evidence.entries_before(entry.index) if in_background(command_of(each)))
+    begun = (each for each in evidence.entries_before(entry.index) if runs_in_background(command_of(each)))
     return next((each for each in begun if numbers & set(re.findall(r"\b\d{2,8}\b", evidence.text(each)[:200]))), None)
 
 

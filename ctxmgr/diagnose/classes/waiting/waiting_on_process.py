@@ -6,7 +6,7 @@ import re
 
 from ctxmgr.diagnose.errors.words import told_lines
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, in_background
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, runs_in_background
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON
 from ctxmgr.diagnose.evidence.outcomes import ENDED
 from ctxmgr.diagnose.evidence.paths import mentions
@@ -126,7 +126,7 @@ def _diagnose_failed_maker(evidence: Evidence, entry: EntryView, maker: EntryVie
 
 def _list_started_calls(evidence: Evidence, entry: EntryView) -> list[EntryView]:
     """Return the calls before one that left something running, the newest first."""
-    return [each for each in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if in_background(command_of(each))]
+    return [each for each in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if runs_in_background(command_of(each))]
 
 
 def _log_file(begun: EntryView) -> str | None:

@@ -96,7 +96,7 @@ _SAYS_LITTLE = lazy_pattern(r"\d{1,3}|asser\w*|expec\w*|optio\w*")
 _OTHER_AGENT, _FAR_WORD, _HOP, _TOPIC, _SAME_PROGRAM, _FEW = 0.4, 0.5, 0.7, 0.5, 0.35, 6
 
 
-class Bearing(NamedTuple):
+class RelatedLine(NamedTuple):
     """A record that bears on a failure.
 
     Attributes:
@@ -126,7 +126,7 @@ class Bearing(NamedTuple):
         return self.by_user and BINDS.search(self.line) is not None
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """The record as a sentence: of all but a person's words the names in it alone, for its prose may be an order."""
         source = f"{self.source[:1].upper()}{self.source[1:]}"
         if self.by_user:
@@ -167,7 +167,7 @@ class _Unit(NamedTuple):
     is_new: bool = False
 
 
-def bearing_on(evidence: Evidence, steps: Sequence[EntryView]) -> list[Bearing]:
+def find_related_lines(evidence: Evidence, steps: Sequence[EntryView]) -> list[RelatedLine]:
     """Return the records that bear on calls, the one that says most first.
 
     Args:
@@ -177,18 +177,18 @@ def bearing_on(evidence: Evidence, steps: Sequence[EntryView]) -> list[Bearing]:
     if not steps:
         return []
     search = _Search(evidence, steps)
-    found: list[Bearing] = []
+    found: list[RelatedLine] = []
     best = 0.0
     while search.records and len(found) < _MOST:
-        rank, record = search.best()
+        rank, record = search.take_best()
         if rank < max(_LEAST, _PART_OF_BEST * min(best, _SURE)):
             break
         best = best or rank
-        record = search.newest(record)
-        bearing = _describe_record(evidence, record, rank, search)
-        if bearing is not None:
-            found.append(bearing)
-            search.follow(bearing.line, tells=bearing.of_failure)
+        record = search.take_newest(record)
+        line = _describe_record(evidence, record, rank, search)
+        if line is not None:
+            found.append(line)
+            search.follow(line.line, tells=line.of_failure)
     return found
 
 
@@ -263,7 +263,7 @@ class _Search:
         asks = set(re.findall(r"[a-z]{5,}", _requested_text(place).casefold())) - {program_of(place)}
         return any(word[:_STEM] in self.named for word in asks)
 
-    def best(self) -> tuple[float, _Record]:
+    def take_best(self) -> tuple[float, _Record]:
         """Take out the record that says most, of two alike the newer one."""
         ranks = [self.rank(record) for record in self.records]
         others = [self._is_of_other(record) for record in self.records]
@@ -326,7 +326,7 @@ class _Search:
             extra = (_ADDS if names else 0.0) + (_PRESCRIBED if PRESCRIBES.search(text) else 0.0)
             yield _Unit(text, _words(text), extra, bool(names))
 
-    def newest(self, record: _Record) -> _Record:
+    def take_newest(self, record: _Record) -> _Record:
         """Return the newest record that tells a value of the same in its place; the older ones are taken out."""
         if not _VALUE.search(record.said):
             return record
@@ -387,7 +387,7 @@ def _places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tuple[En
             yield message, "", message.text[:_READ]
 
 
-def _describe_record(evidence: Evidence, record: _Record, rank: float, search: _Search) -> Bearing | None:
+def _describe_record(evidence: Evidence, record: _Record, rank: float, search: _Search) -> RelatedLine | None:
     """Return what a record says, or None where that is nothing."""
     units = record.units or list(search.split(record.place, record.said))
     if not units:
@@ -401,7 +401,7 @@ def _describe_record(evidence: Evidence, record: _Record, rank: float, search: _
     place = record.place
     if isinstance(place, Message):
         source = clean(evidence.quote_of(place, line).source)
-        return Bearing(rank, source, line, names, None, by_user=place.by == "user") if line else None
+        return RelatedLine(rank, source, line, names, None, by_user=place.by == "user") if line else None
     if (not line or _EMPTY.fullmatch(line)) and (place.agent == evidence.agent or not may_change(place)):
         return None
     shared = [] if names else [name for name in names_in(whole[:_READ]) if name in search.known and _CODED.search(name)]
@@ -411,7 +411,7 @@ def _describe_record(evidence: Evidence, record: _Record, rank: float, search: _
     quote = evidence.quote(place, "\n".join([*_find_call_of_other(search, place, source), *shown]))
     # What the user named, and the calls lack, bears on them too
     of_failure = search.shares(record) or not search.by_user.isdisjoint(names)
-    return Bearing(rank, source, line, names, place.id, shared, quote=quote, of_failure=of_failure)
+    return RelatedLine(rank, source, line, names, place.id, shared, quote=quote, of_failure=of_failure)
 
 
 def _find_call_of_other(search: _Search, place: EntryView, source: str) -> list[str]:
