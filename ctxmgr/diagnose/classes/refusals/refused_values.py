@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, cast
 
 from ctxmgr.diagnose.errors.names import offered_names
+from ctxmgr.diagnose.errors.wanted_values import convert_value, iso_date
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered, likeness
@@ -19,6 +19,7 @@ from ctxmgr.types.view import EntryView
 _KIND = "schemaRefused"
 NO_NAMES = frozenset(("the", "a", "an", "this", "that", "field", "argument", "property", "value", "which", "it", "body", "is"))
 """Words that stand where an error names a field, and name none."""
+_SHORT = 100
 _KEY = lazy_pattern(r"[\"']([A-Za-z_]\w{0,60})[\"']\s*:|(?:^|\s)(--[a-z][\w-]{0,40})(?=[\s=]|$)|[?&]([A-Za-z_]\w{0,60})=")
 _REFUSES = lazy_pattern(
     r"not (?:one )?of|must be (?:one )?of|one of|invalid (?:value|choice|argument|option|parameter|enum)|not a "
@@ -124,24 +125,6 @@ def argument_names(entry: EntryView) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def convert_value(value: Any, kind: str) -> str | None:
-    """Return a value in the type that is wanted, as JSON, where that is plain."""
-    # A long text is no value that was written in the wrong type
-    if not isinstance(value, str) or len(value) > _SHORT:
-        return None
-    if kind in ("array", "list"):
-        parts = [part.strip().strip("'\"") for part in value.strip("[]").split(",")]
-        return json.dumps([part for part in parts if part], ensure_ascii=False)
-    if kind in ("integer", "number") and re.fullmatch(r"-?\d+(?:\.\d+)?", value.strip()):
-        return value.strip()
-    if kind == "boolean" and value.strip().lower() in ("true", "false", "yes", "no"):
-        return "true" if value.strip().lower() in ("true", "yes") else "false"
-    return None
-
-
-_SHORT = 100
-
-
 def _diagnose_exceeded_bound(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Return which number is larger than the answer allows."""
     match = _LARGEST.search(blanks_for_underscores(said[:4_000]))
@@ -228,30 +211,6 @@ def _diagnose_quoted_value(evidence: Evidence, entry: EntryView, said: str, opti
         _KIND, cause, step, evidence.quote(entry), check="The answer must no longer name this value.",
         confidence="high" if near else "medium",
     )  # fmt: skip
-
-
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-
-
-def iso_date(value: str, form: str) -> str | None:
-    """Return a date in the form YYYY-MM-DD, where that is wanted and the date can be read in one way only."""
-    # Another form than year, month, day is not written by us
-    if re.sub(r"[^ymd]", "", form.lower()) != "yyyymmdd" or "-" not in form:
-        return None
-    month = next((number for number, name in enumerate(_MONTHS, 1) if re.search(rf"\b{name}", value, re.IGNORECASE)), None)
-    numbers = re.findall(r"\d+", value)
-    year = next((each for each in numbers if len(each) == 4), None)
-    rest = [int(each) for each in numbers if len(each) < 3]
-    # Without a year of four digits the order of the parts is open
-    if year is None or not rest:
-        return None
-    # With dots the day stands first
-    if month is None and len(rest) == 2 and "." in value:
-        month, rest = rest[1], rest[:1]
-    # Only a number above 12 tells day from month
-    if month is None and len(rest) == 2 and (rest[0] > 12) != (rest[1] > 12):
-        month, rest = min(rest), [max(rest)]
-    return f"{year}-{month:02}-{rest[0]:02}" if month and len(rest) == 1 and month <= 12 and 0 < rest[0] <= 31 else None
 
 
 def _find_abbreviation(entry: EntryView, said: str) -> str | None:

@@ -7,9 +7,12 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ctxmgr.diagnose.classes.refusals.refused_values import NO_NAMES, argument_names, convert_value, diagnose_refused_value
-from ctxmgr.diagnose.classes.refusals.wanted_values import (
+from ctxmgr.diagnose.classes.refusals.refused_values import NO_NAMES, argument_names, diagnose_refused_value
+from ctxmgr.diagnose.errors.names import offered_names
+from ctxmgr.diagnose.errors.violations import Violation, violations_of
+from ctxmgr.diagnose.errors.wanted_values import (
     arguments_of,
+    convert_value,
     derive_value,
     find_form,
     find_sibling_name,
@@ -17,8 +20,6 @@ from ctxmgr.diagnose.classes.refusals.wanted_values import (
     recorded_fields,
     unit_of,
 )
-from ctxmgr.diagnose.errors.names import offered_names
-from ctxmgr.diagnose.errors.violations import Violation, violations_of
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of
 from ctxmgr.diagnose.evidence.items import objects_in

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
-from ctxmgr.diagnose.classes.refusals.refused_values import convert_value, iso_date
 from ctxmgr.diagnose.errors.recorded_patterns import matches
 from ctxmgr.diagnose.errors.violations import Violation
 from ctxmgr.diagnose.evidence import Evidence, may_change
@@ -49,7 +48,8 @@ _QUANTITY = lazy_pattern(
     r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d+(?:[.]\d+)?|\d+,\d{1,2})\s{0,2}([A-Za-z]{1,12}|[€$£])(?![\w])|([€$£])\s?(\d+(?:\.\d{1,2})?)"
 )
 _PART = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_LOOKED_AT, _SHORT, _MOST, _MOST_PARTS = 200, 60, 12_000, 12
+_LOOKED_AT, _SHORT, _LONGEST, _MOST, _MOST_PARTS = 200, 60, 100, 12_000, 12
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MISSING = object()
 
 
@@ -117,6 +117,42 @@ def derive_value(evidence: Evidence, entry: EntryView, violation: Violation, giv
     if violation.wants in ("integer", "number", "") and (amount := _convert_amount(evidence, entry, violation, text, given)):
         return amount
     return (convert_value(own, violation.wants) or "") if violation.wants and not isinstance(violation.path[-1], int) else ""
+
+
+def convert_value(value: Any, kind: str) -> str | None:
+    """Return a value in the type that is wanted, as JSON, where that is plain."""
+    # A long text is no value that was written in the wrong type
+    if not isinstance(value, str) or len(value) > _LONGEST:
+        return None
+    if kind in ("array", "list"):
+        parts = [part.strip().strip("'\"") for part in value.strip("[]").split(",")]
+        return json.dumps([part for part in parts if part], ensure_ascii=False)
+    if kind in ("integer", "number") and re.fullmatch(r"-?\d+(?:\.\d+)?", value.strip()):
+        return value.strip()
+    if kind == "boolean" and value.strip().lower() in ("true", "false", "yes", "no"):
+        return "true" if value.strip().lower() in ("true", "yes") else "false"
+    return None
+
+
+def iso_date(value: str, form: str) -> str | None:
+    """Return a date in the form YYYY-MM-DD, where that is wanted and the date can be read in one way only."""
+    # Another form than year, month, day is not written by us
+    if re.sub(r"[^ymd]", "", form.lower()) != "yyyymmdd" or "-" not in form:
+        return None
+    month = next((number for number, name in enumerate(_MONTHS, 1) if re.search(rf"\b{name}", value, re.IGNORECASE)), None)
+    numbers = re.findall(r"\d+", value)
+    year = next((each for each in numbers if len(each) == 4), None)
+    rest = [int(each) for each in numbers if len(each) < 3]
+    # Without a year of four digits the order of the parts is open
+    if year is None or not rest:
+        return None
+    # With dots the day stands first
+    if month is None and len(rest) == 2 and "." in value:
+        month, rest = rest[1], rest[:1]
+    # Only a number above 12 tells day from month
+    if month is None and len(rest) == 2 and (rest[0] > 12) != (rest[1] > 12):
+        month, rest = min(rest), [max(rest)]
+    return f"{year}-{month:02}-{rest[0]:02}" if month and len(rest) == 1 and month <= 12 and 0 < rest[0] <= 31 else None
 
 
 def _fit_pattern(pattern: str, text: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ctxmgr.diagnose import diagnose
-from ctxmgr.diagnose.classes.refusals.wanted_values import derive_value, value_at
 from ctxmgr.diagnose.errors.violations import Violation
+from ctxmgr.diagnose.errors.wanted_values import derive_value, value_at
 from tests.diagnose.build import Call, evidence
 
 
