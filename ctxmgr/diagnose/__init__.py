@@ -18,7 +18,7 @@ from ctxmgr.diagnose.classes import CLASSES
 from ctxmgr.diagnose.contrast import contrast, explain_contrast
 from ctxmgr.diagnose.evidence import Evidence, Message, messages_of
 from ctxmgr.diagnose.interface import FailureClass
-from ctxmgr.diagnose.related.related_records import Explanation, explanation_of
+from ctxmgr.diagnose.related.related_records import CauseExplanation, explanation_of
 from ctxmgr.types.finding import Diagnosis, Quote
 
 
@@ -32,13 +32,23 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     return None if found is None else found.diagnosis
 
 
-def explain(evidence: Evidence) -> Explanation | None:
+def explain(evidence: Evidence) -> CauseExplanation | None:
     """Return the same in parts, for a reader who is shown the lines of other records."""
     found = next((found for each in CLASSES if (found := each.applies(evidence)) is not None), None)
     return None if found is None else explanation_of(evidence, found)
 
 
 __all__ = [
-    "CLASSES", "Diagnosis", "Evidence", "Explanation", "FailureClass", "Message", "Quote", "contrast", "diagnose", "explain",
-    "explain_contrast", "messages_of",
+    "CLASSES",
+    "CauseExplanation",
+    "Diagnosis",
+    "Evidence",
+    "FailureClass",
+    "Message",
+    "Quote",
+    "contrast",
+    "diagnose",
+    "explain",
+    "explain_contrast",
+    "messages_of",
 ]  # fmt: skip

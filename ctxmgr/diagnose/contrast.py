@@ -16,7 +16,7 @@ from ctxmgr.diagnose.evidence.paths import FOREIGN
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.next_looks import next_look, process_look, varies, way_out
-from ctxmgr.diagnose.related.related_records import Explanation, explanation_of
+from ctxmgr.diagnose.related.related_records import CauseExplanation, explanation_of
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -55,33 +55,35 @@ def contrast(evidence: Evidence) -> Diagnosis | None:
     return None if found is None else found.diagnosis
 
 
-def explain_contrast(evidence: Evidence) -> Explanation | None:
+def explain_contrast(evidence: Evidence) -> CauseExplanation | None:
     """Return the same in parts."""
     if not evidence.loop:
         return None
     # A stall is told by the call that does not return, whatever failed before
     if evidence.finding is not None and evidence.finding.severity == "hung":
-        return Explanation(_silent(evidence, evidence.loop[-1]))
+        return CauseExplanation(_diagnose_silence(evidence, evidence.loop[-1]))
     if evidence.finding is None and evidence.recent[-1].status == "open":
-        return Explanation(_silent(evidence, evidence.recent[-1]))
+        return CauseExplanation(_diagnose_silence(evidence, evidence.recent[-1]))
     # Failures first: what is repeated with success may be a look beside them
     steps = evidence.failing_calls or evidence.repeated_calls or (evidence.loop[-1:] if evidence.finding is not None else [])
-    unsteady = _unsteady(evidence) if steps or evidence.finding is not None else None
-    steps = steps or _unmoved(evidence)
+    unsteady = _diagnose_flaky_call(evidence) if steps or evidence.finding is not None else None
+    steps = steps or _list_unchanged_looks(evidence)
     step = next(iter(steps), None)
     # What is unsteady has no cause in the record at all
     if unsteady is not None or step is None:
-        return None if unsteady is None else Explanation(unsteady)
-    worked = _worked(evidence, step) if evidence.has_failed(step) else None
+        return None if unsteady is None else CauseExplanation(unsteady)
+    worked = _find_last_success(evidence, step) if evidence.has_failed(step) else None
     # An error that was seen once may pass, but what its words mean says more than that nothing is known
     known = None
     if worked is None and len(evidence.failing_calls) == 1:
         known = known_error("knownError", evidence, late=False, once=True)
-    found = known or (_changed_since(evidence, step, worked) if worked is not None else _never_worked(evidence, step))
+    found = known or (
+        _diagnose_changes_since(evidence, step, worked) if worked is not None else _diagnose_never_worked(evidence, step)
+    )
     return explanation_of(evidence, found, steps)
 
 
-def _unsteady(evidence: Evidence) -> Diagnosis | None:
+def _diagnose_flaky_call(evidence: Evidence) -> Diagnosis | None:
     """Say that a call sometimes works and sometimes fails, and how to find what differs."""
     for step in evidence.rounds + evidence.failing_calls:
         if varies(evidence, step):
@@ -89,7 +91,7 @@ def _unsteady(evidence: Evidence) -> Diagnosis | None:
             bad = [each for each in same if evidence.has_failed(each)]
             good = next(each for each in reversed(same) if not evidence.has_failed(each))
             cause = (
-                f"Not known why: {_call(evidence, step)} failed {len(bad)} of {len(same)} times with nothing else "
+                f"Not known why: {_describe_call(evidence, step)} failed {len(bad)} of {len(same)} times with nothing else "
                 "changed, and the record does not say what differs."
             )
             look = (
@@ -104,7 +106,7 @@ def _unsteady(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
-def _unmoved(evidence: Evidence) -> list[EntryView]:
+def _list_unchanged_looks(evidence: Evidence) -> list[EntryView]:
     """Return the last look that is answered the same again although something was changed in between, or three times over.
 
     A check that passes is meant to answer the same.
@@ -113,7 +115,7 @@ def _unmoved(evidence: Evidence) -> list[EntryView]:
         if step.status != "ok" or (may_change(step) and not command_of(step)) or CHECKS.search(command_of(step)):
             continue
         # What the newest call answers counts alone: before it the answer may have stood still.
-        if step is not evidence.equal(step)[-1] or _PASSED.search(evidence.text(step)) or evidence.has_failed(step):
+        if step is not evidence.equal_calls(step)[-1] or _PASSED.search(evidence.text(step)) or evidence.has_failed(step):
             continue
         same = _same_answers(evidence, step)
         if len(same) > _SEVERAL or (len(same) == _SEVERAL and _changes_between(evidence, same)):
@@ -124,7 +126,7 @@ def _unmoved(evidence: Evidence) -> list[EntryView]:
 def _same_answers(evidence: Evidence, step: EntryView) -> list[EntryView]:
     """Return the same calls with the same answer, oldest first; an empty answer is the same as no other."""
     said = mask_volatile(evidence.text(step))
-    return [each for each in evidence.equal(step) if said and mask_volatile(evidence.text(each)) == said]
+    return [each for each in evidence.equal_calls(step) if said and mask_volatile(evidence.text(each)) == said]
 
 
 def _changes_between(evidence: Evidence, same: Sequence[EntryView]) -> list[EntryView]:
@@ -134,7 +136,7 @@ def _changes_between(evidence: Evidence, same: Sequence[EntryView]) -> list[Entr
     return [each for each in evidence.changes(same[0].index, same[-1].index) if call_key(each) != call_key(same[0])]
 
 
-def _silent(evidence: Evidence, step: EntryView) -> Diagnosis:
+def _diagnose_silence(evidence: Evidence, step: EntryView) -> Diagnosis:
     """Say which call has not returned, or that nothing is under way."""
     if step.status != "open":
         cause = f"Nothing is recorded after {evidence.source(step)}, which ended {step.status}; no call is open."
@@ -142,7 +144,7 @@ def _silent(evidence: Evidence, step: EntryView) -> Diagnosis:
             KIND, cause, "Go on with the next part of the task: nothing has to be waited for.", evidence.quote(step),
             confidence="low",
         )  # fmt: skip
-    call = _call(evidence, step)
+    call = _describe_call(evidence, step)
     cause = f"Not known why: {call}{start_clause(step)} has not returned, and the record does not say what it waits for."
     look = "Find out whether it took effect before you do anything again; if you make the call again, set a time limit."
     if command_of(step):
@@ -157,7 +159,7 @@ def _silent(evidence: Evidence, step: EntryView) -> Diagnosis:
     )
 
 
-def _worked(evidence: Evidence, step: EntryView) -> EntryView | None:
+def _find_last_success(evidence: Evidence, step: EntryView) -> EntryView | None:
     """Return the last time the same call ended otherwise, and well, before the loop."""
     now = mask_volatile(evidence.text(step))
     for other in evidence.entries_before(min(evidence.onset, step.index)):
@@ -167,9 +169,9 @@ def _worked(evidence: Evidence, step: EntryView) -> EntryView | None:
     return None
 
 
-def _changed_since(evidence: Evidence, step: EntryView, worked: EntryView) -> Diagnosis:
+def _diagnose_changes_since(evidence: Evidence, step: EntryView, worked: EntryView) -> Diagnosis:
     between = evidence.changes(worked.index, step.index)
-    cause = f"{_unknown(evidence, step)}. It worked{clock(worked.ts)}"
+    cause = f"{_describe_unknown_cause(evidence, step)}. It worked{clock(worked.ts)}"
     quotes = [evidence.quote(worked), evidence.quote(step, telling_line(evidence, step))]
     if between:
         first = between[0]
@@ -182,38 +184,38 @@ def _changed_since(evidence: Evidence, step: EntryView, worked: EntryView) -> Di
     return diagnosis(KIND, cause, look, *quotes, check="Run the call once after that, not before.", confidence="low")
 
 
-def _never_worked(evidence: Evidence, step: EntryView) -> Diagnosis:
+def _diagnose_never_worked(evidence: Evidence, step: EntryView) -> Diagnosis:
     telling = telling_line(evidence, step)
-    cause = f"{_unknown(evidence, step)}."
+    cause = f"{_describe_unknown_cause(evidence, step)}."
     quotes = [evidence.quote(step, telling or None)]
     last = evidence.last_progress
     # It brought something new: what it shows is quoted, and not told of as a record that bears on the failure.
     if last is not None and not may_change(last):
         quotes.append(evidence.quote(last))
-    return diagnosis(KIND, cause, _look(evidence, step), *quotes, confidence="low")
+    return diagnosis(KIND, cause, _choose_look(evidence, step), *quotes, confidence="low")
 
 
-def _look(evidence: Evidence, step: EntryView) -> str:
+def _choose_look(evidence: Evidence, step: EntryView) -> str:
     """Return the look that tells most, or what helps against failures of that kind."""
     told = " ".join(reasons(evidence, [step], _MOST_REASON))
     # A test names where it failed: to read that says more than to run it once more.
     # of a failing test the file that its output names, and nobody has read, tells most
-    tested = _unread(evidence, step) if CHECKS.search(command_of(step)) else None
+    tested = _find_unread_file(evidence, step) if CHECKS.search(command_of(step)) else None
     if tested is None and (found := next_look(evidence, step, told)):
         return found
-    pointer = tested or _unread(evidence, step)
+    pointer = tested or _find_unread_file(evidence, step)
     if pointer is not None:
         path, line = pointer
         where = f" around line {line}" if line else ""
         read = f"Read {code(evidence.name(path), 100)}{where}"
-        checked = _checked(evidence, step, path) if tested else None
+        checked = _find_tested_function(evidence, step, path) if tested else None
         if checked is not None:
             return f"{read}, and the code of {code(checked, 60)} that fails there; you have read neither."
         return f"{read}: the output names it, and you have not looked at it."
-    return way_out(told, general=True) or _seldom(evidence, step) or _other_look(step)
+    return way_out(told, general=True) or _find_outdated_lookup(evidence, step) or _other_look(step)
 
 
-def _seldom(evidence: Evidence, step: EntryView) -> str | None:
+def _find_outdated_lookup(evidence: Evidence, step: EntryView) -> str | None:
     """Return the look-up that was made before the last changes and not since: what it shows may have changed."""
     before = [
         entry for entry in evidence.recent if entry.status == "ok" and entry.index < step.index and entry.agent == step.agent
@@ -260,7 +262,7 @@ def _other_look(step: EntryView) -> str:
     )
 
 
-def _unread(evidence: Evidence, step: EntryView) -> tuple[str, str | None] | None:
+def _find_unread_file(evidence: Evidence, step: EntryView) -> tuple[str, str | None] | None:
     """Return the last file that the output names and that no call of the session has looked at."""
     known = [path for entry in evidence.recent if (path := path_of(entry))]
     shown = "\n".join(command_of(entry) for entry in evidence.recent if entry.status == "ok")
@@ -278,7 +280,7 @@ def _unread(evidence: Evidence, step: EntryView) -> tuple[str, str | None] | Non
     return found
 
 
-def _checked(evidence: Evidence, step: EntryView, path: str) -> str | None:
+def _find_tested_function(evidence: Evidence, step: EntryView, path: str) -> str | None:
     """Return the function that a failing test calls in the line that its traceback shows; None where its code was seen."""
     lines = evidence.text(step)[-8_000:].split("\n")
     shown = next((lines[place + 1] for place, line in enumerate(lines[:-1]) if path in line and _FRAME.match(line)), "")
@@ -290,9 +292,9 @@ def _checked(evidence: Evidence, step: EntryView, path: str) -> str | None:
     return None if any(defined.search(evidence.text(entry)) for entry in evidence.recent) else names[0]
 
 
-def _unknown(evidence: Evidence, step: EntryView) -> str:
+def _describe_unknown_cause(evidence: Evidence, step: EntryView) -> str:
     """Return that the cause is not known, and whether anything was changed between the calls."""
-    call = _call(evidence, step)
+    call = _describe_call(evidence, step)
     if evidence.finding is None and not evidence.has_failed(step):
         same = _same_answers(evidence, step)
         if changed := _changes_between(evidence, same):
@@ -309,7 +311,7 @@ def _unknown(evidence: Evidence, step: EntryView) -> str:
     return f"Not known why {call} ends the same way: nothing was changed in between"
 
 
-def _call(evidence: Evidence, step: EntryView) -> str:
+def _describe_call(evidence: Evidence, step: EntryView) -> str:
     command, path = command_of(step), path_of(step)
     if _PLAIN.fullmatch(command):
         return code(command, 56)

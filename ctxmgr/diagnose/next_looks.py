@@ -170,7 +170,7 @@ def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
             not look.said
             or re.search(look.said, said[:2_000] + said[-2_000:], re.IGNORECASE | (re.MULTILINE if len(said) > 200 else 0))
         ):
-            request = _REQUEST.search(f"{said}\n{_dumped(step.error)}\n{_dumped(step.output)}")
+            request = _REQUEST.search(f"{said}\n{_input_text(step.error)}\n{_input_text(step.output)}")
             told = f", {code(request.group(1), 60)}" if request and plain_name(request.group(1)) else ""
             if look.said == _SERVER and (seen := _log_line(evidence, step)):
                 return seen
@@ -183,7 +183,7 @@ def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
         and not may_change(step)
         and not _SEARCHES.search(command)
     ):
-        rule = _rule(evidence, step)
+        rule = _find_rule(evidence, step)
         if rule is not None:
             name, other = rule
             return (
@@ -215,7 +215,7 @@ def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
 _RULE = lazy_pattern(r"(?:\w{1,20}_)?(?:rule|automation|trigger|policy|workflow)(?:_?(?:id|name))?", re.IGNORECASE)
 
 
-def _rule(evidence: Evidence, step: EntryView) -> tuple[str, EntryView] | None:
+def _find_rule(evidence: Evidence, step: EntryView) -> tuple[str, EntryView] | None:
     """Return the rule that the answer about a thing names as what changed it, and that answer."""
     about = ids_in(call_input(step))
     for entry, item in answers(evidence):
@@ -262,7 +262,7 @@ def way_out(said: str, *, general: bool = False) -> str | None:
     return next((way for pattern, way, broad in _ways() if broad == general and pattern.search(said)), None)
 
 
-def _dumped(value: object) -> str:
+def _input_text(value: object) -> str:
     return str(cast("dict[str, object]", value))[:4_000] if isinstance(value, dict) else ""
 
 

@@ -92,21 +92,23 @@ def reasons(evidence: Evidence, steps: Sequence[EntryView], room: int) -> list[s
     known: set[str] = set()
     for step in steps[:_FORMS]:
         # Of other calls only what is new and tells something
-        lines = [line for line in _lines(evidence, step) if _same(line.text) not in known and (not texts or line.score > 0)]
-        chosen = _chosen(lines, room)
-        known |= {_same(line.text) for line in lines}
+        lines = [
+            line for line in _lines(evidence, step) if _comparison_key(line.text) not in known and (not texts or line.score > 0)
+        ]
+        chosen = _choose_lines(lines, room)
+        known |= {_comparison_key(line.text) for line in lines}
         if chosen:
-            texts.append(" ⏎ ".join(_ended(line.text, room) for line in chosen))
+            texts.append(" ⏎ ".join(_clip_to_end(line.text, room) for line in chosen))
     return texts
 
 
-def _ended(line: str, room: int) -> str:
+def _clip_to_end(line: str, room: int) -> str:
     """Return a line, of a long chain of errors its end: "a: b: c" says last what the others come from."""
     end = line[-room + 1 :]
     return f"… {end.partition(' ')[2]}" if len(line) > room and line.count(": ") > _CHAIN else line
 
 
-def _chosen(lines: Sequence[_Line], room: int) -> list[_Line]:
+def _choose_lines(lines: Sequence[_Line], room: int) -> list[_Line]:
     """Return the lines that tell most, as many as there is room for, in their order; the first of all may be longer."""
     chosen: list[_Line] = []
     for line in sorted(lines, key=lambda each: each.rank, reverse=True):
@@ -169,5 +171,5 @@ def tells(line: str) -> bool:
     return _score(line.strip()) > 0
 
 
-def _same(line: str) -> str:
+def _comparison_key(line: str) -> str:
     return mask_volatile(line, ids=True)

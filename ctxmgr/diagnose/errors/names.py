@@ -94,7 +94,7 @@ class Unknown(NamedTuple):
     start: int
 
 
-def _bare(text: str) -> str:
+def _readable_part(text: str) -> str:
     """Return the part of a text that is read, with the quotes that JSON has escaped as plain ones."""
     return text[:_MOST].replace('\\"', '"')
 
@@ -103,7 +103,7 @@ def unknown_names(text: str) -> Iterator[Unknown]:
     """Yield the names that a text says are not known, not there, or not to be found; the first pattern's first."""
     seen: set[str] = set()
     for pattern in _UNKNOWN:
-        for match in pattern.finditer(_bare(text)):
+        for match in pattern.finditer(_readable_part(text)):
             name = match.group("name").strip().rstrip(".,:;")
             noun = " ".join((match.groupdict().get("noun") or "").lower().split())
             # Small words stand where a pattern met a sentence
@@ -114,7 +114,7 @@ def unknown_names(text: str) -> Iterator[Unknown]:
 
 def meant_names(text: str) -> list[str]:
     """Return the names that a text says were probably meant."""
-    found = [word for match in _OFFERS[0].finditer(_bare(text)) for word in _WORD.findall(match.group("list"))]
+    found = [word for match in _OFFERS[0].finditer(_readable_part(text)) for word in _WORD.findall(match.group("list"))]
     return list(dict.fromkeys(word for word in found if word.casefold() not in _SMALL and plain_name(word)))[:8]
 
 
@@ -122,7 +122,7 @@ def offered_names(text: str) -> list[str]:
     """Return the names that a text offers in place of one that it refuses, in its order."""
     found: list[str] = []
     for pattern in _OFFERS:
-        for match in pattern.finditer(_bare(text)):
+        for match in pattern.finditer(_readable_part(text)):
             found += [word for word in _WORD.findall(match.group("list")) if word.casefold() not in _SMALL and plain_name(word)]
     return list(dict.fromkeys(found))[:40]
 

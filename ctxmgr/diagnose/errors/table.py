@@ -61,7 +61,7 @@ class ErrorRow:
         return tomllib.loads(self.source)["error"][0]
 
     @property
-    def means(self) -> str:
+    def meaning(self) -> str:
         """What follows "fails, because"."""
         return self.fields["means"]
 
@@ -269,12 +269,12 @@ def matching_rows(evidence: Evidence, entry: EntryView) -> Iterator[tuple[ErrorR
     while found:
         first = found[0]
         # "ENOSPC: System limit for number of file watchers" is about watchers, and "ENOSPC" alone about the disk
-        chosen = next((each for each in found[1:] if _holds(each, first)), first)
+        chosen = next((each for each in found[1:] if _contains_match(each, first)), first)
         found.remove(chosen)
         yield chosen
 
 
-def _holds(one: tuple[ErrorRow, re.Match[str]], other: tuple[ErrorRow, re.Match[str]]) -> bool:
+def _contains_match(one: tuple[ErrorRow, re.Match[str]], other: tuple[ErrorRow, re.Match[str]]) -> bool:
     """Whether the words by which a row was met hold the bare key of another one, and more, in the same line."""
     (_, long), (row, short) = one, other
     said, bare = long.group(0), short.group(0).casefold()
@@ -306,7 +306,7 @@ def answer(
 ) -> Diagnosis | None:
     """Return what a row says of a call, or None where a slot stays open; ``start`` begins the sentence, "CALL fails" else."""
     slots = _slots(evidence, entry, match)
-    means, step = fill_slots(row.means, slots), fill_slots(row.step, slots)
+    means, step = fill_slots(row.meaning, slots), fill_slots(row.step, slots)
     # A slot that nothing fills would leave a hole in the sentence
     if means is None or step is None:
         return None
@@ -423,7 +423,7 @@ def _target(command: str) -> str:
 
 def _trace(evidence: Evidence, entry: EntryView) -> str:
     """Return the last two files of the project in a traceback, joined by a comma."""
-    named = [evidence.inside(path) for path in _FRAME.findall(evidence.text(entry)[-8_000:])]
+    named = [evidence.relative_path(path) for path in _FRAME.findall(evidence.text(entry)[-8_000:])]
     own = list(dict.fromkeys(path for path in named if not path.startswith(("/usr/", "<")) and "-packages/" not in path))
     return ",".join(own[-2:]) if len(own) > 1 else ""
 
@@ -431,7 +431,7 @@ def _trace(evidence: Evidence, entry: EntryView) -> str:
 def _own_test(evidence: Evidence) -> str:
     """Return the file of tests that the agent wrote last."""
     written = [path for each in evidence.edits for path in edited_paths(each)]
-    return next((evidence.inside(path) for path in reversed(written) if re.search(r"test|check|spec", path)), "")
+    return next((evidence.relative_path(path) for path in reversed(written) if re.search(r"test|check|spec", path)), "")
 
 
 def _podman(evidence: Evidence) -> str:

@@ -110,7 +110,7 @@ class Violation(NamedTuple):
         return next((part for part in reversed(self.path) if isinstance(part, str)), "")
 
     @property
-    def shown(self) -> str:
+    def readable_path(self) -> str:
         """The path as a person would write it."""
         return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path).lstrip(".")
 
@@ -126,9 +126,9 @@ def violations_of(result: Any, text: str) -> list[Violation]:
     # A body that stands as a text within JSON has its quotes escaped
     bare = text[:_MOST_TEXT].replace('\\"', '"')
     for each in (
-        *_of_objects(result),
-        *(one for value in json_in(text[:_MOST_TEXT]) for one in _of_objects(value)),
-        *_of_text(bare),
+        *_list_object_violations(result),
+        *(one for value in json_in(text[:_MOST_TEXT]) for one in _list_object_violations(value)),
+        *_list_text_violations(bare),
     ):
         # A path that is no name is none of a validator's
         if each.name and all(plain_name(str(part).lstrip("-")) for part in each.path):
@@ -136,7 +136,7 @@ def violations_of(result: Any, text: str) -> list[Violation]:
     return list(found.values())[:_MOST]
 
 
-def _of_objects(value: Any) -> Iterator[Violation]:
+def _list_object_violations(value: Any) -> Iterator[Violation]:
     for fields in objects_in(value):
         message = " ".join(str(fields[key])[:300] for key in _MESSAGE_KEYS if isinstance(fields.get(key), str))
         path = next((path for key in _PATH_KEYS if (path := _path(fields.get(key)))), ())
@@ -146,14 +146,14 @@ def _of_objects(value: Any) -> Iterator[Violation]:
             yield from (Violation((*path, str(key)), "unexpected") for key in cast("list[Any]", keys)[:6])
             continue
         if not path:
-            yield from _by_field(fields)
+            yield from _list_field_violations(fields)
             continue
         params = fields.get("params")
         more = {**fields, **cast("dict[str, Any]", params)} if isinstance(params, dict) else fields
         if isinstance(lacks := more.get("missingProperty"), str):
             yield Violation((*path, lacks), "required")
             continue
-        told = _violation(path, message, "", _listed(more))
+        told = _violation(path, message, "", _listed_options(more))
         expected = more.get("expected")
         kind = _TYPES.get(str(expected).lower(), "")
         # Zod names the type that it expected in a member of its own
@@ -163,7 +163,7 @@ def _of_objects(value: Any) -> Iterator[Violation]:
             yield told
 
 
-def _listed(fields: dict[str, Any]) -> tuple[str, ...]:
+def _listed_options(fields: dict[str, Any]) -> tuple[str, ...]:
     for key in ("options", "allowed", "allowedValues", "enum", "choices", "values", "validValues"):
         value = fields.get(key)
         if isinstance(value, list) and value and all(isinstance(each, str | int) for each in cast("list[Any]", value)):
@@ -171,7 +171,7 @@ def _listed(fields: dict[str, Any]) -> tuple[str, ...]:
     return ()
 
 
-def _by_field(fields: dict[str, Any]) -> Iterator[Violation]:
+def _list_field_violations(fields: dict[str, Any]) -> Iterator[Violation]:
     """Yield what an object says whose keys are the fields: `{"errors": {"start": ["is required"]}}`."""
     for key in ("errors", "fieldErrors", "field_errors", "detail", "details", "validation"):
         inner = fields.get(key)
@@ -183,7 +183,7 @@ def _by_field(fields: dict[str, Any]) -> Iterator[Violation]:
                     yield told
 
 
-def _of_text(text: str) -> Iterator[Violation]:
+def _list_text_violations(text: str) -> Iterator[Violation]:
     for match in _PYDANTIC.finditer(text):
         told = _violation(_path(match.group(1)), re.split(r" \[type=", match.group(2))[0], "", ())
         if told is not None:

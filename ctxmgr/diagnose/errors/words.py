@@ -67,13 +67,13 @@ def told_lines(lines: Sequence[str]) -> str:
 
     Whole is told what mostly consists of words of errors and of names, addresses nobody and asks for nothing.
     """
-    fair = [line if _may_be_told(line) else told_words(line).strip("`") for line in lines]
+    fair = [line if _is_quotable(line) else told_words(line).strip("`") for line in lines]
     # Two lines may say the same in other words around it
     new = [text for place, text in enumerate(fair) if text and not any(text in each for each in fair[:place])]
     return code(told, _MOST_LINE) if (told := "; ".join(new)) else ""
 
 
-def _may_be_told(line: str) -> bool:
+def _is_quotable(line: str) -> bool:
     tokens = _TOKEN.findall(line[:_READ])
     foreign = sum(not _is_error_word(token) for token in tokens)
     # What asks somebody to do something is no statement
@@ -176,11 +176,11 @@ def offers_of(said: str) -> list[str]:
 
 def error_members(entry: EntryView, said: str) -> list[tuple[str, str]]:
     """Return the plain members of a structured error, the outer ones first."""
-    waiting: list[tuple[Any, int]] = [(entry.error, 0), (entry.output, 0), (_parsed(said), 0)]
+    waiting: list[tuple[Any, int]] = [(entry.error, 0), (entry.output, 0), (_parse_json(said), 0)]
     found: dict[str, str] = {}
     while waiting:
         item, depth = waiting.pop(0)
-        item = _parsed(item) if isinstance(item, str) else item
+        item = _parse_json(item) if isinstance(item, str) else item
         if isinstance(item, list) and depth < _MOST_DEPTH:
             waiting += [(each, depth + 1) for each in cast("list[Any]", item)[:10]]
         if not isinstance(item, dict) or depth >= _MOST_DEPTH:
@@ -201,5 +201,5 @@ def error_members(entry: EntryView, said: str) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def _parsed(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     return next(json_in(text), None) if len(text) <= _MOST_PARSED else None

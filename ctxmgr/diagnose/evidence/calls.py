@@ -105,7 +105,7 @@ def _parts(command: str) -> tuple[tuple[str, ...], ...]:
     return tuple(found)
 
 
-def in_background(command: str) -> bool:
+def runs_in_background(command: str) -> bool:
     """Whether a command leaves something running behind it."""
     bare = _QUOTED.sub("''", command)
     # An ampersand after `>` or beside another joins streams or commands
@@ -169,7 +169,7 @@ def subject(entry: EntryView, name: Callable[[str], str] | None = None) -> str:
     action = tool(entry)
     patched = patched_paths(entry)
     path = path_of(entry) or (patched[0] if patched else None)
-    if path and readable(path):
+    if path and is_readable(path):
         return f"{action} of {(name or short_path)(path)}"
     fields = fields_of(entry)
     told = next((fields[name] for name in _TELLING if isinstance(fields.get(name), str) and fields[name]), None)
@@ -183,7 +183,7 @@ def call_phrase(entry: EntryView, room: int = 90) -> str:
     return code(command, room) if command else f"The {tool(entry)} call"
 
 
-def readable(path: str) -> bool:
+def is_readable(path: str) -> bool:
     """Whether a path can stand in a sentence: a name of many words could be read as part of it."""
     return path.count(" ") <= _MOST_BLANKS and _PATH_WORDS.fullmatch(path[:1_000]) is not None
 
@@ -317,10 +317,10 @@ def call_key(entry: EntryView) -> str:
 
 def call_input(entry: EntryView) -> str:
     """Return what a call was given, as one bounded text."""
-    return text_of(entry.input, _MOST_TEXT) if isinstance(entry.input, str | list) else _flat(entry.input)
+    return text_of(entry.input, _MOST_TEXT) if isinstance(entry.input, str | list) else _flatten(entry.input)
 
 
-def _flat(value: Any) -> str:
+def _flatten(value: Any) -> str:
     parts: list[str] = []
     waiting: list[Any] = [value]
     room = _MOST_PARTS

@@ -67,7 +67,7 @@ class Content:
         return found
 
 
-def last_seen(entries: Sequence[EntryView], path: str, said: Callable[[EntryView], str]) -> Content | None:
+def find_last_content(entries: Sequence[EntryView], path: str, said: Callable[[EntryView], str]) -> Content | None:
     """Return the last content seen of a file.
 
     Args:
@@ -77,7 +77,7 @@ def last_seen(entries: Sequence[EntryView], path: str, said: Callable[[EntryView
     """
     start, known = None, None
     for place in range(len(entries) - 1, -1, -1):
-        known = _shown(entries[place], path, said)
+        known = _content_of_entry(entries[place], path, said)
         if known is not None:
             start = place
             break
@@ -86,11 +86,11 @@ def last_seen(entries: Sequence[EntryView], path: str, said: Callable[[EntryView
     for entry in entries[start + 1 :]:
         # An edit that failed has changed nothing
         if entry.status == "ok":
-            known = _changed(known, entry, path)
+            known = _apply_change(known, entry, path)
     return known
 
 
-def _shown(entry: EntryView, path: str, said: Callable[[EntryView], str]) -> Content | None:
+def _content_of_entry(entry: EntryView, path: str, said: Callable[[EntryView], str]) -> Content | None:
     """Return what an entry shows of a file, or writes to it."""
     if entry.status != "ok":
         return None
@@ -99,10 +99,10 @@ def _shown(entry: EntryView, path: str, said: Callable[[EntryView], str]) -> Con
         content = written_content(entry)
         if content is not None:
             return Content(path, _lines(content), 1, True, entry)
-        return _read(entry, path, said) if _reads(entry) else None
+        return _content_of_read(entry, path, said) if _reads(entry) else None
     command = command_of(entry)
     name = path.rpartition("/")[2]
-    return _printed(entry, command, path, said) if command and name and name in command else None
+    return _content_of_command(entry, command, path, said) if command and name and name in command else None
 
 
 def _reads(entry: EntryView) -> bool:
@@ -110,8 +110,8 @@ def _reads(entry: EntryView) -> bool:
     return (bool(words & _READS) or fields_of(entry).get("command") == "view") and not changes_of(entry)
 
 
-def _read(entry: EntryView, path: str, said: Callable[[EntryView], str]) -> Content | None:
-    text = _raw(entry, said)
+def _content_of_read(entry: EntryView, path: str, said: Callable[[EntryView], str]) -> Content | None:
+    text = _raw_output(entry, said)
     fields = fields_of(entry)
     asked = next((fields[name] for name in ("offset", "start_line", "line_start") if isinstance(fields.get(name), int)), 1)
     view = fields.get("view_range")
@@ -122,12 +122,12 @@ def _read(entry: EntryView, path: str, said: Callable[[EntryView], str]) -> Cont
     return _content(text, path, max(1, asked), entry, whole=not partly)
 
 
-def _raw(entry: EntryView, said: Callable[[EntryView], str]) -> str:
+def _raw_output(entry: EntryView, said: Callable[[EntryView], str]) -> str:
     # Not what `said` returns: of a long text that keeps the two ends alone
     return entry.output[:400_000] if isinstance(entry.output, str) else text_of(entry.output, 400_000) or said(entry)
 
 
-def _printed(entry: EntryView, command: str, path: str, said: Callable[[EntryView], str]) -> Content | None:
+def _content_of_command(entry: EntryView, command: str, path: str, said: Callable[[EntryView], str]) -> Content | None:
     """Return what a command that prints one file shows of it: cat, nl, head, tail, sed -n."""
     parts = [words for words in parts_of(command) if words[0] != "cd"]
     if len(parts) != 1:
@@ -140,11 +140,11 @@ def _printed(entry: EntryView, command: str, path: str, said: Callable[[EntryVie
     others = [word for word in words[1:] if word not in files and not word.startswith("-")]
     # Another word may be a second file
     if words[0] in ("cat", "nl", "bat") and not others:
-        return _content(_raw(entry, said), path, 1, entry, whole=True)
+        return _content(_raw_output(entry, said), path, 1, entry, whole=True)
     if words[0] == "head":
-        return _content(_raw(entry, said), path, 1, entry, whole=False)
+        return _content(_raw_output(entry, said), path, 1, entry, whole=False)
     if words[0] == "sed" and "-n" in words and len(others) == 1 and (asked := _RANGE.fullmatch(others[0])):
-        return _content(_raw(entry, said), path, int(asked.group(1)), entry, whole=False)
+        return _content(_raw_output(entry, said), path, int(asked.group(1)), entry, whole=False)
     return None
 
 
@@ -168,7 +168,7 @@ def clean_line(line: str) -> str:
     return line if line.isprintable() else "\t".join(clean(part) for part in line.split("\t"))
 
 
-def _changed(known: Content, entry: EntryView, path: str) -> Content:
+def _apply_change(known: Content, entry: EntryView, path: str) -> Content:
     own = path_of(entry)
     changes: list[Change] = []
     if own is not None and same_file(own, path):
@@ -186,7 +186,9 @@ def _changed(known: Content, entry: EntryView, path: str) -> Content:
     for change in changes:
         if change.old and change.old.strip("\n") in text:
             count = -1 if fields_of(entry).get("replace_all") is True else 1
-            text = text.replace(change.old.strip("\n") if change.old not in text else change.old, _fit(change, text), count)
+            text = text.replace(
+                change.old.strip("\n") if change.old not in text else change.old, _fit_change(change, text), count
+            )
         else:
             missed = True
     if not changes:
@@ -196,7 +198,7 @@ def _changed(known: Content, entry: EntryView, path: str) -> Content:
     return replace(known, lines=lines, edits=known.edits + 1, doubtful=known.doubtful or (missed and known.whole))
 
 
-def _fit(change: Change, text: str) -> str:
+def _fit_change(change: Change, text: str) -> str:
     return change.new if change.old in text else change.new.strip("\n")
 
 

@@ -149,7 +149,7 @@ RUNS_ON = lazy_pattern(
 """Commands that serve or follow something until they are stopped."""
 
 
-def waits_for(words: list[str]) -> Wait | None:
+def find_wait(words: list[str]) -> Wait | None:
     """Return what a command, given as words, waits for; None of one that is not known to wait."""
     program, rest = words[0].rpartition("/")[2], words[1:]
     plain = [word for word in rest if not word.startswith("-") or word == "-"]

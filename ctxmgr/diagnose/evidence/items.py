@@ -99,11 +99,11 @@ def ids_in(text: str) -> set[str]:
 @lru_cache(_KEPT)  # several failure classes read the same answers
 def items_in(text: str) -> tuple[Item, ...]:
     """Return the items of an answer, in their order."""
-    found = list(_of_json(text))
-    return tuple(found or [*_of_lines(text), *_of_table(text)])[:_MOST_ITEMS]
+    found = list(_items_of_json(text))
+    return tuple(found or [*_items_of_lines(text), *_items_of_table(text)])[:_MOST_ITEMS]
 
 
-def _of_json(text: str) -> Iterator[Item]:
+def _items_of_json(text: str) -> Iterator[Item]:
     waiting: list[tuple[Any, str, str, int]] = [(value, "", "", 0) for value in json_in(text, 1)]
     while waiting:
         each, key, around, depth = waiting.pop(0)
@@ -113,7 +113,7 @@ def _of_json(text: str) -> Iterator[Item]:
             waiting += [(one, key, around, depth + 1) for one in cast("list[Any]", each)[:50]]
         elif isinstance(each, dict):
             members = list(cast("dict[str, Any]", each).items())[:60]
-            fields = {str(name).casefold(): _plain(one) for name, one in members if not _holds_objects(one)}
+            fields = {str(name).casefold(): _plain_text(one) for name, one in members if not _holds_objects(one)}
             yield Item(key, fields, around)
             inner = f"{around}\n{' '.join(fields.values())}"[:2_000]
             waiting += [(one, str(name).casefold(), inner, depth + 1) for name, one in members if _holds_objects(one)]
@@ -125,13 +125,13 @@ def _holds_objects(value: Any) -> bool:
     )
 
 
-def _plain(value: Any) -> str:
+def _plain_text(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(_plain(each) for each in cast("list[Any]", value)[:20])
+        return ", ".join(_plain_text(each) for each in cast("list[Any]", value)[:20])
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)[:300]
 
 
-def _of_lines(text: str) -> Iterator[Item]:
+def _items_of_lines(text: str) -> Iterator[Item]:
     fields: dict[str, str] = {}
     for line in text.split("\n")[:300]:
         match = _LINE.match(line)
@@ -145,7 +145,7 @@ def _of_lines(text: str) -> Iterator[Item]:
         yield Item("", fields, "")
 
 
-def _of_table(text: str) -> Iterator[Item]:
+def _items_of_table(text: str) -> Iterator[Item]:
     heads: list[str] = []
     for line in text.split("\n")[:200]:
         cells = [cell.strip() for cell in _SEVERAL.split(line.strip().strip("|").strip())]

@@ -30,7 +30,7 @@ class Sibling(NamedTuple):
     rank: float
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The name with what stands beside it."""
         return f"{code(self.name, 50)} ({code(self.beside, _LONGEST)})" if self.beside else code(self.name, 50)
 
@@ -56,9 +56,9 @@ class Listing(NamedTuple):
             found.append(Sibling(name, beside, alike + 0.2 * shared))
         return sorted(found, key=lambda each: -each.rank)
 
-    def told(self, name: str) -> str:
+    def describe(self, name: str) -> str:
         """Return a name of the list with what stands beside it."""
-        return next((each.told for each in self.siblings("") if each.name == name), code(name, 50))
+        return next((each.description for each in self.siblings("") if each.name == name), code(name, 50))
 
 
 def listing_of(evidence: Evidence, entry: EntryView, field: str, value: str, noun: str = "") -> Listing | None:
@@ -105,7 +105,7 @@ def lists_in(text: str) -> Iterator[list[Row]]:
     """Yield the lists that a text holds: of JSON objects with equal members, or of lines under a header."""
     if text.lstrip()[:1] in ("{", "["):
         try:
-            yield from _of_json(json.loads(text))
+            yield from _lists_of_json(json.loads(text))
         except (ValueError, RecursionError):
             return
         return
@@ -120,12 +120,12 @@ def lists_in(text: str) -> Iterator[list[Row]]:
             return
 
 
-def _of_json(value: Any, depth: int = 0) -> Iterator[list[Row]]:
+def _lists_of_json(value: Any, depth: int = 0) -> Iterator[list[Row]]:
     if depth > 4:
         return
     if isinstance(value, dict):
         for part in list(cast("dict[str, Any]", value).values())[:_MOST_CELLS]:
-            yield from _of_json(part, depth + 1)
+            yield from _lists_of_json(part, depth + 1)
     elif isinstance(value, list):
         items = cast("list[Any]", value)[:_MOST_ROWS]
         rows = [
@@ -138,4 +138,4 @@ def _of_json(value: Any, depth: int = 0) -> Iterator[list[Row]]:
         elif len(items) >= _LEAST and all(isinstance(item, str) for item in items):
             yield [{"name": str(item)} for item in items]
         for item in items[:_LEAST]:
-            yield from _of_json(item, depth + 1)
+            yield from _lists_of_json(item, depth + 1)

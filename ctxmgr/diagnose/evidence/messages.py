@@ -41,12 +41,16 @@ def messages_of(events: Iterable[EventView]) -> list[Message]:
     """Return what events say, in their order; events that say nothing are left out, chunks of one message are joined."""
     found: list[Message] = []
     for event in events:
-        text = _said(event.data)
+        text = _message_text(event.data)
         if not text.strip() and event.type not in ("compaction", "waiting", "interrupt"):
             continue
         program = isinstance(event.data, dict) and cast("dict[str, Any]", event.data).get("synthetic") is True
         by: By = (
-            "user" if event.type in _PEOPLE and not program else "agent" if _by_agent(event.type) and not program else "program"
+            "user"
+            if event.type in _PEOPLE and not program
+            else "agent"
+            if _is_by_agent(event.type) and not program
+            else "program"
         )
         who = "user" if by == "user" else event.agent or by
         last = found[-1] if found else None
@@ -63,11 +67,11 @@ def messages_of(events: Iterable[EventView]) -> list[Message]:
     return found
 
 
-def _by_agent(kind: str) -> bool:
+def _is_by_agent(kind: str) -> bool:
     return kind in ("message", "thought", "agent_message_chunk", "agent_thought_chunk")
 
 
-def _said(data: Any) -> str:
+def _message_text(data: Any) -> str:
     if isinstance(data, dict):
         fields = cast("dict[str, Any]", data)
         return next((text for name in _KEYS if (text := text_of(fields.get(name)))), "")

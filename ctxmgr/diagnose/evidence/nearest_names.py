@@ -54,7 +54,7 @@ class Counterpart(NamedTuple):
     entry: EntryView | None
 
 
-def nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: float = _NEAR) -> Counterpart | None:
+def find_nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: float = _NEAR) -> Counterpart | None:
     """Return the recorded name most like one that a call named in vain, or None."""
     best: Counterpart | None = None
     parts = _parts(name)
@@ -91,7 +91,7 @@ def nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: flo
                 or (best is not None and alike <= best.alike)
                 or not plain_name(word)
                 or (of_column and re.search(rf"(?i)\b(?:from|join|into|update|table)\s+{re.escape(word)}\b", text))
-                or _is_tried(evidence, word, entry)
+                or _was_tried(evidence, word, entry)
             ):
                 continue
             best = _counterpart(evidence, word, text, place, alike)
@@ -119,8 +119,8 @@ def likeness(one: str, other: str) -> float:
     ):
         return 0.85
     ratio = difflib.SequenceMatcher(None, first, second, autojunk=False).ratio()
-    if any(_shortens(part, first) for part in re.split(r"[\W_]+", second)) or any(
-        _shortens(part, second) for part in re.split(r"[\W_]+", first)
+    if any(_is_abbreviation(part, first) for part in re.split(r"[\W_]+", second)) or any(
+        _is_abbreviation(part, second) for part in re.split(r"[\W_]+", first)
     ):
         ratio = max(ratio, _NEAR)
     mine, theirs = _parts(one), _parts(other)
@@ -135,7 +135,7 @@ def likeness(one: str, other: str) -> float:
     )
 
 
-def _shortens(part: str, word: str) -> bool:
+def _is_abbreviation(part: str, word: str) -> bool:
     """Whether a part of a name shortens a word, as `stg` does `staging`: its letters in their order, the first one first."""
     if not _SHORT <= len(part) < len(word) or not part.isalpha() or not word.isalpha() or part[0] != word[0]:
         return False
@@ -158,7 +158,7 @@ def _texts(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, Message 
             yield evidence.text(other), other
 
 
-def _is_tried(evidence: Evidence, word: str, entry: EntryView) -> bool:
+def _was_tried(evidence: Evidence, word: str, entry: EntryView) -> bool:
     pattern = re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])")
     return any(
         pattern.search(call_input(each))
@@ -176,7 +176,7 @@ def _counterpart(evidence: Evidence, word: str, text: str, place: Message | Entr
     return Counterpart(word, evidence.source(place), quote, False, used, alike, place)
 
 
-def nearest_of(name: str, offered: Iterable[str], least: float = 0.6) -> str | None:
+def find_nearest_offered(name: str, offered: Iterable[str], least: float = 0.6) -> str | None:
     """Return the one of the offered names that is most like a name, or None."""
     rated = [(likeness(name, each), each) for each in offered if each != name]
     best = max(rated, default=(0.0, ""))

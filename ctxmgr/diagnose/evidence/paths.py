@@ -36,7 +36,7 @@ def mentions(evidence: Evidence, name: str, before: int) -> Iterator[Mention]:
     for entry in evidence.entries_before(before):
         if entry.status != "ok" or evidence.has_failed(entry):
             continue
-        for path in _given(entry):
+        for path in _given_paths(entry):
             if path.rstrip("/").rpartition("/")[2] == name:
                 yield Mention(path, entry, True)
         said = evidence.text(entry)
@@ -44,7 +44,7 @@ def mentions(evidence: Evidence, name: str, before: int) -> Iterator[Mention]:
             yield from (Mention(path, entry, False) for path in listed_paths(entry, said, name))
 
 
-def _given(entry: EntryView) -> list[str]:
+def _given_paths(entry: EntryView) -> list[str]:
     own = path_of(entry)
     return [path for path in (own, *patched_paths(entry)) if path]
 
@@ -83,4 +83,4 @@ def asked_paths(entry: EntryView) -> list[str]:
     words = [word for part in parts_of(command_of(entry)) for word in part[1:] if not word.startswith("-")]
     text = call_input(entry) if not words and path_of(entry) is None else ""
     loose = [match.group(1) for match in PATH.finditer(text[:2_000]) if "/" in match.group(1) or is_file_name(match.group(1))]
-    return [*_given(entry), *words, *loose][:60]
+    return [*_given_paths(entry), *words, *loose][:60]

@@ -16,10 +16,10 @@ from ctxmgr.diagnose.evidence.calls import (
     call_key,
     command_of,
     edited_paths,
+    is_readable,
     may_change,
     parts_of,
     program_of,
-    readable,
     same_file,
     short_path,
     subject,
@@ -118,7 +118,7 @@ class Evidence:
         there is trouble only where the session ends in a failure, or in one that was met before. What failed once comes after
         what fails again, and only where it is of the same program: a look-up beside the trouble may fail for its own reasons.
         """
-        loop = self._unmended(self.loop)
+        loop = self._list_unresolved_failures(self.loop)
         often = {call_key(each) for each, times, _ in loop if times >= _OFTEN}
         found = {
             call_key(each): each
@@ -126,7 +126,7 @@ class Evidence:
             # Without a finding an old failure, met once, was given up and is no trouble
             if self.finding is not None or since == 0 or (times > 1 and since < _NEAR)
         }
-        for each, times, since in self._unmended(self.tail):
+        for each, times, since in self._list_unresolved_failures(self.tail):
             # What fails beside the loop may be the reason for it
             if times >= _OFTEN and since < _LATE:
                 found.setdefault(call_key(each), each)
@@ -138,7 +138,7 @@ class Evidence:
         once = [each for each in ordered if call_key(each) not in often and (not own or program_of(each) in own)]
         return [*repeated, *once]
 
-    def _unmended(self, entries: Sequence[EntryView]) -> list[tuple[EntryView, int, int]]:
+    def _list_unresolved_failures(self, entries: Sequence[EntryView]) -> list[tuple[EntryView, int, int]]:
         """Return the failing calls that did not work later, newest first: how often each or its error, how many entries ago."""
         worked: set[str] = set()
         done: set[tuple[str, ...]] = set()
@@ -188,7 +188,7 @@ class Evidence:
         for entry in looks:
             same = alike.setdefault((program_of(entry), mask_volatile(_AGE.sub("0s", self.text(entry)))), [])
             # An empty answer is equal to every other empty one
-            if self.text(entry).strip() and (not same or _near(same[0], entry)):
+            if self.text(entry).strip() and (not same or _is_same_form(same[0], entry)):
                 same.append(entry)
         last = self.recent[-1].index if self.recent else 0
         often = [
@@ -197,7 +197,7 @@ class Evidence:
             if len(each) >= _ALIKE
             and last - each[0].index < _NEAR
             # Many calls with one answer, such as "ok", are no repetition
-            and 2 * len({_unhurried(one) for one in each}) <= len(each) + 1
+            and 2 * len({_key_without_pauses(one) for one in each}) <= len(each) + 1
         ]
         calls: list[EntryView] = max(often, key=len) if often else []
         return list({call_key(entry): entry for entry in calls}.values())
@@ -242,14 +242,14 @@ class Evidence:
                 return folder.rstrip("/")
         return self.home.rstrip("/") if self.home.startswith("/") else ""
 
-    def inside(self, path: str) -> str:
+    def relative_path(self, path: str) -> str:
         """Return a path relative to the agent's folder where it lies in it."""
         within = self.folder and path.startswith(f"{self.folder}/")
         return (path[len(self.folder) + 1 :] if within else path).removeprefix("./").rstrip("/")
 
     def same_place(self, one: str, other: str) -> bool:
         """Whether two paths are one place, as far as the agent's folder tells; a longer relative path is another one."""
-        first, second = self.inside(one), self.inside(other)
+        first, second = self.relative_path(one), self.relative_path(other)
         # Without the folder a longer path may end in the same place
         if first.startswith("/") == second.startswith("/") or self.folder:
             return first == second
@@ -257,17 +257,17 @@ class Evidence:
 
     def name(self, path: str) -> str:
         """Return a path as words: relative to the agent's folder where it lies in it."""
-        return short_path(self.inside(path) or path) if readable(path) else "the file"
+        return short_path(self.relative_path(path) or path) if is_readable(path) else "the file"
 
     def text(self, entry: EntryView) -> str:
         """Return what an entry's result says, clean and bounded: its error message and its output."""
         key = entry.session, entry.index
         known = self._texts.get(key)
         if known is None:
-            known = self._texts[key] = strip_wrapper(self._raw(entry)).strip("\n")
+            known = self._texts[key] = strip_wrapper(self._raw_text(entry)).strip("\n")
         return known
 
-    def _raw(self, entry: EntryView) -> str:
+    def _raw_text(self, entry: EntryView) -> str:
         message = text_of(entry.error)
         output = text_of(entry.output)
         # Some clients put the error into the output, too
@@ -288,11 +288,11 @@ class Evidence:
         key = entry.session, entry.index
         known = self._failed.get(key)
         if known is None:
-            known = self._failed[key] = reports_failure(entry, self._raw(entry))
+            known = self._failed[key] = reports_failure(entry, self._raw_text(entry))
         return known
 
     @cached_property
-    def _equal(self) -> dict[str, list[EntryView]]:
+    def _calls_by_key(self) -> dict[str, list[EntryView]]:
         found: dict[str, list[EntryView]] = {}
         for entry in self.recent:
             found.setdefault(call_key(entry), []).append(entry)
@@ -303,9 +303,9 @@ class Evidence:
         """The successful calls that edit files, oldest first."""
         return [entry for entry in self.recent if entry.status == "ok" and edited_paths(entry)]
 
-    def equal(self, entry: EntryView) -> list[EntryView]:
+    def equal_calls(self, entry: EntryView) -> list[EntryView]:
         """Return the entries that made the very same call, oldest first."""
-        return self._equal.get(call_key(entry), [])
+        return self._calls_by_key.get(call_key(entry), [])
 
     def refusals(self) -> Iterator[EntryView]:
         """Yield the failing calls whose message is about the call: what a test prints may be about anything."""
@@ -332,13 +332,13 @@ class Evidence:
     def last_content(self, path: str, before: int | None = None) -> contents.Content | None:
         """Return the last content seen of a file, own later edits replayed, or None."""
         entries = [e for e in self.recent if before is None or e.index < before]
-        return contents.last_seen(entries, path, self.text)
+        return contents.find_last_content(entries, path, self.text)
 
-    def known_to_agent(self, text: str) -> bool:
+    def is_known_to_agent(self, text: str) -> bool:
         """Whether a person said a text or a call was given it: then it does not rest on recorded output alone."""
-        return self.by_user(text) or any(text in call_input(entry) for entry in self.recent)
+        return self.was_said_by_user(text) or any(text in call_input(entry) for entry in self.recent)
 
-    def by_user(self, text: str) -> bool:
+    def was_said_by_user(self, text: str) -> bool:
         """Whether a person said a text."""
         return bool(text) and any(text in message.text for message in self.user_texts)
 
@@ -369,7 +369,7 @@ class Evidence:
         return Quote(entry=None, source=f"{who}{clock(message.at)}", text=excerpt(message.text if text is None else text))
 
 
-def _unhurried(entry: EntryView) -> str:
+def _key_without_pauses(entry: EntryView) -> str:
     """Return what is equal for calls that ask the same after pauses of any length."""
     command = command_of(entry)
     return _PAUSE.sub("", command) if command else call_key(entry)
@@ -382,7 +382,7 @@ def _words(entry: EntryView) -> tuple[str, ...]:
     return tuple(words) if len(words) > 1 else ()
 
 
-def _near(one: EntryView, other: EntryView) -> bool:
+def _is_same_form(one: EntryView, other: EntryView) -> bool:
     """Whether two calls are forms of one: most of their words are the same."""
     first, second = set(call_input(one).split()), set(call_input(other).split())
     return len(first & second) * 2 >= len(first | second)

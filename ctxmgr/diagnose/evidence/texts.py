@@ -167,21 +167,21 @@ def text_of(value: Any, most: int = 2 * _ENDS) -> str:
             if telling:
                 waiting += [(part, depth + 1) for part in reversed(telling)]
             else:
-                found.append(_dumped(fields)[:room])
+                found.append(_dump_json(fields)[:room])
                 room -= len(found[-1])
         elif item is not None:
             found.append(str(cast("object", item))[:80])
     return "\n".join(found)
 
 
-def _dumped(value: object) -> str:
+def _dump_json(value: object) -> str:
     try:
         return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
         return ""
 
 
-def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
+def find_nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
     """Return the known name most like ``name``, or None when none is; equal names are no answer."""
     folded = name.casefold()[:_LONGEST_NAME]
     fair: dict[str, str] = {}

@@ -54,13 +54,13 @@ _LOOKED_AT, _READ, _MOST = 200, 6_000, 4
 def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alternative]:
     """Yield what the record offers in place of what calls were refused, the surest first."""
     for found in (
-        _other_field(evidence, steps),
-        _in_form(evidence, steps),
-        _sibling(evidence, steps),
-        _with_room(evidence, steps),
-        _version_there(evidence, steps),
-        _other_release(evidence, steps),
-        _advised(evidence, steps),
+        _find_other_field(evidence, steps),
+        _find_value_in_form(evidence, steps),
+        _find_free_sibling(evidence, steps),
+        _find_place_with_room(evidence, steps),
+        _find_installed_version(evidence, steps),
+        _find_other_release(evidence, steps),
+        _find_advised_tool(evidence, steps),
     ):
         if found is not None:
             yield found
@@ -70,7 +70,7 @@ def _shape(name: str) -> str:
     return re.sub(r"\d+", "9", name)
 
 
-def _in_form(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+def _find_value_in_form(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return a name of the user's that has the form of the example in the error, and its place in the call."""
     for match in _EXAMPLE.finditer(evidence.text(steps[0])[:_READ]):
         example = match.group(1)
@@ -90,7 +90,7 @@ def _in_form(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | No
     return None
 
 
-def _sibling(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+def _find_free_sibling(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return the free ones of the same kind, where a call is refused because somebody holds the one that it names."""
     said = evidence.text(steps[0])[:_READ]
     own = next((name for name in _NAME.findall(call_input(steps[0])) if name in said), None)
@@ -129,7 +129,7 @@ _PLACE = lazy_pattern(r"(?<![\w/.~-])/(?:[\w.@+-]{1,60}/?){1,10}")
 _FULL = 95
 
 
-def _with_room(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+def _find_place_with_room(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return the place that the user named, on a file system that a look-up shows with room, where another one is full."""
     # The watchers of inotify end with ENOSPC too
     if not _NO_ROOM.search(said := evidence.text(steps[0])[:_READ]) or "watch" in said:
@@ -153,7 +153,7 @@ def _with_room(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | 
     return None
 
 
-def _version_there(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+def _find_installed_version(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return the version that the project asks for, that which runs, and where a fitting one is installed."""
     wants = shows = None
     for other in reversed(evidence.recent[-_LOOKED_AT:]):
@@ -203,7 +203,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part)
 
 
-def _advised(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+def _find_advised_tool(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return the tool, one that worked in this session, whose name a line of advice in the error speaks of."""
     lines = [line for line in evidence.text(steps[0])[:_READ].split("\n") if is_advice(line) and not ORDERS.search(line)]
     words = {word for line in lines for word in _WORD.findall(line.casefold())} - _NO_TOOL
@@ -224,7 +224,7 @@ _MISSES = lazy_pattern(
 )
 
 
-def _other_field(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+def _find_other_field(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return the id of what a call names by another of its fields, where the record shows both side by side."""
     entry, said = steps[0], evidence.text(steps[0])[:_READ]
     # A command has no fields
@@ -262,7 +262,7 @@ _CONFLICTS = lazy_pattern(
 _PINNED = lazy_pattern(r"(?<![\w.-])([A-Za-z][\w.-]{1,50}?)(?:==|@| )v?(\d{1,3}(?:\.\d{1,3}){1,2})(?![\w.])")
 
 
-def _other_release(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+def _find_other_release(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return another release of a package whose versions conflict, which a look-up shows to be there."""
     said = evidence.text(steps[0])[-_READ:]
     if not _CONFLICTS.search(said):

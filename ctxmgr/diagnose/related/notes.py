@@ -1,8 +1,8 @@
 """What notes that were read say of a failing call: READMEs, runbooks, comments, pages of a wiki.
 
-`note_on` finds the paragraph that speaks of a name which an error is about; `way_in_note` finds what a note names in place of
-what is refused: a place, an account, a host, a setting. The prose of a note is shown with its source, and is never a next step:
-that names no more of it than names.
+`diagnose_note` finds the paragraph that speaks of a name which an error is about; `find_way_in_note` finds what a note names
+in place of what is refused: a place, an account, a host, a setting. The prose of a note is shown with its source, and is never
+a next step: that names no more of it than names.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ctxmgr.diagnose.errors.lines import telling_line
 from ctxmgr.diagnose.errors.names import unknown_names
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import call_phrase, changes_of, command_of, path_of
-from ctxmgr.diagnose.evidence.nearest_names import nearest_recorded
+from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
 from ctxmgr.diagnose.evidence.paths import is_file_name
 from ctxmgr.diagnose.evidence.sentences import forbids
 from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name, strip_line_numbers
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.related.bearing_records import COMMON, names_in, quotable_parts
+from ctxmgr.diagnose.related.related_lines import COMMON, names_in, quotable_parts
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
@@ -59,9 +59,9 @@ class _Note(NamedTuple):
     rank: float
 
 
-def note_on(kind: str, evidence: Evidence, entry: EntryView, name: str = "") -> Diagnosis | None:
+def diagnose_note(kind: str, evidence: Evidence, entry: EntryView, name: str = "") -> Diagnosis | None:
     """Return the note that speaks of what a failing call names in vain, or of ``name``; None where there is none."""
-    names, parts = _asked(evidence, entry, name)
+    names, parts = _list_subjects(evidence, entry, name)
     held = {each: sum(each in evidence.text(one).casefold() for one in evidence.recent if one.status == "ok"
                              and not evidence.has_failed(one)) for each in names}  # fmt: skip
     best: _Note | None = None
@@ -89,13 +89,13 @@ def note_on(kind: str, evidence: Evidence, entry: EntryView, name: str = "") -> 
     return None if best is None else _answer(kind, evidence, entry, best, [*names, *parts])
 
 
-def _asked(evidence: Evidence, entry: EntryView, name: str) -> tuple[list[str], list[str]]:
+def _list_subjects(evidence: Evidence, entry: EntryView, name: str) -> tuple[list[str], list[str]]:
     """Return the names that the error of a call is about, and the parts of the names that the call itself has."""
     said = evidence.text(entry)[:8_000]
     line = telling_line(evidence, entry) or said[-300:]
     unknown = [name] if name else [each.name for each in unknown_names(said)][:3]
     if not name and any(
-        each in call_input(entry) and nearest_recorded(evidence, each, entry) is not None for each in unknown[:2]
+        each in call_input(entry) and find_nearest_recorded(evidence, each, entry) is not None for each in unknown[:2]
     ):
         return [], []  # a name that is nearly right is no matter of a note
     quoted = [one or other for one, other in _ERROR_NAME.findall(line)]
@@ -130,7 +130,7 @@ _SHORT = 2
 
 def _paragraphs(evidence: Evidence, other: EntryView) -> Iterator[str]:
     """Yield what an output says in prose: the paragraphs of a note, and the comments of any other file."""
-    text = _plain(evidence.text(other)[:20_000])
+    text = _answer_text(evidence.text(other)[:20_000])
     command = command_of(other)
     note = _NOTES.search(f"{path_of(other) or ''} {command}") is not None or (
         not command and _TELLS.search(other.action) is not None
@@ -148,7 +148,7 @@ def _paragraphs(evidence: Evidence, other: EntryView) -> Iterator[str]:
             lines.append(shown.strip())
 
 
-def _plain(text: str) -> str:
+def _answer_text(text: str) -> str:
     """Return what an answer tells, of a structured one its texts, each as a paragraph of its own."""
     # In JSON only long texts are prose
     if text[:1] not in "{[":
@@ -267,17 +267,17 @@ class NotedWay(NamedTuple):
     quote: Quote
 
     @property
-    def told(self) -> str:
+    def joined_names(self) -> str:
         """The names as words."""
         return join_names(self.names[:_MAX_TOLD])
 
     @property
-    def why(self) -> str:
+    def exclusion(self) -> str:
         """What the note says does not go, as a part of a sentence."""
         return f" says {self.closed} and" if self.closed else ""
 
 
-def way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str] | None = None) -> NotedWay | None:
+def find_way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str] | None = None) -> NotedWay | None:
     """Return what a note that was read names for what a call was refused, or None.
 
     Args:
@@ -308,7 +308,7 @@ def way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str] | N
                 name
                 for name in _names(unit, verb.end())
                 # A name that failed, or that the error itself has, is no other way
-                if name not in asked and name not in said and not _within(name, places)
+                if name not in asked and name not in said and not _is_in_places(name, places)
             ]
             if names:
                 source = capital(evidence.source(other))
@@ -364,6 +364,6 @@ def _names(unit: str, behind: int) -> list[str]:
     return sorted(found, key=lambda name: (found[name] < behind, found[name]))
 
 
-def _within(name: str, places: set[str]) -> bool:
+def _is_in_places(name: str, places: set[str]) -> bool:
     bare = name.strip("/.")
     return any(place == bare or place.startswith(f"{bare}/") for place in places)

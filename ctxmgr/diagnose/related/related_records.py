@@ -21,7 +21,7 @@ from ctxmgr.diagnose.evidence.sentences import is_forbidden, sentences, sentence
 from ctxmgr.diagnose.evidence.texts import clip, code, join_names, sentences_in
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_ERROR, MOST_STEP
 from ctxmgr.diagnose.related.alternatives import Alternative, alternatives
-from ctxmgr.diagnose.related.bearing_records import COMMON, PRESCRIBES, Bearing, bearing_on, names_in
+from ctxmgr.diagnose.related.related_lines import COMMON, PRESCRIBES, RelatedLine, find_related_lines, names_in
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
@@ -70,20 +70,20 @@ _OF_ERROR = 3
 """Sentences that come first: what the record offers instead, the words of the error, and its members."""
 
 
-class _Related(NamedTuple):
+class _WayAround(NamedTuple):
     cause: str
     step: str
     quotes: Sequence[Quote]
 
 
-class Explanation(NamedTuple):
+class CauseExplanation(NamedTuple):
     """Why calls fail and what to do, in parts: a field tells of other records in sentences, a prompt shows their lines.
 
     Attributes:
         found: what a failure class says, or the contrast, with all the quotes.
         causes: sentences behind its cause, each with the id of the record that it tells of, or None.
         before: steps before the look at other records.
-        bearings: the other records.
+        related_lines: the lines of other records.
         after: steps after it.
         later: whether the step of ``found`` comes first.
         quotes: lines of records that may bear on it too, where the cause is certain enough not to tell of them.
@@ -93,7 +93,7 @@ class Explanation(NamedTuple):
     found: Diagnosis
     causes: Sequence[tuple[str, str | None]] = ()
     before: Sequence[str] = ()
-    bearings: Sequence[Bearing] = ()
+    related_lines: Sequence[RelatedLine] = ()
     after: Sequence[str] = ()
     later: bool = True
     quotes: Sequence[Quote] = ()
@@ -102,19 +102,19 @@ class Explanation(NamedTuple):
     @property
     def diagnosis(self) -> Diagnosis:
         """The diagnosis with as many of the sentences as there is room for."""
-        steps = [*self.before, _look(self.bearings, later=self.later), *self.after]
+        steps = [*self.before, _describe_look(self.related_lines, later=self.later), *self.after]
         return self.found.model_copy(update={"cause": self._cause(()), "next_step": self._step(steps)})
 
     def texts_without(self, shown: Collection[str | None]) -> tuple[str, str]:
         """Return cause and step for a reader who is shown the lines of these records: neither tells of them again."""
-        left = [each for each in self.bearings if each.entry not in shown]
+        left = [each for each in self.related_lines if each.entry not in shown]
         cause = self._cause(shown)
         after = [each for each in self.after if not (each.startswith(_BEGIN) and _spans(each) <= _spans(cause))]
-        step = self._step([*self.before, _look(left, later=self.later), *after])
+        step = self._step([*self.before, _describe_look(left, later=self.later), *after])
         again = [each for each in sentences_in(cause) if each.startswith(_USER_SAID) and _spans(each) <= _spans(step)]
         return " ".join(each for each in sentences_in(cause) if each not in again), step or _SHOWN_STEP
 
-    def least(self, shown: Collection[str | None]) -> int:
+    def minimum_length(self, shown: Collection[str | None]) -> int:
         """Return how many characters the cause itself and the words of the error take, but those of records that are shown."""
         of_error = self.causes[:_OF_ERROR]
         return len(self.found.cause) + sum(
@@ -137,20 +137,20 @@ class Explanation(NamedTuple):
     def _step(self, steps: Sequence[str]) -> str:
         """Return the step with the others for which there is room."""
         if self.later:
-            return _joined([self.found.next_step, *steps])
+            return _join_sentences([self.found.next_step, *steps])
         own = sentences_in(self.found.next_step)
         # What a person said of it comes before the general way
         spoken = [each for each in steps if each.startswith(_AS_SAID)]
         rest = [each for each in steps if each not in spoken]
         stated = self.found.kind in _STATED
         if len(own[0]) <= (_STATED_STEP if stated else _SHORT_STEP):
-            return _joined([*spoken, own[0], *rest, *own[1:]])
+            return _join_sentences([*spoken, own[0], *rest, *own[1:]])
         # What the error says to do comes before the names that it has, and those that the user named
         names = [each for each in rest if stated and each.startswith((_BEGIN, "Give the call "))]
-        return _joined([*spoken, *(each for each in rest if each not in names), *own, *names])
+        return _join_sentences([*spoken, *(each for each in rest if each not in names), *own, *names])
 
 
-def explanation_of(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] = ()) -> Explanation:
+def explanation_of(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] = ()) -> CauseExplanation:
     """Return a diagnosis with the error's own words and, where it is not certain, with what else the record says of it.
 
     Args:
@@ -158,79 +158,79 @@ def explanation_of(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryVi
         found: what is known so far.
         steps: the calls it is about; the failing ones by default.
     """
-    about = _forms(evidence, list(steps or evidence.failing_calls or evidence.repeated_calls))
+    about = _list_other_forms(evidence, list(steps or evidence.failing_calls or evidence.repeated_calls))
     if not about:
-        return Explanation(found)
+        return CauseExplanation(found)
     entry, sure = about[0], found.confidence == "high"
     said = evidence.text(entry)
     details = error_details(entry, said, f"{found.cause}\n{found.next_step}")
-    bearings = _bearings(evidence, about, found)
+    related = _list_related_lines(evidence, about, found)
     if sure:  # what else the record says would only hide a cause that is known
-        around = _around(evidence, about, found, bearings) if found.kind in _OBSTACLES else _Related("", "", ())
+        around = _find_way_around(evidence, about, found, related) if found.kind in _OBSTACLES else _WayAround("", "", ())
         own = _reasons(reasons(evidence, about, _MOST_REASON), found)[:1] if found.kind in _OBSTACLES else []
         causes = [(each, None) for each in (details, *own, around.cause)]
         # A way that the user named comes before what else may be done
         if around.step.startswith("Go by "):
             found = found.model_copy(update={"next_step": clip(f"{around.step} Else: {found.next_step}", MOST_STEP)})
             around = around._replace(step="")
-        return Explanation(_quoting(found, around.quotes, ()), causes, [around.step], quotes=_quotes_of(bearings))
+        return CauseExplanation(_add_quotes(found, around.quotes, ()), causes, [around.step], quotes=_quotes_of(related))
     texts = reasons(evidence, about, _MOST_REASON)
     cited = {quote.entry for quote in found.evidence if quote.entry is not None}
-    bearings = [each for each in bearings if each.entry not in cited]
+    related = [each for each in related if each.entry not in cited]
     # Where the error says what to do, these may be quoted, but nobody is sent to look at them
-    looks = [each for each in bearings if each.of_failure or each.by_user or found.kind not in _STATED]
-    person = _of_person(evidence, entry, topic_of(said), found)
+    looks = [each for each in related if each.of_failure or each.by_user or found.kind not in _STATED]
+    person = _find_sentence_of_person(evidence, entry, topic_of(said), found)
     spoken = [person] if person is not None else []
-    named = None if person or not evidence.has_failed(entry) else _named_by_user(evidence, about, found)
+    named = None if person or not evidence.has_failed(entry) else _find_named_by_user(evidence, about, found)
     lines = _reasons(texts, found)
-    shown = [(each.told, each.entry) for each in looks if each.names or each.by_user]
-    shared = [(each.told, each.entry) for each in bearings if not each.names and not each.by_user]
+    shown = [(each.sentence, each.entry) for each in looks if each.names or each.by_user]
+    shared = [(each.sentence, each.entry) for each in related if not each.names and not each.by_user]
     other = next(alternatives(evidence, about), Alternative("", ""))
     named = None if named is not None and _spans(named.step) & _spans(other.step) else named
     # An answer that names somebody, such as whoever a ticket is assigned to, refuses nothing
     holder = _holder_step(entry, said) if evidence.has_failed(entry) else ""
-    rest = [_before_changes(evidence, entry), *(each.cause for each in spoken)]
+    rest = [_describe_earlier_error(evidence, entry), *(each.cause for each in spoken)]
     later = found.kind not in _BROAD
     verbatim = next(iter(reasons(evidence, about[:1], MOST_ERROR)), "").split(" ⏎ ")
     error = None if later or not verbatim[0] else evidence.quote(entry, "\n".join(verbatim))
-    return Explanation(
-        _quoting(found, [quote for each in spoken for quote in each.quotes], bearings),
+    return CauseExplanation(
+        _add_quotes(found, [quote for each in spoken for quote in each.quotes], related),
         [
             (other.cause, None), ((lines or [""])[0], entry.id), (details, None),
             *((each, None) for each in rest), *shown, *((each, None) for each in lines[1:]),
             (named.cause if named else "", None), *shared,
         ],
-        [other.step or holder or _likest(evidence, about, bearings), *(each.step for each in spoken)],
+        [other.step or holder or _find_most_similar_name(evidence, about, related), *(each.step for each in spoken)],
         looks,
-        [named.step if named else "", *_offers(evidence, about, texts, found)],
+        [named.step if named else "", *_list_offers(evidence, about, texts, found)],
         later=later,
         error=error,
     )  # fmt: skip
 
 
-def _bearings(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis) -> list[Bearing]:
+def _list_related_lines(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis) -> list[RelatedLine]:
     """Return the other records; where a cause is known, what shares but a common word with the failure adds nothing."""
-    bearings = bearing_on(evidence, steps)
+    related = find_related_lines(evidence, steps)
     if found.kind == "unknown":
-        return bearings
-    telling = [each for each in bearings if each.of_failure or each.by_user]
-    return telling or [each for each in bearings if each.rank > _SHARES_MORE]
+        return related
+    telling = [each for each in related if each.of_failure or each.by_user]
+    return telling or [each for each in related if each.rank > _SHARES_MORE]
 
 
-def _quoting(found: Diagnosis, spoken: Sequence[Quote], bearings: Sequence[Bearing]) -> Diagnosis:
+def _add_quotes(found: Diagnosis, spoken: Sequence[Quote], related: Sequence[RelatedLine]) -> Diagnosis:
     """Return a diagnosis with more quotes, the ones that say most first.
 
     Where no cause is known, the last step that brought something new comes last.
     """
-    seen = _quotes_of(bearings)
+    seen = _quotes_of(related)
     own = found.evidence
     first = (*own[:1], *seen, *own[1:]) if found.kind == "unknown" else (*own, *seen)
     return found.model_copy(update={"evidence": (*spoken, *first)[:6]})
 
 
-def _quotes_of(bearings: Sequence[Bearing]) -> list[Quote]:
+def _quotes_of(related: Sequence[RelatedLine]) -> list[Quote]:
     """Return the lines of records, of those with names first."""
-    return [each.quote for each in _telling_first(bearings) if each.quote is not None]
+    return [each.quote for each in _sort_by_names(related) if each.quote is not None]
 
 
 def _spans(text: str) -> set[str]:
@@ -238,16 +238,18 @@ def _spans(text: str) -> set[str]:
     return set(_QUOTED_SPAN.findall(text))
 
 
-def _around(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis, bearings: Sequence[Bearing]) -> _Related:
+def _find_way_around(
+    evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis, related: Sequence[RelatedLine]
+) -> _WayAround:
     """Return what the user or another record names that may be a way around a cause which lies outside."""
-    way = _named_by_user(evidence, steps, found, _OTHER_WAY)
+    way = _find_named_by_user(evidence, steps, found, _OTHER_WAY)
     if way is not None:
         return way
-    shown = [each for each in bearings[:1] if each.names and each.of_failure]
-    return _Related(shown[0].told if shown else "", _look(shown, later=True), ())
+    shown = [each for each in related[:1] if each.names and each.of_failure]
+    return _WayAround(shown[0].sentence if shown else "", _describe_look(shown, later=True), ())
 
 
-def _before_changes(evidence: Evidence, entry: EntryView) -> str:
+def _describe_earlier_error(evidence: Evidence, entry: EntryView) -> str:
     """Say that the same error stood there before the agent's first change: what it changed since has not touched the cause."""
     own = [each for each in evidence.edits if each.agent == entry.agent and each.index < entry.index]
     line = telling_line(evidence, entry) if evidence.has_failed(entry) else ""
@@ -262,9 +264,9 @@ def _before_changes(evidence: Evidence, entry: EntryView) -> str:
     return ""
 
 
-def _named_by_user(
+def _find_named_by_user(
     evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis, where: re.Pattern[str] | None = None
-) -> _Related | None:
+) -> _WayAround | None:
     """Return what the user named in a sentence about these calls, and none of them has; ``where`` must be in it."""
     asked = "\n".join(f"{call_input(step)}\n{evidence.text(step)}" for step in steps)
     about = _stems("\n".join(call_input(step) for step in steps) + evidence.text(steps[0])[:_MOST_LINE])
@@ -278,9 +280,9 @@ def _named_by_user(
         ]  # fmt: skip
         if names and _stems(sentence) & about and not is_forbidden(sentence, names):
             told = join_names(names, 2)
-            return _Related(
+            return _WayAround(
                 f"The user named {told}{clock(message.at)}, and none of these calls has it.",
-                _use_of(evidence, names[0], told, is_way=where is not None),
+                _describe_use(evidence, names[0], told, is_way=where is not None),
                 [evidence.quote_of(message, sentence)],
             )
     return None
@@ -291,7 +293,7 @@ def _was_used(evidence: Evidence, name: str) -> bool:
     return any(name.rpartition("/")[2] in call_input(entry) for entry in evidence.recent if entry.status == "ok")
 
 
-def _use_of(evidence: Evidence, name: str, told: str, *, is_way: bool) -> str:
+def _describe_use(evidence: Evidence, name: str, told: str, *, is_way: bool) -> str:
     """Return what to do with what the user named, by its kind: another way, a file that is there, a place, a value."""
     if is_way:
         return f"Go by {told} in this call: the user named that way."
@@ -301,7 +303,7 @@ def _use_of(evidence: Evidence, name: str, told: str, *, is_way: bool) -> str:
     return f"Give the call {told} where it takes such a value, as the user named it."
 
 
-def _likest(evidence: Evidence, steps: Sequence[EntryView], bearings: Sequence[Bearing]) -> str:
+def _find_most_similar_name(evidence: Evidence, steps: Sequence[EntryView], related: Sequence[RelatedLine]) -> str:
     """Return the name in another record that is most like one that the error names and the calls gave."""
     if not evidence.has_failed(steps[0]):
         return ""
@@ -309,7 +311,7 @@ def _likest(evidence: Evidence, steps: Sequence[EntryView], bearings: Sequence[B
     refused = [name for name in names_in(telling_line(evidence, steps[0])) if name in asked]
     found = [
         (likeness(bad, name), bad, name, each.source)
-        for bad in refused for each in bearings for name in each.names
+        for bad in refused for each in related for name in each.names
         if name not in asked and " " not in name and not each.by_user
     ]  # fmt: skip
     alike, bad, name, source = max(found, default=(0.0, "", "", ""))
@@ -330,7 +332,7 @@ def _holder_step(entry: EntryView, said: str) -> str:
     return f"{' '.join(each for each in (ask, wait) if each)}; take another task meanwhile."
 
 
-def _forms(evidence: Evidence, steps: list[EntryView]) -> list[EntryView]:
+def _list_other_forms(evidence: Evidence, steps: list[EntryView]) -> list[EntryView]:
     """Return calls with the other failing ones of the same program that stand near them: another form may say more."""
     if not steps:
         return []
@@ -351,7 +353,7 @@ def _program(entry: EntryView) -> str:
     return " ".join([program, *plain[:1]]) if _INTERPRETS.match(program) else program
 
 
-def _joined(parts: Sequence[str]) -> str:
+def _join_sentences(parts: Sequence[str]) -> str:
     """Return the sentences for which there is room, the first ones first."""
     step = ""
     for each in parts:
@@ -374,7 +376,7 @@ def _reasons(texts: Sequence[str], found: Diagnosis) -> list[str]:
     return [f"It {'also ' if place else ''}says {words}." for place, words in enumerate(each for each in quoted if each)]
 
 
-def _offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence[str], found: Diagnosis) -> Iterator[str]:
+def _list_offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence[str], found: Diagnosis) -> Iterator[str]:
     """Yield what the error offers, advises or names that no call has tried: names, and words that errors are made of."""
     asked = "\n".join(call_input(step) for step in steps)
     said = evidence.text(steps[0])
@@ -403,12 +405,12 @@ def _offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence[str]
         yield f"{_BEGIN}{what} names: {join_names(names, 4)}."
 
 
-def _look(bearings: Sequence[Bearing], *, later: bool) -> str:
+def _describe_look(related: Sequence[RelatedLine], *, later: bool) -> str:
     """Return where to look first, or behind a step, with the names that stand there: of very many none says much."""
-    said = [f"Keep to what the user said: {code(each.line, _QUOTED)}." for each in bearings if each.binds][:1]
-    bearings = _telling_first(each for each in bearings if not each.by_user and (each.names or not later))
+    said = [f"Keep to what the user said: {code(each.line, _QUOTED)}." for each in related if each.binds][:1]
+    related = _sort_by_names(each for each in related if not each.by_user and (each.names or not later))
     parts: list[str] = []
-    for each in bearings[:_LOOKS]:
+    for each in related[:_LOOKS]:
         names = list(each.names[:_SHOWN_NAMES])
         while len(names) > 1 and sum(map(len, names)) > _NAMES_ROOM:
             names.pop()
@@ -417,8 +419,8 @@ def _look(bearings: Sequence[Bearing], *, later: bool) -> str:
     return " ".join([*said, *looks])
 
 
-def _telling_first(bearings: Iterable[Bearing]) -> list[Bearing]:
-    return sorted(bearings, key=lambda each: not each.names)
+def _sort_by_names(related: Iterable[RelatedLine]) -> list[RelatedLine]:
+    return sorted(related, key=lambda each: not each.names)
 
 
 def _stems(text: str) -> set[str]:
@@ -430,7 +432,7 @@ def _is_task(evidence: Evidence, sentence: str) -> bool:
     return next(iter(sentences_of(evidence.user_texts[0].text)), "") == sentence
 
 
-def _of_person(evidence: Evidence, entry: EntryView, topic: Topic | None, found: Diagnosis) -> _Related | None:
+def _find_sentence_of_person(evidence: Evidence, entry: EntryView, topic: Topic | None, found: Diagnosis) -> _WayAround | None:
     """Return the sentence of a person that names something for this which no failing call has used."""
     tried = "\n".join(call_input(each) for each in evidence.failing_calls)
     about = _stems(f"{call_input(entry)}\n{found.evidence[0].text if found.evidence else ''}")
@@ -442,7 +444,7 @@ def _of_person(evidence: Evidence, entry: EntryView, topic: Topic | None, found:
             _stems(sentence) & about and not _is_task(evidence, sentence)
         ):
             said = code(sentence, 150)
-            return _Related(
+            return _WayAround(
                 f"The user said{clock(message.at)}: {said}.",
                 f"{_AS_SAID}{said}.",
                 [evidence.quote_of(message, sentence)],

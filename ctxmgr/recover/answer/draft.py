@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from ctxmgr.base.light_dataclass import dataclass, field, replace
-from ctxmgr.diagnose import Evidence, Explanation, explain, explain_contrast, messages_of
+from ctxmgr.diagnose import CauseExplanation, Evidence, explain, explain_contrast, messages_of
 from ctxmgr.diagnose.next_looks import varies
 from ctxmgr.history.evidence import RelatedEntries, session_folder
 from ctxmgr.log.codec import encode
@@ -54,7 +54,7 @@ class Additions:
     sections: tuple[Section, ...] = ()
     unanswered: tuple[str, ...] = ()
     dropped: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
-    cause: Explanation | None = None
+    cause: CauseExplanation | None = None
     model: ModelUse | None = None
 
     @property
@@ -79,7 +79,7 @@ class Draft:
     brief: Brief
     leads: list[Alternative]
     evidence: Evidence
-    cause: Explanation | None
+    cause: CauseExplanation | None
     unanswered: Sequence[str] = ()
 
     @property
@@ -181,7 +181,7 @@ def _calls_of(evidence: Evidence, found: Diagnosis) -> tuple[list[EntryView], in
         return [], 0
     failed = evidence.has_failed(calls[0])
     same = calls[:1] if failed else calls  # forms of one program that are answered alike
-    count = sum(evidence.has_failed(each) == failed for call in same for each in evidence.equal(call))
+    count = sum(evidence.has_failed(each) == failed for call in same for each in evidence.equal_calls(call))
     return (same if failed or found.kind != "unknown" else []), count  # else nothing is wrong for sure
 
 
@@ -192,7 +192,7 @@ def _evidence(case: Case) -> Evidence:
     return Evidence(recent, case.finding, messages_of(reader.heard()), elsewhere, session_folder(reader.store, reader.session))
 
 
-def _cause(case: Case, evidence: Evidence) -> Explanation | None:
+def _cause(case: Case, evidence: Evidence) -> CauseExplanation | None:
     """Return why a session is stuck, or why its last calls failed, and what to do next; None where nothing can be said."""
     cause = explain(evidence)
     # Where an agent asks for something else, only a loop, a stall or a failure is worth a word.
@@ -201,7 +201,7 @@ def _cause(case: Case, evidence: Evidence) -> Explanation | None:
     return None if cause is None else citable(cause, evidence, case.related)
 
 
-def citable(cause: Explanation, evidence: Evidence, related: RelatedReader | None) -> Explanation:
+def citable(cause: CauseExplanation, evidence: Evidence, related: RelatedReader | None) -> CauseExplanation:
     """Return a cause whose quotes can be cited, and say where they are from."""
     here = {entry.id for entry in evidence.entries}
     quotes = _citable(cause.found.evidence, here, related)

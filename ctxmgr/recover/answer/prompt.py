@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 
 from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.detect.step import duration
-from ctxmgr.diagnose import Explanation
+from ctxmgr.diagnose import CauseExplanation
 from ctxmgr.diagnose.errors.lines import tells
 from ctxmgr.diagnose.evidence.calls import command_of, path_of
 from ctxmgr.diagnose.evidence.texts import capital, sentences_in, strip_line_numbers
 from ctxmgr.diagnose.interface import MOST_ERROR
-from ctxmgr.diagnose.related.bearing_records import MOST_SOURCE
+from ctxmgr.diagnose.related.related_lines import MOST_SOURCE
 from ctxmgr.recover.answer.shown_text import ShownText
 from ctxmgr.recover.case import Case
 from ctxmgr.recover.evidence.brief import Brief, rare_results
@@ -72,7 +72,7 @@ class PromptInput:
 
     case: Case
     brief: Brief
-    cause: Explanation | None
+    cause: CauseExplanation | None
     target: str
     calls: Sequence[EntryView] = ()
     times: int = 0
@@ -228,7 +228,9 @@ def _cause(given: PromptInput, room: int, shown: ShownText) -> Iterator[str]:
         yield f"{'No record says this in so many words' if near else 'Not in this history'}:\n{parts}"
 
 
-def _early(given: PromptInput, cause: Explanation, head: str, step_head: str, check: str, room: int, told: ShownText) -> str:
+def _early(
+    given: PromptInput, cause: CauseExplanation, head: str, step_head: str, check: str, room: int, told: ShownText
+) -> str:
     """Return cause, next step and check with the lines of other records that say most, as many as there is room for.
 
     Where the cause rests on the words of an error alone, its lines come first. What is shown need not be read to be found, and
@@ -250,14 +252,14 @@ def _early(given: PromptInput, cause: Explanation, head: str, step_head: str, ch
         news = told.without_shown(_as_recorded(given, quote))
         block = f"{capital(in_line(quote.source, MOST_SOURCE))}:\n{fence_text(news, _EARLY_QUOTE)}\n\n"
         without = cause.texts_without({*shown, quote.entry})
-        least = min(len(without[0]), max(cause.least(shown), _LEAST_CAUSE)) + len(action_of(without[1]))
+        least = min(len(without[0]), max(cause.minimum_length(shown), _LEAST_CAUSE)) + len(action_of(without[1]))
         if news and len(blocks) + len(block) + least <= room:
             shown.add(quote.entry)
             told.add(block, quote.entry)
             blocks += block
             text, step = without
     room -= len(blocks)
-    looks = min(_STEP, room - min(len(text), cause.least(shown)))
+    looks = min(_STEP, room - min(len(text), cause.minimum_length(shown)))
     step = _fit_step(given, clean(step), looks, max(room - _LEAST_CAUSE, _LEAST_STEP))
     text = whole_sentences(clean(text), max(room - len(step), _LEAST_CAUSE))
     if sure:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.base.paths import replace_file, require_no_link
-from ctxmgr.diagnose import Explanation
+from ctxmgr.diagnose import CauseExplanation
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.errors import CtxmgrError, InvalidInput
 from ctxmgr.history.query.requests import note_record, snapshot_record
@@ -68,7 +68,7 @@ def from_proposal(draft: Draft, proposal: Proposal, use: ModelUse) -> Additions:
     )  # fmt: skip
 
 
-def _cause(draft: Draft, proposal: Proposal) -> Explanation | None:
+def _cause(draft: Draft, proposal: Proposal) -> CauseExplanation | None:
     """Return cause and step as the rules give them, with the lines that they rest on; what the rules say comes after them."""
     cause, step, evidence, case = proposal.cause, proposal.next_step, draft.evidence, draft.case
     if cause is None or step is None:
@@ -82,7 +82,7 @@ def _cause(draft: Draft, proposal: Proposal) -> Explanation | None:
     rules = [] if draft.cause is None else [draft.cause.found]
     said = [(f"The rules, which are not sure, say: {each.cause}", None) for each in rules if each.kind != "unknown"]
     after = [f"Else: {each.next_step}" for each in rules]
-    return citable(Explanation(found, causes=said, after=after), evidence, case.related)
+    return citable(CauseExplanation(found, causes=said, after=after), evidence, case.related)
 
 
 def _sentence(text: str) -> str:

@@ -65,7 +65,7 @@ def looping(row: ErrorRow) -> Evidence:
 
 def words_of(row: ErrorRow) -> str:
     """Return the longest part of what the row means that no slot changes."""
-    return max(re.split(r"\{[^{}]*\}", row.means), key=len).strip()
+    return max(re.split(r"\{[^{}]*\}", row.meaning), key=len).strip()
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.fails], ids=lambda row: row.key[0])

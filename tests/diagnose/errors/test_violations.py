@@ -23,7 +23,7 @@ def test_validators_share_one_shape(said: str, shown: str, kind: str) -> None:
     """Whatever the validator, its place and its demand are read."""
     found = violations_of(None, said)
 
-    assert [(each.shown, each.kind) for each in found] == [(shown, kind)]
+    assert [(each.readable_path, each.kind) for each in found] == [(shown, kind)]
 
 
 @pytest.mark.parametrize("place", ["²", "٣", "9" * 5_000, "9" * 190])

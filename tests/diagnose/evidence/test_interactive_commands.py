@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, waits_for
+from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, find_wait
 
 WAITS = [
     # what waits, a word of why, a word of the way out, and the same without waiting
@@ -46,13 +46,13 @@ WAITS = [
 @pytest.mark.parametrize(("command", "why", "step", "returns"), WAITS, ids=[f"{row[0]}, {row[3]}" for row in WAITS])
 def test_what_waits_is_told_with_the_way_out(command: str, why: str, step: str, returns: str) -> None:
     """The reason is named, and the step makes it return; one option or argument more, and nothing is said."""
-    found = waits_for(command.split())
+    found = find_wait(command.split())
 
     assert found is not None
     assert why in found.why
     assert step in found.step
     assert found.step.startswith("Stop it")
-    assert waits_for(returns.split()) is None
+    assert find_wait(returns.split()) is None
 
 
 @pytest.mark.parametrize(

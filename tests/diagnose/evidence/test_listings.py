@@ -81,9 +81,9 @@ def test_the_names_that_fit_best_come_first() -> None:
     assert found is not None
     assert [each.name for each in found.siblings("deploy to Frankfurt", "us2")] == ["eu1", "us3"]
     assert found.siblings("us33")[0].name == "us3"
-    assert found.told("eu1") == "`eu1` (`Frankfurt`)"
-    assert found.told("us3") == "`us3`"
-    assert found.told("zz9") == "`zz9`"
+    assert found.describe("eu1") == "`eu1` (`Frankfurt`)"
+    assert found.describe("us3") == "`us3`"
+    assert found.describe("zz9") == "`zz9`"
 
 
 def test_the_words_of_the_matter_are_those_of_the_calls_and_what_was_answered_before() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxmgr.diagnose.evidence import Evidence
-from ctxmgr.diagnose.evidence.nearest_names import Counterpart, likeness, nearest_of, nearest_recorded
+from ctxmgr.diagnose.evidence.nearest_names import Counterpart, find_nearest_offered, find_nearest_recorded, likeness
 from tests.diagnose.build import Call, Said, bash, evidence, failed
 
 ERROR = "error: no such branch: releese-2024"
@@ -14,7 +14,7 @@ ERROR = "error: no such branch: releese-2024"
 def nearest(*steps: Call | Said, name: str = "releese-2024", error: str = ERROR, given: str = "") -> Counterpart | None:
     """Return what these steps have in place of a name that a command then names in vain, three times."""
     known: Evidence = evidence(*steps, *[failed(given or f"git switch {name}", error)] * 3)
-    return nearest_recorded(known, name, known.failing_calls[-1])
+    return find_nearest_recorded(known, name, known.failing_calls[-1])
 
 
 @pytest.mark.parametrize(
@@ -44,10 +44,10 @@ def test_names_of_another_shape_are_not(one: str, other: str) -> None:
 
 def test_the_one_that_is_most_alike_is_chosen() -> None:
     """Of names on offer the nearest; none where all are far, or where there is nothing but the name itself."""
-    assert nearest_of("custmer_id", ["order_id", "customer_id", "customer_name"]) == "customer_id"
-    assert nearest_of("zebra", ["customer_id"]) is None
-    assert nearest_of("b.py", ["b.py"]) is None
-    assert nearest_of("b.py", []) is None
+    assert find_nearest_offered("custmer_id", ["order_id", "customer_id", "customer_name"]) == "customer_id"
+    assert find_nearest_offered("zebra", ["customer_id"]) is None
+    assert find_nearest_offered("b.py", ["b.py"]) is None
+    assert find_nearest_offered("b.py", []) is None
 
 
 def test_a_listed_name_is_told_with_where_it_is_listed() -> None:
@@ -112,7 +112,7 @@ def test_a_failing_call_and_a_later_one_say_nothing() -> None:
     """Only what went well, and before, shows what is there."""
     assert nearest(failed("git switch release-2024", "fatal: not a git repository")) is None
     known = evidence(*[failed("git switch releese-2024", ERROR)] * 3, bash("git branch -a", "  release-2024"), loop=3)
-    assert nearest_recorded(known, "releese-2024", known.entries[0]) is None
+    assert find_nearest_recorded(known, "releese-2024", known.entries[0]) is None
 
 
 def test_a_table_is_no_column() -> None:

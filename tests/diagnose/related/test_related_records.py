@@ -6,7 +6,7 @@ import pytest
 
 from ctxmgr.diagnose import contrast, diagnose, explain, explain_contrast
 from ctxmgr.diagnose.errors.lines import reasons, telling_line
-from ctxmgr.diagnose.related.bearing_records import bearing_on
+from ctxmgr.diagnose.related.related_lines import find_related_lines
 from ctxmgr.types.finding import Diagnosis
 from tests.diagnose.build import Call, Said, bash, edit, evidence, failed, read
 
@@ -54,7 +54,7 @@ def test_what_a_reader_is_shown_is_not_told_again() -> None:
     assert "loom-west" in told.diagnosis.cause + told.diagnosis.next_step
     assert "loom-west" not in cause + step
     assert "code 71" in cause
-    assert len(cause) >= told.least(())
+    assert len(cause) >= told.minimum_length(())
 
 
 def test_a_file_that_the_call_could_not_read_is_not_to_be_read() -> None:
@@ -83,7 +83,7 @@ def test_what_another_agent_did_stands_before_what_the_agent_looked_at() -> None
     own = bash("kubectl get pods weaver", "weaver-1 Running")
     known = evidence(own, other, *NOISE, *[bash("queue-info weaver", "waiting 212")] * 5)
 
-    assert bearing_on(known, known.repeated_calls)[0].source.startswith("saver's")
+    assert find_related_lines(known, known.repeated_calls)[0].source.startswith("saver's")
 
 
 @pytest.mark.parametrize(

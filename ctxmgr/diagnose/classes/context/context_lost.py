@@ -27,17 +27,17 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     place = last.after if last.after is not None else -1
     if evidence.finding is not None and evidence.finding.kind != "contextLoop" and evidence.onset > place:
         return None  # the loop began after it and repeats itself alone
-    again = _again(evidence, place)
+    again = _list_repeated_lookups(evidence, place)
     # Where two compactions follow each other quickly, the look-ups lie before the first one
     if len(again) < _LEAST and len(compactions) > 1:
-        again = _again(evidence, compactions[-2].after or 0)
+        again = _list_repeated_lookups(evidence, compactions[-2].after or 0)
     # A lost value is the better cause: to look everything up again follows from it
-    if len(again) >= _LEAST and _value_lost(evidence, last, place) is None:
+    if len(again) >= _LEAST and _find_dropped_value(evidence, last, place) is None:
         return _answer(evidence, compactions, last, again)
-    return _lost(evidence, last, place)
+    return _diagnose_dropped_value(evidence, last, place)
 
 
-def _again(evidence: Evidence, place: int) -> list[tuple[EntryView, EntryView]]:
+def _list_repeated_lookups(evidence: Evidence, place: int) -> list[tuple[EntryView, EntryView]]:
     """Return the pairs of equal look-ups with equal answers, one before the compaction and one behind it."""
     before = {
         call_key(entry): entry
@@ -69,7 +69,7 @@ def _answer(
         f"The context was compacted{often}{clock(last.at)}, and since then you look up again what you knew{earlier}:"
         f" {join_names(names, 4)}. The answers are the same."
     )
-    dropped = _dropped(evidence, last)
+    dropped = _find_dropped_message(evidence, last)
     if dropped is not None:
         cause += f" The summary also leaves out what the user said{clock(dropped.at)}: {code(dropped.text, 120)}."
     change = next((entry for entry in reversed(evidence.recent) if entry.status == "ok" and may_change(entry)), None)
@@ -86,7 +86,7 @@ def _answer(
     return diagnosis(KIND, cause, step, *quotes, check="The note must answer what you looked up after the compaction.")
 
 
-def _dropped(evidence: Evidence, last: Message) -> Message | None:
+def _find_dropped_message(evidence: Evidence, last: Message) -> Message | None:
     """Return the newest words of a person of which the summary holds next to nothing."""
     if not last.text.strip():
         return None
@@ -107,7 +107,7 @@ _VALUE = lazy_pattern(r"(?<![\w-])(?=[\w./:@-]{0,60}[\d_/@:-])[A-Za-z0-9][\w./:@
 _SINCE = 3
 
 
-def _value_lost(evidence: Evidence, last: Message, place: int) -> tuple[Message, str] | None:
+def _find_dropped_value(evidence: Evidence, last: Message, place: int) -> tuple[Message, str] | None:
     """Return the newest value of a person that calls used before the compaction and none has since; the summary lacks it."""
     before = "\n".join(call_input(entry) for entry in evidence.recent if entry.index <= place)
     since = [entry for entry in evidence.recent if entry.index > place]
@@ -135,9 +135,9 @@ def _value_lost(evidence: Evidence, last: Message, place: int) -> tuple[Message,
     return None
 
 
-def _lost(evidence: Evidence, last: Message, place: int) -> Diagnosis | None:
+def _diagnose_dropped_value(evidence: Evidence, last: Message, place: int) -> Diagnosis | None:
     """Say which value of the user the compaction dropped."""
-    found = _value_lost(evidence, last, place)
+    found = _find_dropped_value(evidence, last, place)
     # Where nothing is wrong, the value is just not needed any more
     if found is None or (evidence.finding is None and not evidence.failing_calls):
         return None

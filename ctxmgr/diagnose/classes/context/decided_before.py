@@ -27,11 +27,11 @@ _MOST = 40
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return the answer that was given before."""
     for asked, index, times in _questions(evidence):
-        answered = _answer(evidence, asked, index) or _related(evidence, asked)
+        answered = _answer(evidence, asked, index) or _find_related_answer(evidence, asked)
         if answered is not None:
             question, answer, quote_from = answered
-            return _repeated(evidence, asked, times, question, answer, quote_from)
-    return _weighed(evidence)
+            return _diagnose_repeated_question(evidence, asked, times, question, answer, quote_from)
+    return _diagnose_repeated_weighing(evidence)
 
 
 def _questions(evidence: Evidence) -> list[tuple[str, int, int]]:
@@ -41,7 +41,7 @@ def _questions(evidence: Evidence) -> list[tuple[str, int, int]]:
         # An answered question is not put in vain
         if vocabulary.asks_human(entry.action) and entry.status != "ok":
             text = _asked_text(entry)
-            key = _plain(text)
+            key = _normalize(text)
             first = found.get(key, (text, entry.index, 0))
             found[key] = (first[0], first[1], first[2] + 1)
     if evidence.finding is not None and evidence.finding.kind == "monologue":
@@ -49,7 +49,7 @@ def _questions(evidence: Evidence) -> list[tuple[str, int, int]]:
         for message in evidence.messages[-_MOST:]:
             if message.by == "agent" and (message.after is None or message.after >= start - 1):
                 for text in _QUESTION.findall(message.text)[-1:]:
-                    key = _plain(text)
+                    key = _normalize(text)
                     first = found.get(key, (text.strip(), message.after or 0, 0))
                     found[key] = (first[0], first[1], first[2] + 1)
     # A question is put once before anyone has answered it
@@ -74,7 +74,9 @@ def _answer(evidence: Evidence, asked: str, index: int) -> tuple[str, Message | 
         if message.after is not None and message.after >= index:
             break
         if message.by == "agent":
-            like = next((text.strip() for text in reversed(_QUESTION.findall(message.text)) if _alike(text, asked)), None)
+            like = next(
+                (text.strip() for text in reversed(_QUESTION.findall(message.text)) if _is_same_question(text, asked)), None
+            )
             open_ = like or open_
         elif message.by == "user" and open_ is not None:
             found = (open_, message, message.text)
@@ -84,7 +86,7 @@ def _answer(evidence: Evidence, asked: str, index: int) -> tuple[str, Message | 
             entry.index < index
             and entry.status == "ok"
             and vocabulary.asks_human(entry.action)
-            and _alike(_asked_text(entry), asked)
+            and _is_same_question(_asked_text(entry), asked)
         ):
             found = _reply(evidence, entry, index) or (_asked_text(entry), entry, evidence.text(entry))
     return found
@@ -101,15 +103,17 @@ _RECEIPT = 40
 """Characters of a result that only says that the question was sent."""
 
 
-def _related(evidence: Evidence, asked: str) -> tuple[str, Message | EntryView, str] | None:
+def _find_related_answer(evidence: Evidence, asked: str) -> tuple[str, Message | EntryView, str] | None:
     # Of other sessions only the calls are at hand, not what was said
     for entry in reversed(evidence.related[-400:]):
-        if entry.status == "ok" and vocabulary.asks_human(entry.action) and _alike(_asked_text(entry), asked):
+        if entry.status == "ok" and vocabulary.asks_human(entry.action) and _is_same_question(_asked_text(entry), asked):
             return _asked_text(entry), entry, text_of(entry.output, 2_000)
     return None
 
 
-def _repeated(evidence: Evidence, asked: str, times: int, question: str, answer: Message | EntryView, said: str) -> Diagnosis:
+def _diagnose_repeated_question(
+    evidence: Evidence, asked: str, times: int, question: str, answer: Message | EntryView, said: str
+) -> Diagnosis:
     here = isinstance(answer, Message)
     when = clock(answer.at if isinstance(answer, Message) else answer.ts)
     where = "" if here or answer in evidence.recent else " in another session of this project"
@@ -124,12 +128,12 @@ def _repeated(evidence: Evidence, asked: str, times: int, question: str, answer:
     return diagnosis(KIND, cause, step, quote, check="Ask again only if something new speaks against the answer.")
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     return " ".join(_WORD.findall(text.casefold()))[:300]
 
 
-def _alike(one: str, other: str) -> bool:
-    first, second = _plain(one), _plain(other)
+def _is_same_question(one: str, other: str) -> bool:
+    first, second = _normalize(one), _normalize(other)
     return bool(first and second) and difflib.SequenceMatcher(None, first, second, autojunk=False).ratio() >= _ALIKE
 
 
@@ -172,7 +176,7 @@ _NAMED = lazy_pattern(r"[A-Z][\w-]*[A-Z0-9][\w-]*|[a-z]+[_-]?\d\w*")
 _THRICE, _TWICE, _MOST_ENTRIES, _LONGEST = 3, 2, 300, 400
 
 
-def _weighed(evidence: Evidence) -> Diagnosis | None:
+def _diagnose_repeated_weighing(evidence: Evidence) -> Diagnosis | None:
     """Say that what is weighed again and again was decided, by a person or in a document that was read.
 
     Agents weigh in what they say, and in what they ask, propose or object to by a call. What recurs there is what it is about:
@@ -185,21 +189,21 @@ def _weighed(evidence: Evidence) -> Diagnosis | None:
         return None
     counts: dict[str, int] = {}
     for text in stated:
-        for word in _telling(text):
+        for word in _significant_words(text):
             counts[word] = counts.get(word, 0) + 1
     recurring = {word for word, count in counts.items() if count >= _TWICE}
     # Where little recurs, more words must be shared, or any sentence of the same topic would do
     least = _TWICE if len(recurring) >= _TWICE else _THRICE
     for message in reversed(evidence.user_texts):
         for sentence in re.findall(r"[^.!?\n]{3,300}[.!?]?", message.text[:8_000]):
-            words = _telling(sentence)
+            words = _significant_words(sentence)
             shared = words & recurring and len(words & counts.keys()) >= least - 1
             # A question holds words of a decision, and decides nothing
             if _SETTLED.search(sentence) and shared and not sentence.strip().endswith("?"):
                 where = f"the user said{clock(message.at)}: {code(sentence.strip(), 150)}"
                 step = f"what the user said as it stands, {code(sentence.strip(), 130)}"
-                return _decided(said, where, step, evidence.quote_of(message, sentence))
-    return _documented(evidence, said, recurring, set(counts), least)
+                return _diagnose_decided(said, where, step, evidence.quote_of(message, sentence))
+    return _diagnose_documented_decision(evidence, said, recurring, set(counts), least)
 
 
 def _statements(evidence: Evidence) -> Iterator[str]:
@@ -214,10 +218,12 @@ def _statements(evidence: Evidence) -> Iterator[str]:
             yield from (value for value in values if isinstance(value, str) and len(value) <= _LONGEST and _PROSE.search(value))
 
 
-def _documented(evidence: Evidence, said: list[str], recurring: set[str], all_words: set[str], least: int) -> Diagnosis | None:
+def _diagnose_documented_decision(
+    evidence: Evidence, said: list[str], recurring: set[str], all_words: set[str], least: int
+) -> Diagnosis | None:
     best: tuple[int, EntryView, str] | None = None
     for entry, line in _document_lines(evidence):
-        words = _telling(line)
+        words = _significant_words(line)
         shared = words & all_words
         if _SETTLED.search(line) and words & recurring and len(shared) >= least and (best is None or len(shared) > best[0]):
             best = (len(shared), entry, line.strip())
@@ -226,19 +232,19 @@ def _documented(evidence: Evidence, said: list[str], recurring: set[str], all_wo
     _, entry, line = best
     names = _names(line, all_words)
     # An agent that goes by the decision weighs something else
-    last = next((_made(each).casefold() for each in reversed(evidence.recent) if may_change(each)), "")
+    last = next((_written_text(each).casefold() for each in reversed(evidence.recent) if may_change(each)), "")
     if names and all(name.casefold() in last for name in names):
         return None  # it is followed already
     source = evidence.source(entry)
     # Of what could be an order only the place is told
-    shown = "" if ORDERS.search(line) else f": {code(_bare(line), 170)}"
+    shown = "" if ORDERS.search(line) else f": {code(_strip_markers(line), 170)}"
     where = f"{source} holds the decision{shown}"
     name = code(evidence.name(path_of(entry) or ""), 80) if path_of(entry) else source
     step = f"the decision of {name} as it stands{f', {join_names(names, 4)}' if names else ''}"
-    return _decided(said, where, step, evidence.quote(entry, line[:300]))
+    return _diagnose_decided(said, where, step, evidence.quote(entry, line[:300]))
 
 
-def _made(entry: EntryView) -> str:
+def _written_text(entry: EntryView) -> str:
     return "\n".join(change.new for change in changes_of(entry)) or call_input(entry)
 
 
@@ -250,17 +256,17 @@ def _document_lines(evidence: Evidence) -> Iterator[tuple[EntryView, str]]:
             yield from ((entry, line) for line in evidence.text(entry)[:12_000].split("\n"))
 
 
-def _bare(line: str) -> str:
+def _strip_markers(line: str) -> str:
     return strip_line_numbers(line).lstrip("-*> ")
 
 
 def _names(line: str, words: set[str]) -> list[str]:
     """Return the names of a decision: of its first sentence what was weighed, and what is written like a name."""
-    sentence = re.split(r"(?<=[\w)])[.;](?=\s)", _bare(line))[0]
+    sentence = re.split(r"(?<=[\w)])[.;](?=\s)", _strip_markers(line))[0]
     sentence = " ; ".join(part for part in re.split(r"[,;:]", sentence) if not _REFUSED.search(part))
     runs: list[list[str]] = [[]]
     for token in re.findall(r"[\w-]+(?:[./][\w-]+)*|;", sentence):
-        if _telling(token) & words and not _SETTLED.fullmatch(token):
+        if _significant_words(token) & words and not _SETTLED.fullmatch(token):
             runs[-1].append(token)
         else:
             runs += [[]] if not _NAMED.fullmatch(token) else [[token], []]
@@ -268,7 +274,7 @@ def _names(line: str, words: set[str]) -> list[str]:
     return list(dict.fromkeys(name for name in found if len(name) > 1))[:4]
 
 
-def _telling(text: str) -> frozenset[str]:
+def _significant_words(text: str) -> frozenset[str]:
     return frozenset(
         _ENDING.sub("", word)
         for word in re.findall(r"[\w-]{3,40}", text[:4_000].casefold().replace("-", " - "))
@@ -276,7 +282,7 @@ def _telling(text: str) -> frozenset[str]:
     )
 
 
-def _decided(said: list[str], where: str, what: str, quote: Quote) -> Diagnosis:
+def _diagnose_decided(said: list[str], where: str, what: str, quote: Quote) -> Diagnosis:
     cause = f"The same is weighed {len(said)} times, last: {code(said[-1], 90)}. It is decided already: {where}."
     step = (
         f"Take {what}, compare no more, and make the next change of the task by it; if something new speaks against it, ask the"

@@ -29,13 +29,17 @@ _PATH = lazy_pattern(r"(?<![\w/])((?:[\w.@-]{1,60}/){0,8}[\w@-]{1,60}\.[A-Za-z]\
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what is said again and again."""
     finding = evidence.finding
-    said = _said(evidence)
-    times = finding.count if finding is not None and finding.kind in ("monologue", "chanting") else _at_the_end(evidence, said)
+    said = _last_message(evidence)
+    times = (
+        finding.count
+        if finding is not None and finding.kind in ("monologue", "chanting")
+        else _count_trailing_repeats(evidence, said)
+    )
     if times == 0:
         return None
     # Of chanting the words are noise; what helps is to begin with something certain
     if finding is not None and finding.kind == "chanting":
-        return _chanting(evidence, said)
+        return _diagnose_monologue(evidence, said)
     if said is None:
         return None
     text = said.text.strip().split("\n")[0]
@@ -57,7 +61,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         )
         return diagnosis(KIND, cause, step, evidence.quote_of(said), confidence="medium")
     # A path that only an output named may be an order's
-    path = next((path for path in _PATH.findall(said.text) if plain_name(path) and evidence.known_to_agent(path)), None)
+    path = next((path for path in _PATH.findall(said.text) if plain_name(path) and evidence.is_known_to_agent(path)), None)
     matter = task_words_in(evidence, said.text)
     about = (
         f"the one that does what you announced ({join_names(matter, 3)})"
@@ -71,7 +75,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     )
 
 
-def _at_the_end(evidence: Evidence, said: Message | None) -> int:
+def _count_trailing_repeats(evidence: Evidence, said: Message | None) -> int:
     """Return how many messages that say nearly the same end the record with no call between them; 0 of fewer than four."""
     # Where the user spoke last, it is the agent's turn
     if said is None or not evidence.recent or (evidence.messages and evidence.messages[-1].by == "user"):
@@ -97,7 +101,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(word for word in re.findall(r"\w+", text[:2_000].casefold()) if len(word) > 3)
 
 
-def _said(evidence: Evidence) -> Message | None:
+def _last_message(evidence: Evidence) -> Message | None:
     return next(
         (m for m in reversed(evidence.messages) if m.by == "agent" and (evidence.agent is None or m.who == evidence.agent)),
         None,
@@ -110,7 +114,7 @@ def _first_file(evidence: Evidence) -> str | None:
     return next((path for path in named if plain_name(path)), None)
 
 
-def _chanting(evidence: Evidence, said: Message | None) -> Diagnosis:
+def _diagnose_monologue(evidence: Evidence, said: Message | None) -> Diagnosis:
     finding = evidence.finding
     quoted = finding.evidence.get("said") if finding is not None else None
     each: list[Any] = cast("list[Any]", quoted) if isinstance(quoted, list) else [quoted]

@@ -39,23 +39,31 @@ _SHOWN = lazy_pattern(
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which output is cut again and again, and how to get the rest."""
-    page = _page(evidence)
+    page = _diagnose_first_page(evidence)
     if page is not None:
         return page
     for entry in evidence.rounds:
         # Once is the first time that it is seen to be cut
         if evidence.times(entry) < 2:
             continue
-        line = _notice(evidence.text(entry))
+        line = _find_cut_notice(evidence.text(entry))
         if line is not None:
             return _answer(evidence, entry, line, evidence.times(entry))
-    return _failure_cut(evidence)
+    return _diagnose_cut_failure(evidence)
 
 
-def _failure_cut(evidence: Evidence) -> Diagnosis | None:
+def _diagnose_cut_failure(evidence: Evidence) -> Diagnosis | None:
     """Say that of failing calls the part is cut which tells why: what is left of it says nothing."""
-    cut = [(entry, line) for entry in evidence.failing_calls if (line := _notice(evidence.text(entry)) or _own_cut(entry))]
-    times = sum(bool(_notice(evidence.text(entry)) or _own_cut(entry)) for entry in evidence.tail if evidence.has_failed(entry))
+    cut = [
+        (entry, line)
+        for entry in evidence.failing_calls
+        if (line := _find_cut_notice(evidence.text(entry)) or _find_own_cut(entry))
+    ]
+    times = sum(
+        bool(_find_cut_notice(evidence.text(entry)) or _find_own_cut(entry))
+        for entry in evidence.tail
+        if evidence.has_failed(entry)
+    )
     # Where a line that is left says why, the cut is not the trouble
     if times < 2 or not cut or any(tells(line) for line in evidence.text(cut[0][0]).split("\n") if line.strip() != cut[0][1]):
         return None
@@ -67,7 +75,7 @@ _PIPED = lazy_pattern(r"\|\s?((?:head|tail)(?: -n)?(?: ?-?n?\s?(\d{1,2}))?)\s*$"
 _FEW = 10
 
 
-def _own_cut(entry: EntryView) -> str | None:
+def _find_own_cut(entry: EntryView) -> str | None:
     """Return the end of a command that keeps a few lines alone of what it prints."""
     match = _PIPED.search(command_of(entry))
     # More than ten lines hold a message
@@ -127,7 +135,7 @@ def _sizes(said: str) -> str:
     return f"{whole.group(1)} of {whole.group(2)}" if whole and named and int(whole.group(1)) < int(whole.group(2)) else ""
 
 
-def _page(evidence: Evidence) -> Diagnosis | None:
+def _diagnose_first_page(evidence: Evidence) -> Diagnosis | None:
     """Say that a first page is asked for again and again, in whatever form, and how the next one is named."""
     alike: dict[tuple[str, str], list[EntryView]] = {}
     for entry in evidence.tail:
@@ -186,7 +194,7 @@ def _next_page(entry: EntryView, rest: _Rest) -> str:
 _OFTEN, _NEAR = 3, 3
 
 
-def _notice(said: str) -> str | None:
+def _find_cut_notice(said: str) -> str | None:
     """Return the notice that an output was cut: a line at either end that is no line of the content itself."""
     lines = [line for line in said.split("\n") if line.strip()]
     lines = [_TAG.sub("", line) for line in lines]
@@ -205,7 +213,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, times: int) -> Diag
     what = (
         code(command, 80) if command else (f"The {tool(entry)} of {evidence.name(path)}") if path else f"The {tool(entry)} call"
     )
-    own = _own_cut(entry) == line
+    own = _find_own_cut(entry) == line
     notice = code(line, 40) if own else words_of(_CUT, f" {line}")
     cause = f"{what} was made {times} times, and its output is cut at the same place each time: {notice}."
     shown = _SHOWN.search(line)

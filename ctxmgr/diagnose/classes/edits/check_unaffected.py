@@ -55,11 +55,11 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         command = command_of(entry)
         if not command or entry.status == "open":
             continue
-        runs = evidence.equal(entry)[-8:]
+        runs = evidence.equal_calls(entry)[-8:]
         # Equal calls first: the same call is sure to run the same check
         outcome = _outcome
         if len(runs) < _LEAST:
-            runs, outcome = _alike(evidence, entry), _end
+            runs, outcome = _list_same_checks(evidence, entry), _end
         # A changed outcome means that the check does see the edits
         if len(runs) < _LEAST or len({outcome(evidence, each) for each in runs[-_LEAST:]}) > 1:
             continue
@@ -70,11 +70,11 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if len(edits) < _LEAST:
             continue
         found = (
-            _copy(evidence, entry, edits)
-            or _other_file(evidence, entry, edits)
-            or _image(evidence, entry, edits)
-            or _stale(evidence, entry, command, edits)
-            or _cached(evidence, entry, edits)
+            _diagnose_other_file(evidence, entry, edits)
+            or _diagnose_loaded_copy(evidence, entry, edits)
+            or _diagnose_stale_image(evidence, entry, edits)
+            or _diagnose_stale_program(evidence, entry, command, edits)
+            or _diagnose_cached_output(evidence, entry, edits)
         )
         if found is not None:
             return found
@@ -91,7 +91,7 @@ def _end(evidence: Evidence, entry: EntryView) -> str:
     return "\n".join(_outcome(evidence, entry).strip().split("\n")[-_LAST_LINES:]) if evidence.has_failed(entry) else ""
 
 
-def _alike(evidence: Evidence, entry: EntryView) -> list[EntryView]:
+def _list_same_checks(evidence: Evidence, entry: EntryView) -> list[EntryView]:
     """Return the calls that run the same file in another form and end alike."""
     end, files = _end(evidence, entry), _files(entry)
     # A check that passes without a word ends like any other
@@ -107,7 +107,7 @@ def _files(entry: EntryView) -> set[str]:
 _LAST_LINES = 2
 
 
-def _other_file(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
+def _diagnose_loaded_copy(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
     """Say that the check loads a built copy of the file that is edited, as its own source names it."""
     edited = list(dict.fromkeys(path for each in edits for path in edited_paths(each)))
     stems = [path.rpartition("/")[2].partition(".")[0] for path in edited]
@@ -117,11 +117,11 @@ def _other_file(evidence: Evidence, entry: EntryView, edits: list[EntryView]) ->
         # A bundle on one line holds every name
         for line in evidence.text(other)[:20_000].split("\n"):
             for path, stem in zip(edited, stems, strict=True):
-                copy = _copy_in(line, stem) if stem in line and len(line) < _LONG else None
+                copy = _find_loaded_copy(line, stem) if stem in line and len(line) < _LONG else None
                 # A build since the edits has renewed the copy, so the copy is not why
-                if copy is None or any(same_file(copy, each) for each in edited) or _rebuilt(evidence, edits, copy):
+                if copy is None or any(same_file(copy, each) for each in edited) or _was_rebuilt(evidence, edits, copy):
                     continue
-                return _loads_copy(evidence, entry, edits, path, copy, other, line)
+                return _explain_loaded_copy(evidence, entry, edits, path, copy, other, line)
     return None
 
 
@@ -134,7 +134,7 @@ def _is_of_check(other: EntryView, entry: EntryView) -> bool:
     return bool(name) and (name in command_of(entry) or _TESTS.search(shown) is not None)
 
 
-def _copy_in(line: str, stem: str) -> str | None:
+def _find_loaded_copy(line: str, stem: str) -> str | None:
     """Return the built file of that name which a line loads, or None."""
     # A path in a comment or a message loads nothing
     if not _LOADS.search(line):
@@ -147,10 +147,10 @@ def _copy_in(line: str, stem: str) -> str | None:
     return None
 
 
-def _loads_copy(
+def _explain_loaded_copy(
     evidence: Evidence, entry: EntryView, edits: list[EntryView], path: str, copy: str, other: EntryView, line: str
 ) -> Diagnosis:
-    own, build = evidence.inside(path), _build(evidence, entry)
+    own, build = evidence.relative_path(path), _find_build_command(evidence, entry)
     cause = (
         f"{_start(evidence, entry, edits)}, because it loads {code(copy, 80)}, as {evidence.source(other)} shows, and you edit"
         f" {code(own, 70)}; nothing has built the one from the other since."
@@ -163,7 +163,7 @@ def _loads_copy(
     return diagnosis(KIND, cause, step, *quotes, check="The outcome of the check must change.")
 
 
-def _rebuilt(evidence: Evidence, edits: list[EntryView], copy: str) -> bool:
+def _was_rebuilt(evidence: Evidence, edits: list[EntryView], copy: str) -> bool:
     first = edits[0].index
     return any(
         # Any build may have renewed it: to say that none has, none may be there
@@ -172,7 +172,7 @@ def _rebuilt(evidence: Evidence, edits: list[EntryView], copy: str) -> bool:
     )
 
 
-def _build(evidence: Evidence, entry: EntryView) -> str | None:
+def _find_build_command(evidence: Evidence, entry: EntryView) -> str | None:
     """Return the build command that the manifest which was read names."""
     for manifest, pattern, runner in (
         ("package.json", r'"(build[\w:-]{0,30}|compile|dist|prepare)"\s*:', "npm run "),
@@ -203,7 +203,7 @@ def _start(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> str:
     return f"{code(command_of(entry), 80)} answers the same after {len(edits)} edits of {shown}"
 
 
-def _copy(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
+def _diagnose_other_file(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
     """Say that the message comes from another file of the same name than the one that is edited."""
     frames = [one or two for one, two in _FRAME.findall(evidence.text(entry))]
     for each in reversed(edits):
@@ -235,9 +235,9 @@ def _copy(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagn
     return None
 
 
-def _stale(evidence: Evidence, entry: EntryView, command: str, edits: list[EntryView]) -> Diagnosis | None:
+def _diagnose_stale_program(evidence: Evidence, entry: EntryView, command: str, edits: list[EntryView]) -> Diagnosis | None:
     """Say that a program is run which was built before the edits of its source."""
-    elsewhere = _built_elsewhere(evidence, entry, command, edits)
+    elsewhere = _diagnose_other_build(evidence, entry, command, edits)
     # Where two places are named, the wrong one is the better explanation than an old build
     if elsewhere is not None:
         return elsewhere
@@ -277,7 +277,7 @@ _RUNS_FROM = lazy_pattern(
 )
 
 
-def _built_elsewhere(evidence: Evidence, entry: EntryView, command: str, edits: list[EntryView]) -> Diagnosis | None:
+def _diagnose_other_build(evidence: Evidence, entry: EntryView, command: str, edits: list[EntryView]) -> Diagnosis | None:
     """Say that the build writes to another place than the one that is run."""
     builds = [
         (each, match.group(1))
@@ -295,7 +295,7 @@ def _built_elsewhere(evidence: Evidence, entry: EntryView, command: str, edits: 
         # Only plain places are compared: a variable may stand for either one
         not plain_name(made)
         or not all(plain_name(part) for part in places)
-        or any(_holds(made, part) or _holds(part, made) for part in places)
+        or any(_contains_path(made, part) or _contains_path(part, made) for part in places)
     ):
         return None
     ran = places[0]
@@ -310,7 +310,7 @@ def _built_elsewhere(evidence: Evidence, entry: EntryView, command: str, edits: 
     )  # fmt: skip
 
 
-def _holds(one: str, other: str) -> bool:
+def _contains_path(one: str, other: str) -> bool:
     first, second = one.removeprefix("./"), other.removeprefix("./")
     return first == second or second.startswith(f"{first}/") or first in (".", "")
 
@@ -342,7 +342,7 @@ def _artefact(command: str) -> list[str] | None:
     return None
 
 
-def _image(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
+def _diagnose_stale_image(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
     """Say that a container runs an image which was built before the edits."""
     command = command_of(entry)
     if (
@@ -373,7 +373,7 @@ def _image(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diag
     )  # fmt: skip
 
 
-def _cached(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
+def _diagnose_cached_output(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
     # Only of runners and builds is it known that they use old results
     if not _RUNS.search(command_of(entry)):
         return None

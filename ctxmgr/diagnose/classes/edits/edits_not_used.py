@@ -53,7 +53,7 @@ def _holders() -> tuple[_Holder, ...]:
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what keeps the old state, where a call is answered the same before and after several edits."""
     calls = list(unaffected_calls(evidence))
-    found = (form(evidence, *each) for form in (_held, _step_left_out) for each in calls)
+    found = (form(evidence, *each) for form in (_diagnose_holder, _diagnose_missing_step) for each in calls)
     return next((each for each in found if each is not None), None)
 
 
@@ -68,7 +68,7 @@ def unaffected_calls(evidence: Evidence) -> Iterator[tuple[EntryView, list[Entry
         if entry.status == "open" or edited_paths(entry):
             continue
         outcome = _outcome(evidence, entry)
-        same = [each for each in last if _outcome(evidence, each) == outcome and _alike(each, entry)]
+        same = [each for each in last if _outcome(evidence, each) == outcome and _is_same_call(each, entry)]
         # Edits before the first of the equal answers may be in it
         edits = [each for each in evidence.edits if same[0].index < each.index < same[-1].index] if len(same) >= _LEAST else []
         # An empty answer is equal to every other empty one
@@ -76,13 +76,13 @@ def unaffected_calls(evidence: Evidence) -> Iterator[tuple[EntryView, list[Entry
             yield entry, same, edits
 
 
-def _step_left_out(
+def _diagnose_missing_step(
     evidence: Evidence, entry: EntryView, same: Sequence[EntryView], edits: Sequence[EntryView]
 ) -> Diagnosis | None:
     """Say which documented command for what is edited or run no call has made since the edits."""
     since = [each for each in evidence.recent if each.index > edits[0].index and not edited_paths(each)]
     ran = "\n".join(command_of(each) for each in since)
-    paths = {evidence.inside(path) for each in edits for path in edited_paths(each)}
+    paths = {evidence.relative_path(path) for each in edits for path in edited_paths(each)}
     stems = paths | {path.rpartition("/")[2].partition(".")[0] for path in paths}
     about = {word for word in _WORD.findall(ran) if _CODED.search(word)} | {stem for stem in stems if len(stem) > _SHORT}
     for other in evidence.entries_before(entry.index):
@@ -126,13 +126,15 @@ def _outcome(evidence: Evidence, entry: EntryView) -> str:
     return mask_volatile(_TURN.sub("", evidence.text(entry)), ids=True)
 
 
-def _alike(one: EntryView, other: EntryView) -> bool:
+def _is_same_call(one: EntryView, other: EntryView) -> bool:
     # A shell command and a call of a tool of the same name are two things
     first, second = command_of(one), command_of(other)
     return one.action == other.action and bool(first) == bool(second) and not edited_paths(one)
 
 
-def _held(evidence: Evidence, entry: EntryView, same: Sequence[EntryView], edits: Sequence[EntryView]) -> Diagnosis | None:
+def _diagnose_holder(
+    evidence: Evidence, entry: EntryView, same: Sequence[EntryView], edits: Sequence[EntryView]
+) -> Diagnosis | None:
     path = next(path for each in reversed(edits) for path in edited_paths(each))
     first = edits[0].index
     since = [each for each in evidence.recent if each.index > first and each.status != "open"]
@@ -141,14 +143,14 @@ def _held(evidence: Evidence, entry: EntryView, same: Sequence[EntryView], edits
         # A call that renews it was made, so something else keeps the old state
         if not re.search(holder.runs, asked) or not re.search(holder.edited, path) or re.search(holder.renews, asked):
             continue
-        shown = _shown(evidence, entry, holder, path)
+        shown = _find_holder_name(evidence, entry, holder, path)
         if shown is None:
             continue
         return _answer(evidence, entry, same, edits, holder, path, *shown)
     return None
 
 
-def _shown(evidence: Evidence, entry: EntryView, holder: _Holder, path: str) -> tuple[str, EntryView | None] | None:
+def _find_holder_name(evidence: Evidence, entry: EntryView, holder: _Holder, path: str) -> tuple[str, EntryView | None] | None:
     """Return what the record shows of the holder, and where; None where it must show something and does not."""
     if not holder.shown:
         return "", None

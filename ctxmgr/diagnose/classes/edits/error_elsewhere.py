@@ -65,16 +65,18 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if edited_paths(entry) or _INCLUDE.search(evidence.text(entry)[:_MOST]):
             continue
         found = (
-            _sure(evidence, entry)
-            or _judged(evidence, entry, _changed(evidence, entry, mask_volatile(evidence.text(entry))))
-            or _included(evidence, entry)
+            _diagnose_parse_error(evidence, entry)
+            or _diagnose_unchanged_file(
+                evidence, entry, _list_changed_files(evidence, entry, mask_volatile(evidence.text(entry)))
+            )
+            or _diagnose_included_text(evidence, entry)
         )
         if found is not None:
             return found
     return None
 
 
-def _sure(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+def _diagnose_parse_error(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say where a compiler or parser stops, when that is no file that was changed."""
     said = evidence.text(entry)[:_MOST]
     for pattern in _SURE:
@@ -86,24 +88,24 @@ def _sure(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
             continue
         path, line = places[0]
         quoted = said[matches[0].start() : matches[0].end() + 160].strip()
-        changed = _changed(evidence, entry, mask_volatile(matches[0].group(0)))
+        changed = _list_changed_files(evidence, entry, mask_volatile(matches[0].group(0)))
         # After one edit elsewhere the agent may still be on its way to the right file
-        if _few(changed) or any(same_file(path, each) for path, _ in places for each in changed):
+        if _has_few_changes(changed) or any(same_file(path, each) for path, _ in places for each in changed):
             return None
         return _answer(evidence, entry, changed, path, line, "", quoted)
     return None
 
 
-def _included(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+def _diagnose_included_text(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say which text that the written one includes an error names, where the source it quotes is not in what was written."""
     said = evidence.text(entry)[:_MOST].replace("\\n", "\n").replace('\\"', '"')
     quoted = [line.strip(" .…|") for line in _QUOTED.findall(said)]
-    wrote = [each for each in evidence.tail if each.agent == entry.agent and each.index < entry.index and _text(each)]
+    wrote = [each for each in evidence.tail if each.agent == entry.agent and each.index < entry.index and _written_text(each)]
     if not quoted or len(wrote) < _LEAST or not _PARSES.search(said):
         return None
     path = path_of(wrote[-1]) or ""
     known = evidence.last_content(path, entry.index) if changes_of(wrote[-1]) else None
-    text = known.text if known is not None else _text(wrote[-1])
+    text = known.text if known is not None else _written_text(wrote[-1])
     # With an unknown rest of the file the quoted line may be in it
     if changes_of(wrote[-1]) and (known is None or not known.whole):
         return None
@@ -143,7 +145,7 @@ _PARSES = lazy_pattern(r"(?i)pars(?:e|ing)|syntax|unexpected|expect(?:ing|ed)|un
 _LONG = 30
 
 
-def _text(entry: EntryView) -> str:
+def _written_text(entry: EntryView) -> str:
     """Return the text that a call writes, or ""."""
     # A call that only reads may be given a long text too
     if entry.status != "ok" or (not may_change(entry) and written_content(entry) is None):
@@ -153,11 +155,11 @@ def _text(entry: EntryView) -> str:
     )
 
 
-def _few(changed: dict[str, list[EntryView]]) -> bool:
+def _has_few_changes(changed: dict[str, list[EntryView]]) -> bool:
     return sum(map(len, changed.values())) < _LEAST
 
 
-def _changed(evidence: Evidence, entry: EntryView, said: str) -> dict[str, list[EntryView]]:
+def _list_changed_files(evidence: Evidence, entry: EntryView, said: str) -> dict[str, list[EntryView]]:
     """Return the files that were changed with success since a failure that says this first appeared, and by which calls."""
     start = entry.index
     for other in evidence.entries_before(entry.index):
@@ -180,8 +182,8 @@ def _changed(evidence: Evidence, entry: EntryView, said: str) -> dict[str, list[
     return found
 
 
-def _judged(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryView]]) -> Diagnosis | None:
-    if _few(changed):
+def _diagnose_unchanged_file(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryView]]) -> Diagnosis | None:
+    if _has_few_changes(changed):
         return None
     said = evidence.text(entry)
     frames = [(one or two or three, a or b or c) for one, a, two, b, three, c in _FRAME.findall(said)]
@@ -198,7 +200,7 @@ def _judged(evidence: Evidence, entry: EntryView, changed: dict[str, list[EntryV
         part in path.rpartition("/")[2] for part in ("test_", "_test.", ".test.", ".spec.", "conftest")
     ):
         return None
-    return _answer(evidence, entry, changed, path, line, f": {_short(causes[-1].strip())}", said[-500:])
+    return _answer(evidence, entry, changed, path, line, f": {_quote_error(causes[-1].strip())}", said[-500:])
 
 
 def _answer(
@@ -234,6 +236,6 @@ def _fails_on_import(said: str) -> bool:
     return bool(frames) and frames[-1] == "<module>" and len(frames) > 1
 
 
-def _short(error: str) -> str:
+def _quote_error(error: str) -> str:
     """Return an error as a quote: its kind, and its words where they are few."""
     return code(error if len(error) <= _FEW else error.partition(":")[0], _FEW)

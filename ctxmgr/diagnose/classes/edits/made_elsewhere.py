@@ -27,7 +27,7 @@ _RULE = lazy_pattern(r"^(?:\s*\d+\s)?([\w./-]{2,80})\s?:(?!=)\s([^\n=]{2,200})$"
 _BUILDS = lazy_pattern(r"\b(?:make|ninja|cmake|gcc|cc|clang|g\+\+|build|compile|setup\.py)\b")
 _LOOKED_AT, _HEAD, _MOST = 200, 6, 8_000
 
-_Told = tuple[str, str, EntryView, str]
+_OtherFile = tuple[str, str, EntryView, str]
 """Why, what to do, the entry that shows it, and the line."""
 
 
@@ -35,7 +35,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return the file that decides in place of the edited one."""
     for entry, same, edits in unaffected_calls(evidence):
         for path in dict.fromkeys(path for each in reversed(edits) for path in edited_paths(each)):
-            file = evidence.inside(path)
+            file = evidence.relative_path(path)
             # An edit's own answer repeats what was edited
             shown = [e for e in list(evidence.recent)[-_LOOKED_AT:] if e.status == "ok" and not edited_paths(e)]
             for form in _FORMS:
@@ -51,7 +51,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
-def _generated(evidence: Evidence, file: str, shown: list[EntryView], _: int) -> Iterator[_Told]:
+def _find_source(evidence: Evidence, file: str, shown: list[EntryView], _: int) -> Iterator[_OtherFile]:
     """Yield what the head of the edited file says it is made from."""
     for other in reversed(shown):
         path = path_of(other) or next((word for word in command_of(other).split() if word.endswith(file)), "")
@@ -72,7 +72,7 @@ def _generated(evidence: Evidence, file: str, shown: list[EntryView], _: int) ->
                 )  # fmt: skip
 
 
-def _built(evidence: Evidence, file: str, shown: list[EntryView], first: int) -> Iterator[_Told]:
+def _find_build_target(evidence: Evidence, file: str, shown: list[EntryView], first: int) -> Iterator[_OtherFile]:
     """Yield what a makefile builds from the edited file, where nothing has built it since."""
     # Whatever was built since may have been this target
     if any(each.index > first and _BUILDS.search(call_input(each)) for each in evidence.recent):
@@ -95,7 +95,7 @@ def _built(evidence: Evidence, file: str, shown: list[EntryView], first: int) ->
                 )
 
 
-def _copied(evidence: Evidence, file: str, shown: list[EntryView], _: int) -> Iterator[_Told]:
+def _find_loaded_copy(evidence: Evidence, file: str, shown: list[EntryView], _: int) -> Iterator[_OtherFile]:
     """Yield the other copy of the file that a look-up shows to be loaded."""
     parts = file.split("/")
     for other in reversed(shown):
@@ -105,15 +105,15 @@ def _copied(evidence: Evidence, file: str, shown: list[EntryView], _: int) -> It
             continue
         if said.split("/")[-2:] == parts[-2:]:
             yield (
-                f"what is loaded is another copy, {code(evidence.inside(said), 90)}, and not {code(file, 80)}",
-                f"Renew that copy {code(evidence.inside(said), 90)} or make it a link to the edited folder (install the "
+                f"what is loaded is another copy, {code(evidence.relative_path(said), 90)}, and not {code(file, 80)}",
+                f"Renew that copy {code(evidence.relative_path(said), 90)} or make it a link to the edited folder (install the "
                 "package anew, or use a workspace), and do not edit it by hand.",
                 other,
                 said,
             )
 
 
-def _overridden(evidence: Evidence, file: str, shown: list[EntryView], _: int) -> Iterator[_Told]:
+def _find_overriding_file(evidence: Evidence, file: str, shown: list[EntryView], _: int) -> Iterator[_OtherFile]:
     """Yield the file of a like name that a program reads besides the edited one."""
     stem, _dot, ending = _name(file).rpartition(".")
     if not stem:
@@ -138,6 +138,6 @@ def _name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-_FORMS: tuple[Callable[[Evidence, str, list[EntryView], int], Iterator[_Told]], ...] = (
-    _generated, _built, _copied, _overridden,
+_FORMS: tuple[Callable[[Evidence, str, list[EntryView], int], Iterator[_OtherFile]], ...] = (
+    _find_source, _find_build_target, _find_loaded_copy, _find_overriding_file,
 )  # fmt: skip

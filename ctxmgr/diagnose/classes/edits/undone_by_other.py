@@ -35,18 +35,18 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     writers: dict[str, list[tuple[str, EntryView]]] = {}
     for entry in evidence.recent[-_LAST:]:
         if entry.status == "ok":
-            for path in _written(entry):
-                writers.setdefault(evidence.inside(path), []).append((entry.agent, entry))
+            for path in _list_written_files(entry):
+                writers.setdefault(evidence.relative_path(path), []).append((entry.agent, entry))
     for path, writes in sorted(writers.items(), key=lambda each: -each[1][-1][1].index):
         turns = [(one, two) for one, two in pairwise(writes) if one[0] != two[0]]
         agents = {who for who, _ in writes[-4:]}
         # Handing a file over once is teamwork; only most writes in turn, by two, are a fight
         if len(turns) >= _LEAST and len(agents) == 2 and len(turns) * 2 > len(writes) and plain_name(path):
             return _answer(evidence, path, writes, len(turns))
-    return _switched(evidence)
+    return _diagnose_switched_state(evidence)
 
 
-def _switched(evidence: Evidence) -> Diagnosis | None:
+def _diagnose_switched_state(evidence: Evidence) -> Diagnosis | None:
     """Return which state two agents set by turns, each to its own value: a branch, a context, a field."""
     settings: dict[tuple[str, ...], list[tuple[str, str, str, EntryView]]] = {}
     for entry in evidence.recent[-_LAST:]:
@@ -58,7 +58,7 @@ def _switched(evidence: Evidence) -> Diagnosis | None:
         turns = [(one, two) for one, two in pairwise(sets) if one[0] != two[0] and one[1] != two[1]]
         # More than two values are a state that moves on, like that of a ticket
         if len(turns) >= _LEAST and len({who for who, *_ in sets}) == 2 and len({value for _, value, *_ in sets}) == 2:
-            return _told_state(evidence, *turns[-1], len(turns))
+            return _explain_switched_state(evidence, *turns[-1], len(turns))
     return None
 
 
@@ -78,7 +78,7 @@ def _settings(entry: EntryView) -> Iterator[tuple[tuple[str, ...], str, str]]:
         yield (entry.action, name, *rest), value, f"{tool(entry)} with {code(name, 30)} {code(value, 40)}"
 
 
-def _told_state(
+def _explain_switched_state(
     evidence: Evidence, one: tuple[str, str, str, EntryView], two: tuple[str, str, str, EntryView], turns: int
 ) -> Diagnosis:
     first, second = (name if plain_name(name := clean(who)[:40]) else "another agent" for who in (one[0], two[0]))
@@ -96,7 +96,7 @@ def _told_state(
     )  # fmt: skip
 
 
-def _written(entry: EntryView) -> list[str]:
+def _list_written_files(entry: EntryView) -> list[str]:
     edited = edited_paths(entry)
     # A command that writes nothing may name files that it reads
     if edited or not _WRITES.search(command_of(entry)):

@@ -51,11 +51,13 @@ _LONG = 400
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return why an edit is refused."""
     for entry in evidence.failing_calls:
-        for path, change in _asked(evidence, entry)[:20]:
-            found = _judged(evidence, entry, path, change)
+        for path, change in _list_requested_changes(evidence, entry)[:20]:
+            found = _diagnose_edit(evidence, entry, path, change)
             if found is not None:
                 return found
-    return next((found for entry in evidence.rounds[:6] if (found := _substituted(evidence, entry)) is not None), None)
+    return next(
+        (found for entry in evidence.rounds[:6] if (found := _diagnose_substitution(evidence, entry)) is not None), None
+    )
 
 
 # `sed -i 's/old/new/' FILE`, with any of the usual signs in the place of the slash
@@ -65,7 +67,7 @@ _SED = lazy_pattern(
 )
 
 
-def _substituted(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+def _diagnose_substitution(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say that the pattern of a substitution is not in the file, so that it changes nothing and says nothing."""
     match = _SED.search(command_of(entry))
     # A substitution that changes nothing once may be meant as a precaution
@@ -86,8 +88,8 @@ def _substituted(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         f"not in {name}. Line {number} is {code(line)}."
     )
     step = (
-        f"Make the change with line {number} of {name}, exactly as it stands there{_shown(line)}, as the pattern, or with your"
-        " edit tool."
+        f"Make the change with line {number} of {name}, exactly as it stands there{_describe_line(line)}, as the pattern, or"
+        " with your edit tool."
     )
     return _diagnosis(evidence, entry, known, cause, step, f"Read {name} after the change: line {number} must show it.")
 
@@ -95,7 +97,7 @@ def _substituted(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
 _TWICE = 2
 
 
-def _asked(evidence: Evidence, entry: EntryView) -> list[tuple[str, Change]]:
+def _list_requested_changes(evidence: Evidence, entry: EntryView) -> list[tuple[str, Change]]:
     own = path_of(entry)
     named = _PATCH.search(command_of(entry))
     # Of a patch file that was seen its own text tells more than the call that applies it
@@ -106,40 +108,40 @@ def _asked(evidence: Evidence, entry: EntryView) -> list[tuple[str, Change]]:
     return [(path, change) for path in patched_paths(entry) for change in patch_changes(entry, path)]
 
 
-def _judged(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
+def _diagnose_edit(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
     said = evidence.text(entry)[:4_000]
     if _UNREAD.search(said):
-        return _unread(evidence, entry, path)
+        return _diagnose_missing_reread(evidence, entry, path)
     # A tool may refuse for another reason than the text; an empty text is an insertion
     if not _REFUSED.search(said) or not change.old.strip():
         return None
-    found = _found_at(evidence, entry, path, change)
+    found = _diagnose_unseen_part(evidence, entry, path, change)
     if found is not None:
         return found
     known = evidence.last_content(path, entry.index)
     # Without the file's content only an output that shows a part of it can tell
     if known is None:
-        return _glimpsed(evidence, entry, path, change) or _never_read(evidence, entry, path, change)
+        return _diagnose_partial_view(evidence, entry, path, change) or _diagnose_unread_file(evidence, entry, path, change)
     old = change.old.strip("\n")
     places = known.numbers_of(old)
     # Before anything else, since the text is there: no line is missing
     if len(places) > 1:
-        return _repeated(evidence, entry, known, places, change)
+        return _diagnose_repeated_text(evidence, entry, known, places, change)
     if places:
-        return _changed_since(evidence, entry, known, path, change)
+        return _diagnose_rewritten_file(evidence, entry, known, path, change)
     # An edit made already fails because its own result stands there; a short text stands there by chance
     new = change.new.strip("\n")
     if new.strip() and len(new) > 8 and new in known.text and old not in new:
-        return _done_already(evidence, entry, known, change)
+        return _diagnose_finished_edit(evidence, entry, known, change)
     missing = _first_missing(old, known)
     number = _nearest_line(missing, known)
-    other = _elsewhere(evidence, path, old, entry)
+    other = _find_other_file(evidence, path, old, entry)
     # A line of this file that is nearly the same is likelier than a whole text in another one
     if other is not None and (number is None or _ratio(missing, known.lines[number - known.first]) < 0.9):
-        return _in_other_file(evidence, entry, other, change, path)
+        return _diagnose_other_file(evidence, entry, other, change, path)
     if number is None:
-        return _gone(evidence, entry, known, missing, change)
-    return _differs(evidence, entry, known, missing, number, change)
+        return _diagnose_missing_text(evidence, entry, known, missing, change)
+    return _diagnose_different_line(evidence, entry, known, missing, number, change)
 
 
 # More than `REWRITES`: these may have changed the file, which is enough where the edit does not fit any more
@@ -149,7 +151,9 @@ _MAY_REWRITE = lazy_pattern(
 )
 
 
-def _changed_since(evidence: Evidence, entry: EntryView, known: Content, path: str, change: Change) -> Diagnosis | None:
+def _diagnose_rewritten_file(
+    evidence: Evidence, entry: EntryView, known: Content, path: str, change: Change
+) -> Diagnosis | None:
     """Say that the file was read before something else rewrote it; None where nothing else did."""
     # What wrote the file between the reading and the edit made the reading old
     between = [
@@ -184,7 +188,9 @@ def _target(missing: str, change: Change) -> str:
     return f"{change.name} {code(missing)} is not in the file"
 
 
-def _differs(evidence: Evidence, entry: EntryView, known: Content, missing: str, number: int, change: Change) -> Diagnosis:
+def _diagnose_different_line(
+    evidence: Evidence, entry: EntryView, known: Content, missing: str, number: int, change: Change
+) -> Diagnosis:
     line = known.lines[number - known.first]
     blanks = "".join(line.split()) == "".join(missing.split())
     case = line.casefold() == missing.casefold()
@@ -192,12 +198,12 @@ def _differs(evidence: Evidence, entry: EntryView, known: Content, missing: str,
     name = evidence.name(known.path)
     cause = f"{_call(evidence, entry, known.path)}: {_target(missing, change)}. Line {number} is {code(line)}{how}."
     if known.edits:
-        cause += f" Your own later edits changed the file after you read it{_when(evidence, known)}."
+        cause += f" Your own later edits changed the file after you read it{_read_time(evidence, known)}."
     field = change.name.removeprefix("its ")
     first = f"Read {name} around line {number} again. Then make" if known.doubtful else "Make"
     step = (
-        f"{first} the edit with line {number} of {name}, exactly as it stands there{_shown(line)}, as {field}, and keep your"
-        " new text."
+        f"{first} the edit with line {number} of {name}, exactly as it stands there{_describe_line(line)}, as {field}, and"
+        " keep your new text."
     )
     return _diagnosis(
         evidence, entry, known, cause, step,
@@ -205,7 +211,7 @@ def _differs(evidence: Evidence, entry: EntryView, known: Content, missing: str,
     )  # fmt: skip
 
 
-def _shown(line: str) -> str:
+def _describe_line(line: str) -> str:
     """Return the line to copy as a part of a sentence; "" where it says more than code says."""
     return "" if ORDERS.search(line) or len(line) > _LONGEST_SHOWN else f" ({code(line.strip(), _LONGEST_SHOWN)})"
 
@@ -213,7 +219,9 @@ def _shown(line: str) -> str:
 _LONGEST_SHOWN = 160
 
 
-def _gone(evidence: Evidence, entry: EntryView, known: Content, missing: str, change: Change) -> Diagnosis | None:
+def _diagnose_missing_text(
+    evidence: Evidence, entry: EntryView, known: Content, missing: str, change: Change
+) -> Diagnosis | None:
     # Where lines are not known, the text may be in them
     if not known.whole or known.doubtful:
         return None
@@ -225,7 +233,9 @@ def _gone(evidence: Evidence, entry: EntryView, known: Content, missing: str, ch
     )
 
 
-def _repeated(evidence: Evidence, entry: EntryView, known: Content, places: list[int], change: Change) -> Diagnosis:
+def _diagnose_repeated_text(
+    evidence: Evidence, entry: EntryView, known: Content, places: list[int], change: Change
+) -> Diagnosis:
     first = change.old.strip("\n").split("\n")[0]
     numbers = ", ".join(map(str, places[:6]))
     cause = f"{_call(evidence, entry, known.path)}: {code(first)} stands {len(places)} times in the file, at lines {numbers}."
@@ -246,7 +256,7 @@ def _line_above(known: Content, place: int) -> str:
     return code(line.strip(), 60) if line and not ORDERS.search(line) else ""
 
 
-def _done_already(evidence: Evidence, entry: EntryView, known: Content, change: Change) -> Diagnosis:
+def _diagnose_finished_edit(evidence: Evidence, entry: EntryView, known: Content, change: Change) -> Diagnosis:
     new = change.new.strip("\n")
     number = known.numbers_of(new)[0]
     line = next((line for line in new.split("\n") if line.strip()), new)
@@ -258,7 +268,7 @@ def _done_already(evidence: Evidence, entry: EntryView, known: Content, change: 
     return _diagnosis(evidence, entry, known, cause, step, "Run the check that the edit was for.")
 
 
-def _in_other_file(evidence: Evidence, entry: EntryView, other: Content, change: Change, path: str) -> Diagnosis:
+def _diagnose_other_file(evidence: Evidence, entry: EntryView, other: Content, change: Change, path: str) -> Diagnosis:
     first = next((line for line in change.old.split("\n") if line.strip()), change.old)
     number = other.numbers_of(change.old.strip("\n"))[0]
     name = evidence.name(other.path)
@@ -277,7 +287,7 @@ _PARTLY = lazy_pattern(
 _AT_LINE = lazy_pattern(r"^(?:([^\s:]{1,200}):)?(\d{1,7})[:-](.*)$", re.MULTILINE)
 
 
-def _found_at(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
+def _diagnose_unseen_part(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
     """Say that the text lies in a part of the file which no reading showed: a search has its line, the readings are cut."""
     first = next((line.strip() for line in change.old.split("\n") if len(line.strip()) >= _SHORT), "")
     name = path.rpartition("/")[2]
@@ -294,7 +304,7 @@ def _found_at(evidence: Evidence, entry: EntryView, path: str, change: Change) -
         for match in _AT_LINE.finditer(evidence.text(other)):
             # Search results of other files hold the same line now and then
             if match.group(3).strip() == first and (not match.group(1) or same_file(match.group(1), path)):
-                return _beyond(evidence, entry, other, path, first, match.group(2), cut)
+                return _explain_unseen_part(evidence, entry, other, path, first, match.group(2), cut)
     return None
 
 
@@ -304,7 +314,7 @@ def _is_search(entry: EntryView) -> bool:
     )
 
 
-def _beyond(
+def _explain_unseen_part(
     evidence: Evidence, entry: EntryView, other: EntryView, path: str, first: str, number: str, cut: re.Match[str]
 ) -> Diagnosis:
     shown = f"lines {cut.group(1)} to {cut.group(2)} of {cut.group(3)}" if cut.group(1) else "a part (truncated)"
@@ -325,7 +335,7 @@ def _beyond(
 _SHORT = 8
 
 
-def _glimpsed(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
+def _diagnose_partial_view(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
     """Say which line is nearest in an output that shows the file among other things."""
     name = path.rpartition("/")[2]
     for other in evidence.entries_before(entry.index):
@@ -361,7 +371,7 @@ def _glimpsed(evidence: Evidence, entry: EntryView, path: str, change: Change) -
     return None
 
 
-def _never_read(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
+def _diagnose_unread_file(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
     if not evidence.recent or evidence.recent[0].index > 0:
         return None  # it may have been read before the entries at hand
     first = next((line for line in change.old.split("\n") if line.strip()), change.old)
@@ -398,7 +408,7 @@ _CHANGES = lazy_pattern(
 )
 
 
-def _unread(evidence: Evidence, entry: EntryView, path: str) -> Diagnosis | None:
+def _diagnose_missing_reread(evidence: Evidence, entry: EntryView, path: str) -> Diagnosis | None:
     known = evidence.last_content(path, entry.index)
     later = [e for e in evidence.recent if known is not None and known.entry.index < e.index < entry.index]
     name = evidence.name(path)
@@ -444,7 +454,7 @@ def _ratio(one: str, other: str) -> float:
     return difflib.SequenceMatcher(None, one.strip()[:_LONG], other.strip()[:_LONG], autojunk=False).ratio()
 
 
-def _elsewhere(evidence: Evidence, path: str, old: str, entry: EntryView) -> Content | None:
+def _find_other_file(evidence: Evidence, path: str, old: str, entry: EntryView) -> Content | None:
     """Return another file that was seen and holds the text."""
     # A short text stands in many files
     if len(old.strip()) < 12:
@@ -461,7 +471,7 @@ def _elsewhere(evidence: Evidence, path: str, old: str, entry: EntryView) -> Con
     return None
 
 
-def _when(evidence: Evidence, known: Content) -> str:
+def _read_time(evidence: Evidence, known: Content) -> str:
     words = evidence.source(known.entry)
     return words[words.rfind(" at ") :] if " at " in words else ""
 

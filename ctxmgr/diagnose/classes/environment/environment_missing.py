@@ -37,7 +37,7 @@ _LOOKED_AT = 400
 _WHICH = lazy_pattern(r"\b(?:which|command -v|type -p|where|whereis)\b")
 
 
-class _Named(NamedTuple):
+class _Environment(NamedTuple):
     """An environment, who named it (None: recorded output), and the quote of that place."""
 
     text: str
@@ -55,27 +55,27 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             continue
         missing = next(group for group in match.groups() if group)
         # Of the project's own modules other_folder and other_installation tell
-        if _is_own(evidence, missing):
+        if _is_project_module(evidence, missing):
             continue
-        named = _environment(evidence, entry, command)
+        named = _find_environment(evidence, entry, command)
         if named is not None:
             return _answer(evidence, entry, command, missing, named)
     return None
 
 
-def _is_own(evidence: Evidence, module: str) -> bool:
+def _is_project_module(evidence: Evidence, module: str) -> bool:
     """Whether the module is the project's own: then no environment has it, and the folder is the wrong one."""
     top = re.escape(module.partition(".")[0])
     own = re.compile(rf"(?:^|/){top}(?:\.py$|/)")
-    return any(own.search(evidence.inside(path)) for entry in evidence.recent if (path := path_of(entry)))
+    return any(own.search(evidence.relative_path(path)) for entry in evidence.recent if (path := path_of(entry)))
 
 
-def _answer(evidence: Evidence, entry: EntryView, command: str, missing: str, named: _Named) -> Diagnosis:
+def _answer(evidence: Evidence, entry: EntryView, command: str, missing: str, named: _Environment) -> Diagnosis:
     times = evidence.times(entry)
     often = f", {times} times" if times > 1 else ""
     what = f"{code(missing, 60)} is not there for the interpreter it runs with"
     cause = f"{code(command, 90)} fails{often}: {what}. "
-    corrected = _corrected(command, named.text)
+    corrected = _correct_command(command, named.text)
     if named.by is None:
         cause += f"The output of {named.quote.source} names another environment: {code(named.text, 100)}."
         step = f"The output says {code(named.text, 100)}; if you trust it, run your command with that environment."
@@ -91,33 +91,33 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, missing: str, na
     )  # fmt: skip
 
 
-def _environment(evidence: Evidence, entry: EntryView, command: str) -> _Named | None:
+def _find_environment(evidence: Evidence, entry: EntryView, command: str) -> _Environment | None:
     """Return the environment that is named most reliably: by a person, by a call that worked, by recorded output."""
-    failed = {found for each in evidence.failing_calls for found in _found(command_of(each))}
+    failed = {found for each in evidence.failing_calls for found in _list_environments(command_of(each))}
     for message in reversed(evidence.user_texts):
-        for text in _found(message.text):
+        for text in _list_environments(message.text):
             sentence = next((each for each in re.split(r"(?<=[.!?])\s|\n", message.text) if text in each), "")
             # An environment that the user forbids, or that failed already, is no way out
             if text not in failed and text not in command and not forbids(sentence):
-                return _Named(text, f"The user named the environment{clock(message.at)}:", evidence.quote_of(message), 0)
-    output: _Named | None = None
+                return _Environment(text, f"The user named the environment{clock(message.at)}:", evidence.quote_of(message), 0)
+    output: _Environment | None = None
     own = _own_folders(evidence, entry)
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         # Only a call that worked shows that an environment is in use
         if other.status != "ok":
             continue
         ran = command_of(other)
-        for text in _found(ran):
+        for text in _list_environments(ran):
             # Pip runs in an environment without being one
             if text not in failed and not text.endswith("/pip"):
                 by = f"Your {code(ran, 80)} worked{clock(other.ts)} with"
-                return _Named(text, by, evidence.quote(other, ran), 1)
+                return _Environment(text, by, evidence.quote(other, ran), 1)
         if output is None:
             said = evidence.text(other)
             output = next(
                 (
-                    _Named(text, None, evidence.quote(other, _line(said, text)), 2)
-                    for text in _found(said)
+                    _Environment(text, None, evidence.quote(other, _line(said, text)), 2)
+                    for text in _list_environments(said)
                     # The program's own folder is the environment that lacks it
                     if text not in failed and text not in command and text.rpartition("/")[0] not in own
                 ),
@@ -138,7 +138,7 @@ def _own_folders(evidence: Evidence, entry: EntryView) -> set[str]:
     return {line.rpartition("/")[0] for line in lines if line.endswith(f"/{program}")}
 
 
-def _found(text: str) -> list[str]:
+def _list_environments(text: str) -> list[str]:
     # Most texts name no environment, and the pattern is slow
     if "env" not in text and " run" not in text and "conda" not in text:
         return []
@@ -147,7 +147,7 @@ def _found(text: str) -> list[str]:
     return sorted(fair, key=lambda each: "/bin/python" not in each)
 
 
-def _corrected(command: str, environment: str) -> str | None:
+def _correct_command(command: str, environment: str) -> str | None:
     """Return the command as the environment would run it, or None where that can't be told."""
     match = _PYTHON.search(command)
     # What is run is no interpreter, so its path can't be replaced

@@ -18,7 +18,7 @@ from ctxmgr.types.view import EntryView
 KIND: str = "otherFolder"
 
 
-class _Needs(NamedTuple):
+class _ManifestNeed(NamedTuple):
     """What a program says when it does not find its manifest, and how that is called."""
 
     program: str
@@ -28,8 +28,8 @@ class _Needs(NamedTuple):
 
 
 @cache
-def _needs() -> tuple[_Needs, ...]:
-    return tuple(_Needs(**row) for row in table("manifest"))
+def _manifest_needs() -> tuple[_ManifestNeed, ...]:
+    return tuple(_ManifestNeed(**row) for row in table("manifest"))
 
 
 _PATH = r"(?<![\w./-])((?:/|\.{{1,2}}/|~/)?(?:[\w.@+-]{{1,60}}/){{1,10}}){name}(?![\w/-])"
@@ -43,29 +43,29 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     for entry in evidence.failing_calls:
         command = command_of(entry)
         said = evidence.text(entry)[:8_000]
-        for need in _needs() if command else ():
+        for need in _manifest_needs() if command else ():
             if re.search(need.program, command) and re.search(need.said, said, re.IGNORECASE):
-                found = _meant(evidence, entry, need)
+                found = _find_manifest_folder(evidence, entry, need)
                 if found is not None:
                     return _answer(evidence, entry, need, *found)
     return None
 
 
-def _here(evidence: Evidence, entry: EntryView) -> str:
+def _current_folder(evidence: Evidence, entry: EntryView) -> str:
     """Return the folder in which a call runs, as far as it says so itself."""
     moved = [words[1] for words in parts_of(command_of(entry)) if words[0] == "cd" and len(words) > 1]
     fields = fields_of(entry)
     named = next((str(fields[name]) for name in FOLDER_FIELDS if isinstance(fields.get(name), str)), "")
-    return evidence.inside((moved[-1] if moved else named).rstrip("/"))
+    return evidence.relative_path((moved[-1] if moved else named).rstrip("/"))
 
 
-def _meant(evidence: Evidence, entry: EntryView, need: _Needs) -> tuple[str, EntryView, bool] | None:
+def _find_manifest_folder(evidence: Evidence, entry: EntryView, need: _ManifestNeed) -> tuple[str, EntryView, bool] | None:
     """Return the folder with the manifest, the call that shows it, and whether a `cd` of an earlier call went there."""
     path = re.compile(_PATH.format(name=need.name))
-    here = _here(evidence, entry)
-    tried = {_here(evidence, each) for each in evidence.failing_calls}
+    here = _current_folder(evidence, entry)
+    tried = {_current_folder(evidence, each) for each in evidence.failing_calls}
     lacking = "\n".join(evidence.text(each)[:8_000] for each in evidence.failing_calls)
-    tried |= {evidence.inside(match.group(1).rstrip("/")) for match in path.finditer(lacking)}
+    tried |= {evidence.relative_path(match.group(1).rstrip("/")) for match in path.finditer(lacking)}
     task = " ".join(message.text for message in evidence.user_texts).casefold()
     found: dict[str, EntryView] = {}
     moved: dict[str, EntryView] = {}
@@ -74,10 +74,10 @@ def _meant(evidence: Evidence, entry: EntryView, need: _Needs) -> tuple[str, Ent
             continue
         alone = _MOVED.match(command_of(other))
         if alone:
-            moved.setdefault(evidence.inside(alone.group(1).rstrip("/")), other)
+            moved.setdefault(evidence.relative_path(alone.group(1).rstrip("/")), other)
         text = f"{path_of(other) or ''}\n{call_input(other)[:2_000]}\n{evidence.text(other)[:12_000]}"
         for match in path.finditer(text):
-            folder = evidence.inside(match.group(1).rstrip("/"))
+            folder = evidence.relative_path(match.group(1).rstrip("/"))
             if (
                 folder
                 and folder not in (here, ".", evidence.folder)
@@ -93,23 +93,25 @@ def _meant(evidence: Evidence, entry: EntryView, need: _Needs) -> tuple[str, Ent
     # The task's own words choose among several folders with a manifest
     named = [folder for folder in found if any(len(part) > 2 and part.casefold() in task for part in folder.split("/"))]
     # Where the folder has such a file of its own, only a word of the task tells which other one is meant.
-    if named or (len(found) == 1 and not _has_own(evidence, need, here)):
+    if named or (len(found) == 1 and not _has_own_manifest(evidence, need, here)):
         folder = named[0] if named else next(iter(found))
         return folder, found[folder], False
     return None
 
 
-def _has_own(evidence: Evidence, need: _Needs, here: str) -> bool:
+def _has_own_manifest(evidence: Evidence, need: _ManifestNeed, here: str) -> bool:
     root = re.escape(f"{here}/") if here else "" if evidence.folder else r"(?:/.*/)?"
     own = re.compile(rf"{root}{need.name}")
     return any(
-        own.fullmatch(evidence.inside(path)) for entry in evidence.recent if entry.status == "ok" and (path := path_of(entry))
+        own.fullmatch(evidence.relative_path(path))
+        for entry in evidence.recent
+        if entry.status == "ok" and (path := path_of(entry))
     )
 
 
-def _answer(evidence: Evidence, entry: EntryView, need: _Needs, folder: str, other: EntryView, moved: bool) -> Diagnosis:
+def _answer(evidence: Evidence, entry: EntryView, need: _ManifestNeed, folder: str, other: EntryView, moved: bool) -> Diagnosis:
     command, times = command_of(entry), evidence.times(entry)
-    here = _here(evidence, entry)
+    here = _current_folder(evidence, entry)
     where = code(here, 60) if here and plain_name(here) else "the root folder of the project"
     source = evidence.source(other)
     cause = (

@@ -45,16 +45,16 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         name = missing.group(1)
         runs = _version(_RUNS.search(f"{command_of(entry)}\n{evidence.text(entry)[:6_000]}"))
         found = (
-            _in_environment(evidence, entry, name)
-            or (_own(evidence, entry, name) if runs is None else None)
-            or _for_version(evidence, entry, name, runs)
+            _diagnose_environment(evidence, entry, name)
+            or (_diagnose_project_module(evidence, entry, name) if runs is None else None)
+            or _diagnose_other_version(evidence, entry, name, runs)
         )
         if found is not None:
             return found
     return None
 
 
-def _installs(evidence: Evidence, entry: EntryView) -> Iterator[EntryView]:
+def _list_installs(evidence: Evidence, entry: EntryView) -> Iterator[EntryView]:
     """Yield the calls that installed something: those before a failing call, the latest first, then those behind it."""
     behind = [each for each in evidence.recent if each.index > entry.index]
     for other in [*list(evidence.entries_before(entry.index))[:_LOOKED_AT], *behind]:
@@ -62,16 +62,16 @@ def _installs(evidence: Evidence, entry: EntryView) -> Iterator[EntryView]:
             yield other
 
 
-def _for_version(evidence: Evidence, entry: EntryView, name: str, runs: str | None) -> Diagnosis | None:
+def _diagnose_other_version(evidence: Evidence, entry: EntryView, name: str, runs: str | None) -> Diagnosis | None:
     """Say that it was installed for another version of Python; the same version has it, so that is not why it is missing."""
-    for other in _installs(evidence, entry) if runs is not None else ():
+    for other in _list_installs(evidence, entry) if runs is not None else ():
         into = _version(_INTO.search(evidence.text(other)[:8_000]))
         if into not in (None, runs):
             return _answer(evidence, entry, name, str(runs), str(into), other)
     return None
 
 
-def _in_environment(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
+def _diagnose_environment(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
     """Say that a virtual environment has it, and that the failing call runs with a Python outside of it."""
     call, top = command_of(entry), name.partition(".")[0].casefold()
     runs = _environment(call)
@@ -79,15 +79,15 @@ def _in_environment(evidence: Evidence, entry: EntryView, name: str) -> Diagnosi
     activated = any(command_of(each).endswith("bin/activate") for each in evidence.recent)
     if _ELSEWHERE.search(call) or (activated and not runs):
         return None
-    for other in _installs(evidence, entry):
+    for other in _list_installs(evidence, entry):
         into = _environment(command_of(other))
         told = re.sub(r"[-.]", "_", f"{command_of(other)}\n{evidence.text(other)[:8_000]}".casefold())
         if into not in (*_SYSTEM, runs) and re.search(rf"(?<![a-z\d]){re.escape(top)}(?![a-z\d])", told):
-            return _told_environment(evidence, entry, name, into, other)
+            return _explain_environment(evidence, entry, name, into, other)
     return None
 
 
-def _told_environment(evidence: Evidence, entry: EntryView, name: str, into: str, other: EntryView) -> Diagnosis:
+def _explain_environment(evidence: Evidence, entry: EntryView, name: str, into: str, other: EntryView) -> Diagnosis:
     call = command_of(entry)
     inside = _RUN.sub(rf"\g<1>{into}/bin/python", call, count=1)
     step = f"Run it with the Python that has it: {code(inside, 120)}."
@@ -108,13 +108,13 @@ def _environment(command: str) -> str:
     return next((match.group(1) for match in reversed(list(_ENVIRONMENT.finditer(command)))), "")
 
 
-def _own(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
+def _diagnose_project_module(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
     """Say that the module is one of the project, and that the script's own folder is all that Python looks in."""
     top = name.partition(".")[0]
     place = re.compile(rf"(?:(?P<root>[\w./@+-]{{1,120}})/)?{re.escape(top)}(?:\.py|/[\w./]{{1,80}})")
     script = re.search(r"python[\d.]*\s+((?:[\w.-]{1,40}/)+)([\w-]{1,60})\.py\b", command_of(entry))
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-        path = evidence.inside(path_of(other) or "")
+        path = evidence.relative_path(path_of(other) or "")
         match = place.fullmatch(path)
         if other.status != "ok" or match is None or not path.endswith(".py"):
             continue

@@ -36,7 +36,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
             match = _SETS.match(command_of(other))
             # What another agent set was never meant for this call
-            if match is None or other.status != "ok" or _goes_on(command_of(other)) or other.agent != entry.agent:
+            if match is None or other.status != "ok" or _runs_more(command_of(other)) or other.agent != entry.agent:
                 continue
             name = match.group("variable") or match.group("alias") or match.group("other")
             named = name is not None and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said) is not None
@@ -44,7 +44,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             # The failing call sets it itself
             if (named or activates) and command_of(other).strip() not in command:
                 return _answer(evidence, entry, other, name)
-    return _replaced(evidence) if evidence.failing_calls or evidence.repeated_calls else None
+    return _diagnose_replaced_variables(evidence) if evidence.failing_calls or evidence.repeated_calls else None
 
 
 # An unquoted mark alone: behind `<<'EOF'` the shell replaces nothing
@@ -52,7 +52,7 @@ _HEREDOC = lazy_pattern(r"<<-?\s?([A-Za-z_]\w{0,20})\b[^\n]*\n(.*?)(?:\n\s*\1\b|
 _VARIABLE = lazy_pattern(r"(?<!\\)\$\{?([A-Za-z_]\w{0,40})\}?")
 
 
-def _replaced(evidence: Evidence) -> Diagnosis | None:
+def _diagnose_replaced_variables(evidence: Evidence) -> Diagnosis | None:
     """Say that the shell has replaced the variables in a text that was given it unquoted, as what came of it shows."""
     shown = [(each, evidence.text(each)[-_SHOWN:]) for each in reversed(evidence.tail)]
     for entry in list(reversed(evidence.tail))[:_LOOKED_AT]:
@@ -69,14 +69,16 @@ def _replaced(evidence: Evidence) -> Diagnosis | None:
                     None,
                 )
                 if other is not None:
-                    return _told_replaced(evidence, entry, mark, name.group(0), line.strip(), other)
+                    return _explain_replaced_variables(evidence, entry, mark, name.group(0), line.strip(), other)
     return None
 
 
 _SHOWN, _LEAST = 6_000, 8
 
 
-def _told_replaced(evidence: Evidence, entry: EntryView, mark: str, variable: str, line: str, other: EntryView) -> Diagnosis:
+def _explain_replaced_variables(
+    evidence: Evidence, entry: EntryView, mark: str, variable: str, line: str, other: EntryView
+) -> Diagnosis:
     source = evidence.source(other)
     cause = (
         f"{code(command_of(entry), 70)} gives its text unquoted (`<<{mark}`), so the shell replaces {code(variable, 40)} by"
@@ -89,7 +91,7 @@ def _told_replaced(evidence: Evidence, entry: EntryView, mark: str, variable: st
     )  # fmt: skip
 
 
-def _goes_on(command: str) -> bool:
+def _runs_more(command: str) -> bool:
     """Whether a command does more than to set something: then what it set served that."""
     return re.search(r"&&|;\s*\S|\n\s*\S|\|\|", command.strip().rstrip(";")) is not None and not re.fullmatch(
         r"(?:\s*export\s+\w+=\S*\s*(?:&&|;)?)+", command

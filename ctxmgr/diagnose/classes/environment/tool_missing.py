@@ -8,9 +8,9 @@ from collections import Counter
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, parts_of, path_of
 from ctxmgr.diagnose.evidence.paths import mentions
-from ctxmgr.diagnose.evidence.texts import capital, code, join_names, nearest, plain_name, words_of
+from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name, words_of
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.related.notes import note_on
+from ctxmgr.diagnose.related.notes import diagnose_note
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -86,11 +86,11 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             continue
         if not command:
             # A tool may report that another tool is missing; only its own name is the call's
-            if name == entry.action or nearest(name, [entry.action], 0.8):
-                return _tool(evidence, entry, said)
+            if name == entry.action or find_nearest(name, [entry.action], 0.8):
+                return _diagnose_tool(evidence, entry, said)
         # A word of the message that the command does not run is another program's trouble
         elif _is_run(command, name):
-            return _command(evidence, entry, command, name)
+            return _diagnose_command(evidence, entry, command, name)
     return None
 
 
@@ -100,13 +100,13 @@ def _is_run(command: str, name: str) -> bool:
     return name in heads
 
 
-def _command(evidence: Evidence, entry: EntryView, command: str, name: str) -> Diagnosis:
+def _diagnose_command(evidence: Evidence, entry: EntryView, command: str, name: str) -> Diagnosis:
     said = words_of(_ABSENT, evidence.text(entry))
-    missing = [name, *(each for each in _missing(evidence) if each != name)]
+    missing = [name, *(each for each in _list_missing_programs(evidence) if each != name)]
     names = f"there is no command {code(name, 40)}" if len(missing) == 1 else f"there are no commands {join_names(missing, 4)}"
     cause = f"{code(command, 90)} can't work: {names} here{f', {said}' if said else ''}."
     quotes = [evidence.quote(entry)]
-    there = [(each, *found) for each in missing if (found := _there(evidence, each)) is not None]
+    there = [(each, *found) for each in missing if (found := _find_program(evidence, each)) is not None]
     if there:
         other = there[0][2]
         places = join_names(dict.fromkeys(place for _, place, at in there if at is other))
@@ -116,7 +116,7 @@ def _command(evidence: Evidence, entry: EntryView, command: str, name: str) -> D
         step = f"Do the same with {' and '.join(pairs[:3])}."
         return diagnosis(KIND, cause, step, *quotes, check="The new command must print a result.")
     for like in _LIKE.get(name, ()):
-        served = _served(evidence, like)
+        served = _find_successful_call(evidence, like)
         if served is not None:
             cause += f" {code(like, 40)} is there: {code(command_of(served), 80)} worked{clock(served.ts)}."
             quotes.append(evidence.quote(served, command_of(served)))
@@ -124,7 +124,7 @@ def _command(evidence: Evidence, entry: EntryView, command: str, name: str) -> D
                 KIND, cause, f"Do the same with {code(like, 40)}.", *quotes, check="The new command must print a result."
             )
     # A like program that works already needs no note; else a note knows the project's way
-    noted = note_on(KIND, evidence, entry, name)
+    noted = diagnose_note(KIND, evidence, entry, name)
     if noted is not None:
         return noted
     failed = {command_of(each) for each in evidence.failing_calls}
@@ -138,7 +138,7 @@ def _command(evidence: Evidence, entry: EntryView, command: str, name: str) -> D
     return diagnosis(KIND, cause, step, *quotes, confidence="medium")
 
 
-def _missing(evidence: Evidence) -> list[str]:
+def _list_missing_programs(evidence: Evidence) -> list[str]:
     """Return the programs that calls of late did not find, the newest first, whatever status such a call had."""
     found: dict[str, None] = {}
     for entry in reversed(evidence.tail):
@@ -149,7 +149,7 @@ def _missing(evidence: Evidence) -> list[str]:
     return list(found)
 
 
-def _there(evidence: Evidence, name: str) -> tuple[str, EntryView] | None:
+def _find_program(evidence: Evidence, name: str) -> tuple[str, EntryView] | None:
     """Return where a program of that name, or one that does the like, lies as an output shows it."""
     alike = "|".join(re.escape(each) for each in (name, *(each for each in _LIKE.get(name, ()) if " " not in each)))
     place = re.compile(
@@ -178,7 +178,7 @@ _SHOWS = frozenset(
 )
 
 
-def _served(evidence: Evidence, like: str) -> EntryView | None:
+def _find_successful_call(evidence: Evidence, like: str) -> EntryView | None:
     words = like.split()
     wanted = words[:1] if words[-1].startswith("-") else words
     for other in reversed(evidence.recent):
@@ -214,7 +214,7 @@ _VERBS = (
 """Verbs of tools that do the like; a tool of another group is no substitute."""
 
 
-def _of_kind(name: str, tools: list[str]) -> list[str]:
+def _list_tools_of_kind(name: str, tools: list[str]) -> list[str]:
     """Return the tools that do what a name says: by its verb, where any of them has one of that group; else all."""
     kinds = {each: {place for place, verbs in enumerate(_VERBS) if verbs & set(_WORDS.findall(each.casefold()))}
              for each in [name, *tools]}  # fmt: skip
@@ -225,14 +225,14 @@ def _of_kind(name: str, tools: list[str]) -> list[str]:
 _WORDS = lazy_pattern(r"[a-z]+")
 
 
-def _tool(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis:
+def _diagnose_tool(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis:
     name = entry.action[:60]
     worked = {other.action: other for other in evidence.recent if other.status == "ok" and other.action != entry.action}
     offers = " ".join(match.group(1) for match in _OFFERED.finditer(said))
     offered = [word for word in re.findall(r"[\w.-]{2,60}", offers) if word != name and plain_name(word)]
-    offered = _of_kind(name, offered)
-    worked = {each: worked[each] for each in _of_kind(name, list(worked))}
-    near = _nearest_tool(name, offered) or nearest(name, worked, 0.5) or nearest(name, offered, 0.5)
+    offered = _list_tools_of_kind(name, offered)
+    worked = {each: worked[each] for each in _list_tools_of_kind(name, list(worked))}
+    near = _nearest_tool(name, offered) or find_nearest(name, worked, 0.5) or find_nearest(name, offered, 0.5)
     cause = f"There is no tool {code(name, 60)}."
     quotes = [evidence.quote(entry)]
     if near is not None and near in worked:

@@ -35,20 +35,24 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if evidence.times(entry) < 2 and len(evidence.failing_calls) < 2:
             continue
         # A call that reached the wrong place, or none, may lack what earlier ones were given
-        if _OUTSIDE.search(said) and (way := _settings(evidence, entry)) is not None:
+        if _OUTSIDE.search(said) and (way := _diagnose_settings(evidence, entry)) is not None:
             return way
         if not _ABSENT.search(said):
             continue
-        found = _command(evidence, entry) if command_of(entry) else _value(evidence, entry) or _named(evidence, entry)
+        found = (
+            _diagnose_command(evidence, entry)
+            if command_of(entry)
+            else _diagnose_value(evidence, entry) or _diagnose_misspelled_value(evidence, entry)
+        )
         if found is not None:
             return found
     return None
 
 
-def _command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+def _diagnose_command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say from which folder, or with which variables, the same command worked."""
     command = command_of(entry)
-    last = _last(command)
+    last = _last_command(command)
     if not last:
         return None
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
@@ -56,7 +60,7 @@ def _command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
             other.status != "ok"
             or evidence.has_failed(other)
             or call_key(other) == call_key(entry)
-            or _last(command_of(other)) != last
+            or _last_command(command_of(other)) != last
         ):
             continue
         here, there = _folder(entry), _folder(other)
@@ -87,7 +91,7 @@ def _command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     return None
 
 
-def _settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+def _diagnose_settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say which option, variable or field every successful call of the program had, and no failing one has."""
     # A test runner's options change what is run, not whether it can
     if CHECKS.search(command_of(entry)):
@@ -106,12 +110,12 @@ def _settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         (name, value) for name, value in common - had
         if _SETTING.fullmatch(name) and plain_name(value) and len(value) > 1
         # An option is taken for the cause where all that worked had it, or the user named it
-        and ((len(worked) >= _LEAST and name in bare) or _said(evidence, value) is not None)
+        and ((len(worked) >= _LEAST and name in bare) or _find_message(evidence, value) is not None)
     )  # fmt: skip
     # Many differences tell nothing; one failure is too few to speak of all
     if not lost or len(lost) > _LEAST or len(tried) < _LEAST:
         return None
-    told = " and ".join(code(_written(entry, *pair), 60) for pair in lost)
+    told = " and ".join(code(_describe_setting(entry, *pair), 60) for pair in lost)
     having = [each for each in worked if set(lost) <= _pairs(each)]
     last, often = having[0], f"{len(having)} times, last" if len(having) > 1 else "once,"
     what = program_of(entry) if command_of(entry) else tool(entry)
@@ -121,7 +125,7 @@ def _settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     # The summary lost the value, which explains why the calls lack it
     if dropped is not None and all(value not in dropped.text for _, value in lost):
         cause += f" The summary of the compaction{clock(dropped.at)} has lost it."
-    by = _said(evidence, lost[0][1])
+    by = _find_message(evidence, lost[0][1])
     if by is not None:
         cause += f" The user named it{clock(by.at)}."
     step = f"Make the call with {told} again, as in {code(command_of(last), 110)}." if command_of(last) else (
@@ -142,7 +146,7 @@ _OUTSIDE = lazy_pattern(
 _LEAST, _SETTLED = 2, 4
 
 
-def _said(evidence: Evidence, value: str) -> Message | None:
+def _find_message(evidence: Evidence, value: str) -> Message | None:
     """Return the message in which the user named a value."""
     word = re.compile(rf"(?<![\w.-]){re.escape(value)}(?![\w-])")
     return next((each for each in reversed(evidence.user_texts) if word.search(each.text)), None)
@@ -182,11 +186,11 @@ _SETTING = lazy_pattern(
 """Options, variables and fields that say where or as whom a call works, not what it does."""
 
 
-def _written(entry: EntryView, name: str, value: str) -> str:
+def _describe_setting(entry: EntryView, name: str, value: str) -> str:
     return f"{name} {value}" if name.startswith("-") or not command_of(entry) else f"{name}={value}"
 
 
-def _last(command: str) -> str:
+def _last_command(command: str) -> str:
     parts = [words for words in parts_of(command) if words[0] != "cd"]
     return " ".join(parts[-1]) if parts else ""
 
@@ -202,7 +206,7 @@ def _assignments(command: str) -> list[str]:
     return [word for word in re.split(r"[\s;&|]+", command)[:20] if _ASSIGNED.match(word)]
 
 
-def _value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+def _diagnose_value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say which value differs from the last call that worked, where a person named it or it is nearly the same."""
     fields = fields_of(entry)
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
@@ -215,9 +219,9 @@ def _value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
             continue
         name, now, then = changed[0], str(fields[changed[0]])[:120], str(theirs[changed[0]])[:120]
         if (
-            evidence.by_user(now)
+            evidence.was_said_by_user(now)
             # Without the user's word only a value that is nearly the same is a slip
-            or not (evidence.by_user(then) or _alike(now, then))
+            or not (evidence.was_said_by_user(then) or _is_same_value(now, then))
             or not plain_name(then)
             # The old value was tried again and failed
             or then in json.dumps([fields_of(each) for each in evidence.failing_calls])
@@ -226,7 +230,7 @@ def _value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         cause = (
             f"The {tool(entry)} call fails, {evidence.times(entry)} times, with {code(name, 40)} {code(now, 60)}. It "
             f"worked{clock(other.ts)} with "
-            f"{code(then, 60)}{', which the user named' if evidence.by_user(then) else ''}; nobody has named "
+            f"{code(then, 60)}{', which the user named' if evidence.was_said_by_user(then) else ''}; nobody has named "
             f"{code(now, 60)}."
         )
         return diagnosis(
@@ -240,7 +244,7 @@ def _value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
 _VALUE = lazy_pattern(r"[\w@][\w.@/:+-]{2,60}\w")
 
 
-def _named(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+def _diagnose_misspelled_value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say which value a person gave that is nearly, but not quite, what the call uses."""
     fields = {
         name: str(value)
@@ -262,7 +266,7 @@ def _named(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
                 )
                 if (
                     word in used
-                    or evidence.by_user(value)
+                    or evidence.was_said_by_user(value)
                     or not (near or likeness(value, word) >= _NEAR)
                     or not plain_name(word)
                 ):
@@ -282,5 +286,5 @@ def _named(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
 _LONGEST, _NEAR = 60, 0.85
 
 
-def _alike(one: str, other: str) -> bool:
+def _is_same_value(one: str, other: str) -> bool:
     return len(one) == len(other) and sorted(one.casefold()) == sorted(other.casefold())

@@ -47,7 +47,7 @@ _MODULE = lazy_pattern(
 )
 
 
-def _installed(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+def _diagnose_installed_package(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Say in which folder of the project a package is installed that is not found from where the call looks."""
     match = _MODULE.search(said)
     name = next((group for group in match.groups() if group), "") if match else ""
@@ -57,7 +57,7 @@ def _installed(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | N
     holds = re.compile(rf"(?<![\w@+-])((?:[~.]{{0,2}}/)?(?:[\w.@+-]{{1,60}}/){{0,10}})({_MODULES})/{re.escape(name)}(?![\w-])")
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         found = None if other.status != "ok" or evidence.has_failed(other) else holds.search(evidence.text(other))
-        folder = evidence.inside(found.group(1).rstrip("/")) if found else ""
+        folder = evidence.relative_path(found.group(1).rstrip("/")) if found else ""
         # The call names that folder already
         if found is None or not folder or folder in (".", evidence.folder) or f"{folder}/" in command_of(entry):
             continue
@@ -80,7 +80,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return where the record shows what a call does not find."""
     for entry in evidence.refusals():
         said = evidence.text(entry)
-        if command_of(entry) and (installed := _installed(evidence, entry, said)) is not None:
+        if command_of(entry) and (installed := _diagnose_installed_package(evidence, entry, said)) is not None:
             return installed
         # Only an error that denies a name tells that it was not found
         if not _ABSENT.search(said[:4_000]):
@@ -90,13 +90,13 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             name = unknown.name
             # A path has a class of its own, wrong_place; a short name stands everywhere
             if len(name) >= _LEAST_NAME and plain_name(name) and name in asked and "/" not in name:
-                found = _seen(evidence, entry, name)
+                found = _diagnose_seen_name(evidence, entry, name)
                 if found is not None:
                     return found
     return None
 
 
-def _seen(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
+def _diagnose_seen_name(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
     word = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
     own = list(_places(entry))
     asked = {each.value for each in own} | set(call_input(entry).split())

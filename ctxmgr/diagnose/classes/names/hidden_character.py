@@ -56,13 +56,13 @@ _LOOKED_AT, _READ, _NEAR = 120, 6_000, 24
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which name of a failing call holds a character that cannot be seen."""
     for entry in evidence.failing_calls[:4]:
-        found = _in_the_record(evidence, entry) or _composed_otherwise(evidence, entry)
+        found = _diagnose_shown_character(evidence, entry) or _diagnose_lookalike(evidence, entry)
         if found is not None:
             return found
     return None
 
 
-def _in_the_record(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+def _diagnose_shown_character(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Tell of a character that the error itself, or a look at the file that it is about, shows beside a name of the call."""
     error = _raw(entry)
     words = {word.casefold() for word in re.findall(r"\w{3,60}", f"{call_input(entry)}\n{error}")}
@@ -77,19 +77,19 @@ def _in_the_record(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
             match = kind.shown.search(raw)
             if match is None:
                 continue
-            name = _beside(kind, raw, match)
+            name = _find_adjacent_word(kind, raw, match)
             files = [each for each in _files(other) if other.id != entry.id]
             file = next(
                 (each for each in files if each.rpartition("/")[2].casefold() in f"{call_input(entry)}{error}".casefold()), ""
             )
             # A character beside another name has nothing to do with the call
             if file or (name and name.casefold() in words):
-                file = file or next(iter(files), "") or _holder(evidence, name)
+                file = file or next(iter(files), "") or _find_file(evidence, name)
                 return _answer(evidence, entry, other, kind, name or file, file)
     return None
 
 
-def _beside(kind: _Kind, raw: str, match: re.Match[str]) -> str:
+def _find_adjacent_word(kind: _Kind, raw: str, match: re.Match[str]) -> str:
     """Return the word that the character stands in, before or behind: a mark stands before a name, a line end behind it."""
     # The sign alone goes, for a name may end in M itself: `TEAM^M`
     before = re.search(r"([\w.-]{2,60})(?:\\r|\^M|\r)*\Z", raw[max(0, match.start() - _NEAR) : match.end()])
@@ -100,7 +100,7 @@ def _beside(kind: _Kind, raw: str, match: re.Match[str]) -> str:
     return found.group(1) if found else ""
 
 
-def _holder(evidence: Evidence, name: str) -> str:
+def _find_file(evidence: Evidence, name: str) -> str:
     """Return the file that was last seen to hold a name, or ""."""
     for other in list(evidence.entries_before(evidence.recent[-1].index + 1))[:_LOOKED_AT]:
         file = next(_files(other), "")
@@ -113,17 +113,17 @@ def _answer(evidence: Evidence, entry: EntryView, other: EntryView, kind: _Kind,
     file = file if plain_name(file) else ""
     call = call_phrase(entry, 90)
     times = evidence.times(entry)
-    where = f" in {code(evidence.inside(file), 80)}" if file and name != file else ""
+    where = f" in {code(evidence.relative_path(file), 80)}" if file and name != file else ""
     source = "the error itself" if other.id == entry.id else evidence.source(other)
     cause = f"{call} fails{how_often(times)}: {code(name, 60)}{where} {kind.means}, which cannot be seen; {source} shows it."
-    step = f"{kind.step.replace('{file}', code(evidence.inside(file), 80) if file else 'the file it comes from')}."
+    step = f"{kind.step.replace('{file}', code(evidence.relative_path(file), 80) if file else 'the file it comes from')}."
     return diagnosis(
         KIND, cause, step, evidence.quote(other), evidence.quote(entry), check="The name in the answer must be without it.",
         confidence="medium",
     )  # fmt: skip
 
 
-def _composed_otherwise(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+def _diagnose_lookalike(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Tell of a name that looks like a recorded one and is written with other characters."""
     asked = re.findall(r"[\w./-]{3,120}", call_input(entry)[:4_000])
     # In plain ASCII every name is written one way

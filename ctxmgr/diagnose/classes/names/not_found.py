@@ -9,7 +9,7 @@ from ctxmgr.diagnose.errors.names import Unknown, meant_names, offered_names, un
 from ctxmgr.diagnose.evidence import Evidence, call_input, may_change
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool
 from ctxmgr.diagnose.evidence.listings import listing_of, topic_words
-from ctxmgr.diagnose.evidence.nearest_names import Counterpart, likeness, nearest_of, nearest_recorded
+from ctxmgr.diagnose.evidence.nearest_names import Counterpart, find_nearest_offered, find_nearest_recorded, likeness
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, words_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -47,17 +47,17 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which name is not known, and the nearest one that is."""
     for entry in evidence.refusals():
         said = evidence.text(entry)
-        address = _address(evidence, entry, said)
+        address = _diagnose_address(evidence, entry, said)
         if address is not None:
             return address
-        asked = f"{call_input(entry)}\n{_written(evidence, entry)}"
+        asked = f"{call_input(entry)}\n{_recently_written_text(evidence, entry)}"
         for unknown in unknown_names(said):
-            if _is_asked(unknown, asked, said):
+            if _is_given(unknown, asked, said):
                 # A list says what stands beside each name, which tells more than likeness
-                found = _listed(evidence, entry, unknown) or _answer(evidence, entry, unknown, said)
+                found = _diagnose_listed_names(evidence, entry, unknown) or _answer(evidence, entry, unknown, said)
                 if found is not None:
                     return found
-        found = _meant(evidence, entry, said)
+        found = _diagnose_suggestion(evidence, entry, said)
         if found is not None:
             return found
     return None
@@ -72,7 +72,7 @@ _ROUTE = lazy_pattern(r"(?<![\w./<:])(?:https?://[^/\s'\"`]{1,100})?(/[A-Za-z][\
 _FIXED = lazy_pattern(r"[A-Za-z][A-Za-z_-]{1,40}|v\d{1,2}")
 
 
-def _address(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+def _diagnose_address(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Say which recorded address is nearest to one that a server does not know."""
     asked = _URL.search(call_input(entry))
     # A page of a site holds such words in passing
@@ -125,7 +125,7 @@ def _address(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | Non
 _SHORT_ANSWER, _LOOKED_AT, _LEAST_ROUTE = 4_000, 200, 0.4
 
 
-def _meant(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+def _diagnose_suggestion(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Take the word of the call that is most like what the tool says was probably meant."""
     meant = meant_names(said)
     words = [
@@ -142,7 +142,7 @@ def _meant(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
 _ALIKE = 0.6
 
 
-def _written(evidence: Evidence, entry: EntryView) -> str:
+def _recently_written_text(evidence: Evidence, entry: EntryView) -> str:
     """Return what the agent itself wrote lately: a name in there is as much its own as one in the call."""
     own = [
         each
@@ -160,7 +160,7 @@ def _written(evidence: Evidence, entry: EntryView) -> str:
 _EDITS = 8
 
 
-def _is_asked(unknown: Unknown, asked: str, said: str) -> bool:
+def _is_given(unknown: Unknown, asked: str, said: str) -> bool:
     """Whether the call itself gave that name as a value: not as an option, and not a file, which is another matter."""
     name = unknown.name
     line = said[said.rfind("\n", 0, unknown.start) + 1 :].split("\n")[0]
@@ -173,7 +173,7 @@ def _is_asked(unknown: Unknown, asked: str, said: str) -> bool:
     )
 
 
-def _listed(evidence: Evidence, entry: EntryView, unknown: Unknown) -> Diagnosis | None:
+def _diagnose_listed_names(evidence: Evidence, entry: EntryView, unknown: Unknown) -> Diagnosis | None:
     """Say which names a list of the record has, with what stands beside each, where no call used one of the likely ones."""
     name = unknown.name
     field = next((key for key, value in fields_of(entry).items() if value == name), "")
@@ -193,8 +193,8 @@ def _listed(evidence: Evidence, entry: EntryView, unknown: Unknown) -> Diagnosis
     best = [each for each in others if each.rank >= others[0].rank - _MARGIN][:_FEW]
     refused = join_names(dict.fromkeys(reversed(tried)), 4)
     cause = f"The {tool(entry)} call can't work: {evidence.source(listing.entry)} has no {refused}. It has "
-    cause += f"{', '.join(each.told for each in others[:_FEW])}."
-    step = f"Make the same call with {code(field, 40)} {' or '.join(each.told for each in best)}"
+    cause += f"{', '.join(each.description for each in others[:_FEW])}."
+    step = f"Make the same call with {code(field, 40)} {' or '.join(each.description for each in best)}"
     step += "." if len(best) == 1 else ", whichever the task is about."
     return diagnosis(
         KIND, cause, step, evidence.quote(listing.entry), evidence.quote(entry),
@@ -214,11 +214,11 @@ def _answer(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -
         f"there is no {noun.split()[-1] if noun != 'such name as' else 'such name'} there."
     )
     offered = [each for each in offered_names(said) if each != name]
-    near = nearest_of(name, offered)
-    recorded = nearest_recorded(evidence, name, entry)
+    near = find_nearest_offered(name, offered)
+    recorded = find_nearest_recorded(evidence, name, entry)
     # The record's name is taken where it is more like than what the tool offers
     if recorded is not None and (near is None or recorded.name == near or recorded.alike > likeness(name, near)):
-        return _recorded(evidence, entry, cause, name, recorded)
+        return _diagnose_recorded_name(evidence, entry, cause, name, recorded)
     quote = evidence.quote(entry)
     check = "The answer must no longer name the missing one."
     bare = near.rpartition(".")[2] if near is not None else ""
@@ -254,19 +254,19 @@ def _answer(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -
     return diagnosis(KIND, f"{cause} The record holds no name like it.", step, quote, confidence="medium")
 
 
-def _knows(evidence: Evidence, name: str) -> bool:
+def _is_in_record(evidence: Evidence, name: str) -> bool:
     word = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
     return any(word.search(message.text) for message in evidence.user_texts) or any(
         word.search(call_input(entry)) for entry in evidence.recent
     )
 
 
-def _recorded(evidence: Evidence, entry: EntryView, cause: str, name: str, found: Counterpart) -> Diagnosis:
+def _diagnose_recorded_name(evidence: Evidence, entry: EntryView, cause: str, name: str, found: Counterpart) -> Diagnosis:
     source = capital(found.source)
     cause += f" {source} {'said' if found.by_user else 'used' if found.given else 'shows'} {code(found.name, 60)}."
     step = f"Make the same call with {code(found.name, 60)} in place of {code(name, 60)}."
     # A name that only an output shows may be planted there
-    if not found.by_user and not found.given and not _knows(evidence, found.name):
+    if not found.by_user and not found.given and not _is_in_record(evidence, found.name):
         step = (
             f"The output shows {code(found.name, 60)}; if that is what you need, make the call with it in place "
             f"of {code(name, 60)},"

@@ -80,7 +80,7 @@ _LOOKED_AT = 300
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return where an earlier output has what is searched in vain."""
-    if (watched := _watched(evidence)) is not None:
+    if (watched := _diagnose_unchanged_file(evidence)) is not None:
         return watched
     empty = [entry for entry in evidence.tail if _is_search(entry) and _is_empty(evidence, entry)]
     # What was searched long ago is no trouble any more
@@ -89,14 +89,14 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     for entry in reversed(empty):
         for term in _terms(entry):
             # One search in vain is how one learns that nothing is there
-            same = [each for each in empty if term.casefold() in _searched(each).casefold()]
-            found = _found(evidence, term, entry) if len(same) >= _LEAST else None
+            same = [each for each in empty if term.casefold() in _search_text(each).casefold()]
+            found = _find_output(evidence, term, entry) if len(same) >= _LEAST else None
             if found is not None:
                 return _answer(evidence, entry, term, same, *found)
-    return _one_place(evidence, empty)
+    return _diagnose_single_place(evidence, empty)
 
 
-def _watched(evidence: Evidence) -> Diagnosis | None:
+def _diagnose_unchanged_file(evidence: Evidence) -> Diagnosis | None:
     """Say which other file of that name the record has, where one is looked at again and again and does not change."""
     for entry in evidence.repeated_calls[:_LEAST]:
         own = next((word for word in asked_paths(entry) if _WRITTEN.search(word)), "")
@@ -129,7 +129,7 @@ _WRITTEN = lazy_pattern(r"\.(?:log|out|err|jsonl|csv|db|sqlite3?|pid|html|xml)$"
 _STEM = lazy_pattern(r"[a-z]{3,}")
 
 
-def _one_place(evidence: Evidence, empty: list[EntryView]) -> Diagnosis | None:
+def _diagnose_single_place(evidence: Evidence, empty: list[EntryView]) -> Diagnosis | None:
     """Say that every search asked one place of several that a list of the record has."""
     last = empty[-1]
     own = [each for each in empty if each.action == last.action and not command_of(each)]
@@ -144,12 +144,12 @@ def _one_place(evidence: Evidence, empty: list[EntryView]) -> Diagnosis | None:
         # A value that the list does not have is no place of that list
         if listing is None or not others or value not in {row[listing.column] for row in listing.rows}:
             continue
-        told = ", ".join(each.told for each in others[:_SEVERAL])
+        told = ", ".join(each.description for each in others[:_SEVERAL])
         cause = (
-            f"All {len(own)} {tool(last)} calls that find nothing ask {code(field, 30)} {listing.told(value)}. "
+            f"All {len(own)} {tool(last)} calls that find nothing ask {code(field, 30)} {listing.describe(value)}. "
             f"{capital(evidence.source(listing.entry))} has others: {told}."
         )
-        step = f"Make the same call with {code(field, 30)} {' or '.join(each.told for each in others[:2])}."
+        step = f"Make the same call with {code(field, 30)} {' or '.join(each.description for each in others[:2])}."
         return diagnosis(
             KIND, cause, step, evidence.quote(listing.entry), evidence.quote(last),
             check="The answer must hold what you look for; if no place has it, say so.", confidence="medium",
@@ -180,7 +180,7 @@ def _is_empty(evidence: Evidence, entry: EntryView) -> bool:
     return entry.status in ("ok", "error") and len(text) < 400 and _NOTHING.match(text.strip()) is not None
 
 
-def _searched(entry: EntryView) -> str:
+def _search_text(entry: EntryView) -> str:
     command = command_of(entry)
     if command:
         return " ".join(word for words in parts_of(command) if words[0].rpartition("/")[2] in _HEADS for word in words[1:])
@@ -189,7 +189,7 @@ def _searched(entry: EntryView) -> str:
 
 
 def _terms(entry: EntryView) -> list[str]:
-    words = _TERM.findall(_searched(entry))
+    words = _TERM.findall(_search_text(entry))
     return list(
         dict.fromkeys(
             sorted((word for word in words if word not in ("name", "type", "include", "iname")), key=len, reverse=True)
@@ -197,7 +197,7 @@ def _terms(entry: EntryView) -> list[str]:
     )[:6]
 
 
-def _found(evidence: Evidence, term: str, entry: EntryView) -> tuple[EntryView, str] | None:
+def _find_output(evidence: Evidence, term: str, entry: EntryView) -> tuple[EntryView, str] | None:
     """Return the newest output that has the term, and in which file."""
     word = re.compile(rf"(?<![\w-]){re.escape(term)}(?![\w-])")
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
@@ -221,7 +221,7 @@ def _found(evidence: Evidence, term: str, entry: EntryView) -> tuple[EntryView, 
                 path is not None
                 and plain_name(path)
                 and not any(evidence.same_place(path, place) for place in _places(entry))
-                and not _lies_in(evidence, path, entry)
+                and not _is_in_searched_place(evidence, path, entry)
             ):
                 return other, path
     return None
@@ -235,11 +235,12 @@ def _places(entry: EntryView) -> list[str]:
     return [str(fields[name]) for name in _PLACE_FIELDS if isinstance(fields.get(name), str)]
 
 
-def _lies_in(evidence: Evidence, path: str, entry: EntryView) -> bool:
+def _is_in_searched_place(evidence: Evidence, path: str, entry: EntryView) -> bool:
     """Whether the place that was searched holds the file: then the search is at fault, and not the place."""
-    own = evidence.inside(path)
+    own = evidence.relative_path(path)
     return any(
-        (place := evidence.inside(each)) in ("", ".") or own.startswith(f"{place.rstrip('/')}/") for each in _places(entry)
+        (place := evidence.relative_path(each)) in ("", ".") or own.startswith(f"{place.rstrip('/')}/")
+        for each in _places(entry)
     )
 
 
@@ -258,6 +259,6 @@ def _answer(evidence: Evidence, entry: EntryView, term: str, same: list[EntryVie
         f"search{where or ' the same place'} again."
     )
     return diagnosis(
-        KIND, cause, step, evidence.quote(other), evidence.quote(entry, _searched(entry)),
+        KIND, cause, step, evidence.quote(other), evidence.quote(entry, _search_text(entry)),
         check="The file must hold what you look for.",
     )  # fmt: skip

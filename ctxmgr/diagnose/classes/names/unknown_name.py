@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, cast
 from ctxmgr.diagnose.errors.violations import violations_of
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import command_of, parts_of, path_of
-from ctxmgr.diagnose.evidence.nearest_names import nearest_recorded
-from ctxmgr.diagnose.evidence.texts import code, join_names, nearest, plain_name
+from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
+from ctxmgr.diagnose.evidence.texts import code, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -114,11 +114,11 @@ def _is_asked(name: str, command: str) -> bool:
     return bool(last) and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", last[0]) is not None
 
 
-def _in_other(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
+def _diagnose_other_manifest(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
     """Say which other manifest has the name, in a folder where the call does not run."""
     for each in evidence.entries_before(entry.index):
         named = [path_of(each) or "", *(word for words in parts_of(command_of(each)) for word in words[1:])]
-        path = next((evidence.inside(word) for word in named if word.rpartition("/")[2] in way.manifests), "")
+        path = next((evidence.relative_path(word) for word in named if word.rpartition("/")[2] in way.manifests), "")
         folder, _, manifest = path.rpartition("/")
         # The manifest of the folder in which the call runs has been judged already
         if each.status != "ok" or not folder or not plain_name(folder) or folder in command:
@@ -138,12 +138,12 @@ def _in_other(evidence: Evidence, entry: EntryView, command: str, name: str, way
 
 
 def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
-    other = _in_other(evidence, entry, command, name, way)
+    other = _diagnose_other_manifest(evidence, entry, command, name, way)
     if other is not None:
         return other
-    suggested = [other for other in _suggested(evidence.text(entry), name) if plain_name(other)]
-    manifest, names, shown = _known(evidence, way, name, entry)
-    near = nearest(name, names, 0.5) or nearest(name, suggested, 0.4) or _related(name, names)
+    suggested = [other for other in _list_suggestions(evidence.text(entry), name) if plain_name(other)]
+    manifest, names, shown = _find_known_names(evidence, way, name, entry)
+    near = find_nearest(name, names, 0.5) or find_nearest(name, suggested, 0.4) or _find_similar_name(name, names)
     quotes = [evidence.quote(entry), *shown]
     where = (
         f"{evidence.name(manifest)} has no {way.noun} {code(name, 60)}"
@@ -153,7 +153,7 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: 
     cause = f"{code(command, 90)} can't work: {where}."
     if near is not None:
         source = "It has" if manifest and near in names else "The output names"
-        corrected = _corrected(command, name, near)
+        corrected = _correct_command(command, name, near)
         cause += f" {source} {code(near, 60)}, the nearest name."
         # The nearest name was tried and failed, so it is not the right one
         if not evidence.was_tried(corrected) or corrected not in {command_of(each) for each in evidence.failing_calls}:
@@ -166,7 +166,7 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: 
         cause += f" It has {join_names(names, 8)}."
         step = f"Choose the {way.noun} among these that does what you need; if none does, ask the user which one is meant."
         return diagnosis(KIND, cause, step, *quotes)
-    if nearest_recorded(evidence, name, entry) is not None or violations_of(None, evidence.text(entry)):
+    if find_nearest_recorded(evidence, name, entry) is not None or violations_of(None, evidence.text(entry)):
         return None  # the wider search has it, or it is the value of an option, which the schema judges
     wanted = way.manifests[0] if way.manifests else None
     program = command.split()[0]
@@ -178,7 +178,7 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: 
     return diagnosis(KIND, cause, step, *quotes, confidence="medium")
 
 
-def _related(name: str, names: list[str]) -> str | None:
+def _find_similar_name(name: str, names: list[str]) -> str | None:
     """Return the one name that shares a whole word with another, as `lint:types` does with `typecheck`; None of several."""
     asked = "".join(filter(str.isalnum, name.casefold()))
     found = [
@@ -189,11 +189,11 @@ def _related(name: str, names: list[str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _corrected(command: str, name: str, near: str) -> str:
+def _correct_command(command: str, name: str, near: str) -> str:
     return re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", lambda _: near, command)
 
 
-def _suggested(said: str, name: str) -> Iterator[str]:
+def _list_suggestions(said: str, name: str) -> Iterator[str]:
     for match in _CHOICES.finditer(said):
         yield from (word for word in _WORD.findall(match.group(1).replace(",", " ")) if word != name)
     for match in _SUGGESTED.finditer(said):
@@ -202,7 +202,7 @@ def _suggested(said: str, name: str) -> Iterator[str]:
             yield from (word for word in words[:1] if word != name)
 
 
-def _known(evidence: Evidence, way: _Way, name: str, entry: EntryView) -> tuple[str | None, list[str], list[Quote]]:
+def _find_known_names(evidence: Evidence, way: _Way, name: str, entry: EntryView) -> tuple[str | None, list[str], list[Quote]]:
     """Return the manifest that was seen, the names it lists, and the quote of the place nearest to what was asked."""
     for manifest in way.manifests:
         content = evidence.last_content(manifest, entry.index)
@@ -210,7 +210,7 @@ def _known(evidence: Evidence, way: _Way, name: str, entry: EntryView) -> tuple[
             continue
         names = [each for each in _names_in(manifest, content.text) if plain_name(each)]
         if names:
-            near = nearest(name, names, 0.5) or names[0]
+            near = find_nearest(name, names, 0.5) or names[0]
             line = next((line for line in content.lines if near in line), content.text)
             return manifest, names[:200], [evidence.quote(content.entry, line)]
     return None, [], []

@@ -11,7 +11,7 @@ from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths
 from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.paths import is_file_name
-from ctxmgr.diagnose.evidence.texts import capital, code, join_names, nearest, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -108,20 +108,20 @@ _LOOKED_AT = 400
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which name is unknown, and the recorded one nearest to it."""
     for entry in evidence.failing_calls:
-        said, asked = evidence.text(entry)[:12_000], _asked(evidence, entry)
+        said, asked = evidence.text(entry)[:12_000], _requested_text(evidence, entry)
         folded = said.casefold()
         for noun, signs, pattern in _UNKNOWN:
             match = pattern.search(said) if any(sign in folded for sign in signs) else None
             name = next((group for group in match.groups() if group), "") if match else ""
             # A name that the call does not have comes from a hook or a library
-            if name and name.rpartition(".")[2] and name in asked and _is_meant(noun, name, command_of(entry)):
+            if name and name.rpartition(".")[2] and name in asked and _is_reference(noun, name, command_of(entry)):
                 found = _answer(evidence, entry, noun, name, said)
                 if found is not None:
                     return found
     return None
 
 
-def _asked(evidence: Evidence, entry: EntryView) -> str:
+def _requested_text(evidence: Evidence, entry: EntryView) -> str:
     """Return what a call was given, and what its agent wrote of late into files that the call names."""
     wrote = [each for each in evidence.edits[-_WROTE:] if each.agent == entry.agent and each.index < entry.index]
     names = {path.rpartition("/")[2]: each for each in wrote for path in edited_paths(each)}
@@ -131,7 +131,7 @@ def _asked(evidence: Evidence, entry: EntryView) -> str:
 _WROTE = 12
 
 
-def _is_meant(noun: str, name: str, command: str) -> bool:
+def _is_reference(noun: str, name: str, command: str) -> bool:
     """Whether the call means such a thing by the name: a path that git does not know is no branch."""
     return noun != "branch" or (_REVISIONS.search(command) is not None and not is_file_name(name))
 
@@ -147,21 +147,21 @@ def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: st
             continue
         # Of what a call lists its output alone is the list
         for text, command in ((evidence.text(other), command_of(other)), (call_input(other), "")):
-            for each in _names(noun, text, command, _asked(evidence, entry)):
+            for each in _names(noun, text, command, _requested_text(evidence, entry)):
                 if plain_name(each):
                     places.setdefault(each, (other, next((line for line in text.split("\n") if each in line), text)))
     hint = _HINT.search(said)
     known = [*by_user, *places]
     # The name itself, and its last part alone, are what is not found
     unfit = {each for each in known if each == name or each in {name.rpartition("/")[2]}}
-    fair = [each for each in known if each not in unfit and not _tried(evidence, each, name, entry)]
-    near = _column(evidence, entry, name, fair) if noun == "column" else nearest(name, fair, 0.55)
+    fair = [each for each in known if each not in unfit and not _was_tried(evidence, each, name, entry)]
+    near = _column(evidence, entry, name, fair) if noun == "column" else find_nearest(name, fair, 0.55)
     near = near or (hint.group(1) if hint and plain_name(hint.group(1)) else None)
     if near is None:
         # With several tables nobody knows whose columns are meant
-        one = len(set(_FROM.findall(_asked(evidence, entry)))) == 1 and len(fair) > _MARGINAL
+        one = len(set(_FROM.findall(_requested_text(evidence, entry)))) == 1 and len(fair) > _MARGINAL
         listed_ones = sorted(set(places) - unfit) if noun in ("remote", "table") else fair if noun == "column" and one else []
-        return _only(evidence, entry, noun, name, listed_ones)
+        return _diagnose_unlike_name(evidence, entry, noun, name, listed_ones)
     line = next((line for line in said.split("\n") if name in line), said)
     quotes = [evidence.quote(entry, line)]
     cause = f"There is no {noun} {code(name, 80)}."
@@ -174,7 +174,7 @@ def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: st
     else:
         cause += f" The message offers {code(near, 80)}."
     # A host that only an output names may be another's
-    if noun == "host" and not evidence.known_to_agent(near):
+    if noun == "host" and not evidence.is_known_to_agent(near):
         step = (
             f"The output names the host {code(near, 80)}; if you trust it, use it in place of {code(name, 80)}, else ask the"
             " user."
@@ -200,7 +200,7 @@ def _column(evidence: Evidence, entry: EntryView, name: str, known: list[str]) -
         # The answers to all tried forms tell together which column was meant
         match = noun.pattern.search(evidence.text(each)[:12_000]) if evidence.has_failed(each) else None
         tried |= {group.rpartition(".")[2] for group in match.groups() if group} if match else set()
-    own = set(re.findall(r"\w+", _asked(evidence, entry)))
+    own = set(re.findall(r"\w+", _requested_text(evidence, entry)))
     rated = sorted(
         ((max(likeness(one, each) for one in tried), each) for each in known if each not in tried | own), reverse=True
     )
@@ -212,7 +212,7 @@ _LIKE, _MARGIN, _MARGINAL = 0.6, 0.05, 2
 _FROM = lazy_pattern(r"\b(?:from|join|into|update)\s+[\"'`]?([\w.]{1,80})", re.IGNORECASE)
 
 
-def _only(evidence: Evidence, entry: EntryView, noun: str, name: str, known: list[str]) -> Diagnosis | None:
+def _diagnose_unlike_name(evidence: Evidence, entry: EntryView, noun: str, name: str, known: list[str]) -> Diagnosis | None:
     """Say which ones there are, where the record lists them and none is like the one that was asked for."""
     if not known:
         return None
@@ -251,7 +251,7 @@ def _other_database(evidence: Evidence, entry: EntryView) -> tuple[str, EntryVie
     return max(found, key=lambda each: "/" in each[0], default=None)
 
 
-def _tried(evidence: Evidence, near: str, name: str, entry: EntryView) -> bool:
+def _was_tried(evidence: Evidence, near: str, name: str, entry: EntryView) -> bool:
     """Whether the same call with the other name failed already."""
     command = command_of(entry)
     swapped = command.replace(name, near)

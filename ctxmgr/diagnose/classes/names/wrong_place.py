@@ -7,7 +7,7 @@ import re
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, same_file, tool
 from ctxmgr.diagnose.evidence.paths import Mention, asked_paths, is_file_name, listed_paths, mentions
-from ctxmgr.diagnose.evidence.texts import capital, code, how_often, join_names, nearest, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, how_often, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -40,7 +40,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         # A long log may hold many; the first ones are of the call
         for line in [line for line in said.split("\n")[:400] if _MISSING.search(line)][:6]:
             for path in _missing_paths(entry, line):
-                found = _judged(evidence, entry, path, line)
+                found = _diagnose_path(evidence, entry, path, line)
                 if found is not None:
                     return found
     return None
@@ -59,33 +59,37 @@ def _missing_paths(entry: EntryView, line: str) -> list[str]:
     return list(dict.fromkeys(every))[:_MOST_NAMES]
 
 
-def _judged(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagnosis | None:
+def _diagnose_path(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagnosis | None:
     name = path.rstrip("/").rpartition("/")[2]
     # Short and common names stand everywhere
     if len(name) < 3 or not plain_name(path) or _COMMON.match(name):
         return None
-    if _was_there(evidence, entry, path):
+    if _was_seen(evidence, entry, path):
         return None
     elsewhere: dict[str, Mention] = {}
     for mention in mentions(evidence, name, entry.index):
         # A place that was refused too is no better one
-        if not evidence.same_place(mention.path, path) and plain_name(mention.path) and not _refused(evidence, mention.path):
+        if (
+            not evidence.same_place(mention.path, path)
+            and plain_name(mention.path)
+            and not _is_in_failing_call(evidence, mention.path)
+        ):
             elsewhere.setdefault(mention.path.removeprefix("./"), mention)
         # More places make it likelier that the name is common
         if len(elsewhere) >= 4:
             break
     if elsewhere:
-        return _elsewhere(evidence, entry, path, line, list(elsewhere.values()))
-    return _alike(evidence, entry, path, name, line) or _folders(evidence, entry, path, line)
+        return _diagnose_other_place(evidence, entry, path, line, list(elsewhere.values()))
+    return _diagnose_similar_names(evidence, entry, path, name, line) or _diagnose_folder(evidence, entry, path, line)
 
 
 _TREE = lazy_pattern(r"\bgit ls-files\b|^(?:\S+ && )?(?:ls(?: -\w+)*|tree|find(?: \.)?)(?: \.)?(?: [-|].*)?$")
 
 
-def _folders(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagnosis | None:
+def _diagnose_folder(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagnosis | None:
     """Say which folders the project has, where a call names one that it has not."""
-    top = evidence.inside(path).split("/")[0]
-    outside = path.startswith(("/", "~", "..")) and evidence.inside(path) == path
+    top = evidence.relative_path(path).split("/")[0]
+    outside = path.startswith(("/", "~", "..")) and evidence.relative_path(path) == path
     # Outside of the project its folders say nothing
     if not top or outside or is_file_name(top):
         return None
@@ -113,14 +117,14 @@ _FOLDER = lazy_pattern(r"^(\.?/?[\w.@-]{1,60}/)[\w./@-]{0,200}$", re.MULTILINE)
 _LEAST = 2
 
 
-def _was_there(evidence: Evidence, entry: EntryView, path: str) -> bool:
+def _was_seen(evidence: Evidence, entry: EntryView, path: str) -> bool:
     """Whether the same path was seen before: then it is gone, and not sought in the wrong place."""
     return any(
         each.given and evidence.same_place(each.path, path) for each in mentions(evidence, path.rpartition("/")[2], entry.index)
     )
 
 
-def _refused(evidence: Evidence, path: str) -> bool:
+def _is_in_failing_call(evidence: Evidence, path: str) -> bool:
     return any(evidence.same_place(path, asked) for entry in evidence.failing_calls for asked in asked_paths(entry))
 
 
@@ -130,7 +134,7 @@ def _start(evidence: Evidence, entry: EntryView, path: str, line: str) -> str:
     return f"{call} fails{how_often(times)}: {code(evidence.name(path), 100)} is not there."
 
 
-def _elsewhere(evidence: Evidence, entry: EntryView, path: str, line: str, found: list[Mention]) -> Diagnosis:
+def _diagnose_other_place(evidence: Evidence, entry: EntryView, path: str, line: str, found: list[Mention]) -> Diagnosis:
     mention = found[0]
     where = evidence.name(mention.path)
     shown = evidence.source(mention.entry)
@@ -147,7 +151,7 @@ def _elsewhere(evidence: Evidence, entry: EntryView, path: str, line: str, found
         cause += f" There is also {code(evidence.name(found[1].path), 80)}."
     step = f"Use {code(where, 100)} in place of {code(evidence.name(path), 100)}."
     # A path that only an output named may be planted there
-    if not mention.given and not evidence.known_to_agent(mention.path):
+    if not mention.given and not evidence.is_known_to_agent(mention.path):
         step = (
             f"Look at {code(where, 100)}, which the output names, and if it is what you need, use it in place of"
             f" {code(evidence.name(path), 80)}."
@@ -164,21 +168,21 @@ def _root(path: str) -> str | None:
     return match.group(1) if match else None
 
 
-def _alike(evidence: Evidence, entry: EntryView, path: str, name: str, line: str) -> Diagnosis | None:
+def _diagnose_similar_names(evidence: Evidence, entry: EntryView, path: str, name: str, line: str) -> Diagnosis | None:
     """Say what lies in the folder in place of the file, where a listing of that folder was recorded."""
     folder = path.rstrip("/").rpartition("/")[0]
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         if other.status != "ok" or not re.search(r"\b(?:ls|find|tree|dir)\b|LS$|Glob$|list", command_of(other) or other.action):
             continue
         said = evidence.text(other)
-        there = [each for each in _names_beside(other, said, folder) if plain_name(each)]
-        near = nearest(name, there, 0.72)
+        there = [each for each in _list_names_in_folder(other, said, folder) if plain_name(each)]
+        near = find_nearest(name, there, 0.72)
         # The very name is listed, so the place is right
         if near is None or name in there:
             continue
         beside = f"{folder}/{near}" if folder else near
         # The like name was refused as well
-        if _refused(evidence, beside):
+        if _is_in_failing_call(evidence, beside):
             return None
         cause = (
             f"{_start(evidence, entry, path, line)} The listing of its folder{clock(other.ts)} has {code(near, 80)}, and no"
@@ -195,7 +199,7 @@ def _alike(evidence: Evidence, entry: EntryView, path: str, name: str, line: str
     return None
 
 
-def _names_beside(entry: EntryView, said: str, folder: str) -> list[str]:
+def _list_names_in_folder(entry: EntryView, said: str, folder: str) -> list[str]:
     names: list[str] = []
     for word in dict.fromkeys(re.findall(r"[\w.@+-]{3,100}", said[:40_000])):
         # A word without an ending may be anything

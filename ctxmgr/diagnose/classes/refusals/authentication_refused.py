@@ -11,7 +11,7 @@ from ctxmgr.diagnose.evidence.calls import call_phrase
 from ctxmgr.diagnose.evidence.sentences import forbids
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name, words_of
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.related.notes import way_in_note
+from ctxmgr.diagnose.related.notes import find_way_in_note
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -94,11 +94,11 @@ def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     expired = "have expired" if re.search("expired", line, re.IGNORECASE) else "are refused"
     cause = f"{call} fails{how_often(times)}: the credentials it uses {expired}, {words_of(_REFUSED, line)}."
     quotes = [evidence.quote(entry, line)]
-    scope = _scope(evidence, entry)
+    scope = _find_missing_scope(evidence, entry)
     # A missing right tells which credentials to ask for
     if scope:
         cause += f" They lack {code(scope, 60)}."
-    said = _said_where(evidence)
+    said = _find_credentials_hint(evidence)
     if said is not None:
         message, sentence = said
         cause += f" The user said{clock(message.at)}: {code(sentence, 140)}."
@@ -109,12 +109,12 @@ def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
         if place is None:
             step = f"Log in the way the user said, {code(sentence, 140)}, and then make the call once."
         return diagnosis(KIND, cause, step, *quotes, check="The answer must no longer be a refusal; if it is, ask the user.")
-    way = way_in_note(evidence, entry, _CREDENTIAL)
+    way = find_way_in_note(evidence, entry, _CREDENTIAL)
     if way is not None:
-        cause += f" {way.source}{way.why} speaks of another way in, with {way.told}."
+        cause += f" {way.source}{way.exclusion} speaks of another way in, with {way.joined_names}."
         quotes.append(way.quote)
         step = (
-            f"Look at what that note says of {way.told}. If it is the way for you, go that way once; credentials"
+            f"Look at what that note says of {way.joined_names}. If it is the way for you, go that way once; credentials"
             " that it names are"
             " for you only if the user agrees."
         )
@@ -144,7 +144,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     return diagnosis(KIND, f"{cause} No place of other ones was found in the record.", step, *quotes, confidence="medium")
 
 
-def _scope(evidence: Evidence, entry: EntryView) -> str | None:
+def _find_missing_scope(evidence: Evidence, entry: EntryView) -> str | None:
     """Return the scope or permission that the answer says is lacking."""
     said = evidence.text(entry)[:4_000]
     # Without such a word a name in the message is not a scope
@@ -161,7 +161,7 @@ def _scope(evidence: Evidence, entry: EntryView) -> str | None:
     )
 
 
-def _said_where(evidence: Evidence) -> tuple[Message, str] | None:
+def _find_credentials_hint(evidence: Evidence) -> tuple[Message, str] | None:
     """Return the newest sentence of a person that says where credentials are."""
     for message in reversed(evidence.user_texts):
         for sentence in _SENTENCE.findall(message.text[:8_000]):

@@ -69,18 +69,18 @@ _LEAST = 2
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which words of the user the loop breaks."""
     for message, sentence in sentences(evidence):
-        over = _over(evidence, sentence)
+        over = _list_over_limit(evidence, sentence)
         if over is not None:
-            return _over_limit(evidence, message, sentence, *over)
+            return _diagnose_over_limit(evidence, message, sentence, *over)
         if forbids(sentence):
             # Changes first: a file that is protected may also stand in a command that is forbidden
-            breaking = _changing(evidence, sentence) or _acting(evidence, sentence)
+            breaking = _list_forbidden_changes(evidence, sentence) or _list_forbidden_calls(evidence, sentence)
         else:
-            breaking = _outside(evidence, sentence)
+            breaking = _list_outside_edits(evidence, sentence)
         # Once may be a slip, and what the user took back is allowed again
-        if len(breaking) >= _LEAST and not _taken_back(evidence, message, sentence):
+        if len(breaking) >= _LEAST and not _was_taken_back(evidence, message, sentence):
             return _answer(evidence, message, sentence, breaking)
-    return _reminded(evidence) or _refused_again(evidence)
+    return _diagnose_reminder(evidence) or _diagnose_repeated_refusal(evidence)
 
 
 _AGAIN = lazy_pattern(
@@ -94,7 +94,7 @@ _AGAIN = lazy_pattern(
 """How people say that they had said it before."""
 
 
-def _reminded(evidence: Evidence) -> Diagnosis | None:
+def _diagnose_reminder(evidence: Evidence) -> Diagnosis | None:
     """Say that a person had to say the same again, and that what follows is like what came before."""
     said = evidence.user_texts
     for place in range(len(said) - 1, 0, -1):
@@ -145,7 +145,7 @@ _REFUSAL = lazy_pattern(
 _SHORT = 160
 
 
-def _refused_again(evidence: Evidence) -> Diagnosis | None:
+def _diagnose_repeated_refusal(evidence: Evidence) -> Diagnosis | None:
     """Say that a person refuses what is made again and again, and what they had said that it must be."""
     said = evidence.user_texts
     refusals = [each for each in said[1:] if len(each.text) <= _SHORT and _REFUSAL.search(each.text.strip())]
@@ -204,7 +204,7 @@ _AT_MOST = lazy_pattern(
 _NUMBER = lazy_pattern(r"(?<![\w.:/-])\d(?:[\d_,.]| (?=\d{3}\b)){0,12}(?![\w:/-])")
 
 
-def _over(evidence: Evidence, sentence: str) -> tuple[list[EntryView], list[str], str] | None:
+def _list_over_limit(evidence: Evidence, sentence: str) -> tuple[list[EntryView], list[str], str] | None:
     """Return the refused calls that go over a limit of the user's, their numbers, and the limit.
 
     A number counts that the refusal names with the unit of the limit, or that all refused calls give and no accepted one.
@@ -248,7 +248,7 @@ def _value(number: str) -> float | None:
         return None
 
 
-def _over_limit(
+def _diagnose_over_limit(
     evidence: Evidence, message: Message, sentence: str, breaking: list[EntryView], numbers: list[str], limit: str
 ) -> Diagnosis:
     last = breaking[0]
@@ -264,14 +264,14 @@ def _over_limit(
     )
 
 
-def _taken_back(evidence: Evidence, message: Message, sentence: str) -> bool:
+def _was_taken_back(evidence: Evidence, message: Message, sentence: str) -> bool:
     """Whether the user spoke of the same thing later without forbidding it."""
     later = evidence.user_texts[evidence.user_texts.index(message) + 1 :]
     things = {*_PATH.findall(sentence), *(word for word in _VERBS.split() if word in sentence.casefold())}
     return any(thing in each.text and not _DENIES.search(each.text) for each in later for thing in things)
 
 
-def _changing(evidence: Evidence, sentence: str) -> list[EntryView]:
+def _list_forbidden_changes(evidence: Evidence, sentence: str) -> list[EntryView]:
     """Return the calls of the loop that change a path which the sentence protects."""
     ban = forbids(sentence)
     # "touch only X" protects all but X, which is judged by place
@@ -281,7 +281,7 @@ def _changing(evidence: Evidence, sentence: str) -> list[EntryView]:
     return [entry for entry in evidence.loop if any(_changes(entry, path) for path in protected)]
 
 
-def _outside(evidence: Evidence, sentence: str) -> list[EntryView]:
+def _list_outside_edits(evidence: Evidence, sentence: str) -> list[EntryView]:
     """Return the edits of the loop outside of the one place to which a sentence confines them."""
     only = _ONLY.search(sentence)
     places = _PATH.findall(sentence[only.start() :]) if only else []
@@ -289,10 +289,12 @@ def _outside(evidence: Evidence, sentence: str) -> list[EntryView]:
         return []
     # A denied edit has changed nothing
     edits = [(entry, edited_paths(entry)) for entry in evidence.loop if entry.status != "denied"]
-    return [entry for entry, paths in edits if paths and not any(_lies_in(path, place) for path in paths for place in places)]
+    return [
+        entry for entry, paths in edits if paths and not any(_is_in_place(path, place) for path in paths for place in places)
+    ]
 
 
-def _lies_in(path: str, place: str) -> bool:
+def _is_in_place(path: str, place: str) -> bool:
     bare = place.rstrip("/*.")
     return path == bare or path.endswith(f"/{bare}") or f"/{bare}/" in f"/{path}"
 
@@ -315,7 +317,7 @@ _MANIFESTS = (
 
 
 def _changes(entry: EntryView, protected: str) -> bool:
-    if any(_lies_in(path, protected) for path in edited_paths(entry)):
+    if any(_is_in_place(path, protected) for path in edited_paths(entry)):
         return True
     command = command_of(entry)
     name = protected.rpartition("/")[2]
@@ -328,7 +330,7 @@ def _changes(entry: EntryView, protected: str) -> bool:
     return may_change(entry) and _WRITES.search(command) is not None
 
 
-def _acting(evidence: Evidence, sentence: str) -> list[EntryView]:
+def _list_forbidden_calls(evidence: Evidence, sentence: str) -> list[EntryView]:
     """Return the calls of the loop that run what the sentence forbids."""
     if _PACKAGES.search(sentence):
         added = [entry for entry in evidence.tail if _INSTALLS.search(command_of(entry))]
@@ -366,8 +368,8 @@ def _answer(evidence: Evidence, message: Message, sentence: str, breaking: list[
         f"You break what the user said{clock(message.at)}: {code(sentence, 160)}. {capital(what)} goes against it,"
         f" {len(breaking)} times."
     )
-    way = _way(message, sentence)
-    made = _made_from(evidence, breaking) if way is None or _SOURCE.search(way) else None
+    way = _find_way(message, sentence)
+    made = _find_source_of_edited(evidence, breaking) if way is None or _SOURCE.search(way) else None
     if made is not None:
         content, source, maker = made
         shown = evidence.source(content)
@@ -392,7 +394,7 @@ def _answer(evidence: Evidence, message: Message, sentence: str, breaking: list[
     )  # fmt: skip
 
 
-def _made_from(evidence: Evidence, breaking: list[EntryView]) -> tuple[EntryView, str, str | None] | None:
+def _find_source_of_edited(evidence: Evidence, breaking: list[EntryView]) -> tuple[EntryView, str, str | None] | None:
     """Return what a file that is edited is made from and by, where the text that was read of it says so and it is there."""
     for path in dict.fromkeys(path for entry in breaking for path in edited_paths(entry)):
         content = evidence.last_content(path, breaking[0].index) or evidence.last_content(path)
@@ -403,20 +405,20 @@ def _made_from(evidence: Evidence, breaking: list[EntryView]) -> tuple[EntryView
         if len(names) > 1 and _BY.match(match.group(0)):
             names.reverse()
         # A source that nobody has seen may not be there
-        real = [name for name in names if plain_name(name) and ("." in name or "/" in name) and _is_there(evidence, name)]
+        real = [name for name in names if plain_name(name) and ("." in name or "/" in name) and _is_in_record(evidence, name)]
         if real:
             return content.entry, real[0], next(iter(real[1:]), None)
     return None
 
 
-def _is_there(evidence: Evidence, name: str) -> bool:
+def _is_in_record(evidence: Evidence, name: str) -> bool:
     base = name.rpartition("/")[2]
     return any(
         base in evidence.text(entry) or base in call_input(entry) for entry in evidence.recent if not edited_paths(entry)
     )
 
 
-def _way(message: Message, sentence: str) -> str | None:
+def _find_way(message: Message, sentence: str) -> str | None:
     """Return what the user said is to be done in its place: in the same sentence behind a comma, or in the next one."""
     rest = message.text[message.text.find(sentence) + len(sentence) :].strip()
     parts = [part.strip() for part in re.split(r",\s+|\s+-\s+|:\s+|\bbut\b", sentence)[1:]]

@@ -53,7 +53,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if CHECKS.search(command_of(entry)):
             continue
         for line in evidence.text(entry)[:8_000].split("\n"):
-            found = _too_much(line[:1_000])
+            found = _find_excess(line[:1_000])
             if found is None:
                 continue
             size, limit, unit = found
@@ -74,7 +74,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
-def _too_much(line: str) -> tuple[str, str, str] | None:
+def _find_excess(line: str) -> tuple[str, str, str] | None:
     """Return the size that was given, the limit, and what is counted; None where no size is above a limit."""
     if not _TOO_MUCH.search(line):
         return None

@@ -12,7 +12,7 @@ from ctxmgr.diagnose.evidence.paths import asked_paths
 from ctxmgr.diagnose.evidence.sentences import ALLOWS, is_forbidden, sentences
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name, words_of
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.related.notes import way_in_note
+from ctxmgr.diagnose.related.notes import find_way_in_note
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -50,19 +50,19 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if re.search(r"permission denied \(publickey|pull access denied|access denied for user", said, re.IGNORECASE):
             continue
         line = evidence.line(entry, _DENIED) or evidence.line(entry, _CLOSED) or said.split("\n")[0]
-        script = _script(evidence, entry, said)
+        script = _diagnose_script(evidence, entry, said)
         if script is not None:
             # With several failing forms the right to execute was probably tried, and a note knows more
-            return _noted(evidence, entry, line) or script if len(evidence.failing_calls) > 1 else script
-        way = _way(evidence, entry)
+            return _diagnose_note(evidence, entry, line) or script if len(evidence.failing_calls) > 1 else script
+        way = _find_permitted_way(evidence, entry)
         if way is not None:
             return _answer(evidence, entry, line, way)
-        noted = _noted(evidence, entry, line)
+        noted = _diagnose_note(evidence, entry, line)
         if noted is not None:
             return noted
         # A refusal alone, seen once, may belong to a search that goes on
         if entry.status == "denied" or (evidence.times(entry) > 1 and _DENIED.search(blanks_for_underscores(said))):
-            return _nobody(evidence, entry, line)
+            return _diagnose_no_permitted_way(evidence, entry, line)
     return None
 
 
@@ -85,7 +85,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, way: tuple[Message,
     )  # fmt: skip
 
 
-def _nobody(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
+def _diagnose_no_permitted_way(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     known = best_step(KIND, evidence)
     if known is not None and entry.status != "denied":
         return known
@@ -95,13 +95,13 @@ def _nobody(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     )
     cause = f"{_start(evidence, entry, line)} Making the call again can't change that."
     quotes = [evidence.quote(entry, line)]
-    rule = _rule(evidence)
+    rule = _find_rule(evidence)
     if rule is not None:
         message, sentence = rule
         cause += f" The user said{clock(message.at)}: {code(sentence, 150)}."
         quotes.append(evidence.quote_of(message, sentence))
         step = f"Keep to that rule of the user's in what the call is given; if it does already, {step[0].lower()}{step[1:]}"
-        shown = _shown(evidence, sentence)
+        shown = _find_permitted_name(evidence, sentence)
         if shown is not None:
             name, other = shown
             step = (
@@ -116,12 +116,12 @@ _RULE = lazy_pattern(r"^only\b|\bonly (?:from|in|with|by|to|of|as)\b", re.IGNORE
 _PROPER = lazy_pattern(r"(?<![.\w])(?<!^)[A-Z][\w.-]{2,40}")
 
 
-def _rule(evidence: Evidence) -> tuple[Message, str] | None:
+def _find_rule(evidence: Evidence) -> tuple[Message, str] | None:
     """Return the sentence by which the user says what alone may be used."""
     return next(((message, each) for message, each in sentences(evidence) if _RULE.search(each)), None)
 
 
-def _shown(evidence: Evidence, sentence: str) -> tuple[str, EntryView] | None:
+def _find_permitted_name(evidence: Evidence, sentence: str) -> tuple[str, EntryView] | None:
     """Return a proper name of a rule that an answer has and no refused call was given, and that answer."""
     asked = "\n".join(call_input(each) for each in evidence.failing_calls)
     names = [name for name in _PROPER.findall(sentence) if name not in asked and plain_name(name)]
@@ -130,15 +130,15 @@ def _shown(evidence: Evidence, sentence: str) -> tuple[str, EntryView] | None:
     return next(found, None)
 
 
-def _noted(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis | None:
+def _diagnose_note(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis | None:
     """Say which other place, account or setting a note names beside what is refused."""
-    way = way_in_note(evidence, entry, _RIGHTS)
+    way = find_way_in_note(evidence, entry, _RIGHTS)
     if way is None:
         return None
-    cause = f"{_start(evidence, entry, line)} {way.source}{way.why} names another way beside it: {way.told}."
+    cause = f"{_start(evidence, entry, line)} {way.source}{way.exclusion} names another way beside it: {way.joined_names}."
     step = (
-        f"Look at what that note says of {way.told}; if it is the way for this, take it in place of what is refused, without "
-        "changing any rights. If you are not sure, ask the user."
+        f"Look at what that note says of {way.joined_names}; if it is the way for this, take it in place of what is refused, "
+        "without changing any rights. If you are not sure, ask the user."
     )
     return diagnosis(
         KIND, cause, step, evidence.quote(entry, line), way.quote,
@@ -157,7 +157,7 @@ _CLOSED = lazy_pattern(
 """How a place is closed to a call: that says nothing of what to do, but a note may."""
 
 
-def _way(evidence: Evidence, entry: EntryView) -> tuple[Message, str] | None:
+def _find_permitted_way(evidence: Evidence, entry: EntryView) -> tuple[Message, str] | None:
     """Return the newest sentence of a person that names a permitted place or command which this call does not use."""
     command = command_of(entry)
     for message, sentence in sentences(evidence):
@@ -171,7 +171,7 @@ def _way(evidence: Evidence, entry: EntryView) -> tuple[Message, str] | None:
     return None
 
 
-def _script(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+def _diagnose_script(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Say that a script lacks the right to be executed, where the shell says that of the very command it was given."""
     command = command_of(entry)
     match = _EXECUTED.search(said)

@@ -52,7 +52,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return how long the record asks to wait."""
-    for entry in evidence.refusals() if evidence.failing_calls else _counted(evidence):
+    for entry in evidence.refusals() if evidence.failing_calls else _list_counted_answers(evidence):
         said = evidence.text(entry)
         match = _LIMITED.search(blanks_for_underscores(said))
         if match is None:
@@ -62,7 +62,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
-def _counted(evidence: Evidence) -> list[EntryView]:
+def _list_counted_answers(evidence: Evidence) -> list[EntryView]:
     """Return the answers of a limit near the end, where the last calls only count the statuses that they got."""
     last = [entry for entry in evidence.recent[-_LATE:] if entry.status == "ok" and command_of(entry)]
     # A single 429 among other statuses is load, and no limit that holds
@@ -96,10 +96,10 @@ def _answer(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagn
     )
     if re.search(r"\b429\b", said) and "429" not in cause:
         cause += " It answers 429."
-    wait = _wait(said)
-    until = _until(entry, said)
+    wait = _longest_wait(said)
+    until = _find_end(entry, said)
     quotes = [evidence.quote(entry, said[:600])]
-    spacing = _spacing(limited)
+    spacing = _mean_interval(limited)
     if wait is not None:
         cause += f" It asks for a wait of {_duration(wait)}"
         cause += (
@@ -107,14 +107,14 @@ def _answer(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagn
             if spacing is not None and spacing < wait
             else "."
         )
-        step = f"Wait {_duration(wait)}{_from(entry)} before you make this call again, and make it once."
+        step = f"Wait {_duration(wait)}{_describe_start(entry)} before you make this call again, and make it once."
     elif until is not None:
         cause += f" The limit ends (it is reset) at {until}."
         step = f"Do not make this call before {until}; then make it once."
     else:
         if spacing is not None and len(limited) > 1:
             cause += f" Your last {len(limited)} calls came about {_duration(spacing)} apart."
-        known = _shown_limit(evidence, entry)
+        known = _find_limit(evidence, entry)
         step = known.step if known else _STEP_UNKNOWN
         cause += known.cause if known else ""
         quotes += [evidence.quote(known.entry)] if known else []
@@ -150,7 +150,7 @@ class _Limit(NamedTuple):
     entry: EntryView
 
 
-def _shown_limit(evidence: Evidence, entry: EntryView) -> _Limit | None:
+def _find_limit(evidence: Evidence, entry: EntryView) -> _Limit | None:
     """Return the limit that an earlier answer names by its members, of the newest that says when it ends."""
     found: list[_Limit] = []
     for other, item in answers(evidence):
@@ -163,11 +163,11 @@ def _shown_limit(evidence: Evidence, entry: EntryView) -> _Limit | None:
             continue
         told = ", ".join(f"{code(name, 40)} {code(value, 40)}" for name, value in list(fields.items())[:5])
         cause = f" {capital(evidence.source(other))} names the limit: {told}."
-        found.append(_Limit(cause, _step(fields), other))
+        found.append(_Limit(cause, _describe_wait(fields), other))
     return next((each for each in found if each.step != _STEP_UNKNOWN), None)
 
 
-def _step(fields: dict[str, str]) -> str:
+def _describe_wait(fields: dict[str, str]) -> str:
     """Return how long to wait, as the members of a limit tell it: until it is reset, else a whole window."""
     reset = next((value for name, value in fields.items() if _RESETS.search(name) and _TIME.fullmatch(value)), None)
     window = next((value for name, value in fields.items() if _WINDOW.search(name) and _NUMBER.fullmatch(value)), None)
@@ -187,7 +187,7 @@ def _step(fields: dict[str, str]) -> str:
     return _STEP_UNKNOWN
 
 
-def _until(entry: EntryView, said: str) -> str | None:
+def _find_end(entry: EntryView, said: str) -> str | None:
     """Return the moment at which the limit ends, as the answer names it."""
     match = _UNTIL.search(said)
     if match is not None:
@@ -196,7 +196,7 @@ def _until(entry: EntryView, said: str) -> str | None:
     return next((value for name, value in members if _ENDS.search(name) and _MOMENT.match(value)), None)
 
 
-def _wait(said: str) -> float | None:
+def _longest_wait(said: str) -> float | None:
     """Return the longest wait in seconds that the answer names; plain numbers are seconds."""
     found: list[float] = []
     for number, unit, rest in _SECONDS.findall(said[:20_000]):
@@ -208,12 +208,12 @@ def _wait(said: str) -> float | None:
     return max(fair) if fair else None
 
 
-def _spacing(limited: list[EntryView]) -> float | None:
+def _mean_interval(limited: list[EntryView]) -> float | None:
     times = [moment for entry in limited if entry.ts and (moment := parse_time(entry.ts)) is not None]
     return max(0.0, (times[-1] - times[0]) / (len(times) - 1)) if len(times) > 1 else None
 
 
-def _from(entry: EntryView) -> str:
+def _describe_start(entry: EntryView) -> str:
     return f", counted from the last refusal{clock(entry.ts)}," if entry.ts else ""
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, cast
 
 from ctxmgr.diagnose.errors.names import offered_names
+from ctxmgr.diagnose.errors.wanted_values import convert_value, iso_date
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool
-from ctxmgr.diagnose.evidence.nearest_names import likeness, nearest_of
+from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered, likeness
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -19,6 +19,7 @@ from ctxmgr.types.view import EntryView
 _KIND = "schemaRefused"
 NO_NAMES = frozenset(("the", "a", "an", "this", "that", "field", "argument", "property", "value", "which", "it", "body", "is"))
 """Words that stand where an error names a field, and name none."""
+_SHORT = 100
 _KEY = lazy_pattern(r"[\"']([A-Za-z_]\w{0,60})[\"']\s*:|(?:^|\s)(--[a-z][\w-]{0,40})(?=[\s=]|$)|[?&]([A-Za-z_]\w{0,60})=")
 _REFUSES = lazy_pattern(
     r"not (?:one )?of|must be (?:one )?of|one of|invalid (?:value|choice|argument|option|parameter|enum)|not a "
@@ -53,13 +54,13 @@ _LARGEST = lazy_pattern(
 )
 
 
-def refused_value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+def diagnose_refused_value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Return which value of a call its answer refuses, and what it wants in place of it."""
     return (
-        _outdated(evidence, entry, said)
-        or _chosen(evidence, entry, said)
-        or _form(evidence, entry, said)
-        or _bounded(evidence, entry, said)
+        _diagnose_outdated_version(evidence, entry, said)
+        or _diagnose_disallowed_value(evidence, entry, said)
+        or _diagnose_form(evidence, entry, said)
+        or _diagnose_exceeded_bound(evidence, entry, said)
     )
 
 
@@ -69,7 +70,7 @@ _CONFLICT = lazy_pattern(
 _REVISION = lazy_pattern(r"version|revision|rev|etag|sha|seq|generation|lock_?version|base|parent", re.IGNORECASE)
 
 
-def _outdated(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+def _diagnose_outdated_version(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Say that a call rests on a version of something which is not the newest any more."""
     head = said[:4_000]
     # A version is only at fault where the answer speaks of a conflict
@@ -80,11 +81,11 @@ def _outdated(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | No
         # A long value is a text, and no version
         if not _REVISION.search(name) or not isinstance(value, int | str) or len(own) > _SHORT or not plain_name(own):
             continue
-        newer = _numbered(name, own, head)
+        newer = _find_other_version(name, own, head)
         if newer is None or isinstance(value, bool):
             continue
         shown = (each for each in evidence.entries_before(entry.index) if each.status == "ok" and name in evidence.text(each))
-        source = next((evidence.source(each) for each in shown if _stands(own, evidence.text(each))), "")
+        source = next((evidence.source(each) for each in shown if _contains_word(own, evidence.text(each))), "")
         cause = (
             f"The {tool(entry)} call rests on {code(name, 40)} {code(own, 40)}{f', from {source}' if source else ''}, and the"
             f" answer says that it is {code(newer, 40)} by now: somebody changed it in between."
@@ -98,7 +99,7 @@ def _outdated(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | No
     return None
 
 
-def _numbered(name: str, own: str, said: str) -> str | None:
+def _find_other_version(name: str, own: str, said: str) -> str | None:
     """Return another number than a call's own that stands behind the name of its version."""
     word = re.escape(re.split(r"[_-]", name)[-1])
     other = rf"(?!{re.escape(own)}\b)(\d{{1,12}})\b"
@@ -124,34 +125,16 @@ def argument_names(entry: EntryView) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def convert_value(value: Any, kind: str) -> str | None:
-    """Return a value in the type that is wanted, as JSON, where that is plain."""
-    # A long text is no value that was written in the wrong type
-    if not isinstance(value, str) or len(value) > _SHORT:
-        return None
-    if kind in ("array", "list"):
-        parts = [part.strip().strip("'\"") for part in value.strip("[]").split(",")]
-        return json.dumps([part for part in parts if part], ensure_ascii=False)
-    if kind in ("integer", "number") and re.fullmatch(r"-?\d+(?:\.\d+)?", value.strip()):
-        return value.strip()
-    if kind == "boolean" and value.strip().lower() in ("true", "false", "yes", "no"):
-        return "true" if value.strip().lower() in ("true", "yes") else "false"
-    return None
-
-
-_SHORT = 100
-
-
-def _bounded(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+def _diagnose_exceeded_bound(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Return which number is larger than the answer allows."""
     match = _LARGEST.search(blanks_for_underscores(said[:4_000]))
     if match is None:
         return None
     most = match.group(1).rstrip(".,")
-    names = [name for name in argument_names(entry) if _stands(name, said[:4_000])]
+    names = [name for name in argument_names(entry) if _contains_word(name, said[:4_000])]
     name = next(iter(names), None)
     value = fields_of(entry).get(name) if name is not None else None
-    value = value if isinstance(value, int | float | str) else _valued(entry, name)
+    value = value if isinstance(value, int | float | str) else _option_value(entry, name)
     # A long value can't be shown, and without a name nobody knows what is too large
     if name is None or value is None or len(str(value)) > _SHORT:
         return None
@@ -166,7 +149,7 @@ def _bounded(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | Non
     )
 
 
-def _chosen(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+def _diagnose_disallowed_value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Return which value of a call is none of those that its answer allows."""
     if not _REFUSES.search(blanks_for_underscores(said[:4_000])):
         return None
@@ -174,25 +157,25 @@ def _chosen(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None
     # One option alone is an example
     if len(options) < _TWO:
         return None
-    return _of_field(evidence, entry, said, options) or _of_call(evidence, entry, said, options)
+    return _diagnose_field(evidence, entry, said, options) or _diagnose_quoted_value(evidence, entry, said, options)
 
 
 _TWO = 2
 
 
-def _of_field(evidence: Evidence, entry: EntryView, said: str, options: list[str]) -> Diagnosis | None:
+def _diagnose_field(evidence: Evidence, entry: EntryView, said: str, options: list[str]) -> Diagnosis | None:
     """Judge the value of the argument that the answer names."""
     demands = r"(?:must|should|has to|is not (?:one|a valid|valid|in)|is invalid|invalid|needs)"
     names = (name for name in argument_names(entry) if len(name) > 1)
     field = next(
         (name for name in names if re.search(rf"(?<![\w-]){re.escape(name)}\w{{0,8}}[`'\"]?:? {demands}", said[:4_000])), None
     )
-    field = field or _abbreviated(entry, said)
+    field = field or _find_abbreviation(entry, said)
     own = fields_of(entry).get(field) if field is not None else None
     # An allowed value is refused for another reason
     if field is None or not isinstance(own, str) or own in options or len(own) > _SHORT:
         return None
-    near = nearest_of(own, options, 0.6)
+    near = find_nearest_offered(own, options, 0.6)
     allowed = join_names(options, 8)
     cause = f"The {tool(entry)} call is refused: {code(field, 40)} is {code(own, 60)}, and only {allowed} are allowed."
     value = code(near, 60) if near else f"the one of {allowed} that fits the task"
@@ -203,19 +186,21 @@ def _of_field(evidence: Evidence, entry: EntryView, said: str, options: list[str
     )  # fmt: skip
 
 
-def _of_call(evidence: Evidence, entry: EntryView, said: str, options: list[str]) -> Diagnosis | None:
+def _diagnose_quoted_value(evidence: Evidence, entry: EntryView, said: str, options: list[str]) -> Diagnosis | None:
     """Judge the value that the answer quotes and the call has."""
     call, keys = call_input(entry), set(argument_names(entry))
     quoted = dict.fromkeys(one or other for one, other in _VALUE.findall(said[:4_000]))
     # A word that the call does not have is the answer's own
-    values = [word for word in quoted if word not in options and word not in keys and _stands(word, call) and plain_name(word)]
+    values = [
+        word for word in quoted if word not in options and word not in keys and _contains_word(word, call) and plain_name(word)
+    ]
     values = [word for word in values if word.casefold() not in NO_NAMES]
     wrong = max(values, key=lambda each: max(likeness(each, option) for option in options), default=None)
     if wrong is None:
         return None
-    near = nearest_of(wrong, options, 0.6)
+    near = find_nearest_offered(wrong, options, 0.6)
     fields = (name for pair in _FIELD.findall(said[:4_000]) for name in pair if name and name != wrong)
-    field = next((name for name in fields if _stands(name, call)), None)
+    field = next((name for name in fields if _contains_word(name, call)), None)
     what = f"{code(field, 40)} is {code(wrong, 60)}" if field else f"it was given {code(wrong, 60)}"
     shown = call_phrase(entry, 70)
     cause = f"{shown} is refused: {what}, and only {join_names(options, 8)} are allowed."
@@ -228,31 +213,7 @@ def _of_call(evidence: Evidence, entry: EntryView, said: str, options: list[str]
     )  # fmt: skip
 
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-
-
-def iso_date(value: str, form: str) -> str | None:
-    """Return a date in the form YYYY-MM-DD, where that is wanted and the date can be read in one way only."""
-    # Another form than year, month, day is not written by us
-    if re.sub(r"[^ymd]", "", form.lower()) != "yyyymmdd" or "-" not in form:
-        return None
-    month = next((number for number, name in enumerate(_MONTHS, 1) if re.search(rf"\b{name}", value, re.IGNORECASE)), None)
-    numbers = re.findall(r"\d+", value)
-    year = next((each for each in numbers if len(each) == 4), None)
-    rest = [int(each) for each in numbers if len(each) < 3]
-    # Without a year of four digits the order of the parts is open
-    if year is None or not rest:
-        return None
-    # With dots the day stands first
-    if month is None and len(rest) == 2 and "." in value:
-        month, rest = rest[1], rest[:1]
-    # Only a number above 12 tells day from month
-    if month is None and len(rest) == 2 and (rest[0] > 12) != (rest[1] > 12):
-        month, rest = min(rest), [max(rest)]
-    return f"{year}-{month:02}-{rest[0]:02}" if month and len(rest) == 1 and month <= 12 and 0 < rest[0] <= 31 else None
-
-
-def _abbreviated(entry: EntryView, said: str) -> str | None:
+def _find_abbreviation(entry: EntryView, said: str) -> str | None:
     """Return the name in a call that is a short form of the one which its answer names."""
     named = re.search(r"\b([a-z][\w]{3,40})[`'\"]?:? (?:must|should) be", said[:4_000])
     # The answer names an argument that the call has, in full
@@ -268,10 +229,10 @@ def _abbreviated(entry: EntryView, said: str) -> str | None:
     )
 
 
-def _form(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+def _diagnose_form(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Return in which form a value is wanted, where the answer names the form and a field or value of the call."""
     for match in sorted(_FORMS.finditer(said[:4_000]), key=lambda each: each.group("form").isalpha()):
-        key, value = _wrong(entry, said, match)
+        key, value = _find_argument(entry, said, match)
         if key is None and value is None:
             continue
         shown = call_phrase(entry, 70)
@@ -298,22 +259,24 @@ _EXAMPLE = lazy_pattern(
 _TYPES = frozenset(("array", "list", "integer", "number", "string", "object", "boolean"))
 
 
-def _wrong(entry: EntryView, said: str, match: re.Match[str]) -> tuple[str | None, str | None]:
+def _find_argument(entry: EntryView, said: str, match: re.Match[str]) -> tuple[str | None, str | None]:
     """Return the argument that a demand for a form is about, and its value, as far as the answer names them."""
     line = said[said.rfind("\n", 0, match.start()) + 1 :].split("\n")[0]
     near = said[max(0, match.start() - 200) : match.end() + 200]
     names = argument_names(entry)
-    key = next((each for each in names if _stands(each, line)), None)
-    key = key or next((each for each in names if len(each) > 2 and _stands(each, near)), None)
+    key = next((each for each in names if _contains_word(each, line)), None)
+    key = key or next((each for each in names if len(each) > 2 and _contains_word(each, near)), None)
     quoted = (
-        one for one, _ in _VALUE.findall(near) if one and one != key and one not in names and _stands(one, call_input(entry))
+        one
+        for one, _ in _VALUE.findall(near)
+        if one and one != key and one not in names and _contains_word(one, call_input(entry))
     )
     own = fields_of(entry).get(key) if key is not None and not command_of(entry) else None
     plain = str(own)[:60] if isinstance(own, str | int | float) and own != "" else None
-    return key, next(quoted, None) or plain or _valued(entry, key)
+    return key, next(quoted, None) or plain or _option_value(entry, key)
 
 
-def _valued(entry: EntryView, key: str | None) -> str | None:
+def _option_value(entry: EntryView, key: str | None) -> str | None:
     """Return the value that a command gives to a name."""
     match = (
         re.search(
@@ -326,5 +289,5 @@ def _valued(entry: EntryView, key: str | None) -> str | None:
     return value if value and re.fullmatch(r"[\w .,:/+@-]{1,60}", value) else None
 
 
-def _stands(word: str, text: str) -> bool:
+def _contains_word(word: str, text: str) -> bool:
     return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None

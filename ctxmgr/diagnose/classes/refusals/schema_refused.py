@@ -7,23 +7,24 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ctxmgr.diagnose.classes.refusals.refused_values import NO_NAMES, argument_names, convert_value, refused_value
-from ctxmgr.diagnose.classes.refusals.wanted_values import (
-    arguments_of,
-    given_value,
-    recorded_fields,
-    shown_form,
-    shown_sibling,
-    unit_of,
-    worked_out,
-)
+from ctxmgr.diagnose.classes.refusals.refused_values import NO_NAMES, argument_names, diagnose_refused_value
 from ctxmgr.diagnose.errors.names import offered_names
 from ctxmgr.diagnose.errors.violations import Violation, violations_of
+from ctxmgr.diagnose.errors.wanted_values import (
+    arguments_of,
+    convert_value,
+    derive_value,
+    find_form,
+    find_sibling_name,
+    given_value,
+    recorded_fields,
+    unit_of,
+)
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of
 from ctxmgr.diagnose.evidence.items import objects_in
-from ctxmgr.diagnose.evidence.nearest_names import nearest_of
-from ctxmgr.diagnose.evidence.texts import capital, code, join_names, nearest, plain_name
+from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered
+from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -75,7 +76,7 @@ _RECEIVED = lazy_pattern(r"received ['\"]([\w./-]{1,60})")
 _OPTION = lazy_pattern(r"(?<![\w-])(--[a-z][\w-]{1,40})")
 
 
-class _Asked(NamedTuple):
+class _Arguments(NamedTuple):
     wanted: list[str]
     unwanted: list[str]
     given: list[str]
@@ -86,36 +87,36 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what the schema wants in place of what was given."""
     for entry in evidence.refusals():
         said = evidence.text(entry)[:12_000].replace('\\"', '"')
-        found = _validated(evidence, entry)
+        found = _diagnose_violations(evidence, entry)
         if found is not None:
             return found
-        asked = _asked(entry, said)
+        asked = _compare_arguments(entry, said)
         if asked.wanted or asked.unwanted:
             found = _answer(evidence, entry, asked)
             if found is not None:
                 return found
-        found = _value(evidence, entry, said)
+        found = _diagnose_value(evidence, entry, said)
         if found is not None:
             return found
     return None
 
 
-def _validated(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+def _diagnose_violations(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say each place that a validator names, and what stands there when it is right."""
     given = arguments_of(evidence, entry)
     names = list(dict.fromkeys([*argument_names(entry), *(name for fields in objects_in(given) for name in fields)]))
     result: list[Any] = [each for each in (entry.error, entry.output) if isinstance(each, dict | list)]
-    told = [_placed(each, given) for each in violations_of(result, evidence.text(entry))]
-    refused = [each for each in told if _concerns(each, given, names, command_of(entry))][:_MOST_PLACES]
+    told = [_locate_violation(each, given) for each in violations_of(result, evidence.text(entry))]
+    refused = [each for each in told if _is_of_call(each, given, names, command_of(entry))][:_MOST_PLACES]
     free = [each.name for each in refused if each.kind == "unexpected"] or names
-    steps = [_mended(evidence, entry, each, given, free) for each in refused]
+    steps = [_describe_fix(evidence, entry, each, given, free) for each in refused]
     parts = [(each, *step) for each, step in zip(refused, steps, strict=True) if step is not None]
     if not parts:
         return None
-    cause = f"{call_phrase(entry, 70)} is refused: {'; '.join(_demand(each, given) for each, _, _ in parts)}."
+    cause = f"{call_phrase(entry, 70)} is refused: {'; '.join(_describe_demand(each, given) for each, _, _ in parts)}."
     # Names that are merely not taken need no value, so that what to give is told in one sentence
     if all(each.kind == "unexpected" and (each.options or sure or " names, " in step) for each, step, sure in parts):
-        cause += f" Give {_joined([step for _, step, _ in parts])}."
+        cause += f" Give {_join_texts([step for _, step, _ in parts])}."
     replaced = " ".join(step for _, step, _ in parts)
     texts = [
         step
@@ -123,7 +124,7 @@ def _validated(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         # A name that is replaced by another is told with that one
         if each.kind != "unexpected" or f"in place of {code(each.name, 40)}" not in replaced.replace(step, "")
     ]
-    step = f"Make the same call with {_joined(texts)}; keep the other arguments as they are."
+    step = f"Make the same call with {_join_texts(texts)}; keep the other arguments as they are."
     # A value that the record does not hold would be a guess
     if any(each.kind == "required" and not sure for each, _, sure in parts):
         step += " Take a value that nothing names from the task, or ask the user."
@@ -139,11 +140,11 @@ _GIVES_FILE = lazy_pattern(
 )
 
 
-def _joined(texts: list[str]) -> str:
+def _join_texts(texts: list[str]) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
-def _placed(violation: Violation, given: object) -> Violation:
+def _locate_violation(violation: Violation, given: object) -> Violation:
     """Return a violation with the name of its argument, where the answer names the value alone."""
     # A validator that names the place needs no look at the values
     if violation.kind != "choice" or given_value(given, violation.path) is not None:
@@ -153,7 +154,7 @@ def _placed(violation: Violation, given: object) -> Violation:
     return violation._replace(path=(keys[0],)) if len(keys) == 1 else violation
 
 
-def _concerns(violation: Violation, given: object, names: list[str], command: str) -> bool:
+def _is_of_call(violation: Violation, given: object, names: list[str], command: str) -> bool:
     """Whether a violation is one of the call, and not of something that its answer shows."""
     # The call gives a file to its tool: the places lie in that file
     if len(violation.path) > 1 and _GIVES_FILE.search(command):
@@ -165,8 +166,8 @@ def _concerns(violation: Violation, given: object, names: list[str], command: st
     return violation.name in names
 
 
-def _demand(violation: Violation, given: object) -> str:
-    place = code(violation.shown, 60)
+def _describe_demand(violation: Violation, given: object) -> str:
+    place = code(violation.readable_path, 60)
     own = given_value(given, violation.path)
     has = f" and is {code(json.dumps(own, ensure_ascii=False)[:100], 50)}" if own is not None else ""
     if isinstance(own, str) and violation.kind == "type":
@@ -181,23 +182,23 @@ def _demand(violation: Violation, given: object) -> str:
     return f"{place} must be {form}{has}"
 
 
-def _mended(
+def _describe_fix(
     evidence: Evidence, entry: EntryView, violation: Violation, given: object, free: list[str]
 ) -> tuple[str, bool] | None:
     """Return what to give at a place, in words, and whether the record tells it; None where nothing can be said."""
-    place = code(violation.shown, 60)
+    place = code(violation.readable_path, 60)
     if violation.kind == "unexpected":
-        return _replaced(evidence, entry, violation, given)
-    near = _like(violation.name, free) if violation.kind == "required" else None
+        return _describe_replacement(evidence, entry, violation, given)
+    near = _find_similar_name(violation.name, free) if violation.kind == "required" else None
     # Another unit needs another value, not just another name
     if near is not None and unit_of(near) == unit_of(violation.name):
         return f"{place} in place of {code(near, 40)}", True
-    value = worked_out(evidence, entry, violation, given)
+    value = derive_value(evidence, entry, violation, given)
     typed = f" ({violation.wants})" if violation.wants and violation.kind != "form" else ""
     if value:
         return f"{place} as {code(value, 60)}{typed}", True
     form = (
-        shown_form(evidence, entry, violation)
+        find_form(evidence, entry, violation)
         # A plain type is told in a word; only a list or an object needs an example
         if violation.wants in ("array", "object", "") and violation.kind != "choice"
         else None
@@ -214,15 +215,15 @@ def _mended(
     )
 
 
-def _replaced(evidence: Evidence, entry: EntryView, violation: Violation, given: object) -> tuple[str, bool] | None:
+def _describe_replacement(evidence: Evidence, entry: EntryView, violation: Violation, given: object) -> tuple[str, bool] | None:
     """Return what to give in place of a name that is not taken."""
     own = code(violation.name, 40)
-    sibling = shown_sibling(evidence, entry, violation, given)
+    sibling = find_sibling_name(evidence, entry, violation, given)
     if sibling:
-        form = shown_form(evidence, entry, violation._replace(path=(*violation.path[:-1], sibling), kind="required"))
+        form = find_form(evidence, entry, violation._replace(path=(*violation.path[:-1], sibling), kind="required"))
         has = f", as {evidence.source(form.entry)} has it, {code(form.text, 110)}," if form is not None else ""
         return f"{code(sibling, 40)}{has} in place of {own}", True
-    near = nearest_of(violation.name, violation.options, 0.65)
+    near = find_nearest_offered(violation.name, violation.options, 0.65)
     if near is not None:
         return f"{code(near, 40)} in place of {own}", True
     recorded = recorded_fields(evidence, entry)
@@ -231,7 +232,7 @@ def _replaced(evidence: Evidence, entry: EntryView, violation: Violation, given:
         return f"{takes or 'the name that its schema or help has'} in place of {own}", False
     fields, source = recorded
     fair = {name: values for name, values in fields.items() if plain_name(name) and all(map(plain_name, values))}
-    near = nearest_of(violation.name, fair, 0.65)
+    near = find_nearest_offered(violation.name, fair, 0.65)
     if near is not None:
         return f"{code(near, 40)}, as {evidence.source(source)} has it, in place of {own}", True
     choices = {name: values for name, values in fair.items() if values} or fair
@@ -245,38 +246,40 @@ def _replaced(evidence: Evidence, entry: EntryView, violation: Violation, given:
     )
 
 
-def _asked(entry: EntryView, said: str) -> _Asked:
+def _compare_arguments(entry: EntryView, said: str) -> _Arguments:
     given = argument_names(entry)
     # A name that was given is not missing, whatever the sentence says
-    wanted = [name for name in _all(_WANTED, said) if name not in given]
-    unwanted = [name for name in _all(_UNWANTED, said) if name in given]
+    wanted = [name for name in _list_names(_WANTED, said) if name not in given]
+    unwanted = [name for name in _list_names(_UNWANTED, said) if name in given]
     offered = [option for option in dict.fromkeys(_OPTION.findall(said)) if option not in unwanted]
-    return _Asked(wanted, unwanted, given, offered)
+    return _Arguments(wanted, unwanted, given, offered)
 
 
-def _all(patterns: Iterable[re.Pattern[str]], said: str) -> list[str]:
+def _list_names(patterns: Iterable[re.Pattern[str]], said: str) -> list[str]:
     found = [name for pattern in patterns for name in pattern.findall(said)]
     fair = [name for name in found if name.lower() not in NO_NAMES and plain_name(name.lstrip("-"))]
     return list(dict.fromkeys(fair))[:8]
 
 
-def _answer(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis | None:
+def _answer(evidence: Evidence, entry: EntryView, asked: _Arguments) -> Diagnosis | None:
     free = asked.unwanted or asked.given
     pairs: list[tuple[str, str]] = []
     lacking: list[str] = []
     for name in asked.wanted:
-        near = _like(name, [each for each in free if each not in [old for old, _ in pairs]])
+        near = _find_similar_name(name, [each for each in free if each not in [old for old, _ in pairs]])
         # What no given name is like has to be added
         if near is None:
             lacking.append(name)
         else:
             pairs.append((near, name))
     for name in asked.unwanted:
-        near = nearest(name, asked.offered, 0.6) if name.startswith("--") and name not in [old for old, _ in pairs] else None
+        near = (
+            find_nearest(name, asked.offered, 0.6) if name.startswith("--") and name not in [old for old, _ in pairs] else None
+        )
         if near is not None:
             pairs.append((name, near))
     if not pairs and not lacking:
-        return _not_taken(evidence, entry, asked)
+        return _diagnose_unknown_argument(evidence, entry, asked)
     call = call_phrase(entry, 70)
     wants = [new for _, new in pairs] + lacking
     cause = f"{call} is refused: it wants {join_names(wants)}"
@@ -299,7 +302,7 @@ def _answer(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis | 
     )  # fmt: skip
 
 
-def _not_taken(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis | None:
+def _diagnose_unknown_argument(evidence: Evidence, entry: EntryView, asked: _Arguments) -> Diagnosis | None:
     """Say which argument the schema does not take, and which it names."""
     names = [name for name in offered_names(evidence.text(entry)[:4_000]) if name not in asked.unwanted]
     # Nothing to take in its place is known
@@ -311,7 +314,7 @@ def _not_taken(evidence: Evidence, entry: EntryView, asked: _Asked) -> Diagnosis
     if takes == ["--help"] and (listed := _options_of_help(evidence, entry, wrong)) is not None:
         takes, shown = listed
         told = f"{capital(evidence.source(shown))} names {join_names(takes, 8)}"
-    near = nearest_of(wrong, takes, 0.65) or (takes[0] if len(takes) == 1 and takes != ["--help"] else None)
+    near = find_nearest_offered(wrong, takes, 0.65) or (takes[0] if len(takes) == 1 and takes != ["--help"] else None)
     cause = f"{call} is refused: it does not take {code(wrong, 40)}. {told}."
     step = (
         f"Make the same call with {code(near, 40)} in place of {code(wrong, 40)}."
@@ -344,11 +347,11 @@ def _options_of_help(evidence: Evidence, entry: EntryView, wrong: str) -> tuple[
     return None
 
 
-def _like(name: str, given: list[str]) -> str | None:
+def _find_similar_name(name: str, given: list[str]) -> str | None:
     plain = {_letters(each): each for each in given}
     if _letters(name) in plain:
         return plain[_letters(name)]
-    return nearest(name, given, 0.62)
+    return find_nearest(name, given, 0.62)
 
 
 def _letters(name: str) -> str:
@@ -362,7 +365,7 @@ _VALIDATED = lazy_pattern(
 _REQUIRED = lazy_pattern(r"'required': \[((?:'[\w.-]{1,40}'(?:, )?){1,8})\]")
 
 
-def _typed(evidence: Evidence, entry: EntryView, name: str, kind: str, needs: re.Match[str] | None) -> Diagnosis:
+def _diagnose_type(evidence: Evidence, entry: EntryView, name: str, kind: str, needs: re.Match[str] | None) -> Diagnosis:
     """Say which type an argument must have, and what its items must have."""
     value = fields_of(entry).get(name)
     shown = f", and you gave {code(json.dumps(value, ensure_ascii=False)[:80], 60)}" if name in fields_of(entry) else ""
@@ -378,32 +381,32 @@ def _typed(evidence: Evidence, entry: EntryView, name: str, kind: str, needs: re
     return diagnosis(KIND, cause, step, evidence.quote(entry))
 
 
-def _value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
+def _diagnose_value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Return which value has the wrong type, or is none of those that are allowed."""
     names = argument_names(entry)
     failed = _VALIDATED.search(said)
     # A type counts only for an argument that the call has
     if failed is not None and failed.group(2) in names:
-        return _typed(evidence, entry, failed.group(2), failed.group(1).lower(), _REQUIRED.search(said))
+        return _diagnose_type(evidence, entry, failed.group(2), failed.group(1).lower(), _REQUIRED.search(said))
     match = _TYPE.search(said)
     name = (match.group(1) or match.group(3)) if match else ""
     if match and name in names:
-        return _typed(evidence, entry, name, (match.group(2) or match.group(4)).lower(), None)
+        return _diagnose_type(evidence, entry, name, (match.group(2) or match.group(4)).lower(), None)
     allowed = _ONE_OF.search(said)
     # In a command the values have no names, so they are judged by what the answer quotes
     if allowed is None or command_of(entry):
-        return refused_value(evidence, entry, said)
+        return diagnose_refused_value(evidence, entry, said)
     options = [
         word for word in re.findall(r"[\w./-]{1,60}", allowed.group(2)) if word not in ("or", "received") and plain_name(word)
     ]
     values = {value: key for key, value in fields_of(entry).items() if isinstance(value, str) and len(value) <= 60}
     named = [allowed.group(1), *_RECEIVED.findall(said)]
-    like = (each for each in values if each not in options and nearest(each, options, 0.6))
+    like = (each for each in values if each not in options and find_nearest(each, options, 0.6))
     wrong = next((each for each in named if each in values), None) or next(like, None)
     # One option is an example
     if wrong is None or wrong in options or len(options) < 2:
-        return refused_value(evidence, entry, said)
-    near = nearest(wrong, options, 0.6)
+        return diagnose_refused_value(evidence, entry, said)
+    near = find_nearest(wrong, options, 0.6)
     cause = f"The call is refused: {code(values[wrong], 40)} is {code(wrong, 60)}, and only {join_names(options)} are allowed."
     step = (
         (f"Make the same call with {code(values[wrong], 40)} set to {code(near, 60)}.")

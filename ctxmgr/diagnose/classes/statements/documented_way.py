@@ -69,8 +69,8 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if not command or not _LACKS.search(said):
             continue
         missing = list(dict.fromkeys(each.name for each in unknown_names(said) if plain_name(each.name)))[:2]
-        found = _root(evidence, entry, command, missing)
-        way = _way(evidence, entry, command)
+        found = _diagnose_root(evidence, entry, command, missing)
+        way = _find_way(evidence, entry, command)
         # A documented command is a better witness than where a file lies
         if way is not None:
             return _answer(evidence, entry, command, missing, way)
@@ -99,15 +99,15 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, missing: list[st
     )  # fmt: skip
 
 
-def _way(evidence: Evidence, entry: EntryView, command: str) -> _Way | None:
+def _find_way(evidence: Evidence, entry: EntryView, command: str) -> _Way | None:
     """Return the command of a note that is like a failing one and has words that no call of the session had."""
     tried = "\n".join(command_of(each) for each in evidence.recent)
-    for text, source, quote, by_user in _notes(evidence, entry):
+    for text, source, quote, by_user in _list_notes(evidence, entry):
         for each in commands_in(text):
             # A note may show a command as the one not to run
             if forbids(next((line for line in text.split("\n") if each in line), "")) is not None:
                 continue
-            added = _added(each, command, tried)
+            added = _find_added_words(each, command, tried)
             if added:
                 return _Way(each, added, source, quote, by_user)
     return None
@@ -130,7 +130,7 @@ def commands_in(text: str, *, inline: bool = False) -> Iterator[str]:
                 yield each
 
 
-def _added(documented: str, command: str, tried: str) -> list[str]:
+def _find_added_words(documented: str, command: str, tried: str) -> list[str]:
     """Return the words of a documented command that nothing had so far, when it is a form of the failing one."""
     theirs = documented.split()
     own = [words for words in parts_of(command) if words]
@@ -153,7 +153,7 @@ def _is_within(place: str, word: str) -> bool:
     )
 
 
-def _notes(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, str, Quote, bool]]:
+def _list_notes(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, str, Quote, bool]]:
     for message in reversed(evidence.user_texts):
         yield message.text, "the user", evidence.quote_of(message), True
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
@@ -163,7 +163,7 @@ def _notes(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, str, Quo
             yield text, evidence.source(other), evidence.quote(other, text[:300]), False
 
 
-def _root(evidence: Evidence, entry: EntryView, command: str, missing: list[str]) -> Diagnosis | None:
+def _diagnose_root(evidence: Evidence, entry: EntryView, command: str, missing: list[str]) -> Diagnosis | None:
     """Say that what is missing lies in the project, under a folder that the call does not name."""
     for name in missing:
         for ending, program, option in _ROOTS:
@@ -174,7 +174,7 @@ def _root(evidence: Evidence, entry: EntryView, command: str, missing: list[str]
                 if other.status != "ok":
                     continue
                 path = path_of(other) or ""
-                own = evidence.inside(path)
+                own = evidence.relative_path(path)
                 root = own[: -len(name) - 1] if own.endswith(f"/{name}") else ""
                 given = option.format(root=root)
                 # The folder was given already, so that is not what is missing

@@ -8,7 +8,7 @@ from ctxmgr.diagnose.evidence import Evidence, program_of
 from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.texts import LINE_NUMBER, capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.related.notes import failure_text, note_on
+from ctxmgr.diagnose.related.notes import diagnose_note, failure_text
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -47,13 +47,13 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     for entry in evidence.failing_calls[:3]:
         if _OTHER.search(evidence.text(entry)[-4_000:]):
             continue
-        found = _exported(evidence, entry) or note_on(KIND, evidence, entry)
+        found = _diagnose_exported_variable(evidence, entry) or diagnose_note(KIND, evidence, entry)
         if found is not None:
             return found
     return None
 
 
-def _exported(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+def _diagnose_exported_variable(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Return the variable of the program that a file of the project sets, and no call has."""
     program = program_of(entry).rstrip("0123456789.") if command_of(entry) else ""
     begins = tuple(_OF_PROGRAM.get(program, "").split())

@@ -38,33 +38,33 @@ def find_fact(evidence: Evidence, *, late: bool) -> Diagnosis | None:
     """Return the fact that explains why a call fails, of those that are asked early or late."""
     for entry in evidence.failing_calls[:6]:
         for fact in fact_rows():
-            error = _error(evidence, fact, entry) if fact.late == late and fact.fails else None
-            found = _found(evidence, fact, error, entry) if error is not None else None
+            error = _match_error(evidence, fact, entry) if fact.late == late and fact.fails else None
+            found = _diagnose_fact(evidence, fact, error, entry) if error is not None else None
             if found is not None:
                 return found
-    return None if evidence.failing_calls or late else _of_success(evidence)
+    return None if evidence.failing_calls or late else _find_success_fact(evidence)
 
 
-def _of_success(evidence: Evidence) -> Diagnosis | None:
+def _find_success_fact(evidence: Evidence) -> Diagnosis | None:
     """Return the fact that explains why a call that ends well says the same again and again."""
     for fact in fact_rows():
-        same = same_answer(evidence, partial(_error, evidence, fact)) if fact.ok else None
+        same = same_answer(evidence, partial(_match_error, evidence, fact)) if fact.ok else None
         if same is not None:
             start = f"{call_phrase(same.entry, 80)} says the same {same.times} times"
-            found = _found(evidence, fact, same.match, same.entry, start)
+            found = _diagnose_fact(evidence, fact, same.match, same.entry, start)
             if found is not None:
                 return found
     return None
 
 
-def _error(evidence: Evidence, fact: Fact, entry: EntryView) -> re.Match[str] | None:
+def _match_error(evidence: Evidence, fact: Fact, entry: EntryView) -> re.Match[str] | None:
     """Return where a call says what a fact explains."""
     if fact.given and not re.search(fact.given, call_input(entry)):
         return None
     return fact.error.search(evidence.text(entry)[-_MOST:])
 
 
-def _found(evidence: Evidence, fact: Fact, error: re.Match[str], entry: EntryView, start: str = "") -> Diagnosis | None:
+def _diagnose_fact(evidence: Evidence, fact: Fact, error: re.Match[str], entry: EntryView, start: str = "") -> Diagnosis | None:
     """Return what a fact says of a call, where another one shows that it holds."""
     named = f"{call_input(entry)}\n{evidence.text(entry)[-_MOST:]}"
     asked = re.search(fact.given, call_input(entry)) if fact.given else None
@@ -77,54 +77,54 @@ def _found(evidence: Evidence, fact: Fact, error: re.Match[str], entry: EntryVie
         # Nothing that was shown before counts once it is undone
         if fact.undone and re.search(fact.undone, call_key(other)):
             return None
-        shown = _shown(evidence, fact, names, entry, other, named)
+        shown = _find_proof(evidence, fact, names, entry, other, named)
         if shown is not None:
             return _answer(evidence, entry, fact, other, *shown, start)
     return None
 
 
-def _shown(
+def _find_proof(
     evidence: Evidence, fact: Fact, names: dict[str, str], entry: EntryView, other: EntryView, named: str
 ) -> tuple[dict[str, str], str] | None:
     """Return the slots of a fact and the line that shows it, where a call shows it of what the failing one names."""
     command = command_of(other)
     if fact.call and not re.search(fact.call, command):
         return None
-    file = next((each for each in _subjects(other) if _is_named(each, named)), "")
+    file = next((each for each in _list_subjects(other) if _contains_name(each, named)), "")
     if fact.about == "file" and (not file or (fact.files and not re.search(fact.files, file))):
         return None
-    if fact.about == "command" and not any(_is_named(each, command) for each in _subjects(entry)):
+    if fact.about == "command" and not any(_contains_name(each, command) for each in _list_subjects(entry)):
         return None
     pattern = fact.pattern(names)
     made = "\n".join(change.new for change in changes_of(other)) or (call_input(other) if edited_paths(other) else "")
     text = f"{evidence.text(other)[:_MOST]}\n{made[:_MOST]}"
     for match in pattern.finditer(text):
         groups = {**names, **named_groups(match)}
-        if fact.about == "name" and not _is_named(groups.get("name", ""), named):
+        if fact.about == "name" and not _contains_name(groups.get("name", ""), named):
             continue
-        if fact.also and not _shown_also(evidence, fact, groups, other, text):
+        if fact.also and not _has_second_part(evidence, fact, groups, other, text):
             continue
         if fact.about == "edited" and not _was_changed(evidence, groups.get("name", "")):
             continue
         if fact.about == "source":
             place = groups.get("place") or next(
-                (each for each in _subjects(other) if re.search(r"\.(?:c|cc|cpp|cxx)$", each)), ""
+                (each for each in _list_subjects(other) if re.search(r"\.(?:c|cc|cpp|cxx)$", each)), ""
             )
             if not place or place.rpartition("/")[2] in named:
                 continue
             groups["place"] = place
-        groups.setdefault("place", next((each for each in _subjects(other) if each.endswith("conftest.py")), ""))
+        groups.setdefault("place", next((each for each in _list_subjects(other) if each.endswith("conftest.py")), ""))
         groups = {"file": file, **{key: value for key, value in groups.items() if value}}
         return groups, text[text.rfind("\n", 0, match.start()) + 1 :].split("\n")[0]
     return None
 
 
-def _shown_also(evidence: Evidence, fact: Fact, names: dict[str, str], other: EntryView, text: str) -> bool:
+def _has_second_part(evidence: Evidence, fact: Fact, names: dict[str, str], other: EntryView, text: str) -> bool:
     """Whether another file shows the second part of a fact, in the same answer or in that of another call."""
     pattern = fact.pattern(names, also=True)
     return len(pattern.findall(text)) > 1 or any(
         each.status == "ok"
-        and set(_subjects(each)).isdisjoint(_subjects(other))
+        and set(_list_subjects(each)).isdisjoint(_list_subjects(other))
         and pattern.search(evidence.text(each)[:_MOST])
         for each in evidence.recent[-_LOOKED_AT:]
     )
@@ -132,10 +132,10 @@ def _shown_also(evidence: Evidence, fact: Fact, names: dict[str, str], other: En
 
 def _was_changed(evidence: Evidence, path: str) -> bool:
     """Whether a call that changes something names that file."""
-    return any(may_change(each) and _is_named(path, call_input(each)) for each in evidence.recent[-_LOOKED_AT:])
+    return any(may_change(each) and _contains_name(path, call_input(each)) for each in evidence.recent[-_LOOKED_AT:])
 
 
-def _subjects(entry: EntryView) -> Iterator[str]:
+def _list_subjects(entry: EntryView) -> Iterator[str]:
     """Yield the files that a call is about."""
     path = path_of(entry)
     if path:
@@ -147,7 +147,7 @@ def _subjects(entry: EntryView) -> Iterator[str]:
                 yield word.rstrip(",;:)'\"")
 
 
-def _is_named(path: str, text: str) -> bool:
+def _contains_name(path: str, text: str) -> bool:
     name = path.rstrip("/").rpartition("/")[2]
     return len(name) >= _LEAST_NAME and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) is not None
 
@@ -155,7 +155,7 @@ def _is_named(path: str, text: str) -> bool:
 def _answer(
     evidence: Evidence, entry: EntryView, fact: Fact, other: EntryView, slots: dict[str, str], line: str, start: str
 ) -> Diagnosis | None:
-    shown = {key: evidence.inside(value) if key in ("file", "place") else value for key, value in slots.items()}
+    shown = {key: evidence.relative_path(value) if key in ("file", "place") else value for key, value in slots.items()}
     means, step = fill_slots(fact.means, shown), fill_slots(fact.step, shown)
     if (
         means is None

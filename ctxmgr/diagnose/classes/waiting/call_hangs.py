@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, program_of, start_clause
 from ctxmgr.diagnose.evidence.calls import command_of, parts_of, tool
-from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, Wait, waits_for
+from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, Wait, find_wait
 from ctxmgr.diagnose.evidence.texts import capital, clean, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -46,7 +46,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     hangs = evidence.open_calls if evidence.finding is None or evidence.finding.severity == "hung" else []
     for entry in evidence.failing_calls:
         if command_of(entry) and _was_stopped(evidence, entry):
-            found = _asks(evidence, entry)
+            found = _diagnose_stopped_call(evidence, entry)
             if found is not None:
                 return found
     for entry in hangs:
@@ -54,10 +54,10 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         # Earlier tries of the program that were interrupted may hold its question
         before = [each for each in evidence.entries_before(entry.index) if each.status == "interrupted"][:_MOST_BEFORE]
         for each in [entry, *(each for each in before if program_of(each) == program_of(entry))]:
-            found = _prompted(evidence, each, command_of(each))
+            found = _diagnose_prompt(evidence, each, command_of(each))
             if found is not None:
                 return found
-        found = _child(evidence, entry) if not command else _command(evidence, entry, command)
+        found = _diagnose_child(evidence, entry) if not command else _diagnose_command(evidence, entry, command)
         if found is not None:
             return found
     return None
@@ -81,19 +81,19 @@ def _was_stopped(evidence: Evidence, entry: EntryView) -> bool:
     return _STOPPED.search(said[-_MOST_END:]) is not None or _STOPPED.search(said[:_MOST_START]) is not None
 
 
-def _asks(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+def _diagnose_stopped_call(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say what a call that was stopped has asked for, where its output ends in a prompt or its program is one that asks."""
     command = command_of(entry)
     # A dump of the stack shows the line itself, where a prompt only shows that it asks
-    dumped = _stands_at(evidence, entry, command) if _DUMP.search(evidence.text(entry)) else None
-    found = dumped or _prompted(evidence, entry, command) or _asked_before(evidence, entry, command)
-    wait = _wait_of(command) if found is None else None
+    dumped = _diagnose_stack_dump(evidence, entry, command) if _DUMP.search(evidence.text(entry)) else None
+    found = dumped or _diagnose_prompt(evidence, entry, command) or _diagnose_earlier_question(evidence, entry, command)
+    wait = _find_wait(command) if found is None else None
     return found if wait is None else _answer(evidence, entry, command, wait)
 
 
-def _wait_of(command: str) -> Wait | None:
+def _find_wait(command: str) -> Wait | None:
     """Return what a program of a command waits for, where nothing is piped or read into it."""
-    found = ((words, wait) for words in parts_of(command) if "<" not in command and (wait := waits_for(words)) is not None)
+    found = ((words, wait) for words in parts_of(command) if "<" not in command and (wait := find_wait(words)) is not None)
     # What is piped in answers the program
     return next((wait for words, wait in found if not re.search(rf"\|\s*{re.escape(words[0])}\b", command)), None)
 
@@ -140,7 +140,7 @@ _CLOSING = lazy_pattern(
 """What a client writes below the output of a call that it has stopped."""
 
 
-def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+def _diagnose_prompt(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
     """Say what an open call has asked, where its output so far ends in a prompt."""
     told = [m for m in evidence.messages if m.by == "program" and m.kind in _STREAMED and m.after == entry.index]
     said = _CLOSING.sub("", clean("".join(m.text for m in told) or evidence.text(entry)).rstrip("\n"))
@@ -152,8 +152,8 @@ def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis |
     shown = f"{code(asked, 70)}" if _ASKED.fullmatch(asked) else "a question"
     call = code(command, 100) if command else f"Your {tool(entry)} call"
     cause = (
-        f"{call}{start_clause(entry)} {_ended(entry)}: its output ends in a prompt, {shown}, and it waits for input that "
-        "nobody types."
+        f"{call}{start_clause(entry)} {_describe_end(entry)}: its output ends in a prompt, {shown}, and it waits for input "
+        "that nobody types."
     )
     quotes = [evidence.quote(entry, asked), evidence.quote(entry, command or call_input(entry)[:300])]
     # A pager waits for a key and no answer
@@ -173,7 +173,7 @@ def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis |
             " make the call with `-o BatchMode=yes`, which fails in place of asking."
         )
         return diagnosis(KIND, cause, step, *quotes, check=_limit())
-    option = _option_for(evidence, entry, asked)
+    option = _find_option(evidence, entry, asked)
     if option is not None:
         name, shown = option
         step = (
@@ -182,10 +182,10 @@ def _prompted(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis |
             " asks is what the user wants)."
         )
         return diagnosis(KIND, cause, step, *quotes, evidence.quote(shown), check=_limit())
-    return diagnosis(KIND, cause, _unasked(command), *quotes, check=_limit())
+    return diagnosis(KIND, cause, _describe_unattended_run(command), *quotes, check=_limit())
 
 
-def _unasked(command: str) -> str:
+def _describe_unattended_run(command: str) -> str:
     """Return how a program is run so that it asks nothing."""
     way = next((way for pattern, way in _ANSWERS if re.search(pattern, command)), "give it its answers by options")
     return (
@@ -213,7 +213,7 @@ _OWN_FRAME = lazy_pattern(
 _LIBRARY = lazy_pattern(r"/(?:lib|lib64|site-packages|dist-packages|node_modules|jre|jdk)\S*/|^<|^node:|^(?:java|jdk|sun)\.")
 
 
-def _option_for(evidence: Evidence, entry: EntryView, asked: str) -> tuple[str, EntryView] | None:
+def _find_option(evidence: Evidence, entry: EntryView, asked: str) -> tuple[str, EntryView] | None:
     """Return the option that spares a question, as the help or the text of the program names it, and where that stands."""
     command = command_of(entry)
     programs = {
@@ -245,7 +245,7 @@ _WRAPPERS = frozenset(
 )
 
 
-def _asked_before(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+def _diagnose_earlier_question(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
     """Say that a call waits for an answer, where its own output or that of another form of it holds the question."""
     for other in [entry, *evidence.failing_calls, *reversed(evidence.tail)]:
         if program_of(other) != program_of(entry) or not _was_stopped(evidence, other):
@@ -257,12 +257,12 @@ def _asked_before(evidence: Evidence, entry: EntryView, command: str) -> Diagnos
         shown = code(asked, 90) if _ASKED.fullmatch(asked) else "a question"
         whose = "" if other.index == entry.index else f", as {evidence.source(other)} shows"
         cause = (
-            f"{code(command, 100)}{start_clause(entry)} {_ended(entry)}: it asks a question, {shown}{whose}, and"
+            f"{code(command, 100)}{start_clause(entry)} {_describe_end(entry)}: it asks a question, {shown}{whose}, and"
             " waits for an answer that nobody gives."
         )
-        option = _option_for(evidence, entry, asked)
+        option = _find_option(evidence, entry, asked)
         step = (
-            _unasked(command)
+            _describe_unattended_run(command)
             if option is None
             else f"Stop it and run it with {code(option[0], 50)}, which {evidence.source(option[1])} names."
         )
@@ -270,7 +270,7 @@ def _asked_before(evidence: Evidence, entry: EntryView, command: str) -> Diagnos
     return None
 
 
-def _stands_at(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+def _diagnose_stack_dump(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
     """Say in which line of the project's own code a call stands, where its output holds a dump of its stack."""
     frames = [
         (
@@ -292,7 +292,7 @@ def _stands_at(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis 
         code(f"{evidence.name(file)}:{line} in {name}", 90) + inside.get((file, line, name), "") for file, line, name in own[:4]
     ]
     cause = (
-        f"{code(command, 90)}{start_clause(entry)} {_ended(entry)}. The dump of its stack shows where it stands:"
+        f"{code(command, 90)}{start_clause(entry)} {_describe_end(entry)}. The dump of its stack shows where it stands:"
         f" {', '.join(places)}."
     )
     step = (
@@ -303,10 +303,10 @@ def _stands_at(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis 
     return diagnosis(KIND, cause, step, evidence.quote(entry), check=_limit(), confidence="medium")
 
 
-def _command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+def _diagnose_command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
     # What runs in the background holds nobody up
     background = re.search(r"&\s*$", command) is not None
-    if (wait := _wait_of(command)) is not None:
+    if (wait := _find_wait(command)) is not None:
         return _answer(evidence, entry, command, wait)
     if not background and _FOLLOWS.search(command) and not _STARTS.search(command) and RUNS_ON.search(command):
         plain = " ".join(_FOLLOW_OPTION.sub(" ", command).split())
@@ -333,16 +333,16 @@ def _command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | 
             f"about{why}; if you wait again, set a limit, as with `timeout 60 COMMAND`."
         )
         return diagnosis(KIND, cause, step, evidence.quote(entry, command), check=_limit())
-    asks = _asking_program(evidence, entry, command)
+    asks = _diagnose_asking_program(evidence, entry, command)
     if asks is not None:
         return asks
     # A program of the network comes last: it may also hang for any reason above
     if any(_NETWORK.match(" ".join(words)) for words in parts_of(command)):
-        return _network(evidence, entry, command)
-    return _took(evidence, entry, command)
+        return _diagnose_network(evidence, entry, command)
+    return _diagnose_earlier_duration(evidence, entry, command)
 
 
-def _asking_program(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+def _diagnose_asking_program(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
     """Say which line of a program that was read asks for input."""
     # What is read or piped in answers it
     if "<" in command or "|" in command:
@@ -361,7 +361,7 @@ def _asking_program(evidence: Evidence, entry: EntryView, command: str) -> Diagn
     return None
 
 
-def _network(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis:
+def _diagnose_network(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis:
     cause = f"{_start(evidence, entry, command)}. It needs the network, and no answer is recorded."
     step = (
         "Stop it and make the call once with a time limit, such as `timeout 60 COMMAND`; if it ends without an answer, tell the"
@@ -375,7 +375,7 @@ def _count_changes(evidence: Evidence, changed: list[EntryView]) -> str:
     return f"you made {len(changed)} changes" if own else f"{len(changed)} changes were made"
 
 
-def _took(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+def _diagnose_earlier_duration(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
     """Say how long the same call took before, where it returned then."""
     for other in evidence.entries_before(entry.index):
         if (
@@ -405,7 +405,7 @@ def _took(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | Non
     return None
 
 
-def _child(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+def _diagnose_child(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say what the agent does that an open call has launched."""
     children = [each for each in evidence.recent if each.parent == entry.id and each.agent != entry.agent]
     if not children:
@@ -426,10 +426,10 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, wait: Wait) -> D
 
 
 def _start(evidence: Evidence, entry: EntryView, command: str) -> str:
-    return f"{code(command, 100)}{start_clause(entry)} {_ended(entry)}"
+    return f"{code(command, 100)}{start_clause(entry)} {_describe_end(entry)}"
 
 
-def _ended(entry: EntryView) -> str:
+def _describe_end(entry: EntryView) -> str:
     return "has not returned" if entry.status == "open" else "did not return by itself"
 
 

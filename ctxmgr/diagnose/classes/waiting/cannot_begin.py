@@ -11,8 +11,8 @@ from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, program_of
 from ctxmgr.diagnose.evidence.calls import command_of, tool
 from ctxmgr.diagnose.evidence.items import Item, answers, heads_of, ids_in, row_of
-from ctxmgr.diagnose.evidence.nearest_names import nearest_recorded
-from ctxmgr.diagnose.evidence.texts import capital, code, join_names, nearest, plain_name
+from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
+from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -68,13 +68,13 @@ class _Poll(NamedTuple):
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return why what is waited for does not begin."""
-    poll = _poll(evidence)
+    poll = _find_poll(evidence)
     if poll is None:
         return None
-    return _held(evidence, poll) or _switched_off(evidence, poll) or _not_offered(evidence, poll)
+    return _diagnose_hold(evidence, poll) or _diagnose_disabled(evidence, poll) or _diagnose_missing_value(evidence, poll)
 
 
-def _poll(evidence: Evidence) -> _Poll | None:
+def _find_poll(evidence: Evidence) -> _Poll | None:
     """Return the look at one thing that is made again and again to the end, and is answered with one state of waiting."""
     looks = [entry for entry in evidence.tail if entry.status in ("ok", "error") and not CHECKS.search(command_of(entry))]
     waiting = [entry for entry in looks if len(said := evidence.text(entry)) < _MOST_TEXT and _WAITS.search(said)]
@@ -106,7 +106,7 @@ def _names(entry: EntryView) -> set[str]:
     return ids_in(call_input(entry)) | {word for word in _WORD.findall(call_input(entry)) if word.casefold() not in _COMMON}
 
 
-def _about(poll: _Poll, item: Item) -> str | None:
+def _find_subject(poll: _Poll, item: Item) -> str | None:
     """Return which of the names an item is about: an id anywhere in it, a plain word as its first value or name."""
     firsts = {*list(item.fields.values())[:1], item.fields.get("name", ""), item.fields.get("id", "")}
     # Ids first, as a plain word may stand in any row
@@ -136,11 +136,11 @@ def _items(evidence: Evidence) -> Iterator[tuple[EntryView, Item]]:
                         yield entry, Item("", fields, "")
 
 
-def _switched_off(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
+def _diagnose_disabled(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
     """Say that an answer about what is waited for shows it as switched off."""
     seen: set[str] = set()
     for entry, item in _items(evidence):
-        name = _about(poll, item)
+        name = _find_subject(poll, item)
         if name is None:
             continue
         for key, value in item.fields.items():
@@ -183,11 +183,15 @@ def _reasons(item: Item) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _held(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
+def _diagnose_hold(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
     """Say for what reason it is held, by the members of its own answer, and what the record has in place of what is missing."""
     for entry, item in answers(evidence):
         # The reason must stand in the answer that says it waits
-        if program_of(entry) != program_of(poll.last) or _about(poll, item) is None or not _WAITS.search(evidence.text(entry)):
+        if (
+            program_of(entry) != program_of(poll.last)
+            or _find_subject(poll, item) is None
+            or not _WAITS.search(evidence.text(entry))
+        ):
             continue
         reasons = dict(sorted(_reasons(item).items(), key=lambda each: _LACKS_KEY.match(each[0]) is None))
         named = [value for value in reasons.values() if plain_name(value) and re.search(r"[\d_./-]", value)]
@@ -198,7 +202,7 @@ def _held(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
             f"{code(key, 30)} {code(value, _SHORT)}" for key, value in list(reasons.items())[:4] if len(value.split()) <= _LEAST
         )
         cause = f"{_start(poll)}: the answer itself says why it is held: {told}."
-        near = nearest_recorded(evidence, named[0].rpartition("/")[2], poll.last)
+        near = find_nearest_recorded(evidence, named[0].rpartition("/")[2], poll.last)
         quotes = [evidence.quote(entry)]
         if near is not None:
             cause += f" {capital(near.source)} has {code(near.name, _SHORT)}."
@@ -214,18 +218,18 @@ def _held(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
     return None
 
 
-def _not_offered(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
+def _diagnose_missing_value(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
     """Say that it wants a value that none of those has which are there, as a list shows."""
     for entry, item in answers(evidence):
-        if _about(poll, item) is None:
+        if _find_subject(poll, item) is None:
             continue
         for key, value in item.fields.items():
             # A value that is the waiting thing's own name is not what it wants
             if not _WANTS_KEY.fullmatch(key) or not plain_name(value) or not re.search(r"[a-z]", value) or value in poll.names:
                 continue
-            offers = _offers(evidence, entry, key)
+            offers = _list_offers(evidence, entry, key)
             names = list(dict.fromkeys(each for _, each in offers))
-            near = _likest(value, names)
+            near = _find_most_similar(value, names)
             # One name alone is no list, and a value that is there is not missing
             if len(names) < 2 or value in names or near is None:
                 continue
@@ -253,15 +257,15 @@ def _not_offered(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
     return None
 
 
-def _likest(value: str, names: list[str]) -> str | None:
+def _find_most_similar(value: str, names: list[str]) -> str | None:
     """Return the name most like a value: one that is made of its parts, then one that begins like it, then any like one."""
     parts = re.split(r"[\W_]+", value.casefold())
     within = [each for each in names if set(re.split(r"[\W_]+", each.casefold())) <= set(parts)]
     begins = [each for each in names if re.split(r"[\W_]+", each.casefold())[0] == parts[0]]
-    return max(within, key=len, default=None) or nearest(value, begins, 0.4) or nearest(value, names, 0.4)
+    return max(within, key=len, default=None) or find_nearest(value, begins, 0.4) or find_nearest(value, names, 0.4)
 
 
-def _offers(evidence: Evidence, asked: EntryView, key: str) -> list[tuple[EntryView, str]]:
+def _list_offers(evidence: Evidence, asked: EntryView, key: str) -> list[tuple[EntryView, str]]:
     """Return the names that listings of the same program show as what is wanted, labels of a label; else as anything alike."""
     found = [
         (entry, name.casefold(), each)

@@ -11,7 +11,7 @@ from ctxmgr.diagnose.evidence.items import answers
 from ctxmgr.diagnose.evidence.sentences import task_words_in
 from ctxmgr.diagnose.evidence.texts import clean, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.related.bearing_records import names_in
+from ctxmgr.diagnose.related.related_lines import names_in
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
@@ -49,16 +49,16 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     agents = {entry.agent for entry in evidence.recent[-_LAST:]} | {
         m.who for m in evidence.messages[-_LAST:] if m.by == "agent"
     }
-    shown = _shown_needs(evidence)
+    shown = _diagnose_needs(evidence)
     if shown is not None or len(agents) < 2:
         return shown
-    waits = _waits(evidence)
+    waits = _list_waits(evidence)
     for first in waits:
         for second in waits:
             # Each pair once
-            if first.who < second.who and _is_for(first, second.who, agents) and _is_for(second, first.who, agents):
+            if first.who < second.who and _is_meant_for(first, second.who, agents) and _is_meant_for(second, first.who, agents):
                 return _answer(evidence, first, second)
-    return _both_look(evidence, agents)
+    return _diagnose_idle_agents(evidence, agents)
 
 
 class _Need(NamedTuple):
@@ -76,7 +76,7 @@ _NEEDS = lazy_pattern(
 _IS_WHO = frozenset(("agent", "name", "owner", "who", "role", "worker", "task", "id"))
 
 
-def _shown_needs(evidence: Evidence) -> Diagnosis | None:
+def _diagnose_needs(evidence: Evidence) -> Diagnosis | None:
     """Say that two need something of each other, as what they wrote of themselves shows."""
     found: list[_Need] = []
     for entry, item in answers(evidence):
@@ -87,16 +87,16 @@ def _shown_needs(evidence: Evidence) -> Diagnosis | None:
     for one in found:
         for two in found:
             # Both must name each other; one alone waits in a chain
-            if one.who < two.who and _is_of(one.needs, two.who) and _is_of(two.needs, one.who):
-                return _needed(evidence, one, two)
+            if one.who < two.who and _names_agent(one.needs, two.who) and _names_agent(two.needs, one.who):
+                return _explain_needs(evidence, one, two)
     return None
 
 
-def _is_of(needs: str, who: str) -> bool:
+def _names_agent(needs: str, who: str) -> bool:
     return re.search(rf"(?<![\w-]){re.escape(who[:60])}(?![\w-])", needs) is not None
 
 
-def _thing(needs: str, who: str) -> str:
+def _needed_thing(needs: str, who: str) -> str:
     """Return the file or name that is needed: the first one that is not the other's name."""
     names = [name for name in _THING.findall(needs) if name != who and plain_name(name)]
     return next((name for name in names if re.search(r"[./_-]", name)), names[0] if names else "")
@@ -105,10 +105,10 @@ def _thing(needs: str, who: str) -> str:
 _THING = lazy_pattern(r"[\w./-]{2,80}")
 
 
-def _needed(evidence: Evidence, one: _Need, two: _Need) -> Diagnosis:
-    named = [each.who for each in (one, two) if evidence.by_user(f"You are {each.who}") or evidence.agent == each.who]
+def _explain_needs(evidence: Evidence, one: _Need, two: _Need) -> Diagnosis:
+    named = [each.who for each in (one, two) if evidence.was_said_by_user(f"You are {each.who}") or evidence.agent == each.who]
     own, other = (two, one) if named[:1] == [two.who] else (one, two)
-    mine, theirs = _thing(own.needs, other.who), _thing(other.needs, own.who)
+    mine, theirs = _needed_thing(own.needs, other.who), _needed_thing(other.needs, own.who)
     cause = (
         f"{own.who} and {other.who} wait for each other: {own.who} needs {code(mine, 60)} of {other.who}, as"
         f" {evidence.source(own.entry)} "
@@ -133,13 +133,13 @@ _LOOK = lazy_pattern(r"sleep|poll|wait|log|fetch|cat|tail|grep|status|get|list|r
 _LEAST_LOOKS, _ENDED = 3, 16
 
 
-def _both_look(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
+def _diagnose_idle_agents(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
     """Say that two agents do nothing but look, answered alike, and what each wrote of itself where both look."""
     last = list(evidence.recent)[-_ENDED:]
     idle: dict[str, EntryView] = {}
     for agent in agents:
         own = [entry for entry in last if entry.agent == agent][-_LEAST_LOOKS:]
-        looks = [entry for entry in own if entry.status in ("ok", "error") and _looks(entry)]
+        looks = [entry for entry in own if entry.status in ("ok", "error") and _is_look(entry)]
         shared = (
             set[str]()
             .union(*(names_in(call_input(entry)) for entry in looks))
@@ -152,11 +152,11 @@ def _both_look(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
         return None
     one, two = sorted(idle)
     for entry in reversed(last):
-        lines = {agent: _line_of(evidence.text(entry), agent) for agent in (one, two)}
+        lines = {agent: _find_agent_line(evidence.text(entry), agent) for agent in (one, two)}
         # Both must be told of in one place, or they are two matters
         if all(lines.values()):
             told = " ".join(f"{clean(agent)[:40]} wrote {code(line, 120)}." for agent, line in lines.items() if line)
-            names = [name for name in names_in("\n".join(filter(None, lines.values()))) if evidence.by_user(name)] or [
+            names = [name for name in names_in("\n".join(filter(None, lines.values()))) if evidence.was_said_by_user(name)] or [
                 name for message in evidence.user_texts for name in names_in(message.text) if name in evidence.text(entry)
             ]
             about = f" (it is about {join_names(list(dict.fromkeys(names)), 3)})" if names else ""
@@ -178,7 +178,7 @@ def _both_look(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
     return None
 
 
-def _looks(entry: EntryView) -> bool:
+def _is_look(entry: EntryView) -> bool:
     call = command_of(entry) or entry.action
     return (_LOOK.search(call) is not None and not may_change(entry)) or _FETCHES.match(call) is not None
 
@@ -186,13 +186,13 @@ def _looks(entry: EntryView) -> bool:
 _FETCHES = lazy_pattern(r"(?:sleep \d+\s*(?:&&|;)\s*)?git fetch\b(?!.*\b(?:push|commit|merge|rebase)\b)")
 
 
-def _line_of(text: str, agent: str) -> str | None:
+def _find_agent_line(text: str, agent: str) -> str | None:
     """Return the line in which an agent stands with what it does."""
     match = re.search(rf"^\W{{0,4}}{re.escape(agent[:60])}\W{{1,3}}([^\n]{{4,200}})$", text[:8_000], re.MULTILINE)
     return match.group(0).strip() if match else None
 
 
-def _waits(evidence: Evidence) -> list[_Wait]:
+def _list_waits(evidence: Evidence) -> list[_Wait]:
     """Return the words of each agent that say it waits, newest first; of its messages only where no call says it."""
     called = [
         _Wait(entry.agent, text, entry.ts, evidence.quote(entry, text), call_input(entry))
@@ -222,7 +222,7 @@ _PARTS = lazy_pattern(r"(?:[^.!?\n]|[.!?](?=\w)){1,300}[.!?]?")
 _FILE = lazy_pattern(r"(?<![\w/.-])[\w/-]{1,60}\.[a-z]{1,5}(?![\w/])")
 
 
-def _is_for(wait: _Wait, other: str, agents: set[str]) -> bool:
+def _is_meant_for(wait: _Wait, other: str, agents: set[str]) -> bool:
     """Whether the words are meant for the other: it is named, or they say "you" and there are only two agents."""
     return re.search(rf"(?<![\w-]){re.escape(other[:60])}(?![\w-])", wait.to) is not None or (
         len(agents) == 2 and re.search(r"\byour?\b", wait.text, re.IGNORECASE) is not None

@@ -7,7 +7,7 @@ import re
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import mask_volatile, word_set
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, clock, may_change
-from ctxmgr.diagnose.evidence.calls import command_of, in_background, tool
+from ctxmgr.diagnose.evidence.calls import command_of, runs_in_background, tool
 from ctxmgr.diagnose.evidence.outcomes import ENDED
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -43,7 +43,7 @@ _PLAIN = lazy_pattern(r"[\w ,.()%-]+")
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which final state is polled."""
-    found = _other_one(evidence) or _after_each(evidence)
+    found = _diagnose_other_name(evidence) or _diagnose_repeated_remedy(evidence)
     if found is not None:
         return found
     if any(_STARTS.search(entry.action) or _STARTS.search(command_of(entry)) for entry in evidence.rounds):
@@ -68,20 +68,20 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         state = states[0] if len(states) == 1 or _FAILED.match(states[0]) or _DONE.match(states[0]) else states[-1]
         # A service that is stopped may come back, a job may not
         if _FAILED.match(state) or (_OF_JOBS.match(state) and _is_job(entry)):
-            return _failed(evidence, entry, state, same)
+            return _diagnose_failed_state(evidence, entry, state, same)
         # To read that something is done is no polling unless it is read again and again
         if _DONE.match(state) and _is_poll(entry, len(same)):
-            return _done(evidence, entry, state, same)
-    return _awaited(evidence)
+            return _diagnose_final_state(evidence, entry, state, same)
+    return _diagnose_awaited_failure(evidence)
 
 
 _QUANTITY = lazy_pattern(r"\b\d[\d.]*\s?(?:[KMGT]i?B?|[kmgt]b|ms|seconds|minutes|%)(?!\w)")
 
 
-def _after_each(evidence: Evidence) -> Diagnosis | None:
+def _diagnose_repeated_remedy(evidence: Evidence) -> Diagnosis | None:
     """Say that a remedy is repeated, and that what follows it shows the same failure each time."""
     for step in evidence.repeated_calls:
-        same = evidence.equal(step)
+        same = evidence.equal_calls(step)
         follows = [each for each in evidence.recent if any(each.index == one.index + 1 for one in same)]
         told = [{match.group(0).strip() for match in ENDED.finditer(evidence.text(each)[:4_000])} for each in follows]
         words = told[0].intersection(*told[1:]) if told else set[str]()
@@ -115,7 +115,7 @@ def _after_each(evidence: Evidence) -> Diagnosis | None:
 _ID = lazy_pattern(r"(?<![\w-])(?=[\w-]*\d)[A-Za-z0-9][\w-]{3,59}(?![\w-])")
 
 
-def _other_one(evidence: Evidence) -> Diagnosis | None:
+def _diagnose_other_name(evidence: Evidence) -> Diagnosis | None:
     """Say that the name which is polled differs a little from the one that the call which started it gave back."""
     for entry in evidence.repeated_calls:
         asked = set(_ID.findall(call_input(entry)))
@@ -126,14 +126,16 @@ def _other_one(evidence: Evidence) -> Diagnosis | None:
         ]
         for start in begun[:_MOST_BEGUN]:
             made = set(_ID.findall(evidence.text(start)[:2_000]))
-            near = [(own, one) for own in asked - made for one in made if one not in call_input(entry) and _nearly(own, one)]
+            near = [
+                (own, one) for own in asked - made for one in made if one not in call_input(entry) and _is_nearly_same(own, one)
+            ]
             # An id that the start gave back as well, or was given, is no mistake
             if not near or start.status != "ok" or asked & made or near[0][0] in call_input(start):
                 continue
             polled, wanted = near[0]
             cause = (
-                f"You poll {code(polled, 60)}, {len(evidence.equal(entry))} times; what {evidence.maker(start)} started is"
-                f" {code(wanted, 60)}, as {evidence.source(start)} answered. They are two."
+                f"You poll {code(polled, 60)}, {len(evidence.equal_calls(entry))} times; what {evidence.maker(start)} started"
+                f" is {code(wanted, 60)}, as {evidence.source(start)} answered. They are two."
             )
             step = f"Ask once for {code(wanted, 60)} in place of {code(polled, 60)}."
             return diagnosis(
@@ -142,7 +144,7 @@ def _other_one(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
-def _nearly(one: str, other: str) -> bool:
+def _is_nearly_same(one: str, other: str) -> bool:
     """Whether two names are alike but for a letter or two."""
     longer, shorter = sorted((one, other), key=len, reverse=True)
     same = sum(a == b for a, b in zip(longer, shorter, strict=False))
@@ -181,7 +183,7 @@ _LOGS = (
 """Where the log of what has ended is, by the call that asks for its state."""
 
 
-def _log_of(entry: EntryView) -> str:
+def _describe_log_call(entry: EntryView) -> str:
     """Return the call that shows why it ended, as words, or "the log of that job"."""
     for pattern, shown in _LOGS:
         match = pattern.search(command_of(entry))
@@ -213,21 +215,25 @@ def _start(entry: EntryView, state: str, same: list[EntryView]) -> str:
     )
 
 
-def _failed(evidence: Evidence, entry: EntryView, state: str, same: list[EntryView]) -> Diagnosis:
+def _diagnose_failed_state(evidence: Evidence, entry: EntryView, state: str, same: list[EntryView]) -> Diagnosis:
     said = evidence.text(entry)
     reason = _REASON.search(said)
     words = reason.group(1).strip() if reason else ""
     plain = 0 < len(words) <= _FEW and _PLAIN.fullmatch(words) is not None
     why = f" The answer gives the reason: {code(words)}." if plain else " The answer gives a reason." if words else ""
     cause = f"{_start(entry, state, same)}. That is a final state, so waiting can't change it.{why}"
-    look = "Find out what to do about the reason" if reason else f"Look at {_log_of(entry)} for the reason, or tell the user"
+    look = (
+        "Find out what to do about the reason"
+        if reason
+        else f"Look at {_describe_log_call(entry)} for the reason, or tell the user"
+    )
     step = f"Stop polling. {look}; only then start it again, as a new job."
     return diagnosis(
         KIND, cause, step, evidence.quote(entry), check="Ask for the state again only after you have started something new."
     )
 
 
-def _done(evidence: Evidence, entry: EntryView, state: str, same: list[EntryView]) -> Diagnosis:
+def _diagnose_final_state(evidence: Evidence, entry: EntryView, state: str, same: list[EntryView]) -> Diagnosis:
     cause = f"{_start(entry, state, same)}: what you wait for has happened."
     step = "Stop polling and go on with what was to come after it in the task."
     return diagnosis(KIND, cause, step, evidence.quote(entry))
@@ -249,7 +255,7 @@ _QUOTED = lazy_pattern(r"[\"'`]([\w./:@+-]{4,120})[\"'`]")
 _LOOKED_AT, _MOST_BEGUN = 60, 3
 
 
-def _awaited(evidence: Evidence) -> Diagnosis | None:
+def _diagnose_awaited_failure(evidence: Evidence) -> Diagnosis | None:
     """Say that what is waited for has failed already, as another output that was recorded shows."""
     counts: dict[str, list[EntryView]] = {}
     for entry in evidence.tail:
@@ -269,13 +275,13 @@ def _awaited(evidence: Evidence) -> Diagnosis | None:
         if (
             may_change(last)
             or _SETS.match(command_of(last))
-            or not (_WAITS.search(said) or _reads_begun(evidence, last))
+            or not (_WAITS.search(said) or _reads_started_log(evidence, last))
             # What says itself that it failed was judged above
             or ENDED.search(said)
             or len({mask_volatile(evidence.text(each), ids=True) for each in same[-_LEAST:]}) > 1
         ):
             continue
-        begun = [each for each in evidence.entries_before(last.index) if in_background(command_of(each))][:_MOST_BEGUN]
+        begun = [each for each in evidence.entries_before(last.index) if runs_in_background(command_of(each))][:_MOST_BEGUN]
         named = " ".join([call_input(last), *(f"{command_of(each)} {evidence.text(each)[:60]}" for each in begun)])
         subjects = {word.casefold() for word in _SUBJECT.findall(named)} - _COMMON
         found: list[tuple[EntryView, list[str]]] = []
@@ -291,30 +297,32 @@ def _awaited(evidence: Evidence) -> Diagnosis | None:
                 and any(word.startswith(each) for each in subjects for word in words)
                 and (command_of(other) or other.status == "ok")
                 # After a restart the failure that was shown is over
-                and not _restarted(evidence, other)
+                and not _was_restarted(evidence, other)
             ):
                 found.append((other, lines))
         if found:
             telling = next((each for each in found if any(_QUOTED.search(line) for line in each[1])), found[0])
-            return _ended(evidence, last, same, *telling)
+            return _diagnose_ended_log(evidence, last, same, *telling)
     return None
 
 
-def _reads_begun(evidence: Evidence, poll: EntryView) -> bool:
+def _reads_started_log(evidence: Evidence, poll: EntryView) -> bool:
     """Whether a call looks at the file into which something that the agent left running writes."""
-    begun = (command_of(each) for each in evidence.entries_before(poll.index) if in_background(command_of(each)))
+    begun = (command_of(each) for each in evidence.entries_before(poll.index) if runs_in_background(command_of(each)))
     return any(file.rpartition("/")[2] in call_input(poll) for command in begun for file in _REDIRECT.findall(command))
 
 
 _REDIRECT = lazy_pattern(r">{1,2} ?([\w./-]{3,120})")
 
 
-def _restarted(evidence: Evidence, shown: EntryView) -> bool:
+def _was_restarted(evidence: Evidence, shown: EntryView) -> bool:
     """Whether something was started or changed after an output was shown: then it may no longer hold."""
     return any(may_change(entry) for entry in evidence.changes(shown.index))
 
 
-def _ended(evidence: Evidence, last: EntryView, same: list[EntryView], other: EntryView, lines: list[str]) -> Diagnosis:
+def _diagnose_ended_log(
+    evidence: Evidence, last: EntryView, same: list[EntryView], other: EntryView, lines: list[str]
+) -> Diagnosis:
     source = evidence.source(other)
     told = list(
         dict.fromkeys(code(max((match.group(0) for match in ENDED.finditer(line)), key=len).strip(), 70) for line in lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock
-from ctxmgr.diagnose.evidence.calls import command_of, fields_of, in_background, parts_of, tool
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, parts_of, runs_in_background, tool
 from ctxmgr.diagnose.evidence.sentences import sentences
 from ctxmgr.diagnose.evidence.texts import clean, code, plain_name, words_of
 from ctxmgr.diagnose.interface import diagnosis
@@ -47,12 +47,12 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if match is None:
             continue
         line = evidence.line(entry, _TAKEN)
-        port = _port(line, command_of(entry)) or _port_around(evidence, entry, said)
+        port = _find_port(line, command_of(entry)) or _find_port_in_context(evidence, entry, said)
         return _answer(evidence, entry, line, port) if port else None
     return None
 
 
-def _port(line: str, command: str) -> str | None:
+def _find_port(line: str, command: str) -> str | None:
     said = [port for port in re.findall(r"(?<!\d)(\d{2,5})(?!\d)", line) if int(port) > 100 or port in ("80",)]
     given = [one or other for one, other in _PORT_GIVEN.findall(command)]
     both = [port for port in said if port in given]
@@ -75,7 +75,7 @@ _BOUND = lazy_pattern(
 )
 
 
-def _port_around(evidence: Evidence, entry: EntryView, said: str) -> str | None:
+def _find_port_in_context(evidence: Evidence, entry: EntryView, said: str) -> str | None:
     """Return the port that the whole message names, or the program that was read, where it is only one."""
     texts = [said]
     for word in dict.fromkeys(re.findall(r"[\w./-]{1,200}\.(?:py|js|ts|mjs|rb|sh|php|go)\b", command_of(entry))):
@@ -97,20 +97,20 @@ def _port_around(evidence: Evidence, entry: EntryView, said: str) -> str | None:
 
 def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagnosis:
     quotes = [evidence.quote(entry, line)]
-    told = _said_of(evidence, port)
+    told = _find_message_about(evidence, port)
     # The user wants the port as it is, so another one is no way out
     fixed = told is not None and _FIXED.search(told[1]) is not None
     cause = f"{code(command_of(entry) or tool(entry), 90)} can't start: port {port} is taken, {words_of(_TAKEN, line)}."
-    own = _starter(evidence, entry, port)
-    listing = _listing(evidence, port)
+    own = _find_starter(evidence, entry, port)
+    listing = _find_listing(evidence, port)
     if own is not None:
         quotes += [evidence.quote_of(*told)] if told is not None and fixed else []
-        return _started_here(evidence, entry, port, *own, cause, quotes, fixed=fixed)
+        return _diagnose_own_holder(evidence, entry, port, *own, cause, quotes, fixed=fixed)
     if told is not None:
         message, sentence = told
         cause += f" The user said{clock(message.at)}: {code(sentence, 150)}."
         quotes.append(evidence.quote_of(message, sentence))
-    other = _another(port)
+    other = _next_port(port)
     check = f"Port {port} must be free before you start yours." if fixed else f"It must say that it listens on port {other}."
     if listing is not None:
         shown, program, pid = listing
@@ -136,21 +136,21 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagn
             " user."
         )
         return diagnosis(KIND, cause, step, *quotes, check=check)
-    begun = _begun_before(evidence, entry)
+    begun = _find_started_server(evidence, entry)
     # Without a listing the agent's own server is the likeliest holder, yet not a sure one
     if begun is not None:
-        return _own_left(evidence, begun, cause, port, quotes)
+        return _diagnose_own_server(evidence, begun, cause, port, quotes)
     step = f"See what holds it with `ss -ltnp`, and start yours on another port, such as {other}, unless that process is yours."
     return diagnosis(
         KIND, cause, step, *quotes, check="Trying the same port again can't help while it is held.", confidence="medium"
     )
 
 
-def _another(port: str) -> str:
+def _next_port(port: str) -> str:
     return str(int(port) + 1) if int(port) < 65_000 else str(int(port) - 1)
 
 
-def _started_here(
+def _diagnose_own_holder(
     evidence: Evidence,
     entry: EntryView,
     port: str,
@@ -165,7 +165,7 @@ def _started_here(
     who = "You" if started.agent == entry.agent else clean(started.agent)[:40]
     cause += f" {who} started what holds it{clock(started.ts)} with {code(command_of(started), 90)}."
     quotes.append(evidence.quote(started, command_of(started)))
-    free = _another(port)
+    free = _next_port(port)
     # What this agent started it may stop; another's must be asked about
     again = (
         f"If it must be a new one, stop the one you started{clock(started.ts)} first, then start it once."
@@ -186,7 +186,7 @@ def _started_here(
     )  # fmt: skip
 
 
-def _own_left(evidence: Evidence, begun: EntryView, cause: str, port: str, quotes: list[Quote]) -> Diagnosis:
+def _diagnose_own_server(evidence: Evidence, begun: EntryView, cause: str, port: str, quotes: list[Quote]) -> Diagnosis:
     """Say that a server which was left running is probably what holds the port."""
     number = re.search(r"^\D{0,20}(\d{2,7})\s*$", evidence.text(begun), re.MULTILINE)
     process = f" (process {number.group(1)})" if number else ""
@@ -209,7 +209,7 @@ def _own_left(evidence: Evidence, begun: EntryView, cause: str, port: str, quote
     )  # fmt: skip
 
 
-def _begun_before(evidence: Evidence, entry: EntryView) -> EntryView | None:
+def _find_started_server(evidence: Evidence, entry: EntryView) -> EntryView | None:
     """Return the call by which a server was left running, of the same kind as one of those that fail now."""
     failing = {" ".join(words) for each in evidence.failing_calls for words in parts_of(command_of(each))}
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
@@ -223,12 +223,12 @@ def _begun_before(evidence: Evidence, entry: EntryView) -> EntryView | None:
             for words in parts_of(part)
         }
         same = any(f"{begun} ".startswith(f"{call} ") for begun in begins for call in failing)
-        if in_background(command) and other.status == "ok" and same:
+        if runs_in_background(command) and other.status == "ok" and same:
             return other
     return None
 
 
-def _said_of(evidence: Evidence, port: str) -> tuple[Message, str] | None:
+def _find_message_about(evidence: Evidence, port: str) -> tuple[Message, str] | None:
     """Return what a person said last of a port."""
     pattern = re.compile(rf"(?<![\d.]){port}(?!\d)")
     return next(((message, sentence) for message, sentence in sentences(evidence) if pattern.search(sentence)), None)
@@ -260,14 +260,14 @@ def _is_same_program(one: EntryView, other: EntryView) -> bool:
     return bool(words[0] & words[1]) or bool(_programs(command_of(one)) & _programs(command_of(other)))
 
 
-def _starter(evidence: Evidence, entry: EntryView, port: str) -> tuple[EntryView, bool] | None:
+def _find_starter(evidence: Evidence, entry: EntryView, port: str) -> tuple[EntryView, bool] | None:
     """Return the earlier call of the session that took the port, and whether it is shown that it did."""
     pattern = re.compile(rf"(?<!\d){port}(?!\d)")
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         command = command_of(other)
         if _ENDS.search(command or other.action) and other.status == "ok":
             return None  # something was ended since: what it was can't be told
-        same = in_background(command) and bool(_programs(command) & _programs(command_of(entry)))
+        same = runs_in_background(command) and bool(_programs(command) & _programs(command_of(entry)))
         # Another program on the port may have failed to take it as well
         if other.status not in ("ok", "open") or not (same or pattern.search(command)) or evidence.has_failed(other):
             continue
@@ -275,7 +275,7 @@ def _starter(evidence: Evidence, entry: EntryView, port: str) -> tuple[EntryView
         if _LOOKS.search(command):
             continue
         said = evidence.text(other)
-        stays = other.status == "open" or in_background(command)
+        stays = other.status == "open" or runs_in_background(command)
         serves = re.search(r"(?:serving|listening|running|started|ready)\b[^\n]{0,80}", said, re.IGNORECASE) is not None
         background = any("background" in name and value is True for name, value in fields_of(other).items())
         if stays or serves or background:
@@ -283,7 +283,7 @@ def _starter(evidence: Evidence, entry: EntryView, port: str) -> tuple[EntryView
     return None
 
 
-def _listing(evidence: Evidence, port: str) -> tuple[EntryView, str, str] | None:
+def _find_listing(evidence: Evidence, port: str) -> tuple[EntryView, str, str] | None:
     pattern = re.compile(rf":{port}(?!\d)")
     for other in reversed(evidence.recent[-_LOOKED_AT:]):
         if re.search(r"\b(?:docker|podman)\b.{0,40}\bps\b", command_of(other)):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, start_clause
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, in_background, parts_of, tool
-from ctxmgr.diagnose.evidence.interactive_commands import waits_for
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, parts_of, runs_in_background, tool
+from ctxmgr.diagnose.evidence.interactive_commands import find_wait
 from ctxmgr.diagnose.evidence.items import ids_in, items_in
 from ctxmgr.diagnose.evidence.sentences import sentences
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, text_of, words_of
@@ -57,33 +57,32 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         match = _LOCKED.search(said)
         if match is not None:
             line = evidence.line(entry, _LOCKED)
-            return _refused(evidence, entry, said, line)
-        taken = _taken_by(evidence, entry, said) if _BUSY.search(said) else None
+            return _diagnose_refusal(evidence, entry, said, line)
+        taken = _find_taker(evidence, entry, said) if _BUSY.search(said) else None
         if taken is not None:
-            cause = (
-                f"{call_phrase(entry, 90)} fails{_often(evidence, entry) or ','} because it is in use: {words_of(_BUSY, said)}."
-            )
-            return _taken(evidence, taken, cause, [evidence.quote(entry)])
+            often = _describe_times(evidence, entry) or ","
+            cause = f"{call_phrase(entry, 90)} fails{often} because it is in use: {words_of(_BUSY, said)}."
+            return _diagnose_taker(evidence, taken, cause, [evidence.quote(entry)])
     for entry in evidence.open_calls:
-        found = _waits(evidence, entry)
+        found = _diagnose_open_call(evidence, entry)
         if found is not None:
             return found
     return None
 
 
-def _refused(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis | None:
+def _diagnose_refusal(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis | None:
     call = call_phrase(entry, 90)
     named = _FILE.search(said) or _FILE.search(command_of(entry)) or _DATABASE.search(command_of(entry))
     lock = named.group(1) if named else None
-    cause = f"{call} fails{_often(evidence, entry)} because of a lock: {words_of(_LOCKED, line)}."
+    cause = f"{call} fails{_describe_times(evidence, entry)} because of a lock: {words_of(_LOCKED, line)}."
     quotes = [evidence.quote(entry, line)]
-    holder = _holder(evidence, entry, lock) or _started_as(evidence, entry, lock)
+    holder = _find_holder(evidence, entry, lock) or _find_started_holder(evidence, entry, lock)
     # A call of the record is the surest holder; what the answer says comes after it
     if holder is not None:
-        return _own(evidence, holder, cause, quotes)
-    taken = _taken_by(evidence, entry, said)
+        return _diagnose_own_holder(evidence, holder, cause, quotes)
+    taken = _find_taker(evidence, entry, said)
     if taken is not None:
-        return _taken(evidence, taken, cause, quotes)
+        return _diagnose_taker(evidence, taken, cause, quotes)
     told = _holder_in_members(said) or _holder_in_words(said)
     if told is not None:
         return diagnosis(KIND, f"{cause} {told.cause}", told.step, *quotes, confidence=told.confidence)
@@ -95,20 +94,22 @@ def _refused(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diag
             " (`force-unlock`) unless the user says so."
         )
         return diagnosis(KIND, f"{cause} The message names who holds it, {name}.", step, *quotes)
-    return _by_number(evidence, said, lock, cause, quotes) or _by_file(evidence, entry, lock, cause, quotes)
+    return _diagnose_process_holder(evidence, said, lock, cause, quotes) or _diagnose_file_holder(
+        evidence, entry, lock, cause, quotes
+    )
 
 
-def _own(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote]) -> Diagnosis:
+def _diagnose_own_holder(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote]) -> Diagnosis:
     """Say which call that was left running holds the lock, and what that one waits for."""
-    cause += f" {_held_by(evidence, holder)}."
+    cause += f" {_describe_own_holder(evidence, holder)}."
     quotes.append(evidence.quote(holder, command_of(holder)))
-    number = _process(holder)
+    number = _process_number(holder)
     which = f"process {number}, {code(command_of(holder), 80)}" if number else code(command_of(holder), 90)
-    shown = _shows(evidence, holder)
-    waits = waits_for(parts_of(command_of(holder))[-1]) if parts_of(command_of(holder)) else None
+    shown = _find_output_place(evidence, holder)
+    waits = find_wait(parts_of(command_of(holder))[-1]) if parts_of(command_of(holder)) else None
     cause += f" There {waits.why}." if waits else ""
     begun = f"{which}, which {evidence.maker(holder)} started{clock(holder.ts)}"
-    allowed = _may_be_stopped(evidence, holder)
+    allowed = _find_stop_permission(evidence, holder)
     if allowed is not None:
         cause += f" The user said{clock(allowed[0].at)}: {code(allowed[1], 120)}."
         quotes.append(evidence.quote_of(*allowed))
@@ -124,7 +125,7 @@ _PLAIN = lazy_pattern(r"[A-Za-z]{4,30}")
 _STOPPABLE = lazy_pattern(r"\b(?:may|can|could|feel free to)\b[^.]{0,40}\b(?:stop|kill|end|interrupt|terminate)", re.IGNORECASE)
 
 
-def _may_be_stopped(evidence: Evidence, holder: EntryView) -> tuple[Message, str] | None:
+def _find_stop_permission(evidence: Evidence, holder: EntryView) -> tuple[Message, str] | None:
     """Return the sentence of the user that allows to stop what a call runs, by a word that the two share."""
     names = {word[:4].casefold() for word in _PLAIN.findall(command_of(holder)) if word not in _COMMON}
     return next(
@@ -137,11 +138,13 @@ def _may_be_stopped(evidence: Evidence, holder: EntryView) -> tuple[Message, str
     )
 
 
-def _by_number(evidence: Evidence, said: str, lock: str | None, cause: str, quotes: list[Quote]) -> Diagnosis | None:
+def _diagnose_process_holder(
+    evidence: Evidence, said: str, lock: str | None, cause: str, quotes: list[Quote]
+) -> Diagnosis | None:
     """Say which process the message names as the holder, or that it is gone."""
     named = _PROGRAM.search(said)
     # A process that a look-up did not find holds nothing any more
-    if named is not None and plain_name(named.group(1)) and _gone(evidence, named.group(2)) is None:
+    if named is not None and plain_name(named.group(1)) and _find_failed_lookup(evidence, named.group(2)) is None:
         name, number = code(named.group(1), 50), named.group(2)
         step = (
             f"Wait until {name} has finished: `ps -p {number}` shows whether it still runs. If it does not, tell the user that"
@@ -151,7 +154,7 @@ def _by_number(evidence: Evidence, said: str, lock: str | None, cause: str, quot
     pid = _PID.search(said)
     if pid is not None:
         number = next(group for group in pid.groups() if group)
-        gone = _gone(evidence, number)
+        gone = _find_failed_lookup(evidence, number)
         if gone is not None:
             file = code(lock, 90) if lock and plain_name(lock) else "the file that holds its number"
             cause += f" Process {number} is gone: {evidence.source(gone)} shows none, so {file} is left over (stale)."
@@ -168,10 +171,10 @@ def _by_number(evidence: Evidence, said: str, lock: str | None, cause: str, quot
     return None
 
 
-def _by_file(evidence: Evidence, entry: EntryView, lock: str | None, cause: str, quotes: list[Quote]) -> Diagnosis:
+def _diagnose_file_holder(evidence: Evidence, entry: EntryView, lock: str | None, cause: str, quotes: list[Quote]) -> Diagnosis:
     """Say which other program takes the lock, where one was read; else that its holder is to be found."""
     # Who else uses the lock's file is a weaker hint than a number
-    user = _program_with(evidence, entry, lock) if lock else None
+    user = _find_locking_program(evidence, entry, lock) if lock else None
     if user is not None:
         program, shown = user
         cause += f" {capital(evidence.source(shown))} shows that {code(program, 60)} takes it too."
@@ -220,7 +223,7 @@ def _holder_in_members(said: str) -> _Holder | None:
     who = next((value for name, value in fields if _HOLDER.search(name) and _NAME.fullmatch(value)), "")
     until = next((value for name, value in fields if _UNTIL.search(name) and value and _MOMENT.fullmatch(value)), "")
     # Without a name or a time the members say nothing that helps
-    return _told_holder(who, until) if who or until else None
+    return _describe_holder(who, until) if who or until else None
 
 
 _IN_WORDS = lazy_pattern(
@@ -235,10 +238,10 @@ def _holder_in_words(said: str) -> _Holder | None:
     # A program or another call has it: that is not to be asked
     if match is None or not (match.group("until") or re.search(r"[\d@_-]", match.group("who"))) or _PID.search(said):
         return None
-    return _told_holder(match.group("who"), match.group("until") or "")._replace(confidence="medium")
+    return _describe_holder(match.group("who"), match.group("until") or "")._replace(confidence="medium")
 
 
-def _told_holder(who: str, until: str) -> _Holder:
+def _describe_holder(who: str, until: str) -> _Holder:
     """Return who holds it and until when as sentences; one of the two may be empty."""
     cause = " ".join(
         each
@@ -263,7 +266,7 @@ _GIVES = lazy_pattern(
 _BACK = (("checkout", "check it in"), ("check_out", "check it in"), ("reserve", "release it"), ("claim", "release it"))
 
 
-def _taken_by(evidence: Evidence, entry: EntryView, said: str) -> EntryView | None:
+def _find_taker(evidence: Evidence, entry: EntryView, said: str) -> EntryView | None:
     """Return the call that took what is refused, by an id that it shares, where the same agent has not given it back."""
     asked = call_input(entry)
     ids = ids_in(said) | ids_in(asked)
@@ -289,7 +292,7 @@ def _verbs(entry: EntryView) -> str:
     return " ".join(plain) if command_of(entry) else entry.action
 
 
-def _taken(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote]) -> Diagnosis:
+def _diagnose_taker(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote]) -> Diagnosis:
     """Say which call of which agent took what is refused, and that it must be given back."""
     own = evidence.is_own(holder)
     name = evidence.maker(holder)
@@ -315,7 +318,7 @@ def _taken(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote
     )
 
 
-def _process(holder: EntryView) -> str | None:
+def _process_number(holder: EntryView) -> str | None:
     """Return the number of the process that a call left running, or the id under which its client knows it."""
     said = text_of(holder.output, 400)
     match = (
@@ -327,18 +330,18 @@ def _process(holder: EntryView) -> str | None:
     return match.group(1) if match and plain_name(match.group(1)) else None
 
 
-def _shows(evidence: Evidence, holder: EntryView) -> str | None:
+def _find_output_place(evidence: Evidence, holder: EntryView) -> str | None:
     """Return the file or the look-up in which the output of a call stands that was left running."""
     file = re.search(r">{1,2} ?([\w./-]{3,80})", command_of(holder))
     if file is not None and file.group(1) != "/dev/null":
         return code(file.group(1), 60)
-    number = _process(holder)
+    number = _process_number(holder)
     looks = (each for each in reversed(evidence.recent) if each.index > holder.index and number and number in call_input(each))
     look = next(looks, None)
     return evidence.source(look) if look is not None else None
 
 
-def _program_with(evidence: Evidence, entry: EntryView, lock: str) -> tuple[str, EntryView] | None:
+def _find_locking_program(evidence: Evidence, entry: EntryView, lock: str) -> tuple[str, EntryView] | None:
     """Return another program that was read and names the lock's file, and the call that showed it."""
     name = lock.rpartition("/")[2]
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
@@ -353,7 +356,7 @@ def _program_with(evidence: Evidence, entry: EntryView, lock: str) -> tuple[str,
     return None
 
 
-def _gone(evidence: Evidence, number: str) -> EntryView | None:
+def _find_failed_lookup(evidence: Evidence, number: str) -> EntryView | None:
     """Return the look-up that found no process of that number, or None."""
     named = re.compile(rf"\b(?:ps|pgrep|kill|pidof)\b[^\n]{{0,80}}\b{number}\b")
     none = re.compile(
@@ -369,7 +372,7 @@ def _gone(evidence: Evidence, number: str) -> EntryView | None:
     return None
 
 
-def _waits(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+def _diagnose_open_call(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Return what lock an open call waits for, as its own words or the program that was read show."""
     command = command_of(entry)
     if not command:
@@ -383,7 +386,7 @@ def _waits(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         if content is None:
             continue
         named = next((line for line in content.lines[:2_000] if _FILE.search(line) and not _MANIFEST.search(line)), None)
-        waiting = _waiting_line(content.lines, named) if named is not None else None
+        waiting = _find_waiting_line(content.lines, named) if named is not None else None
         match = _FILE.search(named or "")
         # A program may name a lock that it never waits for
         if waiting is not None and match is not None:
@@ -391,7 +394,7 @@ def _waits(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     return None
 
 
-def _waiting_line(lines: Sequence[str], named: str) -> str | None:
+def _find_waiting_line(lines: Sequence[str], named: str) -> str | None:
     """Return the line of a program that waits for the lock, or None where none is seen."""
     variable = re.match(r"\s*(?:export |const |let |var )?(\w{2,40})\s*=", named)
     words = re.compile(
@@ -409,9 +412,9 @@ def _answer(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | 
         source = evidence.source(shown)
         cause += f" {capital(source)} shows {code(line.strip(), 100)}."
         quotes.append(evidence.quote(shown, line))
-    holder = _holder(evidence, entry, lock)
+    holder = _find_holder(evidence, entry, lock)
     if holder is not None:
-        cause += f" {_held_by(evidence, holder)}."
+        cause += f" {_describe_own_holder(evidence, holder)}."
         quotes.append(evidence.quote(holder, command_of(holder)))
         held = f"{code(command_of(holder), 80)}, which holds the lock"
         step = (
@@ -420,7 +423,7 @@ def _answer(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | 
             else f"Stop this call. {_ask_to_end(evidence, holder, held)}, and run yours once more when it has ended."
         )
         return diagnosis(KIND, cause, step, *quotes, check="Make sure the holder is gone before you run it again.")
-    seen = _listed(evidence, entry, lock)
+    seen = _find_listing(evidence, entry, lock)
     if seen is not None:
         cause += f" The file was there already{clock(seen.ts)}, before the call."
         quotes.append(evidence.quote(seen))
@@ -434,12 +437,12 @@ def _answer(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | 
     )
 
 
-def _holder(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView | None:
+def _find_holder(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView | None:
     """Return an earlier call that names the same lock and has not ended, or was sent to the background."""
     heads = {word for words in parts_of(command_of(entry)) for word in words[:3] if word not in _COMMON and not word.isdigit()}
     # A lock of the program's own is held by another call of that program
     if not lock or _is_of_program(entry, lock):
-        own = (other for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if _stays(other))
+        own = (other for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if _is_left_running(other))
         found = next(
             (
                 other
@@ -457,15 +460,19 @@ def _holder(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView
     name = lock.rpartition("/")[2]
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         command = command_of(other)
-        if _stays(other) and not evidence.has_failed(other) and (name in command or _program_names(evidence, other, name)):
+        if (
+            _is_left_running(other)
+            and not evidence.has_failed(other)
+            and (name in command or _program_names(evidence, other, name))
+        ):
             return other
     return None
 
 
-def _stays(entry: EntryView) -> bool:
+def _is_left_running(entry: EntryView) -> bool:
     """Whether a call was left running: it is open, it was sent to the background, or its client was told to do so."""
     flags = (value for name, value in fields_of(entry).items() if "background" in name.casefold())
-    return entry.status == "open" or in_background(command_of(entry)) or any(value is True for value in flags)
+    return entry.status == "open" or runs_in_background(command_of(entry)) or any(value is True for value in flags)
 
 
 def _is_of_program(entry: EntryView, lock: str) -> bool:
@@ -491,7 +498,7 @@ def _runs_one_of(evidence: Evidence, started: EntryView, programs: set[str]) -> 
     return any(re.search(rf"(?:^|[;&|]|\bdo) ?{re.escape(each)} ", one.text, re.M) for one in seen for each in programs)
 
 
-def _started_as(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView | None:
+def _find_started_holder(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView | None:
     """Return the call that the agent left running, whose number a look at the lock's file shows as its holder."""
     name = (lock or "").rpartition("/")[2]
     looks = [
@@ -499,11 +506,11 @@ def _started_as(evidence: Evidence, entry: EntryView, lock: str | None) -> Entry
         if name and other.status == "ok" and name in command_of(other) and _SHOWS_HOLDER.search(command_of(other))
     ]  # fmt: skip
     numbers = {number for other in looks for number in re.findall(r"\b\d{2,8}\b", evidence.text(other)[:2_000])}
-    begun = (each for each in evidence.entries_before(entry.index) if in_background(command_of(each)))
+    begun = (each for each in evidence.entries_before(entry.index) if runs_in_background(command_of(each)))
     return next((each for each in begun if numbers & set(re.findall(r"\b\d{2,8}\b", evidence.text(each)[:200]))), None)
 
 
-def _listed(evidence: Evidence, entry: EntryView, lock: str) -> EntryView | None:
+def _find_listing(evidence: Evidence, entry: EntryView, lock: str) -> EntryView | None:
     name = lock.rpartition("/")[2]
     # A short name is found in any listing
     if len(name) < 5:
@@ -523,13 +530,13 @@ def _ask_to_end(evidence: Evidence, holder: EntryView, what: str) -> str:
     return f"Ask {evidence.maker(holder)} to end {what}"
 
 
-def _held_by(evidence: Evidence, holder: EntryView) -> str:
-    number = _process(holder)
+def _describe_own_holder(evidence: Evidence, holder: EntryView) -> str:
+    number = _process_number(holder)
     process = f" ({'process ' if number.isdigit() else ''}{number})" if number else ""
     who = "You hold it yourself" if evidence.is_own(holder) else f"{evidence.maker(holder)} holds it"
     return f"{who}: {code(command_of(holder), 90)}{process}, started{clock(holder.ts)}, was not ended"
 
 
-def _often(evidence: Evidence, entry: EntryView) -> str:
+def _describe_times(evidence: Evidence, entry: EntryView) -> str:
     times = evidence.times(entry)
     return f", {times} times," if times > 1 else ""

@@ -6,7 +6,7 @@ import re
 
 from ctxmgr.diagnose.errors.words import told_lines
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, in_background
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, runs_in_background
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON
 from ctxmgr.diagnose.evidence.outcomes import ENDED
 from ctxmgr.diagnose.evidence.paths import mentions
@@ -38,18 +38,18 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         process, file = _PROCESS.search(command), _FILE.search(command)
         found = None
         if process is not None and (entry.status == "open" or "timed" in evidence.text(entry)):
-            found = _for_process(evidence, entry, next(group for group in process.groups() if group))
+            found = _diagnose_process_wait(evidence, entry, next(group for group in process.groups() if group))
         elif file is not None and plain_name(file.group(1)):
-            found = _for_file(evidence, entry, file.group(1))
+            found = _diagnose_file_wait(evidence, entry, file.group(1))
         if found is not None:
             return found
     return None
 
 
-def _for_process(evidence: Evidence, entry: EntryView, number: str) -> Diagnosis | None:
+def _diagnose_process_wait(evidence: Evidence, entry: EntryView, number: str) -> Diagnosis | None:
     """Say which call of the record started the process that is waited for."""
     shown = re.compile(rf"(?<!\d){number}(?!\d)")
-    begun = next((each for each in _begun(evidence, entry) if shown.search(evidence.text(each)[:200])), None)
+    begun = next((each for each in _list_started_calls(evidence, entry) if shown.search(evidence.text(each)[:200])), None)
     if begun is None:
         return None
     cause = f"{call_phrase(entry)} waits for process {number}. That is what {evidence.source(begun)} started"
@@ -57,7 +57,7 @@ def _for_process(evidence: Evidence, entry: EntryView, number: str) -> Diagnosis
         cause += ": it does not end by itself, but runs until it is stopped."
         step = f"Stop waiting, and go on while process {number} runs; `kill {number}` ends it when you need it no more."
     else:
-        log = _log(begun)
+        log = _log_file(begun)
         look = f"at its output in {code(log, 90)}, and " if log is not None else ""
         cause += ", and the record does not show that it ends."
         step = f"Stop waiting. Look once {look}with `ps -o stat,etime,args -p {number}` whether it still runs and works."
@@ -67,9 +67,9 @@ def _for_process(evidence: Evidence, entry: EntryView, number: str) -> Diagnosis
     )  # fmt: skip
 
 
-def _for_file(evidence: Evidence, entry: EntryView, file: str) -> Diagnosis | None:
+def _diagnose_file_wait(evidence: Evidence, entry: EntryView, file: str) -> Diagnosis | None:
     """Say that the file lies elsewhere, or that what was to make it has failed."""
-    begun = _begun(evidence, entry)
+    begun = _list_started_calls(evidence, entry)
     since = begun[0].index if begun else entry.index
     name = file.rpartition("/")[2]
     for mention in mentions(evidence, name, entry.index):
@@ -90,15 +90,15 @@ def _for_file(evidence: Evidence, entry: EntryView, file: str) -> Diagnosis | No
     # Of several jobs only one that names the file is sure to make it
     makers = begun if len(begun) == 1 else [each for each in begun if name in command_of(each)]
     for maker in makers[:_MOST_BEGUN]:
-        found = _failure(evidence, entry, maker, file)
+        found = _diagnose_failed_maker(evidence, entry, maker, file)
         if found is not None:
             return found
     return None
 
 
-def _failure(evidence: Evidence, entry: EntryView, maker: EntryView, file: str) -> Diagnosis | None:
+def _diagnose_failed_maker(evidence: Evidence, entry: EntryView, maker: EntryView, file: str) -> Diagnosis | None:
     """Say that a job which was to make the file has failed, as a look at its log shows."""
-    log = _log(maker)
+    log = _log_file(maker)
     for look in evidence.entries_before(entry.index):
         if look.index <= maker.index:
             return None
@@ -124,12 +124,12 @@ def _failure(evidence: Evidence, entry: EntryView, maker: EntryView, file: str) 
     return None
 
 
-def _begun(evidence: Evidence, entry: EntryView) -> list[EntryView]:
+def _list_started_calls(evidence: Evidence, entry: EntryView) -> list[EntryView]:
     """Return the calls before one that left something running, the newest first."""
-    return [each for each in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if in_background(command_of(each))]
+    return [each for each in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if runs_in_background(command_of(each))]
 
 
-def _log(begun: EntryView) -> str | None:
+def _log_file(begun: EntryView) -> str | None:
     """Return the file into which a call that was left running writes, or None."""
     match = _REDIRECT.search(command_of(begun))
     return match.group(1) if match is not None and match.group(1) != "/dev/null" else None

@@ -68,10 +68,15 @@ _LEAST, _NEAR = 2, 3
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return whose answer is missing."""
-    return _open_question(evidence) or _asked(evidence) or _pending(evidence) or _undecided(evidence)
+    return (
+        _diagnose_open_call(evidence)
+        or _diagnose_unanswered_question(evidence)
+        or _diagnose_pending_review(evidence)
+        or _diagnose_undecided(evidence)
+    )
 
 
-def _question(evidence: Evidence) -> Message | None:
+def _find_open_question(evidence: Evidence) -> Message | None:
     """Return the newest question of the stuck agent that no person has answered."""
     for message in reversed(evidence.messages):
         if message.by == "user":
@@ -88,8 +93,8 @@ def _question(evidence: Evidence) -> Message | None:
     return None
 
 
-def _asked(evidence: Evidence) -> Diagnosis | None:
-    question = _question(evidence)
+def _diagnose_unanswered_question(evidence: Evidence) -> Diagnosis | None:
+    question = _find_open_question(evidence)
     if question is None:
         return None
     polls = [
@@ -118,7 +123,7 @@ def _looks_for_answer(evidence: Evidence, entry: EntryView) -> bool:
     return _APPROVAL.search(name) is not None or (_UNDECIDED.search(said) is not None and _APPROVAL.search(said) is not None)
 
 
-def _pending(evidence: Evidence) -> Diagnosis | None:
+def _diagnose_pending_review(evidence: Evidence) -> Diagnosis | None:
     """Say that a job or review waits for somebody, where its own answer says so each time."""
     found = [entry for entry in evidence.tail if _is_pending(evidence, entry)]
     last = found[-1] if found else None
@@ -134,15 +139,15 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
     match = _PENDING.search(blanks_for_underscores(said))
     words = said[match.start() : match.end()] if match else ""
     cause = (
-        f"{_call(last)}{_of(last)} was answered {len(same)} times that a person's approval or decision is missing: "
-        f"{code(words, 60)}."
+        f"{_call(last)}{_describe_subject(last)} was answered {len(same)} times that a person's approval or decision is "
+        f"missing: {code(words, 60)}."
     )
     quotes = [evidence.quote(last)]
     role = _ROLE.search(blanks_for_underscores(words))
     who = f"the {role.group(1).lower()}" if role and role.group(1).lower() not in ("human", "person", "owner") else "a person"
-    person = _person(evidence, last)
+    person = _find_person(evidence, last)
     if person is not None:
-        return _waits_for(evidence, person, cause, quotes, code(words, 60))
+        return _diagnose_person(evidence, person, cause, quotes, code(words, 60))
     named = next(
         (
             (name.strip(), each)
@@ -157,7 +162,7 @@ def _pending(evidence: Evidence) -> Diagnosis | None:
             (
                 (name, each)
                 for each in [last, *evidence.entries_before(last.index)][:_LOOKED_AT]
-                for name in _approvers(evidence.text(each))
+                for name in _list_approvers(evidence.text(each))
             ),
             None,
         )
@@ -189,20 +194,20 @@ class _Person(NamedTuple):
     state: str
 
 
-def _undecided(evidence: Evidence) -> Diagnosis | None:
+def _diagnose_undecided(evidence: Evidence) -> Diagnosis | None:
     """Say that calls are refused, or a state is polled, of what another answer shows as undecided by a person."""
     steps = evidence.failing_calls[:2] or evidence.repeated_calls[:1]
     for step in steps:
-        person = _person(evidence, step, decided=True) if step.status != "open" else None
+        person = _find_person(evidence, step, decided=True) if step.status != "open" else None
         # A failure counts only where it says that it lacks the decision
         if person is None or (evidence.has_failed(step) and not _REFUSES.search(evidence.text(step))):
             continue
-        cause = f"{_call(step)}{_of(step)} gets no further, because a person's decision is missing."
-        return _waits_for(evidence, person, cause, [evidence.quote(step)], "")
+        cause = f"{_call(step)}{_describe_subject(step)} gets no further, because a person's decision is missing."
+        return _diagnose_person(evidence, person, cause, [evidence.quote(step)], "")
     return None
 
 
-def _person(evidence: Evidence, step: EntryView, *, decided: bool = False) -> _Person | None:
+def _find_person(evidence: Evidence, step: EntryView, *, decided: bool = False) -> _Person | None:
     """Return who is to decide what a call is about, by the members of answers with its ids, else by what notes say.
 
     Args:
@@ -219,7 +224,7 @@ def _person(evidence: Evidence, step: EntryView, *, decided: bool = False) -> _P
             continue
         if made is not None and entry.index != made.index:
             return None  # what the newest answer about it shows is decided
-        state = _state(item)
+        state = _decision_state(item)
         made = entry if state == "" and open_one is None else None if state else made
         if not state:
             continue
@@ -227,11 +232,11 @@ def _person(evidence: Evidence, step: EntryView, *, decided: bool = False) -> _P
         role = next((value for key, value in item.fields.items() if key == "role" and _ROLE_WORDS.fullmatch(value)), "")
         if name or role:
             found = _Person(name.split(" (")[0], role or name.partition(" (")[2].rstrip(")"), entry, state)
-            return _deputy(evidence, found) or found
+            return _find_deputy(evidence, found) or found
         open_one = open_one or (entry, state)
     if decided and open_one is None:
         return None
-    noted = _noted(evidence, step, about)
+    noted = _find_noted_person(evidence, step, about)
     return noted if open_one is None or noted is None else noted._replace(state=open_one[1])
 
 
@@ -263,7 +268,7 @@ _REFUSES = lazy_pattern(
 )
 
 
-def _state(item: Item) -> str | None:
+def _decision_state(item: Item) -> str | None:
     """Return the state of a decision that an item shows as open, "" of one that was made, None of no decision."""
     for key, value in item.fields.items():
         if _DECIDES.search(key) and (value in ("null", "none", "false", "") or _OPEN_STATE.fullmatch(value)):
@@ -312,7 +317,7 @@ _STANDS_IN = lazy_pattern(
 )
 
 
-def _noted(evidence: Evidence, step: EntryView, about: set[str]) -> _Person | None:
+def _find_noted_person(evidence: Evidence, step: EntryView, about: set[str]) -> _Person | None:
     """Return whom notes that were read name for a decision; of lines for paths the one for a path that was shown."""
     paths = "\n".join(evidence.text(each)[:4_000] for each in list(evidence.entries_before(step.index + 1))[:_LOOKED_AT])
     for entry in list(evidence.entries_before(step.index + 1))[:_LOOKED_AT]:
@@ -327,11 +332,11 @@ def _noted(evidence: Evidence, step: EntryView, about: set[str]) -> _Person | No
                     continue
                 if match.group("name").casefold() not in _NOBODY:
                     found = _Person(match.group("name"), match.group("role") or "", entry, "")
-                    return _deputy(evidence, found) or found
+                    return _find_deputy(evidence, found) or found
     return None
 
 
-def _deputy(evidence: Evidence, person: _Person) -> _Person | None:
+def _find_deputy(evidence: Evidence, person: _Person) -> _Person | None:
     """Return who stands in for a person that an answer shows as away."""
     parts = [part for part in re.split(r"[\W_]+", person.name) if len(part) > 2]
     if not parts:
@@ -344,7 +349,7 @@ def _deputy(evidence: Evidence, person: _Person) -> _Person | None:
     return None
 
 
-def _waits_for(evidence: Evidence, person: _Person, cause: str, quotes: list[Quote], what: str) -> Diagnosis:
+def _diagnose_person(evidence: Evidence, person: _Person, cause: str, quotes: list[Quote], what: str) -> Diagnosis:
     """Say who is to decide, and that asking the state again brings nothing."""
     name = code(person.name, 40) if person.name else f"the {person.role}"
     role = f" ({person.role})" if person.role and person.name else ""
@@ -372,7 +377,7 @@ def _waits_for(evidence: Evidence, person: _Person, cause: str, quotes: list[Quo
     )
 
 
-def _of(entry: EntryView) -> str:
+def _describe_subject(entry: EntryView) -> str:
     """Return what a call is about: the first plain name with a digit that it was given, as words."""
     names = [] if command_of(entry) else [each for each in fields_of(entry).values() if isinstance(each, str)]
     name = next((each for each in names if plain_name(each) and any(map(str.isdigit, each)) and len(each) <= _LONGEST), "")
@@ -382,7 +387,7 @@ def _of(entry: EntryView) -> str:
 _LONGEST = 40
 
 
-def _approvers(text: str) -> list[str]:
+def _list_approvers(text: str) -> list[str]:
     """Return whom the lines about an approval name: a group, a role or a person."""
     lines = [line for line in text[:8_000].split("\n") if _ABOUT.search(line)]
     found = [name for line in lines for groups in _BY.findall(line) for name in groups if name]
@@ -404,7 +409,7 @@ def _is_pending(evidence: Evidence, entry: EntryView) -> bool:
     return len(said) < 4_000 and _PENDING.search(blanks_for_underscores(said)) is not None
 
 
-def _open_question(evidence: Evidence) -> Diagnosis | None:
+def _diagnose_open_call(evidence: Evidence) -> Diagnosis | None:
     """Say that a call which asks a person has no answer yet."""
     entry = next((each for each in evidence.open_calls if vocabulary.asks_human(each.action)), None)
     if entry is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.related.bearing_records import names_in
+from ctxmgr.diagnose.related.related_lines import names_in
 
 
 @pytest.mark.parametrize(

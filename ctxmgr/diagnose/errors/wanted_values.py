@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
-from ctxmgr.diagnose.classes.refusals.refused_values import convert_value, iso_date
 from ctxmgr.diagnose.errors.recorded_patterns import matches
 from ctxmgr.diagnose.errors.violations import Violation
 from ctxmgr.diagnose.evidence import Evidence, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
 from ctxmgr.diagnose.evidence.items import json_in, objects_in
-from ctxmgr.diagnose.evidence.nearest_names import nearest_of
+from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered
 from ctxmgr.diagnose.evidence.texts import plain_name, strip_line_numbers
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
@@ -49,11 +48,12 @@ _QUANTITY = lazy_pattern(
     r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d+(?:[.]\d+)?|\d+,\d{1,2})\s{0,2}([A-Za-z]{1,12}|[€$£])(?![\w])|([€$£])\s?(\d+(?:\.\d{1,2})?)"
 )
 _PART = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_LOOKED_AT, _SHORT, _MOST, _MOST_PARTS = 200, 60, 12_000, 12
+_LOOKED_AT, _SHORT, _LONGEST, _MOST, _MOST_PARTS = 200, 60, 100, 12_000, 12
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MISSING = object()
 
 
-class Known(NamedTuple):
+class KnownForm(NamedTuple):
     """The outline in which the record shows a name, as JSON, and the call that showed it."""
 
     text: str
@@ -100,26 +100,62 @@ def given_value(given: Any, path: tuple[str | int, ...]) -> Any:
     return None if found is _MISSING else found
 
 
-def worked_out(evidence: Evidence, entry: EntryView, violation: Violation, given: Any) -> str:
+def derive_value(evidence: Evidence, entry: EntryView, violation: Violation, given: Any) -> str:
     """Return the value that fits, as JSON, or "" where the record does not tell it."""
     own = given_value(given, violation.path)
     text = str(own) if isinstance(own, str | int | float) and not isinstance(own, bool) else ""
     if violation.kind == "choice":
         had = text or violation.had
         same = (each for each in violation.options if each.casefold() == had.casefold() != "")
-        near = next(same, None) or nearest_of(had, violation.options, 0.6)
+        near = next(same, None) or find_nearest_offered(had, violation.options, 0.6)
         return json.dumps(near) if near else ""
     if violation.kind == "form":
         # A fixed part of the pattern is put around the own text before the text is read as a date
-        fit = _fitted(violation.wants, text) or iso_date(text, violation.wants)
+        fit = _fit_pattern(violation.wants, text) or iso_date(text, violation.wants)
         return json.dumps(fit) if fit else ""
     # A unit in the name wants another number, where a mere type wants another spelling
-    if violation.wants in ("integer", "number", "") and (amount := _amount(evidence, entry, violation, text, given)):
+    if violation.wants in ("integer", "number", "") and (amount := _convert_amount(evidence, entry, violation, text, given)):
         return amount
     return (convert_value(own, violation.wants) or "") if violation.wants and not isinstance(violation.path[-1], int) else ""
 
 
-def _fitted(pattern: str, text: str) -> str:
+def convert_value(value: Any, kind: str) -> str | None:
+    """Return a value in the type that is wanted, as JSON, where that is plain."""
+    # A long text is no value that was written in the wrong type
+    if not isinstance(value, str) or len(value) > _LONGEST:
+        return None
+    if kind in ("array", "list"):
+        parts = [part.strip().strip("'\"") for part in value.strip("[]").split(",")]
+        return json.dumps([part for part in parts if part], ensure_ascii=False)
+    if kind in ("integer", "number") and re.fullmatch(r"-?\d+(?:\.\d+)?", value.strip()):
+        return value.strip()
+    if kind == "boolean" and value.strip().lower() in ("true", "false", "yes", "no"):
+        return "true" if value.strip().lower() in ("true", "yes") else "false"
+    return None
+
+
+def iso_date(value: str, form: str) -> str | None:
+    """Return a date in the form YYYY-MM-DD, where that is wanted and the date can be read in one way only."""
+    # Another form than year, month, day is not written by us
+    if re.sub(r"[^ymd]", "", form.lower()) != "yyyymmdd" or "-" not in form:
+        return None
+    month = next((number for number, name in enumerate(_MONTHS, 1) if re.search(rf"\b{name}", value, re.IGNORECASE)), None)
+    numbers = re.findall(r"\d+", value)
+    year = next((each for each in numbers if len(each) == 4), None)
+    rest = [int(each) for each in numbers if len(each) < 3]
+    # Without a year of four digits the order of the parts is open
+    if year is None or not rest:
+        return None
+    # With dots the day stands first
+    if month is None and len(rest) == 2 and "." in value:
+        month, rest = rest[1], rest[:1]
+    # Only a number above 12 tells day from month
+    if month is None and len(rest) == 2 and (rest[0] > 12) != (rest[1] > 12):
+        month, rest = min(rest), [max(rest)]
+    return f"{year}-{month:02}-{rest[0]:02}" if month and len(rest) == 1 and month <= 12 and 0 < rest[0] <= 31 else None
+
+
+def _fit_pattern(pattern: str, text: str) -> str:
     """Return a text with the fixed words of a pattern put around its own part, where that makes it match."""
     plain = re.sub(r"\\([-./_])", r"\1", pattern.strip("^$"))
     match = re.match(r"[\w/.-]*?(?=[\[\\(]|$)", plain)
@@ -133,7 +169,7 @@ def _fitted(pattern: str, text: str) -> str:
     return ""
 
 
-def _amount(evidence: Evidence, entry: EntryView, violation: Violation, text: str, given: Any) -> str:
+def _convert_amount(evidence: Evidence, entry: EntryView, violation: Violation, text: str, given: Any) -> str:
     """Return an amount in the unit that a name speaks of: what was given with another unit, else the user's only one."""
     unit = unit_of(violation.name)
     if unit is None:
@@ -177,7 +213,7 @@ def _quantities(text: str) -> Iterator[tuple[float, str, float]]:
             yield (float(plain), *_UNITS[unit])
 
 
-def shown_form(evidence: Evidence, entry: EntryView, violation: Violation) -> Known | None:
+def find_form(evidence: Evidence, entry: EntryView, violation: Violation) -> KnownForm | None:
     """Return the form in which an earlier file or answer has a name, of the type that is wanted where one is told."""
     name = violation.name
     mark = re.compile(rf"[\"']?{re.escape(name)}[\"']?\s?:\s?(?=\S)")
@@ -189,11 +225,11 @@ def shown_form(evidence: Evidence, entry: EntryView, violation: Violation) -> Kn
         for match in mark.finditer(text):
             value = next(iter(json_in(text[match.end() :][:2_000], 1)), None) if text[match.end()] in "[{" else None
             # A member called `type` makes it a schema, and no example
-            if value is None or not _of_type(value, violation) or "type" in value:
+            if value is None or not _has_type(value, violation) or "type" in value:
                 continue
             own = given_value(arguments_of(evidence, entry), violation.path)
             fill = own if isinstance(own, str | int | float) and not isinstance(own, bool) else None
-            return Known(f'"{name}": {json.dumps(_outline(value, fill), ensure_ascii=False)}', other)
+            return KnownForm(f'"{name}": {json.dumps(_outline(value, fill), ensure_ascii=False)}', other)
     return None
 
 
@@ -207,7 +243,7 @@ def _outline(value: Any, fill: str | float | None) -> Any:
     return fill if fill is not None else "…" if isinstance(value, str) else value
 
 
-def shown_sibling(evidence: Evidence, entry: EntryView, violation: Violation, given: Any) -> str:
+def find_sibling_name(evidence: Evidence, entry: EntryView, violation: Violation, given: Any) -> str:
     """Return the name that an earlier file or answer has beside the same neighbours, where the call has one not taken."""
     parent = given_value(given, violation.path[:-1]) if len(violation.path) > 1 else given
     neighbours = set(cast("dict[str, Any]", parent)) - {violation.name} if isinstance(parent, dict) else set[str]()
@@ -221,7 +257,7 @@ def shown_sibling(evidence: Evidence, entry: EntryView, violation: Violation, gi
     return ""
 
 
-def _of_type(value: Any, violation: Violation) -> bool:
+def _has_type(value: Any, violation: Violation) -> bool:
     if violation.path and isinstance(violation.path[-1], int) and isinstance(value, list) and value:
         value = cast("list[Any]", value)[0]
     return not violation.wants or isinstance(value, {"array": list, "object": dict}.get(violation.wants, dict | list))
@@ -241,20 +277,27 @@ def recorded_fields(evidence: Evidence, entry: EntryView) -> tuple[dict[str, tup
         for fields in objects_in(other.output):
             described = fields.get("properties")
             if isinstance(described, dict) and entry.action.rpartition("__")[2] in str(other.input) + str(other.output)[:_MOST]:
-                return {name: _enum(value) for name, value in cast("dict[str, Any]", described).items()}, other
+                return {name: _enum_values(value) for name, value in cast("dict[str, Any]", described).items()}, other
             if any(fields.get(name) == value and len(str(value)) > 1 for name, value in keys):
-                allowed = next((cast("dict[str, list[Any]]", value) for value in fields.values() if _allows(value)), None) or {}
-                shown = {name: tuple(map(str, allowed.get(name, ()))) for name in fields if not _allows(fields[name])}
+                allowed = (
+                    next(
+                        (cast("dict[str, list[Any]]", value) for value in fields.values() if _lists_allowed_values(value)), None
+                    )
+                    or {}
+                )
+                shown = {
+                    name: tuple(map(str, allowed.get(name, ()))) for name in fields if not _lists_allowed_values(fields[name])
+                }
                 return {name: values for name, values in shown.items() if name not in own}, other
     return None
 
 
-def _enum(value: Any) -> tuple[str, ...]:
+def _enum_values(value: Any) -> tuple[str, ...]:
     allowed = cast("dict[str, Any]", value).get("enum") if isinstance(value, dict) else None
     return tuple(map(str, cast("list[Any]", allowed)[:12])) if isinstance(allowed, list) else ()
 
 
-def _allows(value: Any) -> bool:
+def _lists_allowed_values(value: Any) -> bool:
     """Whether a value lists the values of several names: `{"severity": ["minor", "major"]}`."""
     fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     return bool(fields) and all(isinstance(each, list) for each in fields.values())

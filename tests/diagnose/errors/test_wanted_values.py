@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ctxmgr.diagnose import diagnose
-from ctxmgr.diagnose.classes.refusals.wanted_values import value_at, worked_out
 from ctxmgr.diagnose.errors.violations import Violation
+from ctxmgr.diagnose.errors.wanted_values import derive_value, value_at
 from tests.diagnose.build import Call, evidence
 
 
@@ -17,7 +17,7 @@ def test_a_hostile_pattern_is_not_run(pattern: str) -> None:
     call = Call("save", {"name": "A" * 40 + "!"}, refused, "error")
 
     assert diagnose(evidence(call, call, call)) is not None
-    assert worked_out(evidence(call), evidence(call).entries[0], Violation(("name",), "form", pattern), call.given) == ""
+    assert derive_value(evidence(call), evidence(call).entries[0], Violation(("name",), "form", pattern), call.given) == ""
 
 
 def test_a_position_before_the_first_is_none() -> None:

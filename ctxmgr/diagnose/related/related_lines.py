@@ -96,7 +96,7 @@ _SAYS_LITTLE = lazy_pattern(r"\d{1,3}|asser\w*|expec\w*|optio\w*")
 _OTHER_AGENT, _FAR_WORD, _HOP, _TOPIC, _SAME_PROGRAM, _FEW = 0.4, 0.5, 0.7, 0.5, 0.35, 6
 
 
-class Bearing(NamedTuple):
+class RelatedLine(NamedTuple):
     """A record that bears on a failure.
 
     Attributes:
@@ -126,7 +126,7 @@ class Bearing(NamedTuple):
         return self.by_user and BINDS.search(self.line) is not None
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """The record as a sentence: of all but a person's words the names in it alone, for its prose may be an order."""
         source = f"{self.source[:1].upper()}{self.source[1:]}"
         if self.by_user:
@@ -167,7 +167,7 @@ class _Unit(NamedTuple):
     is_new: bool = False
 
 
-def bearing_on(evidence: Evidence, steps: Sequence[EntryView]) -> list[Bearing]:
+def find_related_lines(evidence: Evidence, steps: Sequence[EntryView]) -> list[RelatedLine]:
     """Return the records that bear on calls, the one that says most first.
 
     Args:
@@ -177,18 +177,18 @@ def bearing_on(evidence: Evidence, steps: Sequence[EntryView]) -> list[Bearing]:
     if not steps:
         return []
     search = _Search(evidence, steps)
-    found: list[Bearing] = []
+    found: list[RelatedLine] = []
     best = 0.0
     while search.records and len(found) < _MOST:
-        rank, record = search.best()
+        rank, record = search.take_best()
         if rank < max(_LEAST, _PART_OF_BEST * min(best, _SURE)):
             break
         best = best or rank
-        record = search.newest(record)
-        bearing = _bearing(evidence, record, rank, search)
-        if bearing is not None:
-            found.append(bearing)
-            search.follow(bearing.line, tells=bearing.of_failure)
+        record = search.take_newest(record)
+        line = _describe_record(evidence, record, rank, search)
+        if line is not None:
+            found.append(line)
+            search.follow(line.line, tells=line.of_failure)
     return found
 
 
@@ -196,7 +196,7 @@ class _Search:
     """The words of calls, the other records, and how few of them hold each word."""
 
     def __init__(self, evidence: Evidence, steps: Sequence[EntryView]) -> None:
-        asked = "\n".join(_asked(step) for step in steps)
+        asked = "\n".join(_requested_text(step) for step in steps)
         telling = evidence.text(steps[0])[-_LINE * 2 :]
         said = "\n".join(evidence.text(step)[-_READ:] for step in steps)
         weights = dict.fromkeys(_words(said), _FAR_WORD) | dict.fromkeys(_words(f"{asked}\n{steps[0].action}"), 1.0)
@@ -260,10 +260,10 @@ class _Search:
         # A look-up for what the error speaks of: `kubectl config get-contexts`, where there is no such context
         if not isinstance(place := record.place, EntryView):
             return False
-        asks = set(re.findall(r"[a-z]{5,}", _asked(place).casefold())) - {program_of(place)}
+        asks = set(re.findall(r"[a-z]{5,}", _requested_text(place).casefold())) - {program_of(place)}
         return any(word[:_STEM] in self.named for word in asks)
 
-    def best(self) -> tuple[float, _Record]:
+    def take_best(self) -> tuple[float, _Record]:
         """Take out the record that says most, of two alike the newer one."""
         ranks = [self.rank(record) for record in self.records]
         others = [self._is_of_other(record) for record in self.records]
@@ -326,15 +326,16 @@ class _Search:
             extra = (_ADDS if names else 0.0) + (_PRESCRIBED if PRESCRIBES.search(text) else 0.0)
             yield _Unit(text, _words(text), extra, bool(names))
 
-    def newest(self, record: _Record) -> _Record:
+    def take_newest(self, record: _Record) -> _Record:
         """Return the newest record that tells a value of the same in its place; the older ones are taken out."""
         if not _VALUE.search(record.said):
             return record
         same = [
             each for each in self.records
-            if _teller(each.place) == _teller(record.place) and each.words & record.words and _VALUE.search(each.said)
+            if _source_of_value(each.place) == _source_of_value(record.place)
+            and each.words & record.words and _VALUE.search(each.said)
         ]  # fmt: skip
-        if _teller(record.place) is None or not same:
+        if _source_of_value(record.place) is None or not same:
             return record
         self.records = [each for each in self.records if not any(each is other for other in same)]
         return min([record, *same], key=lambda each: each.number)
@@ -346,21 +347,21 @@ class _Search:
                 self.weights[word] = _HOP
                 self.telling |= {word} if tells else set()
                 for record in self.records:
-                    given_word = isinstance(record.place, EntryView) and word in _asked(record.place).casefold()
+                    given_word = isinstance(record.place, EntryView) and word in _requested_text(record.place).casefold()
                     if given_word or word in record.said.casefold():
                         record.words.add(word)
                         record.units.extend([] if record.units else self.split(record.place, record.said))
                         self.held[word] += 1
 
 
-def _teller(place: EntryView | Message) -> tuple[str, str] | None:
+def _source_of_value(place: EntryView | Message) -> tuple[str, str] | None:
     """Return who tells what a value is now: a person or an agent, or a tool; None for a command, or a look at a file."""
     if isinstance(place, Message):
         return "", place.who
     return None if command_of(place) or "/" in call_input(place) else (place.action, place.agent)
 
 
-def _asked(entry: EntryView) -> str:
+def _requested_text(entry: EntryView) -> str:
     """Return what a call asks for: of a command not the words that its client describes it with."""
     return command_of(entry) or call_input(entry)
 
@@ -380,13 +381,13 @@ def _places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tuple[En
             continue  # the same failure, which its command hid
         if entry.agent == steps[0].agent and may_change(entry) and (changes_of(entry) or entry.index > first):
             continue  # what the agent tried itself
-        yield entry, _asked(entry), evidence.text(entry)[:_READ]
+        yield entry, _requested_text(entry), evidence.text(entry)[:_READ]
     for message in list(reversed(evidence.messages))[:_LOOKED_AT]:
         if message.kind == "compaction" or message.by == "user" or (message.by == "agent" and message.who != steps[0].agent):
             yield message, "", message.text[:_READ]
 
 
-def _bearing(evidence: Evidence, record: _Record, rank: float, search: _Search) -> Bearing | None:
+def _describe_record(evidence: Evidence, record: _Record, rank: float, search: _Search) -> RelatedLine | None:
     """Return what a record says, or None where that is nothing."""
     units = record.units or list(search.split(record.place, record.said))
     if not units:
@@ -400,27 +401,27 @@ def _bearing(evidence: Evidence, record: _Record, rank: float, search: _Search) 
     place = record.place
     if isinstance(place, Message):
         source = clean(evidence.quote_of(place, line).source)
-        return Bearing(rank, source, line, names, None, by_user=place.by == "user") if line else None
+        return RelatedLine(rank, source, line, names, None, by_user=place.by == "user") if line else None
     if (not line or _EMPTY.fullmatch(line)) and (place.agent == evidence.agent or not may_change(place)):
         return None
     shared = [] if names else [name for name in names_in(whole[:_READ]) if name in search.known and _CODED.search(name)]
-    best = sorted(_fitting(ordered), key=units.index)
+    best = sorted(_choose_lines(ordered), key=units.index)
     shown = [unit.text for unit in (units if len(whole) <= _SHORT else best)]
     source = evidence.source(place)
-    quote = evidence.quote(place, "\n".join([*_way_of_other(search, place, source), *shown]))
+    quote = evidence.quote(place, "\n".join([*_find_call_of_other(search, place, source), *shown]))
     # What the user named, and the calls lack, bears on them too
     of_failure = search.shares(record) or not search.by_user.isdisjoint(names)
-    return Bearing(rank, source, line, names, place.id, shared, quote=quote, of_failure=of_failure)
+    return RelatedLine(rank, source, line, names, place.id, shared, quote=quote, of_failure=of_failure)
 
 
-def _way_of_other(search: _Search, place: EntryView, source: str) -> list[str]:
+def _find_call_of_other(search: _Search, place: EntryView, source: str) -> list[str]:
     """Return the call of another agent where it holds a name that neither the failing calls nor its source show.
 
     What worked there may lie in what it was given, such as a key or an address, and not in what it printed.
     """
     if place.agent == search.agent:
         return []
-    given = " ".join(_asked(place).split())
+    given = " ".join(_requested_text(place).split())
     # A prompt cuts a longer source in its middle.
     seen = search.known if len(source) > MOST_SOURCE else f"{search.known}\n{source}"
     if all(name in seen for name in names_in(given)):
@@ -428,7 +429,7 @@ def _way_of_other(search: _Search, place: EntryView, source: str) -> list[str]:
     return [clip(f"$ {given}" if command_of(place) else f"{place.action} {given}", _CALL)]
 
 
-def _fitting(units: Sequence[_Unit]) -> list[_Unit]:
+def _choose_lines(units: Sequence[_Unit]) -> list[_Unit]:
     """Return the first lines, as many as a quote has room for."""
     chosen: list[_Unit] = []
     room = _SHORT
