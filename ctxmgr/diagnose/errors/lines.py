@@ -50,6 +50,8 @@ _SUMMARY = lazy_pattern(
     r"|failed\b[^\n]{0,60}::|.{0,80}\bnote:|traceback|file \"|at (?:async )?[\w.<>]+ ?(?:\[as \w+\] ?)?\("
     r"|at (?:node|file):|\s*\^+\s*$|={4}|-{4}|_{4}"
     r"|npm (?:err!|error) (?:code|a complete log)|a complete log of"
+    r"|throw \w+; //|emitted '\w+' event on |errno: -?\d|syscall: '|node:[\w/]+:\d+$"
+    r"|(?:code|address): '[^'\n]*',$"
     r"|error: (?:process completed|aborting|failed to push some refs)|collect2: )",
     re.IGNORECASE,
 )

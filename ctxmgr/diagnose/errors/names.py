@@ -22,12 +22,17 @@ _LACKS = (
     r"(?:no such|unknown|undefined|unrecogni[sz]ed|non-?existent|unsupported|undeclared|unresolved|unexpected|no "
     r"matching|no|not a(?: valid| known)?|invalid)"
 )
+# What is there and taken at a time, or by somebody, is known
+_NOT_NOW = (
+    r"(?!\s+(?:(?:on|from|at|between|until|before|for)\s+)?\d"
+    r"|\s*[:;,(-]\s*(?:it is )?(?:overlaps|held|taken|booked|reserved|busy|in use|occupied))"
+)
 _ABSENT = (
     r"(?:(?:was |is |were |could |can |has )?(?:not|n't|n’t) (?:be )?(?:found|exist|defined|known|recogni[sz]ed"
-    r"|available|registered|declared|resolved|supported|located)"
+    rf"|available{_NOT_NOW}|registered|declared|resolved|supported|located)"
     r"|(?:does|do|did)(?: not|n't|n’t) (?:exist|match any(?:thing)?|resolve|appear)|is (?:unknown|undefined"
     r"|missing|unrecogni[sz]ed)"
-    r"|is not (?:an? )?(?:known|valid|recogni[sz]ed|available|existing|configured)|isn't (?:an? )?(?:known|valid"
+    rf"|is not (?:an? )?(?:known|valid|recogni[sz]ed|available{_NOT_NOW}|existing|configured)|isn't (?:an? )?(?:known|valid"
     r"|recogni[sz]ed)|not found|unknown)"
 )
 _FINDS = (

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.errors.lines import is_advice
 from ctxmgr.diagnose.evidence import Evidence, call_input, clock
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool
@@ -32,8 +33,11 @@ _EXAMPLE = lazy_pattern(
 )
 _NAME = lazy_pattern(r"(?<![\w-])(?=[\w-]*\d)[A-Za-z][A-Za-z]*[-_#]?\d[\w-]{0,20}(?![\w-])")
 _FREE = lazy_pattern(
-    r"\b(?:free|available|open|todo|to do|unassigned|unclaimed|ready|idle|unlocked|vacant|none)\b", re.IGNORECASE
+    r"\b(?:free|available|open|todo|to do|unassigned|unclaimed|ready|idle|unlocked|vacant|none)\b"
+    r"(?!\W{1,4}(?:false|no|0|null)\b)",
+    re.IGNORECASE,
 )
+_BLOCKS = lazy_pattern(r"overlap|conflict|collides|clash|already exists", re.IGNORECASE)
 _HELD = lazy_pattern(
     r"leased|claimed|assigned|locked|held|taken|in use|busy|reserved|occupied|already (?:has|being)|booked|checked out",
     re.IGNORECASE,
@@ -56,6 +60,7 @@ def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alt
     for found in (
         _find_other_field(evidence, steps),
         _find_value_in_form(evidence, steps),
+        _find_own_holder(evidence, steps),
         _find_free_sibling(evidence, steps),
         _find_place_with_room(evidence, steps),
         _find_installed_version(evidence, steps),
@@ -115,6 +120,29 @@ def _find_free_sibling(evidence: Evidence, steps: Sequence[EntryView]) -> Altern
                 f"{capital(source)} shows {names} as free.",
                 f"Leave {code(own, 40)} to its holder: {names} {one} free; take that.",
             )
+    return None
+
+
+def _find_own_holder(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return what is in the way, where an earlier call of the same agent made it: no other one has to give it up."""
+    said = evidence.text(steps[0])[:_READ]
+    given = call_input(steps[0])
+    names = [name for name in _NAME.findall(said) if name not in given and plain_name(name)]
+    if not names or not (_HELD.search(said) or _BLOCKS.search(said)):
+        return None
+    for other in reversed(list(evidence.entries_before(steps[0].index))[:_LOOKED_AT]):
+        text = evidence.text(other)[:_READ]
+        name = next((each for each in names if each in text or each in call_input(other)), None)
+        if name is None:
+            continue
+        # The oldest call that knows it has made it, unless it was asked for by that name
+        looks = command_of(other) or vocabulary.classify(other.action, "", "") == "query"
+        if other.agent != steps[0].agent or other.status != "ok" or looks or name in call_input(other):
+            return None
+        return Alternative(
+            f"{code(name, 40)}, which the answer names, is your own: {evidence.source(other)} made it.",
+            f"Use {code(name, 40)}, or release it, before you make the call again.",
+        )
     return None
 
 

@@ -165,8 +165,10 @@ def explanation_of(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryVi
     said = evidence.text(entry)
     details = error_details(entry, said, f"{found.cause}\n{found.next_step}")
     related = _list_related_lines(evidence, about, found)
+    cited = {quote.entry for quote in found.evidence if quote.entry is not None}
+    others = [each for each in related if each.entry not in cited]
     if sure:  # what else the record says would only hide a cause that is known
-        around = _find_way_around(evidence, about, found, related) if found.kind in _OBSTACLES else _WayAround("", "", ())
+        around = _find_way_around(evidence, about, found, others) if found.kind in _OBSTACLES else _WayAround("", "", ())
         own = _reasons(reasons(evidence, about, _MOST_REASON), found)[:1] if found.kind in _OBSTACLES else []
         causes = [(each, None) for each in (details, *own, around.cause)]
         # A way that the user named comes before what else may be done
@@ -174,9 +176,7 @@ def explanation_of(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryVi
             found = found.model_copy(update={"next_step": clip(f"{around.step} Else: {found.next_step}", MOST_STEP)})
             around = around._replace(step="")
         return CauseExplanation(_add_quotes(found, around.quotes, ()), causes, [around.step], quotes=_quotes_of(related))
-    texts = reasons(evidence, about, _MOST_REASON)
-    cited = {quote.entry for quote in found.evidence if quote.entry is not None}
-    related = [each for each in related if each.entry not in cited]
+    related, texts = others, reasons(evidence, about, _MOST_REASON)
     # Where the error says what to do, these may be quoted, but nobody is sent to look at them
     looks = [each for each in related if each.of_failure or each.by_user or found.kind not in _STATED]
     person = _find_sentence_of_person(evidence, entry, topic_of(said), found)

@@ -385,7 +385,7 @@ def _whole_records(given: PromptInput) -> Iterator[_Quote]:
     for name, part in {quote.entry: quote for quote in quotes if quote.entry not in {None, *given.own}}.items():
         entry = given.case.reader.entry(str(name))
         text = "" if entry is None else result_text(entry)
-        if entry is not None and len(part.text) + _LEAST_QUOTE < len(text) <= _WHOLE:
+        if entry is not None and entry.status == "ok" and len(part.text) + _LEAST_QUOTE < len(text) <= _WHOLE:
             yield _Quote(f"All of {_source(given, entry)}", text, _line(entry), most=_WHOLE)
 
 

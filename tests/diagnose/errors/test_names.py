@@ -85,3 +85,12 @@ def test_the_last_error_counts_unless_another_one_follows() -> None:
     assert found.group(1) == "b"
     assert last_match(pattern, "no such table: a\n\nDuring handling\napp.errors.SetupError: gave up") is None
     assert last_match(pattern, "all is well") is None
+
+
+@pytest.mark.parametrize(
+    "said", ["C-204 is not available 2026-06-11 13:00-15:30", "C-204 is not available: overlaps HD-7", "C-204 not available at 9:00"]
+)
+def test_what_is_taken_for_a_time_is_known(said: str) -> None:
+    """A name that is refused for a time, or for somebody who has it, is no unknown one."""
+    assert [each.name for each in unknown_names(said)] == []
+    assert [each.name for each in unknown_names("C-204 is not available")] == ["C-204"]

@@ -156,3 +156,32 @@ def test_a_place_with_room_is_taken() -> None:
     assert "Write to `/data2/tiles`" in told.next_step
     assert "667G" in told.next_step
     assert told.next_step.count("/data2/tiles") == 1
+
+
+BUSY = '{"code": "SLOT_TAKEN", "message": "C-204 is not available: overlaps HD-60417"}'
+HOLD = Call("rooms_hold", {"room": "C-204"}, '{"hold": "HD-60417", "room": "C-204"}')
+ROOMS = '{"rooms": [{"id": "C-204", "free": false}, {"id": "C-310", "free": %s}]}'
+
+
+def test_what_the_agent_made_itself_is_in_its_way() -> None:
+    """The answer names a thing that a call of its own made; who looked it up, or was asked for it by name, made nothing."""
+    refusals = refused("rooms_book", {"room": "C-204"}, BUSY)
+    told = answer(HOLD, *refusals)
+    assert "`HD-60417`, which the answer names, is your own" in told.cause
+    assert "Use `HD-60417`, or release it" in told.next_step
+
+    for other in (
+        Call("rooms_hold", {"room": "C-204", "hold": "HD-60417"}, "ok HD-60417"),
+        Call("list_holds", {"room": "C-204"}, '[{"hold": "HD-60417"}]'),
+        HOLD._replace(agent="scout"),
+    ):
+        assert "is your own" not in answer(other, *refusals).cause
+
+
+@pytest.mark.parametrize(("free", "said"), [("true", True), ("false", False)])
+def test_what_is_not_free_is_not_offered(free: str, said: bool) -> None:
+    """A field that says that it is free counts by its value."""
+    listed = Call("rooms_search", {"seats": 14}, ROOMS % free)
+    told = answer(listed, *refused("rooms_book", {"room": "C-204"}, '{"error": "C-204 is booked already"}'))
+
+    assert ("C-310" in told.next_step) is said
