@@ -386,7 +386,7 @@ def _whole_records(given: PromptInput) -> Iterator[_Quote]:
         entry = given.case.reader.entry(str(name))
         text = "" if entry is None else result_text(entry)
         if entry is not None and entry.status == "ok" and len(part.text) + _LEAST_QUOTE < len(text) <= _WHOLE:
-            yield _Quote(f"All of {_source(given, entry)}", text, _line(entry), most=_WHOLE)
+            yield _Quote(capital(f"{_source(given, entry)}, all of it"), text, _line(entry), most=_WHOLE)
 
 
 def _of_words_alone(given: PromptInput, found: Diagnosis) -> bool:

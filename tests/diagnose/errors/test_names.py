@@ -88,7 +88,8 @@ def test_the_last_error_counts_unless_another_one_follows() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["C-204 is not available 2026-06-11 13:00-15:30", "C-204 is not available: overlaps HD-7", "C-204 not available at 9:00"]
+    "said",
+    ["C-204 is not available 2026-06-11 13:00-15:30", "C-204 is not available: overlaps HD-7", "C-204 not available at 9:00"],
 )
 def test_what_is_taken_for_a_time_is_known(said: str) -> None:
     """A name that is refused for a time, or for somebody who has it, is no unknown one."""
