@@ -269,7 +269,7 @@ def _early(
 
 _ERROR_GONE = "The quoted error must be gone."
 _KEEP = "Keep to what the user said"
-_ASIDES = ("See also ", "Look first at ", "Begin with ", "It advises ", "The error offers ", _KEEP)
+_ASIDES = ("See also ", "Look first at ", "Begin with ", "It advises ", "The error offers ", "Change one thing ", _KEEP)
 """How the sentences of a step begin that go first where there is no room: where else to look, and what stands in the task."""
 
 
@@ -413,7 +413,7 @@ def _related(found: RelatedRecord) -> _Quote:
 def _of(source: str, entry: EntryView, text: str | None = "") -> _Quote:
     """Return a quote of a call and what it gave, or what it was given where it made a change: what that prints is a receipt."""
     edit = changes_something(entry) and not command_of(entry)
-    call = in_line(entry.action, 60) if edit and not path_of(entry) else call_line(entry)
+    call = in_line(entry.action, 60) if edit and not text and not path_of(entry) else call_line(entry)
     return _Quote(source, text or (input_text(entry) if edit else result_text(entry)), call, entry.id)
 
 
@@ -432,9 +432,12 @@ def _found(given: PromptInput, found: RetrievedRecord, *, whole: bool) -> _Quote
     replaces = ", newer than what stood there before, which no longer holds" if found.replaces else ""
     if isinstance(row, EntryView):
         source, text = capital(f"{may}{_source(given, row)}{replaces}"), result_text(row)
-        if whole and len(text) <= _WHOLE:
+        of_result = " ".join(found.excerpt.split()) in " ".join(text.split())
+        if of_result and changes_something(row) and not command_of(row):
+            return _of(source, row)
+        if whole and of_result and len(text) <= _WHOLE:
             return replace(_of(source, row, text), most=_WHOLE)
-        return _of(source, row, found.excerpt or text)
+        return _of(source, row, found.excerpt)
     who = "the user" if row.type in PEOPLE else "you" if row.agent == given.target else display_name(row.agent or "an agent")
     return _Quote(capital(f"{may}{who} said{clock_phrase(row.ts)}{replaces}"), found.excerpt or words(row.data), record=row.id)
 

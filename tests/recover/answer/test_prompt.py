@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -136,7 +137,7 @@ def test_the_form(store: Store, name: str) -> None:
 
 def action(found: Continuation) -> list[str]:
     """Return the sentences of the next step that say what to do, and not where else to look."""
-    asides = ("See also ", "Look first at ", "Begin with ", "It advises ", "The error offers ", "Keep to what the user said")
+    asides = ("See also ", "Look first at ", "Begin with ", "It advises ", "The error offers ", "Change one thing ", "Keep to ")
     sentences = sentences_in(found.diagnosis.next_step) if found.diagnosis else []
     return [each for each in sentences if not each.startswith(asides)]
 
@@ -350,3 +351,45 @@ def test_the_rarest_results_fill_the_room(store: Store) -> None:
     assert len(found.prompt) <= 3_000
     asked = ask(store, reason="Which status has order W-3?", goal="report the status")
     assert "Else in the record" not in asked.prompt
+
+
+def _order(street: str) -> str:
+    """Return what a shop answers about an order, in one line: the question's words at its head, the values far behind."""
+    items = [{"name": f"Lamp {number}", "item_id": f"item_{number}", "options": {"colour": "blue"}} for number in range(6)]
+    order = {"order_id": "#W7", "user_id": "ana_li_1", "items": items, "status": "pending", "address": {"street": street}}
+    return json.dumps({**order, "payment": "card_7712"})
+
+
+def test_the_record_that_holds_an_answer_is_shown_whole(store: Store) -> None:
+    """The value that is asked for may stand anywhere in it (US9-2)."""
+    store.append(chain())
+    store.append(call("chain", 20, "get_order", {"order_id": "#W7"}, _order("9 Spruce Street"), agent="planner"))
+    prompt = ask(store, reason="I do not know how order #W7 was paid", goal="refund it").prompt
+
+    assert "card_7712" in prompt
+    assert "Not in this history" not in prompt
+
+
+def test_what_a_change_gives_anew_is_told_in_place_of_the_look_up(store: Store) -> None:
+    """Another agent's later call about the same order answered with all of it: the older answer is not told."""
+    store.append(chain())
+    store.append(call("chain", 20, "get_order", {"order_id": "#W7"}, _order("9 Spruce Street"), agent="planner"))
+    given = {"order_id": "#W7", "street": "4 Elm Road"}
+    store.append(call("chain", 21, "modify_order_address", given, _order("4 Elm Road"), agent="reviewer"))
+    prompt = ask(store, reason="the street to which order #W7 is sent", goal="write it down").prompt
+
+    assert "4 Elm Road" in prompt
+    assert "9 Spruce Street" not in prompt
+
+
+def test_the_rest_of_a_quoted_record_follows(store: Store) -> None:
+    """Beside a cause stands a part of a record; where there is room all of it is told, for what is asked next may be there."""
+    store.append([said("s", 0, "Tell Ana Li what was booked.")])
+    user = json.dumps({"user_id": "ana_li_1", "name": "Ana Li", "notes": "x " * 200, "bookings": ["DF89BM"]})
+    store.append(call("s", 1, "get_user", {"user_id": "ana_li_1"}, user, agent="scout"))
+    for number in range(2, 6):
+        store.append(call("s", number, "get_booking", {"id": "ana_li_1"}, error="Error: booking ana_li_1 not found"))
+    prompt = recover(store).prompt
+
+    assert "DF89BM" in prompt
+
