@@ -437,7 +437,8 @@ def _found(given: PromptInput, found: RetrievedRecord, *, whole: bool) -> _Quote
             return _of(source, row)
         if whole and of_result and len(text) <= _WHOLE:
             return replace(_of(source, row, text), most=_WHOLE)
-        return _of(source, row, found.excerpt)
+        # Other lines of a record that was quoted may hold what is sought
+        return replace(_of(source, row, found.excerpt), record=None)
     who = "the user" if row.type in PEOPLE else "you" if row.agent == given.target else display_name(row.agent or "an agent")
     return _Quote(capital(f"{may}{who} said{clock_phrase(row.ts)}{replaces}"), found.excerpt or words(row.data), record=row.id)
 
