@@ -255,7 +255,7 @@ def _early(
         least = min(len(without[0]), max(cause.minimum_length(shown), _LEAST_CAUSE)) + len(action_of(without[1]))
         if news and len(blocks) + len(block) + least <= room:
             shown.add(quote.entry)
-            told.add(block, quote.entry)
+            told.add(block)
             blocks += block
             text, step = without
     room -= len(blocks)
@@ -306,12 +306,11 @@ def _task(given: PromptInput) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Quote:
-    """A quote for what is known: its source in words, its call, the text, its record, and how much of it is shown."""
+    """A quote for what is known: its source in words, the text, its call, and how much of it is shown."""
 
     source: str
     text: str
     call: str = ""
-    record: str | None = None
     most: int | None = None
 
 
@@ -328,7 +327,7 @@ def _known(given: PromptInput, room: int, shown: ShownText) -> list[str]:
     for each in [*by_model, *plan, *_quotes(given)]:
         if len(lines) >= most_quotes or room < _LEAST_QUOTE:
             break
-        news = "" if each.record in shown.records else shown.without_shown(each.text)
+        news = shown.without_shown(each.text)
         most = each.most or (max(_QUOTE, room // (most_quotes - len(lines))) if unknown else _QUOTE)
         most = min(most, room - len(each.source) - 12)
         source = "And" if each.source == last else each.source
@@ -336,7 +335,7 @@ def _known(given: PromptInput, room: int, shown: ShownText) -> list[str]:
         block = f"{source}:\n{fence_text(text, most)}"
         if not news or len(block) > room:
             continue
-        shown.add(news, each.record)
+        shown.add(news)
         lines.append(block)
         last = each.source
         room -= len(block) + 1
@@ -347,7 +346,7 @@ def _quotes(given: PromptInput) -> Iterator[_Quote]:
     found = given.diagnosis
     yield from _failure(given)
     for quote in found.evidence if found is not None else ():
-        yield _Quote(capital(in_line(quote.source, 120)), _as_recorded(given, quote), record=quote.entry)
+        yield _Quote(capital(in_line(quote.source, 120)), _as_recorded(given, quote))
     yield from (_related(each) for each in given.brief.related)
     relevant = sorted(given.brief.relevant, key=lambda each: (not each.sure, -each.cover))
     relevant = [each for each in relevant if each.row.id not in (given.held_records or ())]
@@ -364,7 +363,7 @@ def _quotes(given: PromptInput) -> Iterator[_Quote]:
     for entry in given.brief.between:
         if entry.id in quoted or _line(entry) in calls:
             continue
-        yield _Quote(f"In between, again and again, {_source(given, entry)}", result_text(entry), _line(entry), entry.id)
+        yield _Quote(f"In between, again and again, {_source(given, entry)}", result_text(entry), _line(entry))
     yield from _whole_records(given)
     if given.case.finding is None:  # where things stand: what the others did last, and the newest steps
         for entry in [*given.brief.changed[:2], *given.brief.agents, *given.brief.latest[-2:]]:
@@ -406,7 +405,7 @@ def _related(found: RelatedRecord) -> _Quote:
     row = found.row
     if not isinstance(row, EntryView):
         who = "" if row.type == MEMORY_TAG else ", the user said" if row.type in PEOPLE else ", an agent said"
-        return _Quote(f"{found.source}{who}", found.excerpt or words(row.data), record=row.id)
+        return _Quote(f"{found.source}{who}", found.excerpt or words(row.data))
     return _of(found.source, row, found.excerpt)
 
 
@@ -414,7 +413,7 @@ def _of(source: str, entry: EntryView, text: str | None = "") -> _Quote:
     """Return a quote of a call and what it gave, or what it was given where it made a change: what that prints is a receipt."""
     edit = changes_something(entry) and not command_of(entry)
     call = in_line(entry.action, 60) if edit and not text and not path_of(entry) else call_line(entry)
-    return _Quote(source, text or (input_text(entry) if edit else result_text(entry)), call, entry.id)
+    return _Quote(source, text or (input_text(entry) if edit else result_text(entry)), call)
 
 
 def _as_recorded(given: PromptInput, quote: Quote) -> str:
@@ -433,14 +432,13 @@ def _found(given: PromptInput, found: RetrievedRecord, *, whole: bool) -> _Quote
     if isinstance(row, EntryView):
         source, text = capital(f"{may}{_source(given, row)}{replaces}"), result_text(row)
         of_result = " ".join(found.excerpt.split()) in " ".join(text.split())
-        if of_result and changes_something(row) and not command_of(row):
+        if of_result and row.status == "ok" and changes_something(row) and not command_of(row):
             return _of(source, row)
         if whole and of_result and len(text) <= _WHOLE:
             return replace(_of(source, row, text), most=_WHOLE)
-        # Other lines of a record that was quoted may hold what is sought
-        return replace(_of(source, row, found.excerpt), record=None)
+        return _of(source, row, found.excerpt)
     who = "the user" if row.type in PEOPLE else "you" if row.agent == given.target else display_name(row.agent or "an agent")
-    return _Quote(capital(f"{may}{who} said{clock_phrase(row.ts)}{replaces}"), found.excerpt or words(row.data), record=row.id)
+    return _Quote(capital(f"{may}{who} said{clock_phrase(row.ts)}{replaces}"), found.excerpt or words(row.data))
 
 
 def _source(given: PromptInput, entry: EntryView) -> str:

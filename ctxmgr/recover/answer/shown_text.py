@@ -1,4 +1,4 @@
-"""Keep account of the records and lines that a prompt has shown, so that none of them is shown twice."""
+"""Keep account of the lines that a prompt has shown, so that none of them is shown twice."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ _LONG, _LEAST_NEWS, _BEGINNING = 25, 12, 80
 
 
 class ShownText:
-    """The records and lines that a prompt has shown so far."""
+    """The lines that a prompt has shown so far."""
 
     def __init__(self) -> None:
-        self.records, self._text, self._lines = set[str](), "", set[str]()
+        self._text, self._lines = "", set[str]()
 
-    def add(self, text: str, record: str | None = None) -> None:
-        """Note what is shown, and the record that it is from."""
-        self.records.update([record] if record else [])
+    def add(self, text: str) -> None:
+        """Note what is shown."""
         self._text += f" {' '.join(text.split())}"
         self._lines.update(_keys(text))
 
