@@ -392,4 +392,3 @@ def test_the_rest_of_a_quoted_record_follows(store: Store) -> None:
     prompt = recover(store).prompt
 
     assert "DF89BM" in prompt
-
