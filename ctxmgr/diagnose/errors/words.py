@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, cast
 
-from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.errors.table import error_words
 from ctxmgr.diagnose.evidence import call_input
 from ctxmgr.diagnose.evidence.items import json_in
 from ctxmgr.diagnose.evidence.texts import ORDERS, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.word_set import word_set
 from ctxmgr.types.view import EntryView
 
 _TOKEN = lazy_pattern(r"\S+")

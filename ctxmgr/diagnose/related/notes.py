@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.errors.lines import telling_line
 from ctxmgr.diagnose.errors.names import unknown_names
 from ctxmgr.diagnose.evidence import Evidence, call_input
@@ -23,6 +22,7 @@ from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, pl
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.related_lines import COMMON, names_in, quotable_parts
 from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.word_set import word_set
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 

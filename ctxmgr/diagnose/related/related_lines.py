@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from math import fsum, log1p
 from typing import NamedTuple
 
-from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.errors.lines import reasons, telling_line, tells
 from ctxmgr.diagnose.errors.table import topic_of
 from ctxmgr.diagnose.errors.words import asks, is_error_word
@@ -20,6 +19,7 @@ from ctxmgr.diagnose.evidence.calls import changes_of, command_of
 from ctxmgr.diagnose.evidence.sentences import BINDS, sentences_of
 from ctxmgr.diagnose.evidence.texts import ORDERS, clean, clip, code, join_names, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.word_set import word_set
 from ctxmgr.types.finding import Quote
 from ctxmgr.types.view import EntryView
 

@@ -204,7 +204,7 @@ def _stall(given: PromptInput, finding: Finding) -> str:
 def _cause(given: PromptInput, room: int, shown: ShownText) -> Iterator[str]:
     """Yield cause, next step and check, and where the record does not hold what was asked for, that.
 
-    ``room``: characters within which cause and next step stand; ``shown`` is told of the records that are quoted.
+    ``room``: characters within which cause and next step stand; ``shown`` is told of what is quoted.
     """
     stuck = given.stuck_agent
     if given.cause is not None:
@@ -355,7 +355,7 @@ def _quotes(given: PromptInput) -> Iterator[_Quote]:
     if found is not None and is_known and not is_asked and not _of_words_alone(given, found):
         # What is alike in words adds little to a cause that the record shows.
         sure = relevant = [] if found.confidence == "high" else sure[:_BESIDE_CAUSE]
-    asks = given.case.request.requester is not None and given.case.request.type != "PROCEED"
+    asks = is_asked and given.case.request.type != "PROCEED"
     for number, each in enumerate([*sure, *(each for each in relevant if not each.sure)]):
         yield _found(given, each, whole=asks and number < _MOST_WHOLE)
     quoted = {each.entry for each in found.evidence} if found is not None else set[str | None]()

@@ -10,11 +10,11 @@ from functools import cache, lru_cache
 
 from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.base.paths import packaged_text
-from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.recover.evidence.history_reader import words
 from ctxmgr.recover.evidence.quotes import answers, flat
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.tokens import stem
+from ctxmgr.text.word_set import word_set
 from ctxmgr.types.view import EntryView, EventView
 
 WINDOW = 360

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 
 from ctxmgr.detect.text import vocabulary
-from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, may_change
 from ctxmgr.diagnose.evidence.calls import changes_of, command_of, edited_paths, fields_of, path_of
 from ctxmgr.diagnose.evidence.texts import ORDERS, code, join_names, strip_line_numbers, text_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.word_set import word_set
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 

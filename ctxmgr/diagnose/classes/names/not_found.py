@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.errors.names import Unknown, meant_names, offered_names, unknown_names
 from ctxmgr.diagnose.evidence import Evidence, call_input, may_change
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool
@@ -13,6 +12,7 @@ from ctxmgr.diagnose.evidence.nearest_names import Counterpart, find_nearest_off
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, words_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.word_set import word_set
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 
-from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, parts_of, patched_paths, path_of, tool
 from ctxmgr.diagnose.evidence.sentences import ALLOWS, BINDS, forbids, sentences
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.word_set import word_set
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, program_of
 from ctxmgr.diagnose.evidence.calls import command_of, tool
 from ctxmgr.diagnose.evidence.items import Item, answers, heads_of, ids_in, row_of
@@ -15,6 +14,7 @@ from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
 from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.word_set import word_set
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 from ctxmgr.detect.text import vocabulary
-from ctxmgr.detect.text.fingerprints import mask_volatile, word_set
+from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, runs_in_background, tool
 from ctxmgr.diagnose.evidence.outcomes import ENDED
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.word_set import word_set
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

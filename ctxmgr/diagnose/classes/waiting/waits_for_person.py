@@ -6,7 +6,6 @@ import re
 from typing import NamedTuple
 
 from ctxmgr.detect.text import vocabulary
-from ctxmgr.detect.text.fingerprints import word_set
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool
 from ctxmgr.diagnose.evidence.items import Item, answers, ids_in
@@ -14,6 +13,7 @@ from ctxmgr.diagnose.evidence.sentences import sentences
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, code, plain_name, text_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.word_set import word_set
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
