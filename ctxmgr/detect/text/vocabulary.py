@@ -19,6 +19,11 @@ MUTATIONS = word_set(
     "edit write create update delete remove move rename insert append replace patch commit push send reply post put "
     "publish install upload add set apply save merge deploy mkdir copy multiedit drop submit assign close"
 )
+# These name a change as the first word alone ("cancel_order"); further on they are things ("get_change_log", "find_book").
+_LEADING_MUTATIONS = word_set(
+    "modify change cancel book exchange reserve hold toggle enable disable reset reboot restart pay refund register "
+    "approve grant revoke disconnect cancelar reservar modificar anular registrar pagar enviar crear"
+)
 # Verbs of other languages stand beside the English ones: tools are named in the language of their authors.
 QUERIES = word_set(
     "read view open list ls glob grep search find fetch get show cat head tail status diff log query describe inspect "
@@ -302,7 +307,7 @@ def _classify(action: str, verb: str, command: str) -> ActionClass:
             return "query"
         # Polls come first ("wait_for_write"), and a change outweighs a question ("read_and_update").
         for vocabulary, meaning in _MEANINGS:
-            if not vocabulary.isdisjoint(words):
+            if not vocabulary.isdisjoint(words) or (meaning == "mutation" and not _LEADING_MUTATIONS.isdisjoint(words[:1])):
                 return meaning
     return "other"
 
