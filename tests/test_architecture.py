@@ -33,7 +33,6 @@ PRODUCT = [path for path in CODE if path.is_relative_to(ROOT / "ctxmgr")]
 
 DATA = (
     "ctxmgr/access/default_rules.toml",
-    "ctxmgr/diagnose/errors/known_errors.toml",
     *(str(path.relative_to(ROOT)) for path in (ROOT / "ctxmgr" / "diagnose" / "errors" / "known_errors").glob("*.toml")),
     "ctxmgr/recover/evidence/synonyms.txt",
     "ctxmgr/recover/injection/patterns.toml",

@@ -1,8 +1,7 @@
 """The table of what tools say: finds the row that a failed call meets, and fills its words.
 
-The rows are those of `known_errors/traps.toml`, then those of `known_errors.toml`, then those of the folder `known_errors`,
-a file for each domain. Reading all of them as TOML takes longer than the diagnosis: each is a text with its keys, until an
-output holds one of these.
+The rows come from the files of `known_errors`: first `traps.toml`, then `general.toml`, then one file for each domain. Parsing
+all of them as TOML takes longer than a diagnosis, so a row is parsed only when an output holds one of its keys.
 
 A slot is filled with names alone: a text of several words could be an order, and is not passed on. What the words leave open
 the failing call may name: its host, the file it reads, the path it writes to.
@@ -41,8 +40,8 @@ _HEAD, _SHOWN, _MOST_MATCHES, _PART, _MOST_CALL = 3_000, 70, 20, 4, 2_000
 _TABLE = lazy_pattern(r"^(?=\[\[?\w)", re.MULTILINE)
 _KEY = lazy_pattern(r"^key = (.*)$", re.MULTILINE)
 _ROW = "[[error]]"
-_FIRST = "traps.toml"
-"""The file of the rows that look at the call, too, and so know more than the words tell: they are asked before all others."""
+_FIRST = ("traps.toml", "general.toml")
+"""The files whose rows are tried first. Traps look at the call, too, so they know more than the words of an error tell."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +131,8 @@ def _parts(folded: str) -> frozenset[str]:
 def _tables() -> tuple[str, ...]:
     """Return the texts of all tables of TOML, in their order."""
     folder = os.path.join(os.path.dirname(__file__), "known_errors")
-    domains = sorted(name for name in os.listdir(folder) if name.endswith(".toml") and name != _FIRST)
-    names = (os.path.join(folder, _FIRST), "known_errors.toml", *(os.path.join(folder, name) for name in domains))
+    domains = sorted(name for name in os.listdir(folder) if name.endswith(".toml") and name not in _FIRST)
+    names = (os.path.join(folder, name) for name in (*_FIRST, *domains))
     return tuple(part for name in names for part in _TABLE.split(packaged_text(__file__, name)))
 
 
