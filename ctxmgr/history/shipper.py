@@ -38,6 +38,7 @@ _ALIVE_EVERY = 10.0  # seconds between two signs of life of local recorders
 _INDEXING = 2.0  # seconds of indexing before new records are shipped again
 _TAIL = 64  # bytes at the beginning and at the end by which a file is recognised
 _MAX_NOTE_BYTES = 100_000
+_MOST_MISSED = 20
 
 Sleep = Callable[[float], None]
 
@@ -58,6 +59,7 @@ class Progress:
         refusal: why the last of these can't.
         archived: records that were shipped again, of sessions that the store has archived since.
         archive: where the last of these sessions is.
+        missed: archived sessions that have newer records here; at most `_MOST_MISSED`, the first ones.
         left_out: records of the project's own state.
         shipped: time at which the last batch was acknowledged.
         error: why the last try failed.
@@ -83,6 +85,7 @@ class Progress:
     archived: int = 0
     archive: str | None = None
     refusal: str | None = None
+    missed: list[str] = field(default_factory=lambda: list[str]())
 
     @property
     def lag(self) -> int:
@@ -97,7 +100,7 @@ class Progress:
     def to_json(self) -> dict[str, Any]:
         """Return the fields that JSON output shows."""
         fields = asdict(self)
-        del fields["mark"], fields["last"]
+        del fields["mark"], fields["last"], fields["missed"]
         fields["leftOut"] = fields.pop("left_out")
         return {**fields, "lag": self.lag, "unit": "bytes" if _is_log(self.source) else "records"}
 
@@ -136,7 +139,7 @@ def _read_note(path: str) -> Progress | None:
     numbers = (found.done, found.size, found.added, found.known, found.changed, found.refused, found.left_out, found.archived)
     texts = (found.source, found.target, found.mark, found.archive or "", found.refusal or "")
     sound = all(type(each) is int for each in numbers) and all(type(each) is str for each in texts)
-    return found if sound and all(type(each) is str for each in found.last) else None
+    return found if sound and all(type(each) is str for each in (*found.last, *found.missed)) else None
 
 
 @dataclass(slots=True)
@@ -280,7 +283,8 @@ class Shipper:
         progress = self.progress
         with suppress(OSError):
             size = self._source.size()
-            if 0 < progress.done <= size and progress.mark == self._source.mark(progress.done) and self._is_held(store):
+            same = 0 < progress.done <= size and progress.mark == self._source.mark(progress.done)
+            if same and self._is_held(store) and not _is_any_restored(store, progress.missed):
                 return progress.done
         # Every record is sent again, so all are counted anew.
         self.progress = Progress(progress.source, progress.target, error=progress.error, since=progress.since)
@@ -346,6 +350,7 @@ class _Sent:
         self._refusal: str | None = None
         self._archive: str | None = None
         self._last: list[str] = []
+        self._missed: list[str] = []
 
     def append(self, store: Store, items: Sequence[Line | Record]) -> None:
         """Write records into a store, all that it takes."""
@@ -359,6 +364,8 @@ class _Sent:
                 self.append(store, rest)
             elif len(items) == 1:
                 self._refused, self._refusal = self._refused + 1, error.message
+                if _archive_of(store, _session(items[0])) is not None:
+                    self._missed.append(_session(items[0]))
             else:
                 # One record that can't be stored must not hold up all behind it: the batch is tried record by record.
                 for item in items:
@@ -390,6 +397,7 @@ class _Sent:
         progress.archived += self._archived
         progress.archive = self._archive or progress.archive
         progress.last = self._last or progress.last
+        progress.missed = list(dict.fromkeys((*progress.missed, *self._missed)))[:_MOST_MISSED]
 
 
 def _record(item: Line | Record) -> Record:
@@ -411,6 +419,11 @@ def _archive_of(store: Store, session: str) -> str | None:
     """Return the archive into which a session was moved out of a store, None where it was not."""
     found = find_archive(store.engine, storable(session))
     return None if found is None else str(found["archive"])
+
+
+def _is_any_restored(store: Store, missed: Sequence[str]) -> bool:
+    """Whether the store has taken back an archived session whose newer records it refused."""
+    return any(_archive_of(store, session) is None for session in missed)
 
 
 def _append_all(store: Store, items: Sequence[Line | Record]) -> AppendResult:

@@ -26,7 +26,7 @@ from ctxmgr.log import codec
 from ctxmgr.log.codec import Record
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.archive.retention import retain
+from ctxmgr.store.archive.retention import restore, retain
 from ctxmgr.store.project_session import PROJECT
 from tests.builders import entry, steps, write
 from tests.store.archive.test_retention import chosen, story
@@ -205,6 +205,18 @@ def test_what_an_archived_session_gets_later_is_told_as_refused(any_store: str, 
         progress = shipped(log, any_store).progress
         assert (progress.added, progress.archived, progress.refused, progress.lag) == (9, 0, 1, 0)
         assert f"session 'old' was archived in {archive}" in str(progress.refusal)
+
+
+def test_what_an_archived_session_got_later_arrives_once_it_is_restored(any_store: str, archived: tuple[Path, str]) -> None:
+    """After `store restore` the refused record is shipped, and nothing counts as refused any more."""
+    log, archive = archived
+    with closing(open_store(str(log))) as store:
+        store.append([entry("old", 99)])
+    assert shipped(log, any_store).progress.refused == 1
+    with closing(open_store(any_store)) as store:
+        restore(store, archive, "old")
+    progress = shipped(log, any_store).progress
+    assert (progress.added, progress.known, progress.refused, progress.lag) == (1, 9, 0, 0)
 
 
 def test_a_name_too_long_for_a_server_holds_nothing_up(tmp_path: Path, server_url: str) -> None:
