@@ -9,11 +9,10 @@ from typing import Any, cast, overload
 from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.diagnose import contrast, diagnose
 from ctxmgr.diagnose.evidence import Evidence, messages_of
-from ctxmgr.history.query import requests
+from ctxmgr.history.query import tools
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.sessions import Origin
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.query import ListRequest
 from ctxmgr.types.view import EntryView, EventView
 
 ENTRIES = 400
@@ -96,8 +95,8 @@ def _task(store: Store, key: int) -> str:
 
 def newest_entries(store: Store, session: str, limit: int = RELATED_ENTRIES) -> list[EntryView]:
     """Return the newest entries of a session, oldest first."""
-    rows = requests.list_(store, ListRequest(session=session, limit=limit, newest_first=True)).rows
-    return [row for row in reversed(rows) if isinstance(row, EntryView)]
+    request = tools.PlainRequest(session=session, kind="entry", limit=limit, newest_first=True)
+    return tools.list_(store, store.queries, request).rows[::-1]
 
 
 class RelatedEntries(Sequence[EntryView]):
@@ -135,14 +134,14 @@ def build_evidence(store: Store, session: str, finding: Finding | None) -> Evide
         CtxmgrError: the session can't be read.
     """
     entries = newest_entries(store, session, ENTRIES)
-    # The first two types are what people said: the task stands there.
-    first = ListRequest(session=session, kind="event", event_type=list(_MESSAGE_TYPES[:2]), limit=_MAX_FIRST)
-    last = ListRequest(session=session, kind="event", event_type=list(_MESSAGE_TYPES), limit=_MAX_MESSAGES, newest_first=True)
-    shown = ListRequest(session=session, kind="event", event_type=["tool_call_update"], limit=_MAX_FIRST, newest_first=True)
-    said = _merge(_events(store, last)[::-1], _events(store, shown)[::-1])
+    last = _events(store, session, _MESSAGE_TYPES, _MAX_MESSAGES, newest_first=True)
+    shown = _events(store, session, ("tool_call_update",), _MAX_FIRST, newest_first=True)
+    said = _merge(last[::-1], shown[::-1])
     # In a short session the newest messages are the first ones too.
     known = {event.id for event in said}
-    opening = [event for event in _events(store, first) if event.id not in known]
+    # The first two types are what people said: the task stands there.
+    first = _events(store, session, _MESSAGE_TYPES[:2], _MAX_FIRST, newest_first=False)
+    opening = [event for event in first if event.id not in known]
     messages = messages_of([*opening, *said])
     return Evidence(entries, finding, messages, related_entries(store, session), session_folder(store, session))
 
@@ -177,5 +176,6 @@ def _merge(said: Sequence[EventView], shown: Sequence[EventView]) -> list[EventV
     return sorted([*said, *shown], key=lambda event: -1 if event.after is None else event.after)
 
 
-def _events(store: Store, request: ListRequest) -> Sequence[EventView]:
-    return [row for row in requests.list_(store, request).rows if isinstance(row, EventView)]
+def _events(store: Store, session: str, types: Sequence[str], limit: int, *, newest_first: bool) -> Sequence[EventView]:
+    request = tools.PlainRequest(session=session, kind="event", event_type=types, limit=limit, newest_first=newest_first)
+    return tools.list_(store, store.queries, request).rows

@@ -14,7 +14,7 @@ from functools import partial
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.errors import AttemptsUsedUp, InvalidInput, NoHistory, RecoveryRefused
-from ctxmgr.history.query.requests import note_record, snapshot_record
+from ctxmgr.history.query.tools import PlainRequest, note_record, snapshot_record
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import format_time, new_id, now
 from ctxmgr.recover.answer.draft import Additions, Draft, draft
@@ -29,7 +29,6 @@ from ctxmgr.recover.routing.routes import RoutingTable, from_history
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.plain_records import build
-from ctxmgr.types.query import AddNoteRequest, CreateSnapshotRequest
 from ctxmgr.types.route import CONTEXT_MANAGER, ContextRequest, Continuation, Fact
 from ctxmgr.types.view import EntryView
 
@@ -259,7 +258,7 @@ def provenance(store: Store, key: int, draft: Draft, added: Additions, continuat
         there = both_ends([name for name in entries if name in present], _MOST_NOTED)
         if there:
             tags = ["recovery", tag, *(["model"] if added.counts and tag in ("routing", "exclusion") else [])]
-            asked = AddNoteRequest(session=request.session, entry_ids=there, author=CONTEXT_MANAGER, content=content, tags=tags)
+            asked = PlainRequest(session=request.session, entry_ids=there, author=CONTEXT_MANAGER, content=content, tags=tags)
             records.append(note_record(store, key, asked) | ({"sources": list(sources)} if sources else {}))
 
     place = evidence[-1:] or _ids(brief.latest)[-1:] or used[-1:]  # of a silence, the action before it
@@ -275,7 +274,7 @@ def provenance(store: Store, key: int, draft: Draft, added: Additions, continuat
     note(place, f"Routed to {who}: {continuation.target_reason}. {asked}. {_by(continuation)}", "routing", continuation.id)
     if kept := [name for name in used if name in present]:
         summary, reasoning = continuation.context.summary, f"entries that a continuation for {who} rests on"
-        bundle = CreateSnapshotRequest(session=request.session, entry_ids=kept, summary=summary, reasoning=reasoning)
+        bundle = PlainRequest(session=request.session, entry_ids=kept, summary=summary, reasoning=reasoning)
         # The summary quotes messages and notes too, and why an agent asks for itself: only who may read all of what it rests on
         # sees it, as with an episode.
         own = draft.case.reader.newest(1, agent=request.requester) if continuation.target == request.requester else []

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ctxmgr.log.codec import Record
     from ctxmgr.store.engine.interface import Engine, Row
-    from ctxmgr.types.view import EntryView, EventView
+    from ctxmgr.types.view import EntryView, EventView, NoteView
 
     _T = TypeVar("_T")
     Plain = dict[str, Any]
@@ -346,15 +346,18 @@ def entry_shape(row: Plain) -> EntryView:
 
 
 def _with_note_shapes(row: Plain) -> Plain:
-    if not row["notes"]:
-        return row
-    shape, _ = _shape("note")
-    return {**row, "notes": [shape.model_validate(note) for note in row["notes"]]}
+    return {**row, "notes": [note_shape(note) for note in row["notes"]]} if row["notes"] else row
 
 
 def event_shape(row: Plain) -> EventView:
     """Return the view of an `event_row`."""
     view: EventView = _make("event", _with_note_shapes(row))
+    return view
+
+
+def note_shape(row: Plain) -> NoteView:
+    """Return the view of one of `note_rows`."""
+    view: NoteView = _make("note", row)
     return view
 
 

@@ -1,4 +1,4 @@
-"""What a recovery costs does not grow with the history: counted in queries and rows, not in seconds."""
+"""What a recovery costs does not grow with the history: counted in queries, rows and checked models, not in seconds."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import pytest
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.engine.sqlite import SqliteEngine
+from ctxmgr.types.base import Shape
 from ctxmgr.types.finding import Finding
+from ctxmgr.types.operations import DetectRequest
 from ctxmgr.types.route import ContextRequest
 from tests.builders import entry, event, result
-from tests.recover.runs import looped
+from tests.recover.runs import again, looped, recover, workspace
 
 Recover = Callable[[Store, ContextRequest, Finding | None], Any]
 
@@ -139,3 +141,27 @@ def test_cost_does_not_grow_with_what_an_error_names(tmp_path: Path, monkeypatch
         store.close()
 
     assert found[1] <= found[0] + 250
+
+
+def test_only_what_comes_in_and_goes_out_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No model is made of a question that a recovery asks the history, nor of the answer, a page, a hit, a row or a note."""
+    store = open_store(":memory:", create=True)
+    store.append([*looped("earlier"), *looped("cycle", rounds=12)])
+    checked: list[str] = []
+    check = Shape.__init__
+
+    def counted(shape: Shape, **given: Any) -> None:
+        checked.append(type(shape).__name__)
+        check(shape, **given)
+
+    monkeypatch.setattr(Shape, "__init__", counted)
+    given = [recover(store, session="cycle"), again(store, session="cycle")]  # the second one reads the notes of the first
+    workspace(store).detect(DetectRequest(session="cycle"))
+    store.close()
+
+    assert all(each.context.facts and each.notes for each in given)
+    parts = {"Quote", "Fact", "Section", "Alternative", "DoNotRepeat", "Pattern", "Context", "Diagnosis", "Scope", "Finding"}
+    assert {name: checked.count(name) for name in checked if name not in parts} == {
+        "RecoverRequest": 2, "RecoverResponse": 2, "DetectRequest": 1, "DetectResponse": 1, "SessionVerdict": 3,
+        "ContextRequest": 2, "Continuation": 4,  # each continuation is made, and read back as it is recorded
+    }  # fmt: skip

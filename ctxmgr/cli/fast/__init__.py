@@ -30,13 +30,6 @@ if TYPE_CHECKING:
     Page = tuple[int, int, int, int, bool] | dict[str, Any]
 
 
-class FastRequest:
-    """A request as the tools read it: the fields of the command's request, by their names."""
-
-    def __init__(self, values: dict[str, Any]) -> None:
-        self.__dict__.update(values)
-
-
 class Answer:
     """The answer of a command; for a person it is the text ``line``, or what ``draw`` shows.
 

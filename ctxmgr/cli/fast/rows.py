@@ -22,7 +22,7 @@ from ctxmgr.cli.envelope import (
     write_json,
     write_lines,
 )
-from ctxmgr.cli.fast import Answer, FastRequest
+from ctxmgr.cli.fast import Answer
 from ctxmgr.cli.invocation import quiet
 from ctxmgr.errors import CtxmgrError, NotFound, StorageFailed
 from ctxmgr.history.open_history import open_history, require_record
@@ -233,7 +233,7 @@ def _same(line: str) -> str:
     return line
 
 
-def _request(values: dict[str, Any], **changed: Any) -> FastRequest:
+def _request(values: dict[str, Any], **changed: Any) -> tools.PlainRequest:
     """Return the request of option values, times as points in time."""
     asked = {**values, **changed}
     for name in ("since", "until"):
@@ -243,7 +243,7 @@ def _request(values: dict[str, Any], **changed: Any) -> FastRequest:
             from ctxmgr.cli.requests import moment
 
             asked[name] = moment(asked[name], time.time())
-    return FastRequest(asked)
+    return tools.PlainRequest(**asked)
 
 
 def _trace(store: Store, values: dict[str, Any]) -> Answer:
@@ -284,7 +284,7 @@ def _show(store: Store, values: dict[str, Any]) -> Answer | None:
     asked, session = _parse_address(values["address"], values["session"])
     reader = Rows(store.engine, verbatim=True)
     try:
-        entry = tools.show(store, reader, FastRequest(asked))
+        entry = tools.show(store, reader, tools.PlainRequest(**asked))
     except NotFound:
         key = None if session is None else store.sessions.key(session)
         if asked["entry_id"] is None or (session is not None and key is None):
@@ -307,7 +307,7 @@ def _messages(store: Store, values: dict[str, Any]) -> Answer:
     if not address:
         asked["index"] = None
     reader = Rows(store.engine, verbatim=True)
-    found = tools.messages(store, reader, FastRequest({**values, **asked}))
+    found = tools.messages(store, reader, tools.PlainRequest(**{**values, **asked}))
     tell_session(store, session, found.session)
     return _page(found, reader)
 
@@ -352,7 +352,7 @@ def _add_note(store: Store, values: dict[str, Any]) -> Answer:
 def _list_notes(store: Store, values: dict[str, Any]) -> Answer:
     from ctxmgr.history.query import tools
 
-    found = tools.list_notes(store, FastRequest({**values, "tags": values["tag"] or [], "query": None}))
+    found = tools.list_notes(store, tools.PlainRequest(**{**values, "tags": values["tag"] or [], "query": None}))
     return Answer(found.rows, found.status, found.page)
 
 
@@ -368,7 +368,7 @@ def _create_snapshot(store: Store, values: dict[str, Any]) -> Answer:
 def _list_snapshots(store: Store, values: dict[str, Any]) -> Answer:
     from ctxmgr.history.query import tools
 
-    found = tools.list_snapshots(store, FastRequest(values))
+    found = tools.list_snapshots(store, tools.PlainRequest(**values))
     return Answer(found.rows, found.status, found.page)
 
 
@@ -377,7 +377,7 @@ def _on_entries(values: dict[str, Any], **changed: Any) -> Any:
     from ctxmgr.cli.address import parse_all
 
     session, indexes, ids = parse_all(values["entries"], values["session"])
-    return FastRequest({**values, **changed, "session": session, "entry_indices": indexes, "entry_ids": ids})
+    return tools.PlainRequest(**{**values, **changed, "session": session, "entry_indices": indexes, "entry_ids": ids})
 
 
 _ANNOTATING: dict[str, Callable[[Store, dict[str, Any]], Answer]] = {

@@ -9,8 +9,6 @@ from __future__ import annotations
 from ctxmgr.errors import NotFound
 from ctxmgr.history.query import tools
 from ctxmgr.history.query.address import entry_of, session_key
-from ctxmgr.history.query.tools import note_record as note_record
-from ctxmgr.history.query.tools import snapshot_record as snapshot_record
 from ctxmgr.store import Store
 from ctxmgr.types.query import (
     AddNoteRequest,

@@ -1,7 +1,8 @@
 """The seven history tools on plain rows: trace, list, search, show, messages, notes and snapshots.
 
 ``reader`` is `ctxmgr.store.repositories.queries.Queries`, which answers in views, or `Rows`, which answers in plain rows.
-``request`` has the fields of the tool's request. Both `ctxmgr.history.query.requests` and the fast path call these.
+``request`` has the fields of the tool's request: that of the library, which is checked, or a `PlainRequest`. Besides
+`ctxmgr.history.query.requests`, the fast path and whatever reads a history below the library's edge call these.
 """
 
 from __future__ import annotations
@@ -22,6 +23,20 @@ if TYPE_CHECKING:
     from ctxmgr.store.row_mapper import Plain
 
     Hit = Callable[[Any, str, str], Any]
+
+
+class PlainRequest:
+    """A request that is not checked: its fields by the names of `ctxmgr.types.query`. What is not given narrows nothing.
+
+    The kind of rows and the length of a page have no default.
+    """
+
+    session = process = index = entry_id = since = until = author = supersedes = None
+    action = agent = input_type = status = event_type = entry_indices = entry_ids = tags = links = ()
+    offset, newest_first, all_sessions = 0, False, False
+
+    def __init__(self, **values: Any) -> None:
+        self.__dict__.update(values)
 
 
 class QueryResult:
@@ -51,6 +66,11 @@ class QueryResult:
         self.rows = rows
         self.page = (offset, limit, len(rows), total, exact)
         self.entry = entry
+
+    @property
+    def total(self) -> int:
+        """How many rows there are, on this page and others."""
+        return self.page[3]
 
     @property
     def status(self) -> Literal["ok", "empty"]:
@@ -91,14 +111,18 @@ def list_(store: Store, reader: Any, request: Any) -> QueryResult:
     return QueryResult(_session_name(store, key), rows, request.offset, request.limit, total, exact=exact)
 
 
-def search(store: Store, reader: Any, request: Any, hit: Hit) -> QueryResult:
+def _row_alone(row: Any, field: str, excerpt: str) -> Any:
+    return row
+
+
+def search(store: Store, reader: Any, request: Any, hit: Hit = _row_alone) -> QueryResult:
     """Find the rows that contain the query literally, regardless of case, inside words too.
 
     Args:
         store: the store to search.
         reader: the reader of its rows.
         request: the query and filters.
-        hit: (row, matching field, excerpt) -> hit.
+        hit: (row, matching field, excerpt) -> hit; without it the rows alone are the result.
 
     Raises:
         InvalidInput: "Query cannot be empty".

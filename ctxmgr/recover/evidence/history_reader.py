@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, cast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.history.query import requests
+from ctxmgr.history.query import tools
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.recover.evidence.quotes import flat
 from ctxmgr.recover.injection.filter import suspicion
 from ctxmgr.store import Store
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.types.query import ListRequest, MessagesRequest, SearchRequest, ShowRequest
 from ctxmgr.types.view import EntryView, EventView
 
 _SAID = 60
@@ -38,10 +37,14 @@ class HistoryReader:
     searched: dict[tuple[str, int], list[EntryView]] = field(default_factory=dict[tuple[str, int], list[EntryView]])
     """What `search` found: the same history is not searched twice for the same."""
 
+    def ask(self, tool: Callable[..., Any], **asked: Any) -> Any:
+        """Return the answer of a history tool, not cleaned; without ``session`` it is asked about this one."""
+        return tool(self.store, self.store.queries, tools.PlainRequest(**{"session": self.session, **asked}))
+
     def entry(self, entry_id: str) -> EntryView | None:
         """Return an entry, or None when it is gone: a fact that rests on it is then labelled unknown."""
         try:
-            found = requests.show(self.store, ShowRequest(session=self.session, entry_id=entry_id)).entry
+            found = self.ask(tools.show, entry_id=entry_id)
         except CtxmgrError:
             return None
         # The tool completes prefixes; here another entry whose id merely starts so would be an invented one.
@@ -66,26 +69,21 @@ class HistoryReader:
         status: Sequence[str] = (),
     ) -> list[EntryView]:
         """Return the newest matching entries, newest first."""
-        request = ListRequest.model_validate(
-            {
-                "session": self.session, "limit": limit, "newest_first": True, "status": list(status),
-                "agent": [] if agent is None else [agent], "action": [] if action is None else [action],
-                "input_type": [] if input_type is None else [input_type],
-            }
-        )  # fmt: skip
-        return [self.clean(row) for row in requests.list_(self.store, request).rows if isinstance(row, EntryView)]
+        wanted = {"agent": agent, "action": action, "input_type": input_type}
+        named = {name: [value] for name, value in wanted.items() if value is not None}
+        found = self.ask(tools.list_, kind="entry", limit=limit, newest_first=True, status=status, **named)
+        return [self.clean(row) for row in found.rows]
 
     def total(self) -> int:
         """Return the number of entries."""
-        return requests.list_(self.store, ListRequest(session=self.session, limit=1)).page.total
+        return self.ask(tools.list_, kind="entry", limit=1).total
 
     def entries_before(self, index: int, most: int) -> list[EntryView]:
         """Return up to ``most`` entries before an index, oldest first."""
         start = max(0, index - most)
         if index <= start:
             return []
-        rows = requests.list_(self.store, ListRequest(session=self.session, offset=start, limit=index - start)).rows
-        return [self.clean(row) for row in rows if isinstance(row, EntryView)]
+        return [self.clean(row) for row in self.ask(tools.list_, kind="entry", offset=start, limit=index - start).rows]
 
     def first_words(self) -> SpokenMessage | None:
         """Return the first thing a person said in the session."""
@@ -96,8 +94,7 @@ class HistoryReader:
         return sayings(reversed(self._events(PEOPLE, _SAID, newest_first=True)), PEOPLE)[-most:]
 
     def _events(self, types: Sequence[str], most: int, *, newest_first: bool) -> list[EventView]:
-        request = ListRequest(session=self.session, kind="event", event_type=list(types), limit=most, newest_first=newest_first)
-        return [row for row in requests.list_(self.store, request).rows if isinstance(row, EventView)]
+        return self.ask(tools.list_, kind="event", event_type=types, limit=most, newest_first=newest_first).rows
 
     def heard(self, most: int = 200) -> list[EventView]:
         """Return the newest messages of people and agents, oldest first, and the first that a person said."""
@@ -108,18 +105,13 @@ class HistoryReader:
 
     def last_messages(self, entry: EntryView, most: int = 2) -> list[SpokenMessage]:
         """Return what agents said or thought last on the way to an entry."""
-        request = MessagesRequest(session=self.session, entry_id=entry.id, limit=_SAID)
-        answer = requests.messages(self.store, request)
-        if answer.page.has_more:
-            last = request.model_copy(update={"offset": answer.page.total - _SAID})
-            answer = requests.messages(self.store, last)
-        return sayings([self.heard_one(event) for event in answer.messages], AGENTS)[-most:]
+        found = self._last_page(tools.messages, _SAID, entry_id=entry.id, limit=_SAID)
+        return sayings([self.heard_one(event) for event in found], AGENTS)[-most:]
 
     def search(self, text: str, most: int) -> list[EntryView]:
         """Return the newest entries in which a text occurs, oldest first."""
         if (text, most) not in self.searched:
-            rows = self._hits(text, most, "entry")
-            self.searched[text, most] = [self.clean(row) for row in rows if isinstance(row, EntryView)]
+            self.searched[text, most] = [self.clean(row) for row in self._hits(text, most, "entry")]
         return self.searched[text, most]
 
     def find(self, text: str, most: int) -> list[EntryView | EventView]:
@@ -127,12 +119,14 @@ class HistoryReader:
         rows = self._hits(text, most, "all")
         return [self.clean(row) if isinstance(row, EntryView) else self.heard_one(row) for row in rows]
 
-    def _hits(self, text: str, most: int, kind: Literal["entry", "all"]) -> list[EntryView | EventView]:
-        request = SearchRequest(session=self.session, query=text, max_results=most, kind=kind, exact_total=True)
-        answer = requests.search(self.store, request)
-        if answer.page.has_more:
-            answer = requests.search(self.store, request.model_copy(update={"offset": answer.page.total - most}))
-        return [hit.row for hit in answer.hits]
+    def _hits(self, text: str, most: int, kind: str) -> list[Any]:
+        return self._last_page(tools.search, most, query=text, max_results=most, kind=kind, exact_total=True)
+
+    def _last_page(self, tool: Callable[..., Any], most: int, **asked: Any) -> list[Any]:
+        found = self.ask(tool, **asked)
+        if 0 < len(found.rows) < found.total:
+            found = self.ask(tool, **asked, offset=found.total - most)
+        return found.rows
 
     def clean(self, entry: EntryView) -> EntryView:
         """Return an entry without what reads like instructions: whatever quotes it later can't pass that on."""

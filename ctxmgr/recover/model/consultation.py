@@ -16,7 +16,7 @@ from ctxmgr.base.paths import replace_file, require_no_link
 from ctxmgr.diagnose import CauseExplanation
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.errors import CtxmgrError, InvalidInput
-from ctxmgr.history.query.requests import note_record, snapshot_record
+from ctxmgr.history.query.tools import note_record, snapshot_record
 from ctxmgr.log.codec import Record
 from ctxmgr.memory.candidates import Candidates, TextFinder
 from ctxmgr.memory.note_memory import EmbeddedMemory, retain_record

@@ -14,23 +14,14 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ctxmgr.errors import CtxmgrError
-from ctxmgr.history.query import requests
+from ctxmgr.history.query import tools
 from ctxmgr.log.masking import mask_value
 from ctxmgr.recover.evidence.quotes import CITABLE, clip_middle, fit_value, quote_text
 from ctxmgr.recover.model.exchange import Budget, Consultation, ShownNames, aliases, place_of
 from ctxmgr.recover.model.fence import entry_text, event_text
 from ctxmgr.types.base import Shape
 from ctxmgr.types.memory import MEMORY_TAG, RetainRequest
-from ctxmgr.types.query import (
-    AddNoteRequest,
-    CreateSnapshotRequest,
-    ListRequest,
-    MessagesRequest,
-    Page,
-    SearchRequest,
-    ShowRequest,
-    TraceRequest,
-)
+from ctxmgr.types.query import AddNoteRequest, CreateSnapshotRequest
 from ctxmgr.types.route import CONTEXT_MANAGER
 from ctxmgr.types.view import EntryView, EventView
 
@@ -65,7 +56,7 @@ class Toolkit:
         self._budget = budget
         self._say = say
         self._lock = threading.Lock()
-        self._store, self._session = question.reader.store, question.reader.session
+        self._reader, self._session = question.reader, question.reader.session
         self._agents = aliases(question.targets)
         self._sessions = question.sessions
         self._notes: list[AddNoteRequest] = []
@@ -85,9 +76,7 @@ class Toolkit:
 
         def work() -> str:
             actions, agents = [action] if action else [], self._named(agent)
-            request = TraceRequest(session=self._session, action=actions, agent=agents, **_window(offset, limit))
-            answer = requests.trace(self._store, request)
-            return self._page("trace", answer.entries, answer.page)
+            return self._page("trace", self._reader.ask(tools.trace, action=actions, agent=agents, **_window(offset, limit)))
 
         return self._answered("trace", " ".join(quote_text(name, 40) for name in (action, agent) if name), work)
 
@@ -105,14 +94,11 @@ class Toolkit:
         """Read a page of the session's entries."""
 
         def work() -> str:
-            request = ListRequest.model_validate(
-                {
-                    "session": self._of(session), "newest_first": newest_first, "agent": self._named(agent),
-                    "status": [status] if status in _STATUSES else [], **_window(offset, limit),
-                }
+            found = self._reader.ask(
+                tools.list_, session=self._of(session), kind="entry", newest_first=newest_first, agent=self._named(agent),
+                status=[status] if status in _STATUSES else [], **_window(offset, limit),
             )  # fmt: skip
-            answer = requests.list_(self._store, request)
-            return self._page("list", answer.rows, answer.page, session=session)
+            return self._page("list", found, session=session)
 
         return self._answered("list", "newest first" if newest_first else "oldest first", work)
 
@@ -127,12 +113,11 @@ class Toolkit:
 
         def work() -> str:
             window = _window(offset, limit)
-            request = SearchRequest(
-                session=self._of(session), query=clip_middle(query, 500), max_results=window["limit"], offset=window["offset"],
-                exact_total=True,
+            found = self._reader.ask(
+                tools.search, session=self._of(session), kind="all", query=clip_middle(query, 500), max_results=window["limit"],
+                offset=window["offset"], exact_total=True,
             )  # fmt: skip
-            answer = requests.search(self._store, request)
-            return self._page("search", [hit.row for hit in answer.hits], answer.page, session=session)
+            return self._page("search", found, session=session)
 
         return self._answered("search", quote_text(query, 60), work)
 
@@ -141,8 +126,8 @@ class Toolkit:
 
         def work() -> str:
             place = self._reference(entry, session)
-            found = requests.show(self._store, ShowRequest(session=self._of(session), **place)).entry
-            return self._page("show", [found], Page.make(0, 1, 1, 1), _LONG, session)
+            found = self._reader.ask(tools.show, session=self._of(session), **place)
+            return self._page("show", tools.QueryResult(None, [found], 0, 1, 1), _LONG, session)
 
         return self._answered("show", quote_text(entry, 60), work)
 
@@ -156,8 +141,7 @@ class Toolkit:
 
         def work() -> str:
             place: dict[str, Any] = {} if entry is None else self._reference(entry)
-            answer = requests.messages(self._store, MessagesRequest(session=self._session, **place, **_window(offset, limit)))
-            return self._page("messages", answer.messages, answer.page, 400)
+            return self._page("messages", self._reader.ask(tools.messages, **place, **_window(offset, limit)), 400)
 
         return self._answered("messages", "" if entry is None else quote_text(entry, 60), work)
 
@@ -262,11 +246,9 @@ class Toolkit:
             raise CtxmgrError(f"{quote_text(session, 40)} is no related session: {known}")
         return self._session if session is None else self._sessions[session]
 
-    def _page(
-        self, tool: str, rows: Sequence[EntryView | EventView], page: Page, cut: int = _SHORT, session: str | None = None
-    ) -> str:
+    def _page(self, tool: str, found: tools.QueryResult, cut: int = _SHORT, session: str | None = None) -> str:
         """Return as many rows as there is room for; only these were shown."""
-        related = self._question.related
+        related, rows = self._question.related, found.rows
         if session is not None and related is not None:
             rows = [related.read(row, self._sessions[session]) for row in rows]
         room = min(_PAGE, self._budget.characters) - _FENCE
@@ -284,10 +266,10 @@ class Toolkit:
             told.append(shown)
             if isinstance(row, EntryView) and len(row.id) <= CITABLE:
                 self.seen.add(row.id, row.index, session or "")
-        self._shown = page.total
-        after = page.offset + len(told)
-        more = f", the next begin at offset {after}" if told and after < page.total else ""
-        head = f"{len(told)} of {page.total}{more}" if told else "none"
+        self._shown = found.total
+        after = found.page[0] + len(told)
+        more = f", the next begin at offset {after}" if told and after < found.total else ""
+        head = f"{len(told)} of {found.total}{more}" if told else "none"
         return self._question.fence.text(f"history tool {tool}", "\n".join([head, *told]), limit=2 * _PAGE)
 
     def _row(self, row: EntryView | EventView, cut: int, session: str) -> str:

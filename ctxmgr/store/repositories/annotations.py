@@ -11,6 +11,7 @@ from ctxmgr.store.row_mapper import (
     entry_places,
     load,
     note_rows,
+    note_shape,
     placeholders,
     readable,
     require_text,
@@ -43,7 +44,7 @@ class Annotations:
     ) -> tuple[list[NoteView], int]:
         """Return a page of notes that carry all the tags and contain the text, oldest first, and their total."""
         found, total, _ = self.note_page(key, tags, query, offset, limit)
-        return [_note_view(row) for row in found], total
+        return [note_shape(row) for row in found], total
 
     def note_page(
         self, key: int | None, tags: Sequence[str], query: str | None, offset: int, limit: int
@@ -94,7 +95,7 @@ class Annotations:
     def note(self, key: int, note_id: str) -> NoteView | None:
         """Return one note by its id, or None."""
         found = self.note_row(key, note_id)
-        return None if found is None else _note_view(found)
+        return None if found is None else note_shape(found)
 
     def note_row(self, key: int, note_id: str) -> Plain | None:
         """Return what JSON shows of `note`."""
@@ -257,12 +258,6 @@ def _notes_statement(key: int | None, tags: Sequence[str]) -> tuple[str, dict[st
                 f"AND other.note = note_tag.note AND other.tag = :tag{number})"
             )
     return f"SELECT note AS seq FROM note_tag WHERE session {session} AND tag = :tag0 {' '.join(more)}", values
-
-
-def _note_view(row: Plain) -> NoteView:
-    from ctxmgr.types.view import NoteView
-
-    return NoteView.model_validate(row)
 
 
 def _snapshot_view(row: Plain) -> SnapshotView:

@@ -8,11 +8,14 @@ import pytest
 from pydantic import ValidationError
 
 from ctxmgr.history.query.requests import list_, search, trace
+from ctxmgr.history.query.tools import PlainRequest
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.query import (
     AddNoteRequest,
     CreateSnapshotRequest,
     ListRequest,
+    MessagesRequest,
+    Request,
     SearchRequest,
     ShowRequest,
     TraceRequest,
@@ -82,3 +85,14 @@ def test_answers_have_the_entries_of_the_contracts() -> None:
     assert [entry.index for entry in search(store, SearchRequest(query="word")).entries] == [0, 1]
     assert [entry.index for entry in trace(store, TraceRequest.model_validate({"actionNameFilter": "Read"})).entries] == [1]
     store.close()
+
+
+@pytest.mark.parametrize(
+    "request_", [TraceRequest, ListRequest, SearchRequest, ShowRequest, MessagesRequest, AddNoteRequest, CreateSnapshotRequest]
+)
+def test_a_request_that_is_not_checked_leaves_out_the_same(request_: type[Request]) -> None:
+    """What is not given to a plain request is as in the checked one, where it has a default; no list is an empty one."""
+    plain = {name: value for name, value in vars(PlainRequest).items() if name in request_.model_fields}
+    defaults = {name: request_.model_fields[name].new_default() for name in plain}
+
+    assert {name: value or None for name, value in plain.items()} == {name: value or None for name, value in defaults.items()}

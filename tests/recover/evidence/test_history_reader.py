@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from ctxmgr.recover.evidence.history_reader import AGENTS, PEOPLE, changes_something, sayings, words
+from ctxmgr.recover.evidence.history_reader import AGENTS, PEOPLE, HistoryReader, changes_something, sayings, words
+from ctxmgr.store import open_store
+from ctxmgr.types.query import ListRequest, MessagesRequest, Request, SearchRequest, ShowRequest
 from ctxmgr.types.view import EntryView, EventView
+from tests.recover.runs import looped, recover
 
 
 def heard(type_: str, data: Any, *, agent: str | None = "coder", after: int | None = 0, number: int = 0) -> EventView:
@@ -89,3 +93,28 @@ def test_what_changes_something(action: str, given: Any, changes: bool) -> None:
     )  # fmt: skip
 
     assert changes_something(entry) is changes
+
+
+_REQUESTS: dict[str, type[Request]] = {
+    "list_": ListRequest, "messages": MessagesRequest, "search": SearchRequest, "show": ShowRequest,
+}  # fmt: skip
+"""The checked request of each tool that the rules ask."""
+
+
+def test_each_question_of_a_recovery_would_pass_as_a_checked_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a recovery asks without a check has the fields of the tool's request, and values that these may have."""
+    ask = HistoryReader.ask
+    tools: set[str] = set()
+
+    def checked(reader: HistoryReader, tool: Callable[..., Any], **asked: Any) -> Any:
+        tools.add(tool.__name__)
+        assert _REQUESTS[tool.__name__].model_validate({"session": reader.session, **asked})
+        return ask(reader, tool, **asked)
+
+    monkeypatch.setattr(HistoryReader, "ask", checked)
+    store = open_store(":memory:", create=True)
+    store.append(looped())
+    recover(store, session="cycle")
+    store.close()
+
+    assert tools == _REQUESTS.keys()

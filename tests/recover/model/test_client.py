@@ -18,7 +18,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.history.query import requests
+from ctxmgr.history.query import tools
 from ctxmgr.recover.model import client
 from ctxmgr.recover.model.client import consult, load_library
 from ctxmgr.recover.model.config import MissingExtra, ModelChoice
@@ -68,7 +68,7 @@ def test_a_slow_model_is_given_up(stuck: Store, gate: threading.Event, blocking:
 
 def _blocked(monkeypatch: pytest.MonkeyPatch, gate: threading.Event, ended: threading.Event) -> threading.Event:
     """Make a tool's search wait at the gate, and go on when it opens; return what says that one has begun."""
-    search = requests.search
+    search = tools.search
     begun = threading.Event()
 
     def waits(*args: Any) -> Any:
@@ -81,7 +81,7 @@ def _blocked(monkeypatch: pytest.MonkeyPatch, gate: threading.Event, ended: thre
         finally:
             ended.set()
 
-    monkeypatch.setattr(requests, "search", waits)
+    monkeypatch.setattr(tools, "search", waits)
     return begun
 
 
@@ -157,14 +157,14 @@ def test_progress_that_fails_does_no_harm(stuck: Store) -> None:
 
 def test_a_store_that_is_locked_is_told_to_the_model(stuck: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error that a driver raises inside a tool is an answer to the model, which goes on."""
-    search = requests.search
+    search = tools.search
 
     def locked(*args: Any) -> Any:
         if threading.current_thread() is threading.main_thread():
             return search(*args)  # the rules search as well, before the model is asked
         raise OSError("database is locked")
 
-    monkeypatch.setattr(requests, "search", locked)
+    monkeypatch.setattr(tools, "search", locked)
 
     found, script = ask(stuck, [("search", {"query": "8471"}), answer()])
 

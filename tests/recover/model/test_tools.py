@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ctxmgr.errors import Busy
-from ctxmgr.history.query import requests
+from ctxmgr.history.query import tools
 from ctxmgr.recover.model.config import ModelChoice
 from ctxmgr.recover.model.exchange import Budget, Consultation
 from ctxmgr.recover.model.tools import MOST_NOTES, Toolkit
@@ -86,7 +86,7 @@ def test_a_failing_store_is_an_answer(stuck: Store, monkeypatch: pytest.MonkeyPa
     def broken(*_args: object) -> None:
         raise error
 
-    monkeypatch.setattr(requests, "search", broken)
+    monkeypatch.setattr(tools, "search", broken)
 
     assert str(error).split(" (")[0] in _error(kit.search("port"))
 
