@@ -110,16 +110,17 @@ def objections(proposal: Proposal, draft: Draft) -> list[str]:
         if entry is None:
             found.append(f"entry {name[:40]!r} does not exist")
         elif name in draft.case.reader.withheld or (draft.case.related is not None and name in draft.case.related.withheld):
-            found.append(f"entry {name[:40]!r} is quarantined and must not be cited")
+            found.append(f"entry @{entry.index} is quarantined and must not be cited")
         else:
             entries[name] = entry
     found += _inventions(proposal, entries)
     cites = citations_of(draft.continuation())
-    for dropped in proposal.dropped:
+    # Entries are told by their numbers: an id is recorded text, too, and would stand outside of a fence.
+    for number, dropped in enumerate(proposal.dropped, start=1):
         if dropped.entry not in cites:
-            found.append(f"dropped entry {dropped.entry[:40]!r} is none that the rules cite")
+            found.append(f"dropped entry {number} is none that the rules cite")
         elif len(dropped.reason.strip()) < _SHORTEST_REASON:
-            found.append(f"say why entry {dropped.entry[:40]!r} is left out")
+            found.append(f"say why dropped entry {number} is left out")
     found += [*_contradictions(proposal, entries), *_repetitions(proposal, draft), *_copies(proposal, draft)]
     for where, text in proposal.texts:
         if (why := suspicion(text)) is not None:
