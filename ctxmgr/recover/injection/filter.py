@@ -113,7 +113,7 @@ REACH = 250_000
 MOST_AROUND = 24_000
 """Most characters judged around the key words of one text: bounds the time for a hostile one."""
 
-_CORE = ("skip earlier orders", "skip your orders", "hand over control")
+_CORE = ("skip orders", "hand over control")
 """Patterns that are also tried on words without blanks between them."""
 # Parts of words, in the spellings in which `str.find` is to meet them: a case-insensitive search would be slower.
 _TELLING = (
@@ -156,55 +156,21 @@ def _plainly(clear: str) -> str | None:
 
 
 def _searched(text: str, which: str, lowered: str | None = None, *, loose: bool = False) -> str | None:
-    possible = _index(which).possible(text if lowered is None else lowered)
+    plain = text if lowered is None else lowered
+    # Most texts lack the literals, and searching for them is far faster than for an expression.
+    possible = (each for each in _chosen(which) if all(any(part in plain for part in group) for group in each.anchors))
     return next((each.reason for each in possible if matches(each, text, loose=loose)), None)
 
 
 @cache
-def _index(which: str) -> AnchorIndex:
-    """Return the index of some patterns: ``marks``, ``english``, ``orders`` of all languages, ``ascii`` or ``core`` ones."""
+def _chosen(which: str) -> Sequence[Pattern]:
+    """Return some patterns: ``marks``, ``english``, ``orders`` of all languages, ``ascii`` or ``core`` ones."""
     known = patterns()
     if which == "ascii":
-        return AnchorIndex([each for each in known.orders if all(any(map(str.isascii, group)) for group in each.anchors)])
+        return [each for each in known.orders if all(any(map(str.isascii, group)) for group in each.anchors)]
     if which == "core":
-        return AnchorIndex([each for each in known.english if each.name in _CORE])
-    return AnchorIndex({"marks": known.marks, "english": known.english, "orders": known.orders}[which])
-
-
-_SHORT = 2_000
-"""Longest text, in characters, whose triples are looked up; in a longer one it is faster to search for each literal."""
-
-
-class AnchorIndex:
-    """Finds the patterns that can hit a text at all: those with one literal of each group in it.
-
-    Every recorded text is tested several times, and searching for hundreds of literals each time would be slow. So the
-    triples of letters in a short text are looked up first, to find the literals that it may contain.
-    """
-
-    def __init__(self, orders: Sequence[Pattern]) -> None:
-        self._orders = [(order, [frozenset(group) for group in order.anchors]) for order in orders]
-        self._literals: dict[str, list[int]] = {}
-        for place, order in enumerate(orders):
-            for literal in {literal for group in order.anchors for literal in group}:
-                self._literals.setdefault(literal, []).append(place)
-        self._beginning: dict[str, list[str]] = {}
-        for literal in self._literals:
-            self._beginning.setdefault(literal[:3], []).append(literal)
-        self._triples = frozenset(each for each in self._beginning if len(each) == 3)
-        self._brief = [literal for literal in self._literals if len(literal) < 3]
-
-    def possible(self, text: str) -> list[Pattern]:
-        """Return the patterns that may hit, in their order."""
-        if len(text) <= _SHORT:
-            there = self._triples.intersection([text[place : place + 3] for place in range(len(text) - 2)])
-            held = {literal for each in there for literal in self._beginning[each] if literal in text}
-            held.update(literal for literal in self._brief if literal in text)
-        else:
-            held = {literal for literal in self._literals if literal in text}
-        named = sorted({place for literal in held for place in self._literals[literal]})
-        chosen = [self._orders[place] for place in named]
-        return [order for order, groups in chosen if len(groups) == 1 or not any(map(held.isdisjoint, groups))]
+        return [each for each in known.english if each.name in _CORE]
+    return {"marks": known.marks, "english": known.english, "orders": known.orders}[which]
 
 
 def _parts(text: str) -> Iterator[str]:
