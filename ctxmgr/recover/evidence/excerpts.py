@@ -31,7 +31,6 @@ _TOKEN = lazy_pattern(r"[^\W\d_]+|\d+")
 _CAMEL = lazy_pattern(r"(?<=[a-z])(?=[A-Z])")
 _ALIKE, _PARTLY = 0.6, 0.5
 """Shares of their weight that words of nearly the same meaning have, and parts of words: the sought word itself counts most."""
-_HASH = lazy_pattern(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,64}\b")
 
 
 @lru_cache(maxsize=16_384)
@@ -125,12 +124,9 @@ class Scale:
         """
         found: dict[str, Mapping[str, float]] = {}
         for term in terms:
-            if _HASH.fullmatch(term.word):
-                continue  # its parts are chance
             for part in _TOKEN.findall(_CAMEL.sub(" ", term.word)):
                 own = stem(part.casefold())
-                # A short number within a name (``http-01``) is chance; alone (``ADR 14``) it may be what is meant.
-                if own in found or len(own) < 2 or (own.isdigit() and len(own) < 3 and own != term.word):
+                if own in found or len(own) < 2:
                     continue
                 forms = {token: _PARTLY for token in self._holding if _is_part(own, token)}
                 forms |= {token: _ALIKE for token in alike(part) if token in self._holding}

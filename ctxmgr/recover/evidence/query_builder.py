@@ -142,8 +142,7 @@ def _parts(trouble: Problem) -> list[tuple[Clause, float]]:
     """Return what a trouble speaks of, each part with how much it counts."""
     parts: list[tuple[Clause, float]] = []
     for step in trouble.steps:
-        receipt = step.status == "ok" and changes_something(step)
-        parts.append((_part(f"{_given(step)}\n{'' if receipt else answer_text(step)[-_TOLD:]}"), 1.0))
+        parts.append((_part(f"{_given(step)}\n{answer_text(step)[-_TOLD:]}"), 1.0))
     for saying, share in ((trouble.task, _TASK), (trouble.last, _SAID)):
         said = [] if saying is None else clauses(saying.text[-_TOLD:])[-3:]
         parts += [(part, share) for part in said]

@@ -28,8 +28,6 @@ _LARGE = 10_000
 """Entries from which fewer searches are made, as each reads more: a recovery must not take longer with the history (SC-004)."""
 _ENOUGH, _LITTLE = 0.45, 0.3
 """Shares of a question's weight from which a record answers it; the smaller one where what it holds is hardly chance."""
-_SOME = 0.25
-"""Share below which a record does not speak of a question, unless it holds a whole name of it."""
 _BESIDE = 0.25
 """How much the words of the other clauses count: of two records that answer one, the one nearer to the rest comes first."""
 _CHANCE, _LEAST = 1.15, 3.0
@@ -249,18 +247,15 @@ def _ranked(clause: Clause, around: Sequence[Term], pool: Pool, own: Collection[
     wanted = pool.scale.matches(clause.terms)
     beside = {word: sought for word, sought in pool.scale.matches(around).items() if word not in wanted}
     whole = sum(pool.scale.weight(word) for word in wanted)
-    names = [set(pool.scale.matches([term])) for term in clause.terms if term.strong]
     found: list[RetrievedRecord] = []
     for name, row in pool.rows.items():
         passage = best_passage(pool.texts[name], wanted)
-        on_it = any(parts and parts <= passage.met for parts in names)
-        if not whole or not passage.met or (passage.weight / whole < _SOME and not on_it):
+        if not whole or not passage.met:
             continue
         share = passage.weight / whole
-        much = share >= _ENOUGH or (share >= _LITTLE and share * whole >= _no_chance_from(pool.scale))
-        enough = much and (len(passage.met) > 1 or len(wanted) == 1)
+        enough = share >= _ENOUGH or (share >= _LITTLE and share * whole >= _no_chance_from(pool.scale))
         apt = not clause.reason or isinstance(row, EventView) or explains(row)  # a change shows what was done, and not why
-        sure = (enough or (on_it and clause.reason)) and name not in own and apt
+        sure = enough and name not in own and apt
         also = best_passage(pool.texts[name], beside).weight / whole
         found.append(RetrievedRecord(row, passage.excerpt, share + _BESIDE * min(also, 1.0), sure, met=passage.met))
     old = superseded_records([(each.row, each.excerpt, each.met) for each in found])
