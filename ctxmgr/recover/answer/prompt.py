@@ -49,7 +49,7 @@ _EARLY = 900
 """Characters within which cause and next step must appear."""
 # Characters of each kind of quoted text.
 _TASK, _LATER, _STEP, _QUOTE, _ASKED = 500, 240, 320, 520, 600
-_LEAST_CAUSE, _LEAST_STEP, _EARLY_QUOTE, _CALL = 180, 160, 180, 110
+_LEAST_CAUSE, _LEAST_STEP, _EARLY_QUOTE, _CORRECTION, _CALL, _CALL_HEAD = 180, 160, 180, 200, 110, 40
 _MOST_CALLS, _MOST_KNOWN = 2, 5
 _LEAST_QUOTE = 120
 _LARGEST = 15_000
@@ -104,7 +104,8 @@ class PromptInput:
 def prompt_of(given: PromptInput) -> str:
     """Return the prompt: at most `LONGEST` characters, with cause and next step among the first 900."""
     situation, shown = f"[ctxmgr] {_situation(given)}", ShownText()
-    parts = [situation, *_cause(given, _EARLY - len(situation), shown), _task(given)]
+    parts = [situation, *_cause(given, _EARLY - len(situation), shown)]
+    parts.append(_task(given, "\n\n".join(parts)))
     if given.held_records is not None:
         parts.append("What an earlier answer told you still holds; here is only what is new since.")
     ends = [_not_again(given), _last_resort(given)]
@@ -155,13 +156,16 @@ def _loop(given: PromptInput, finding: Finding) -> str:
     since = f", since {began}" if (began := clock(given.brief.members[0].ts)) else ""
     ended = "the same error" if all(step.status in FAILED for step in steps) else "the same result"
     many = f"{finding.count:,} times"
+    # A cause names the call, or one of those that fail alike, so the headline need not.
+    cause = "" if given.cause is None else in_line(given.cause.found.cause, LONGEST)
     if finding.kind == "errorRepetition" and len(steps) > 1:
-        what = f"{many} the same error, whatever the call looked like{since}. The latest calls:"
+        what, named = f"{many} the same error, whatever the call looked like{since}", bool(cause)
     elif len(steps) == 1:
-        what = f"{many} the same call with {ended}{since}:"
+        command = in_line(command_of(steps[0]), _CALL)[:_CALL_HEAD]
+        what, named = f"{many} the same call with {ended}{since}", bool(command) and command in cause
     else:
-        what = f"{many} the same {len(steps)} calls, each with {ended}{since}:"
-    return f"{who} {sure}: {what}\n{_calls(steps)}"
+        what, named = f"{many} the same {len(steps)} calls, each with {ended}{since}", False
+    return f"{who} {sure}: {what}{'.' if named else f':{chr(10)}{_calls(steps)}'}"
 
 
 _KINDS = {
@@ -248,6 +252,12 @@ def _early(
     text, step = cause.texts_without(shown)
     room -= len(head) + len(error) + len(step_head) + 6 + (len(check) if sure else 0)
     told.add(f"{text}{error}")
+    # What the user said last corrects the task, so it comes before quotes of the record.
+    for said in [] if sure else _later_words(given)[-1:]:
+        block = f"{_quote_later(said)}\n\n"
+        least = min(len(text), max(cause.minimum_length(shown), _LEAST_CAUSE)) + len(action_of(step))
+        if len(said.text) <= _CORRECTION and len(block) + least <= room:
+            blocks = block
     for quote in quotes:
         news = told.without_shown(_as_recorded(given, quote))
         block = f"{capital(in_line(quote.source, MOST_SOURCE))}:\n{fence_text(news, _EARLY_QUOTE)}\n\n"
@@ -292,16 +302,27 @@ def _fit_step(given: PromptInput, step: str, room: int, most: int) -> str:
     return whole_sentences(" ".join(sentences), max(room, most))
 
 
-def _task(given: PromptInput) -> str:
-    """Return the task in the user's words, with what the user said later."""
+def _task(given: PromptInput, before: str) -> str:
+    """Return the task in the user's words, with what the user said later and the text ``before`` does not show."""
     goal = given.brief.goal
     if goal is None:
         return ""
-    first = f"The task, in the user's words:\n{quote_person(goal.text, _TASK)}"
-    later = [each for each in given.brief.latest_words if each.events[0] != goal.events[0]]
-    unlike: dict[str, SpokenMessage] = {each.text.strip(): each for each in later}
+    later = [block for each in _later_words(given) if (block := _quote_later(each)) not in before]
+    return "\n".join([f"The task, in the user's words:\n{quote_person(goal.text, _TASK)}", *later])
+
+
+def _later_words(given: PromptInput) -> list[SpokenMessage]:
+    """Return what the user said after the task, oldest first, without repetitions."""
+    goal = given.brief.goal
+    if goal is None:
+        return []
+    unlike = {each.text.strip(): each for each in given.brief.latest_words if each.events[0] != goal.events[0]}
     unlike.pop(goal.text.strip(), None)
-    return "\n".join([first, *(f"Later the user said:\n{quote_person(each.text, _LATER)}" for each in unlike.values())])
+    return list(unlike.values())
+
+
+def _quote_later(words: SpokenMessage) -> str:
+    return f"Later the user said:\n{quote_person(words.text, _LATER)}"
 
 
 @dataclass(frozen=True, slots=True)
