@@ -13,7 +13,7 @@ from ctxmgr.base.paths import packaged_text
 from ctxmgr.recover.evidence.history_reader import words
 from ctxmgr.recover.evidence.quotes import answers, flat
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.tokens import stem
+from ctxmgr.text.tokens import stem, stems
 from ctxmgr.text.word_set import word_set
 from ctxmgr.types.view import EntryView, EventView
 
@@ -27,8 +27,6 @@ _ROOM = 4_000
 _HEAD = 300
 _UNIT = 240
 _MOST_UNITS = 4_000
-_TOKEN = lazy_pattern(r"[^\W\d_]+|\d+")
-_CAMEL = lazy_pattern(r"(?<=[a-z])(?=[A-Z])")
 _ALIKE, _PARTLY = 0.6, 0.5
 """Shares of their weight that words of nearly the same meaning have, and parts of words: the sought word itself counts most."""
 
@@ -36,7 +34,7 @@ _ALIKE, _PARTLY = 0.6, 0.5
 @lru_cache(maxsize=16_384)
 def tokens(text: str) -> frozenset[str]:
     """Return the stems of the words in a text, those inside names too."""
-    return frozenset(stem(word) for word in _TOKEN.findall(_CAMEL.sub(" ", text).casefold()) if len(word) > 1 or word.isdigit())
+    return frozenset(stems(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +122,11 @@ class Scale:
         """
         found: dict[str, Mapping[str, float]] = {}
         for term in terms:
-            for part in _TOKEN.findall(_CAMEL.sub(" ", term.word)):
-                own = stem(part.casefold())
+            for own in stems(term.word):
                 if own in found or len(own) < 2:
                     continue
                 forms = {token: _PARTLY for token in self._holding if _is_part(own, token)}
-                forms |= {token: _ALIKE for token in alike(part) if token in self._holding}
+                forms |= {token: _ALIKE for token in alike(own) if token in self._holding}
                 known = {form: share * self.weight(form) for form, share in forms.items()}
                 found[own] = {**known, own: self.weight(own)}
         return found

@@ -140,9 +140,7 @@ def _programs(steps: Iterable[EntryView]) -> set[tuple[str, ...]]:
 
 def _parts(trouble: Problem) -> list[tuple[Clause, float]]:
     """Return what a trouble speaks of, each part with how much it counts."""
-    parts: list[tuple[Clause, float]] = []
-    for step in trouble.steps:
-        parts.append((_part(f"{_given(step)}\n{answer_text(step)[-_TOLD:]}"), 1.0))
+    parts = [(_part(f"{_given(step)}\n{answer_text(step)[-_TOLD:]}"), 1.0) for step in trouble.steps]
     for saying, share in ((trouble.task, _TASK), (trouble.last, _SAID)):
         said = [] if saying is None else clauses(saying.text[-_TOLD:])[-3:]
         parts += [(part, share) for part in said]
