@@ -208,7 +208,7 @@ def test_a_call_that_is_described_anew_is_one_call(store: Store) -> None:
     found = recover(store)
 
     assert "4 times the same call with the same error" in found.prompt
-    assert found.prompt.count("$ git push origin main") == 1
+    assert found.prompt.count("`git push origin main` fails") == 1
     assert [(each.times, len(each.entries)) for each in found.do_not_repeat] == [(4, 4)]
 
 
