@@ -235,8 +235,8 @@ PIECE = 1 << 20
 """Most bytes of a content in one row: one value can hold a gigabyte at most, and both sides hold it whole, twice or more."""
 
 # Contents are known by their hash, whatever session made them, so they have no session: the key begins with the team, within
-# which a content is kept once. What is there is never changed, only removed. Roles that were granted the rows that name contents
-# get the same rights here.
+# which a content is kept once. What is there is never changed, only removed. Roles that were granted the rows that name
+# contents get the same rights here.
 _BLOBS = (
     f"CREATE TABLE {SCHEMA}.blob (team BIGINT NOT NULL DEFAULT {SCHEMA}.own_team(), hash {_TEXT} NOT NULL, "
     f"piece BIGINT NOT NULL, content BYTEA NOT NULL CHECK (octet_length(content) <= {PIECE}), PRIMARY KEY (team, hash, piece))",
