@@ -35,7 +35,19 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("memory", "retain", "remember this", "--entry", "loop@1"), ("memory", "recall", "remember"),
     ("verify",), ("index",), ("search", "parser", "--all-sessions"), ("list", "--as", "coder"),
     ("search", "parser", "--as", "coder"),
-    ("context", "need", "list"), ("version", "list"), ("artifact", "list"), ("context", "assemble", "--agent", "coder"),
+    ("context", "need", "list"), ("version", "list"), ("artifact", "list"), ("context", "assemble", "coder"),
+    ("artifact", "put", __file__, "--agent", "coder", "-m", "one"), ("artifact", "put", __file__, "--agent", "coder"),
+    ("artifact", "put", postgresql_server.__file__, "--agent", "coder", "--name", "test_all_on_server.py"),
+    ("artifact", "get", "coder/test_all_on_server.py", "--version", "1"), ("artifact", "get", "coder/nothing.py"),
+    ("artifact", "list"), ("artifact", "list", "--as", "tester"), ("artifact", "log", "coder/test_all_on_server.py"),
+    ("artifact", "diff", "coder/test_all_on_server.py"), ("version", "create", "-m", "three"),
+    ("version", "rollback", "1", "--reason", "r"), ("version", "list"), ("context", "need", "add", "coder", "coder/*"),
+    ("context", "assemble", "coder", "--max-tokens", "2000", "--plan"), ("context", "assemble", "coder", "--plan"),
+    ("version", "prune", "--keep-versions", "1", "--keep-days", "0"), ("artifact", "list"), ("stats",),
+    ("stats", "--by", "agent"),
+    ("stats", "--by", "day", "--session", "loop"), ("sql", "--views"), ("sql", "SELECT count(*) AS n FROM entries; "),
+    ("sql", "SELECT session, idx, action, status, error FROM entries WHERE idx >= ? ORDER BY 1, 2", "--value", "1"),
+    ("sql", "SELECT kind, count, first FROM findings"), ("sql", "SELECT idx FROM entries ORDER BY session, idx", "-n", "2"),
 )  # fmt: skip
 """Commands in an order, for some of them write."""
 
@@ -184,13 +196,17 @@ def monkeypatch_home() -> str:
     return os.environ["XDG_CONFIG_HOME"]
 
 
-def test_artifacts_are_refused_plainly(tmp_path: Path, server_url: str) -> None:
-    """What lies in files beside a store can't lie beside a server: said, with what to do."""
-    filled(server_url)
-    (tmp_path / "x.txt").write_text("x")
-    code, envelope = asked(server_url, "artifact", "put", str(tmp_path / "x.txt"), "--agent", "coder")
-    assert (code, envelope["error"]["kind"]) == (2, "invalid")
-    assert "--store PATH" in envelope["error"]["hint"]
+def test_an_artifact_goes_to_a_server_and_comes_back(tmp_path: Path, server_url: str) -> None:
+    """A file that was put is written out again byte for byte; `doctor` checks its bytes there."""
+    (tmp_path / "x.bin").write_bytes(bytes(range(256)) * 9000)
+    code, envelope = asked(server_url, "artifact", "put", str(tmp_path / "x.bin"), "--agent", "coder")
+    assert (code, envelope["data"]["path"]) == (0, "artifacts/v1/coder/x.bin")
+    assert asked(server_url, "artifact", "get", "coder/x.bin", "-o", str(tmp_path / "y.bin"))[0] == 0
+    assert (tmp_path / "y.bin").read_bytes() == (tmp_path / "x.bin").read_bytes()
+    (check,) = (each for each in asked(server_url, "doctor")[1]["data"] if each["name"] == "store.artifacts")
+    assert (check["level"], check["finding"]) == ("ok", "versions: 1, every content verified")
+    assert {path.name for path in tmp_path.iterdir()} >= {"x.bin", "y.bin"}
+    assert not (tmp_path / "artifacts").exists()
 
 
 SECRET_PLACES = (
