@@ -43,21 +43,27 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("artifact", "diff", "coder/test_all_on_server.py"), ("version", "create", "-m", "three"),
     ("version", "rollback", "1", "--reason", "r"), ("version", "list"), ("context", "need", "add", "coder", "coder/*"),
     ("context", "assemble", "coder", "--max-tokens", "2000", "--plan"), ("context", "assemble", "coder", "--plan"),
-    ("version", "prune", "--keep-versions", "1", "--keep-days", "0"), ("artifact", "list"), ("stats",),
-    ("stats", "--by", "agent"),
-    ("stats", "--by", "day", "--session", "loop"), ("sql", "--views"), ("sql", "SELECT count(*) AS n FROM entries; "),
-    ("sql", "SELECT session, idx, action, status, error FROM entries WHERE idx >= ? ORDER BY 1, 2", "--value", "1"),
-    ("sql", "SELECT kind, count, first FROM findings"), ("sql", "SELECT idx FROM entries ORDER BY session, idx", "-n", "2"),
+    ("version", "prune", "--keep-versions", "1", "--keep-days", "0"), ("artifact", "list"),
 )  # fmt: skip
 """Commands in an order, for some of them write."""
+
+SUMS: tuple[tuple[str, ...], ...] = (
+    ("stats",), ("stats", "--by", "agent"), ("stats", "--by", "day", "--session", "loop"), ("sql", "--views"),
+    ("sql", "SELECT count(*) AS n FROM entries; "), ("stats", "--status", "error", "--since", "2020-01-01"),
+    ("sql", "SELECT session, idx, action, status, error FROM entries WHERE idx >= ? ORDER BY 1, 2", "--value", "1"),
+    ("sql", "SELECT kind, count, first FROM findings"), ("sql", "SELECT idx FROM entries ORDER BY session, idx", "-n", "2"),
+    ("sql", "SELECT session, last, failed FROM sessions ORDER BY 1", "--as", "coder"), ("sql", "DELETE FROM entries"),
+    ("sql", ""), ("sql", "SELECT 1; SELECT 2"), ("sql", "SELECT day, input_tokens FROM usage_by_day WHERE responses > 99"),
+)  # fmt: skip
+"""Commands that ask with SQL, spelled as a database and a server both take it."""
 
 _CHANGING = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}|20\d\d-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{16,64}|ctx-[0-9a-z]+"
 )
 
 
-def filled(location: str) -> None:
-    """Fill a store with a session that goes in circles and one that does not."""
+def filled(location: str, odd: str = "Odd\ud800") -> None:
+    """Fill a store with a session that goes in circles and one that does not, with an odd action."""
     store = open_store(location, create=True)
     store.append(
         [
@@ -73,7 +79,7 @@ def filled(location: str) -> None:
                 "data": {"text": "a\0b"},
             },
             *steps("fine", ["Read:a", "Edit:b", "Bash:c"]),
-            entry("fine", 99, "Odd\ud800", {"ünï": "\u0130stanbul", "n": 1e300}),
+            entry("fine", 99, odd, {"ünï": "\u0130stanbul", "n": 1e300}),
         ]
     )
     store.close()
@@ -100,6 +106,19 @@ def test_every_command_answers_as_on_a_database(tmp_path: Path, server_url: str)
             for _, envelope in (here, there):
                 envelope["data"].update(checked=None, unchecked=None)
         assert there == here, command
+
+
+@pytest.mark.parametrize("command", SUMS)
+def test_sums_and_queries_answer_as_on_a_database(tmp_path: Path, server_url: str, command: tuple[str, ...]) -> None:
+    """What is asked with SQL that both understand has the same answer, with code and words of refusal."""
+    local = str(tmp_path / "history.db")
+    for location in (local, server_url):
+        filled(location, odd="Odd")
+    (code, here), (coded, there) = asked(local, *command), asked(server_url, *command)
+    for envelope in (here, there):
+        if envelope["error"] is not None:
+            envelope["error"].update(message=None, hint=None)
+    assert (coded, there) == (code, here)
 
 
 texts = st.text(st.sampled_from("aB1 %_\\\"'\n\t\0é\u0130ß\u0301\ufdd0\U0010ffff\ud800"), min_size=1, max_size=6)
