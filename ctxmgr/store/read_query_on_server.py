@@ -201,7 +201,7 @@ _WORDS = re.compile(
     re.DOTALL,
 )
 # Functions of the server that do more than compute; those that run a text as a query would hide such a call.
-_FORBIDDEN = re.compile(r"(?:pg|lo|dblink)_.*|set_config|nextval|setval|ts_stat|.*_to_xml(?:schema|_and_xmlschema)?")
+_FORBIDDEN = re.compile(r"(?:pg|lo|dblink)_.*|dblink|set_config|nextval|setval|ts_stat|.*_to_xml(?:schema|_and_xmlschema)?")
 
 
 class ServerReadQuery:

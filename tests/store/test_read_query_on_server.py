@@ -119,6 +119,10 @@ def test_findings_stand_beside_the_views(reader: ServerReadQuery) -> None:
          [(1.5, 2, "inf", "78", "[1, 2]", "infinity", '{"a":1}', True, None)]),
         ("WITH entries AS (SELECT 7 AS idx) SELECT * FROM entries", (), [(7,)]),
         ("VALUES (1), (2)", (), [(1,), (2,)]),
+        ("SELECT action, count(*) FILTER (WHERE status = 'error') FROM entries WHERE action = 'Bash' GROUP BY action "
+         "HAVING count(*) > ?", ("1",), [("Bash", 1)]),
+        ("SELECT input::json ->> 'command', input::json #>> '{command}' FROM entries WHERE idx = 1", (), [("make", "make")]),
+        ("SELECT tag FROM notes, json_array_elements_text(tags::json) AS tag", (), [("x",)]),
         ("TABLE usage_by_day", (), [("2026-01-22", "coder", "m", 1, 7, 3)]),
     ],
 )  # fmt: skip
