@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 _S = SCHEMA
 _HISTORY = f"session.id <> '{PROJECT}'"
 _COUNTS = frozenset({"period", "count", "first", "last", "raised_at", "last_progress"})
-_AT_ONCE = 500
 
 
 # A body may hold what the server takes for no JSON: NUL, and half of a character. All of it would have no value.
@@ -239,8 +238,7 @@ class ServerReadQuery:
         statement, given = self._statement(query, values)
         watch, found = Watch(time.monotonic() + seconds, seconds), Rows()
         try:
-            at_once = min(_AT_ONCE, most + 1)
-            for names, rows in select(self._engine, statement, given, seconds=seconds, at_once=at_once, hint=HINT):
+            for names, rows in select(self._engine, statement, given, seconds=seconds, hint=HINT):
                 found.columns = distinct(names)
                 found.more = len(found.rows) + len(rows) > most
                 found.rows += [tuple(map(_plain_value, row)) for row in rows[: most - len(found.rows)]]

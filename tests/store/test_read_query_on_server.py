@@ -121,7 +121,7 @@ def test_findings_stand_beside_the_views(reader: ServerReadQuery) -> None:
         ("VALUES (1), (2)", (), [(1,), (2,)]),
         ("SELECT action, count(*) FILTER (WHERE status = 'error') FROM entries WHERE action = 'Bash' GROUP BY action "
          "HAVING count(*) > ?", ("1",), [("Bash", 1)]),
-        ("SELECT input::json ->> 'command', input::json #>> '{command}' FROM entries WHERE idx = 1", (), [("make", "make")]),
+        ("SELECT data::json ->> 'model', data::json #>> '{model}' FROM events WHERE type = 'usage'", (), [("m", "m")]),
         ("SELECT tag FROM notes, json_array_elements_text(tags::json) AS tag", (), [("x",)]),
         ("TABLE usage_by_day", (), [("2026-01-22", "coder", "m", 1, 7, 3)]),
     ],
@@ -172,7 +172,8 @@ def test_rows_and_time_have_an_end(reader: ServerReadQuery) -> None:
         "FROM generate_series(1, 2000) AS x"
     )
     some = _asked(reader, slow, seconds=0.5, most=5000)
-    assert (len(some.rows), some.stopped) == (1000, "it took longer than 0.5 s")
+    assert 100 < len(some.rows) <= 1000
+    assert some.stopped == "it took longer than 0.5 s"
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ _BEGIN = (
     "SET LOCAL standard_conforming_strings = on; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; "
     "SET LOCAL idle_in_transaction_session_timeout = '60s'"
 )
+_FIRST, _MOST, _LARGE = 8, 512, 1 << 20  # rows that are fetched together, and letters of a batch
 _AS_TEXT = ("json", "jsonb", "date", "time", "timetz", "timestamp", "timestamptz", "interval", "uuid", "inet", "cidr")
 _STOPPED, _DENIED, _READ_ONLY, _CONNECTION = "57014", "42501", "25006", ("08", "57P", "53", "55", "40", "58", "XX")
 
@@ -40,16 +41,15 @@ class StoppedError(Exception):
 
 
 def select(
-    engine: PostgresqlEngine, statement: str, values: Sequence[Any], *, seconds: float, at_once: int, hint: str
+    engine: PostgresqlEngine, statement: str, values: Sequence[Any], *, seconds: float, hint: str
 ) -> Iterator[tuple[list[str], list[Row]]]:
-    """Yield (names of the columns, rows), so many rows at once; the first time also where there are none.
+    """Yield (names of the columns, some rows); the first time also where there are none.
 
     Args:
         engine: of the store.
         statement: one SELECT; values stand in the place of ``$1`` and so on.
         values: these; a text is taken for what stands beside it.
         seconds: how long it may take.
-        at_once: rows that are fetched together.
         hint: of the errors that the statement is answered with.
 
     Raises:
@@ -57,7 +57,7 @@ def select(
         InvalidInput: the server refuses it.
         CtxmgrError: the server can't be asked.
     """
-    end = time.monotonic() + seconds
+    end, at_once = time.monotonic() + seconds, _FIRST
     try:
         with engine.apart() as connection:
             for name in _AS_TEXT:
@@ -75,6 +75,9 @@ def select(
                     yield names, rows
                     if len(rows) < at_once:
                         break
+                    # Large rows are fetched one by one, so that whoever asked can stop before they fill the memory.
+                    size = sum(len(value) for row in rows for value in row if isinstance(value, (str, bytes)))
+                    at_once = min(2 * at_once, _MOST) if size < _LARGE else 1
             except psycopg.Error as error:
                 raise _error(engine.path, error, hint) from None
             finally:
