@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
@@ -190,13 +191,21 @@ def divided() -> Divided:
     return made
 
 
+def _allowed(kind: str, text: str, *, first: bool) -> None:
+    """Take every word, in the place of what refuses some."""
+
+
+def _one_part(query: str) -> Iterator[tuple[str, str]]:
+    yield "other", query
+
+
 @pytest.mark.parametrize("role", ["alice", "eve"])
 def test_a_team_s_query_sees_that_team_alone(divided: Divided, monkeypatch: pytest.MonkeyPatch, role: str) -> None:
     """Neither the views nor the tables behind them tell anything of another team, with whatever setting."""
     query = "SELECT session FROM sessions UNION SELECT session FROM entries"
     with closing(divided.open(role, readonly=role == "eve")) as store:
         assert _asked(_asking(store), query).rows == [("alice",)]
-        monkeypatch.setattr("ctxmgr.store.read_query_on_server._require_allowed", lambda *_, **__: None)
+        monkeypatch.setattr("ctxmgr.store.read_query_on_server._require_allowed", _allowed)
         for setting in ("row_security', 'off", "ctxmgr.team', '2"):
             found = _asked(_asking(store), f"SELECT set_config('{setting}', true), id FROM ctxmgr.session")
             assert [row[1] for row in found.rows] == ["alice"]
@@ -219,8 +228,8 @@ HARMLESS = {
 @pytest.mark.parametrize("what", HARMLESS)
 def test_what_keeps_a_writer_from_harm_is_the_server(divided: Divided, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     """Without any look at its words a query of a writer does nothing but read what the role may read."""
-    monkeypatch.setattr("ctxmgr.store.read_query_on_server._require_allowed", lambda *_, **__: None)
-    monkeypatch.setattr("ctxmgr.store.read_query_on_server._parts", lambda query: iter([("other", query)]))
+    monkeypatch.setattr("ctxmgr.store.read_query_on_server._require_allowed", _allowed)
+    monkeypatch.setattr("ctxmgr.store.read_query_on_server._parts", _one_part)
     seen: list[str | None] = []
 
     def noted(place: str, error: psycopg.Error, hint: str) -> InvalidInput:
@@ -238,7 +247,7 @@ def test_what_keeps_a_writer_from_harm_is_the_server(divided: Divided, monkeypat
 
 def test_what_outlives_a_transaction_ends_with_the_query(divided: Divided, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lock of the session and a setting are gone once the query is answered."""
-    monkeypatch.setattr("ctxmgr.store.read_query_on_server._require_allowed", lambda *_, **__: None)
+    monkeypatch.setattr("ctxmgr.store.read_query_on_server._require_allowed", _allowed)
     with closing(divided.open("alice")) as store:
         found = _asked(
             _asking(store),
