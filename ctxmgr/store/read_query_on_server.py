@@ -277,6 +277,8 @@ def _parts(query: str) -> Iterator[tuple[str, str]]:
     Raises:
         InvalidInput: it is empty, more than one, no SELECT, or names what it may not.
     """
+    if "\0" in query:  # where the server would take it to end
+        raise InvalidInput("the query holds NUL", HINT)
     place, first, ended = 0, True, False
     while place < len(query):
         found = _WORDS.match(query, place)

@@ -147,6 +147,7 @@ REFUSED = [
     "SELECT * FROM ctxmgr.record", "SELECT * FROM record", "SELECT * INTO x FROM entries",
     "SELECT * FROM nosuch", "SELEC 1", "SELECT 1 FROM entries WHERE idx = ?", "", " ", "-- nothing", ";", "SELECT '\ud800'",
     "SELECT 'open", "SELECT $$open", "SELECT 1 /* open", "SELECT 1/0",
+    "SELECT 1) AS a\0", "SELECT " + "(" * 50_000,
 ]  # fmt: skip
 
 

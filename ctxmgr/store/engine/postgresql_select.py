@@ -32,6 +32,7 @@ _BEGIN = (
     "SET LOCAL idle_in_transaction_session_timeout = '60s'"
 )
 _FIRST, _MOST, _LARGE = 8, 512, 1 << 20  # rows that are fetched together, and letters of a batch
+_LONGEST = 300  # letters of what the server says
 _AS_TEXT = ("json", "jsonb", "date", "time", "timetz", "timestamp", "timestamptz", "interval", "uuid", "inet", "cidr")
 _STOPPED, _DENIED, _READ_ONLY, _CONNECTION = "57014", "42501", "25006", ("08", "57P", "53", "55", "40", "58", "XX")
 
@@ -101,7 +102,8 @@ def _number(value: Any) -> Any:
 
 
 def _error(place: str, error: psycopg.Error, hint: str) -> CtxmgrError | StoppedError:
-    state, said = error.sqlstate or "", error.diag.message_primary or " ".join(str(error).split())
+    # What it quotes of the statement may be all of it.
+    state, said = error.sqlstate or "", (error.diag.message_primary or " ".join(str(error).split()))[:_LONGEST]
     if state == _STOPPED:
         return StoppedError()
     if state.startswith(_CONNECTION) or (not state and isinstance(error, psycopg.OperationalError)):
