@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput
@@ -17,13 +17,20 @@ from ctxmgr.types.analysis import SqlRequest, SqlResponse, SqlView, StatsKey, St
 from ctxmgr.types.finding import SessionVerdict
 from ctxmgr.types.operations import DetectRequest
 
+if TYPE_CHECKING:
+    from ctxmgr.store.read_query_on_server import ServerReadQuery
+
 _NO_LIMIT = 1 << 53
 _MAX_SECONDS = 3_600.0
 _FAILED = ("error", "denied", "interrupted")
 
 
-def _reader(store: Store) -> ReadQuery:
+def _reader(store: Store) -> ReadQuery | ServerReadQuery:
     engine: Any = store.engine
+    if store.engine.shared:
+        from ctxmgr.store.read_query_on_server import ServerReadQuery
+
+        return ServerReadQuery(engine)
     if not isinstance(engine, SqliteEngine):
         raise InvalidInput("this store is no SQLite database", "'ctxmgr export' writes it as a log, which can be asked")
     return ReadQuery(engine)
@@ -101,10 +108,7 @@ class _Sum:
 
 
 _OWNERS = "SELECT DISTINCT agent, session FROM entries WHERE agent IS NOT NULL"
-_CALLS = (
-    "SELECT session, id, ts, day, agent, action, status, model, step, "
-    "CASE WHEN typeof(duration_ms) IN ('integer', 'real') AND duration_ms >= 0 THEN duration_ms END FROM entries"
-)
+_CALLS = "SELECT session, id, ts, day, agent, action, status, model, step, {} FROM entries"
 _TOKENS = "SELECT session, ts, day, agent, model, step, entry, input_tokens, output_tokens FROM token_usage"
 
 
@@ -118,7 +122,7 @@ def stats(store: Store, request: StatsRequest, session: str | None) -> StatsResp
     # Model responses report tokens, not calls. Those of a response are shared evenly by the calls that it made (same step);
     # calls that the filter leaves out take their share with them.
     answers: dict[tuple[str, str], list[str | _OmittedKey | None]] = defaultdict(list)
-    for each in _Call.all(_all(reader, _CALLS + where, values)):
+    for each in _Call.all(_all(reader, _CALLS.format(reader.duration) + where, values)):
         counted = chosen(each)
         key = each.key(request.by) if counted else _LEFT
         for name in {each.step, each.id} - {None}:
@@ -144,7 +148,7 @@ def stats(store: Store, request: StatsRequest, session: str | None) -> StatsResp
     return StatsResponse(by=request.by, rows=[one.row(key) for key, one in ordered], total=total.row(None))
 
 
-def _all(reader: ReadQuery, query: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
+def _all(reader: ReadQuery | ServerReadQuery, query: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
     found = reader.run(query, values, most=_NO_LIMIT, seconds=_MAX_SECONDS)
     if found.stopped:
         raise InvalidInput(f"the calls can't be added up: {found.stopped}", "name a session, or ask with 'ctxmgr sql'")

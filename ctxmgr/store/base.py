@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ctxmgr.store.engine.log_bytes import DamagedRange
     from ctxmgr.store.integrity.verification import VerificationResult
     from ctxmgr.store.repositories.annotations import Annotations
+    from ctxmgr.store.repositories.blobs import Blobs
     from ctxmgr.store.repositories.bookkeeping import ImportedFiles, Leases
     from ctxmgr.store.repositories.shared_state import Artifacts, ProjectState
     from ctxmgr.store.search.index import Progress
@@ -69,6 +70,10 @@ class Store:
 
     def team(self) -> str | None:
         """Return the name of the team whose records these are; None where a store is not divided into teams."""
+        return None
+
+    def blobs(self) -> Blobs | None:
+        """Return what keeps the contents of artifacts; None where they are files beside the store."""
         return None
 
     def catch_up(self) -> None:

@@ -136,7 +136,7 @@ _TABLE_FUNCTIONS = frozenset({"json_each", "json_tree"})
 # One loads code from a file, the other takes the address of code as its argument.
 _FORBIDDEN = frozenset({"load_extension", "fts3_tokenizer"})
 _OWN = frozenset({"log_body", "log_sum"})
-_HINT = f"views: {', '.join(NAMES)}; 'ctxmgr sql --views' lists their columns"
+HINT = f"views: {', '.join(NAMES)}; 'ctxmgr sql --views' lists their columns"
 
 
 @dataclass(slots=True)
@@ -162,9 +162,14 @@ class ReadQuery:
     Args:
         engine: of the store; nothing else may use it meanwhile.
 
+    Attributes:
+        duration: the milliseconds of an entry in SQL, where they are a number.
+
     Raises:
         CtxmgrError: the views can't be made.
     """
+
+    duration = "CASE WHEN typeof(duration_ms) IN ('integer', 'real') AND duration_ms >= 0 THEN duration_ms END"
 
     def __init__(self, engine: SqliteEngine) -> None:
         self._engine = engine
@@ -242,19 +247,19 @@ class ReadQuery:
         """
         if not query.strip():
             raise InvalidInput("the query is empty", "e.g. ctxmgr sql 'SELECT action, count(*) FROM entries GROUP BY action'")
-        watch = _Watch(time.monotonic() + seconds, seconds)
+        watch = Watch(time.monotonic() + seconds, seconds)
         found = Rows()
         with self._guard(watch):
             try:
                 cursor = self._connection.execute(query, values)
                 if cursor.description is None:
                     raise InvalidInput("this statement returns no rows", "'ctxmgr sql' only reads: begin with SELECT")
-                found.columns = _distinct(str(column[0]) for column in cursor.description)
+                found.columns = distinct(str(column[0]) for column in cursor.description)
                 for row in cursor:
                     if len(found.rows) == most:
                         found.more = True
                         break
-                    found.rows.append(tuple(map(_to_json, row)))
+                    found.rows.append(tuple(map(to_json, row)))
                     # SQLite calls the watch while it computes; rows that are large and quick to find are counted here.
                     if watch():
                         if watch.raised is not None:
@@ -275,7 +280,7 @@ class ReadQuery:
         return found
 
     @contextmanager
-    def _guard(self, watch: _Watch) -> Generator[None]:
+    def _guard(self, watch: Watch) -> Generator[None]:
         connection = self._connection
         self._refused, self._named = "", set()
         # Beside the authorizer, which is code of ours and may have a hole.
@@ -323,16 +328,16 @@ class ReadQuery:
     def _as_error(self, error: Exception) -> CtxmgrError:
         words = str(error)
         if self._refused:
-            return InvalidInput(f"refused: {self._refused}", f"'ctxmgr sql' only reads; {_HINT}")
+            return InvalidInput(f"refused: {self._refused}", f"'ctxmgr sql' only reads; {HINT}")
         name = str(getattr(error, "sqlite_errorname", "") or "")
         if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR")):
             return Damaged(f"{self._engine.path}: {words}", "'ctxmgr verify' checks the store")
         if "one statement at a time" in words:
             return InvalidInput("that is more than one statement", "give one SELECT")
-        return InvalidInput(f"the query can't be run: {words}", _HINT)
+        return InvalidInput(f"the query can't be run: {words}", HINT)
 
 
-class _Watch:
+class Watch:
     """Is called by SQLite every few thousand steps; anything but 0 stops the query.
 
     Attributes:
@@ -347,6 +352,7 @@ class _Watch:
         self.raised: BaseException | None = None
 
     def __call__(self) -> int:
+        """Return 1 where the query is to be stopped."""
         try:
             if time.monotonic() > self._end:
                 self.stopped = f"it took longer than {self._seconds:g} s"
@@ -372,7 +378,7 @@ def _explains(query: str) -> bool:
     return text[:7].upper() == "EXPLAIN"
 
 
-def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+def distinct(names: Iterable[str]) -> tuple[str, ...]:
     """Return the names, each made unique: a second ``count`` is ``count_2``."""
     found: list[str] = []
     for name in names:
@@ -383,7 +389,7 @@ def _distinct(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _to_json(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """Return a value that JSON can hold: bytes as hexadecimal digits, infinities as text."""
     if isinstance(value, bytes):
         return value.hex()

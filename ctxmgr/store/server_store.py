@@ -14,7 +14,8 @@ from ctxmgr.store.base import Store
 from ctxmgr.store.engine import postgresql_schema
 from ctxmgr.store.engine.dialect import SCHEMA
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
-from ctxmgr.store.engine.postgresql_schema import DEFAULT_TEAM, TEAMS, no_rights, rights
+from ctxmgr.store.engine.postgresql_schema import BLOBS, DEFAULT_TEAM, TEAMS, no_rights, rights
+from ctxmgr.store.repositories.blobs import Blobs
 from ctxmgr.store.text_normalisation import storable
 
 if TYPE_CHECKING:
@@ -70,6 +71,16 @@ class ServerStore(Store):
             return None
         name = self.engine.query(f"SELECT {postgresql_schema.SCHEMA}.team_name()")[0][0]
         return None if name is None else str(name)
+
+    def blobs(self) -> Blobs:
+        """Return what keeps the contents of artifacts.
+
+        Raises:
+            StorageFailed: the tables are of a version that has none.
+        """
+        if self._version < BLOBS and self.engine.schema_version() < BLOBS:  # it may have been migrated since it was opened
+            raise StorageFailed(f"{self.engine.path} has tables of an older ctxmgr, which keep no artifacts", _MIGRATE)
+        return Blobs(self._server)
 
     def require_keeper(self) -> None:
         """Refuse a role that may not remove what was archived; see `Store.require_keeper`."""
@@ -291,7 +302,7 @@ class Administration:
         """
         if not team.strip() or not team.isprintable() or len(team) > _MAX_NAME:
             raise InvalidInput(f"{team!r} can't name a team", f"use up to {_MAX_NAME} printable characters")
-        with self._as_owner():
+        with self._as_owner() as version:
             quoted, passes, is_owner = self._role(role)
             if passes:
                 raise InvalidInput(
@@ -302,7 +313,7 @@ class Administration:
             self._engine.execute(f"INSERT INTO {SCHEMA}.team (name) VALUES (:name) ON CONFLICT DO NOTHING", {"name": team})
             number = self._engine.query("SELECT number FROM team WHERE name = :name", {"name": team})[0][0]
             # All rights are taken away first: whoever becomes a reader was perhaps a writer. An owner keeps its own.
-            for statement in () if is_owner else (*no_rights(quoted), *rights(quoted, writes=writes, removes=removes)):
+            for statement in () if is_owner else (*no_rights(quoted), *rights(quoted, version, writes=writes, removes=removes)):
                 self._engine.run(statement)
             self._engine.execute(_JOIN, {"team": int(number), "role": role})
         return not was_divided
@@ -334,7 +345,7 @@ class Administration:
                 for team, role, writes, removes in rows]  # fmt: skip
 
     @contextmanager
-    def _as_owner(self) -> Generator[None]:
+    def _as_owner(self) -> Generator[int]:
         version = postgresql_schema.prepare(self._engine, create=False)
         if not version:
             raise postgresql_schema.no_store(self._engine.path)
@@ -343,7 +354,7 @@ class Administration:
         # PostgreSQL takes back GRANT and REVOKE with their transaction, so a role never has half of its rights.
         with self._engine.transaction():
             postgresql_schema.become_owner(self._engine)
-            yield
+            yield version
 
     def _role(self, role: str) -> tuple[str, bool, bool]:
         rows = self._engine.query(_ROLE, {"role": role})

@@ -79,6 +79,7 @@ def test_only_what_changed_is_new(artifacts: ArtifactStore, store: Store) -> Non
     assert store.engine.query("SELECT count(*) FROM artifact WHERE version = 2") == [(1,)]
 
 
+@pytest.mark.only_files
 def test_the_same_store_gives_the_same_ids(store_path: Path) -> None:
     """Ids follow from owner, name, version and content, whoever makes them."""
     ids: list[str | None] = []

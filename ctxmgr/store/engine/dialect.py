@@ -37,7 +37,7 @@ SCHEMA = "ctxmgr"
 TABLES = (
     "session", "process", "record", "entry", "event", "note_entry", "note_tag", "superseded", "usage", "milestone", "lease",
     "imported", "state", "version", "artifact", "dependency", "context_key", "access_rule", "need", "execution", "package",
-    "package_item", "summary", "search_text", "schema_version", "live", "team", "member",
+    "package_item", "summary", "search_text", "schema_version", "live", "team", "member", "blob",
 )  # fmt: skip
 """Every table of a PostgreSQL store."""
 

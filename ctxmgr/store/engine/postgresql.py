@@ -170,6 +170,17 @@ class PostgresqlEngine:
         if not connection.closed:
             self._idle.append(connection)
 
+    @contextmanager
+    def apart(self) -> Generator[psycopg.Connection[Any]]:
+        """Open a connection for this alone. It is closed as it is: within a transaction, a pooler then closes its own too."""
+        connection = self._connect()
+        try:
+            yield connection
+        except psycopg.Error as error:
+            raise statement_error(self.path, error) from None
+        finally:
+            connection.close()
+
     def execute(self, sql: str, values: Values | None = None) -> int:
         """Run a writing statement; return the number of rows it touched."""
         try:

@@ -24,6 +24,9 @@ _QUEUES = WRITERS + 3
 """The first half of the advisory locks at which those stand in line who append to one session: at its row each of them would be
 woken twice, and would begin before it is its turn."""
 
+BLOB_WRITERS = WRITERS + 4
+"""The first half of the advisory locks, one a team, of whoever writes artifacts, on a connection that does nothing else."""
+
 REFUSED = "CM001"
 """The SQLSTATE of an append that has to be done step by step: a result was there before its entry."""
 

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from ctxmgr.store.engine.postgresql import PostgresqlEngine
 
 # Those who opened the store before a migration go on with the functions of their version, so code still asks for these.
-TEAMS, PARTS, TOLD_SUMS = 3, 5, 6
-"""The versions of the tables that brought teams, a search by the rare parts of a text, and appends that are told the sums."""
+TEAMS, PARTS, TOLD_SUMS, BLOBS = 3, 5, 6, 8
+"""The versions of the tables that brought teams, a search by the rare parts of a text, appends that are told the sums, and the
+contents of artifacts."""
 
 TEAM_BITS = 40
 """How far the number of a team is shifted in a session's key; below it is the session's own number."""
@@ -177,11 +178,12 @@ KEPT = ("session", *SESSION_TABLES, "state")
 """Tables from which a keeper removes the rows of what was archived, beside those of which every writer removes rows."""
 
 
-def rights(role: str, *, writes: bool, removes: bool = False) -> list[str]:
+def rights(role: str, version: int, *, writes: bool, removes: bool = False) -> list[str]:
     """Return the statements that give a role what a reader or a writer of a store needs; nothing else is given.
 
     Args:
         role: its name, quoted as SQL wants it.
+        version: of the tables.
         writes: it may append.
         removes: it may remove sessions that were archived.
     """
@@ -204,6 +206,8 @@ def rights(role: str, *, writes: bool, removes: bool = False) -> list[str]:
         ]
     if removes:
         given.append(f"GRANT DELETE ON {on(KEPT)} TO {role}")
+    if version >= BLOBS:
+        given.append(f"GRANT SELECT{', INSERT, DELETE' if writes else ''} ON {on(('blob',))} TO {role}")
     return given
 
 
@@ -227,7 +231,29 @@ _FEWER_INDEXES = (
     f"ALTER TABLE {SCHEMA}.entry RESET (fillfactor)",
 )
 
-LATEST = 7
+PIECE = 1 << 20
+"""Most bytes of a content in one row: one value can hold a gigabyte at most, and both sides hold it whole, twice or more."""
+
+# Contents are known by their hash, whatever session made them, so they have no session: the key begins with the team, within
+# which a content is kept once. What is there is never changed, only removed. Roles that were granted the rows that name
+# contents get the same rights here.
+_BLOBS = (
+    f"CREATE TABLE {SCHEMA}.blob (team BIGINT NOT NULL DEFAULT {SCHEMA}.own_team(), hash {_TEXT} NOT NULL, "
+    f"piece BIGINT NOT NULL, content BYTEA NOT NULL CHECK (octet_length(content) <= {PIECE}), PRIMARY KEY (team, hash, piece))",
+    *_fenced("blob", "team"),
+    f"""DO $$
+DECLARE given RECORD;
+BEGIN
+  FOR given IN SELECT DISTINCT privilege_type AS may, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS role
+      FROM pg_class, aclexplode(relacl)
+      WHERE pg_class.oid = '{SCHEMA}.artifact'::regclass AND grantee <> relowner
+        AND privilege_type IN ('SELECT', 'INSERT', 'DELETE') LOOP
+    EXECUTE format('GRANT %s ON {SCHEMA}.blob TO %s', given.may, given.role);
+  END LOOP;
+END $$""",
+)
+
+LATEST = BLOBS
 READABLE, WRITABLE = 2, TEAMS
 """The oldest versions of the tables that are read, and written, as they are."""
 
@@ -315,7 +341,7 @@ _OWN_CHAINS = (
 )
 MIGRATIONS = {
     2: (*_SEQUENCE, *_OWN_CHAINS, *PLACED), TEAMS: DIVIDED, 4: RENEWED, PARTS: (*RENEWED, PROPOSED_BY_PARTS),
-    TOLD_SUMS: RENEWED, LATEST: _FEWER_INDEXES,
+    TOLD_SUMS: RENEWED, 7: _FEWER_INDEXES, BLOBS: _BLOBS,
 }  # fmt: skip
 """Of each version but the first, the statements that make it of the one before."""
 
