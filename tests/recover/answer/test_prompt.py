@@ -14,7 +14,6 @@ from bench.diagnosis.score import unpacked
 from ctxmgr.diagnose.evidence.texts import sentences_in
 from ctxmgr.history import detection
 from ctxmgr.recover.answer.facts import claims
-from ctxmgr.recover.answer.shown_text import ShownText
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.operations import RecoverRequest
 from ctxmgr.types.route import Continuation
@@ -222,16 +221,6 @@ def test_a_command_in_a_list_is_shown_as_its_shell_gets_it(store: Store) -> None
 
     assert "$ sh build.sh\n" in prompt
     assert "['bash'" not in prompt
-
-
-def test_a_quote_is_not_shown_again_in_the_wrapper_of_a_client() -> None:
-    """What a client puts around an output makes it no other text."""
-    wrapped = "Exit code: 0\nWall time: 0.0 seconds\nOutput:\nset -e\nmake all"
-    shown = ShownText()
-    shown.add("Your `cat a.sh` at 08:08:\n```\nset -e\n```")
-    assert shown.without_shown(wrapped) == "set -e\nmake all"
-    shown.add("Your `cat a.sh` at 08:08:\n```\nmake all\n```")
-    assert not shown.without_shown(wrapped)
 
 
 ARCHIVES = ("strangers", "strangers_third", "strangers_sixth")
