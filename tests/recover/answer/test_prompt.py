@@ -230,7 +230,9 @@ ARCHIVES = ("strangers", "strangers_third", "strangers_sixth")
 def test_nothing_is_told_twice(archive: str, tmp_path: Path) -> None:
     """No line of more than 25 characters stands twice in a prompt, apart from a call that is named; its action stands early."""
     unpacked(FIXTURES / "diagnose" / f"{archive}.jsonl.gz", tmp_path)
-    for log in sorted(tmp_path.glob("*.jsonl"))[::12]:
+    logs = sorted(tmp_path.glob("*.jsonl"))[::12]
+    assert len(logs) > 3
+    for log in logs:
         with Workspace.open(str(log)) as workspace:
             found = workspace.recover(RecoverRequest(plan=True, force=True)).continuation
         _check(found)
