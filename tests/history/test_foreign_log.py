@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,7 +50,13 @@ def opened(log: Path, *, scratch: bool = False) -> ForeignStore:
 def test_an_unchanged_log_is_read_once(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A changed one is read anew; nothing is written beside it, and nothing can be recorded."""
     read: list[str] = []
-    monkeypatch.setattr(foreign_log, "import_session", lambda *given: (read.append("read"), import_session(*given)))
+    entries = 0
+
+    def noted(*given: Any) -> None:
+        read.append("read")
+        import_session(*given)
+
+    monkeypatch.setattr(foreign_log, "import_session", noted)
     for _ in range(2):
         store = opened(log)
         entries = store.sessions.entry_count(1)

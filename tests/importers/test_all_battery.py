@@ -152,7 +152,7 @@ def _shorter(path: Path) -> Iterator[bytes]:
             yield b"".join(lines[:end])
             yield b"".join(lines[:end]) + lines[end][: len(lines[end]) // 2]
         return
-    longest = max(_lists(document), key=len, default=[])
+    longest = max(_lists(document), key=len, default=list[Any]())
     whole = list(longest)
     for end in range(len(whole) // 2, len(whole)):
         longest[:] = whole[:end]

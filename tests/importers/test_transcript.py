@@ -59,7 +59,8 @@ def test_a_result_without_its_call_is_counted(log: Log) -> None:
     """It makes no record, whatever its id is."""
     main = log.session("s")
     main.user("go")
-    for odd in ("none", None, 7, [], {}):
+    odd_ids: list[Any] = ["none", None, 7, [], {}]
+    for odd in odd_ids:
         main.result(odd, "x")
 
     assert main.orphans == 5

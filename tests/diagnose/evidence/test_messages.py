@@ -49,7 +49,10 @@ def test_chunks_of_one_message_are_joined() -> None:
     assert len(messages_of([event("agent_message_chunk", {"text": whole})] * 2)) == 2
 
 
-@pytest.mark.parametrize("data", [None, "", " ", [], {}, {"text": None}, {"text": [[]]}, {"other": "x"}])
+NOTHING: list[Any] = [None, "", " ", [], {}, {"text": None}, {"text": [[]]}, {"other": "x"}]
+
+
+@pytest.mark.parametrize("data", NOTHING)
 def test_an_event_that_says_nothing_is_left_out(data: Any) -> None:
     """Unless it is one that counts without words."""
     assert messages_of([event("message", data)]) == messages_of([event("heartbeat", data)]) == []

@@ -132,7 +132,7 @@ def test_nothing_is_drawn_on_a_terminal(stuck: Store) -> None:
     ("error", "said"),
     [
         (TimeoutError(), "no answer within 3 s"),
-        (exceptions.ModelAuthenticationError(401, "stub"), "the server refused the key; it is read from"),
+        (exceptions.ModelAuthenticationError("stub", "bad key"), "the server refused the key; it is read from"),
         (exceptions.ModelHTTPError(502, "stub", "bad\x1b[31m\ngateway"), "the server answered with HTTP 502"),
         (exceptions.UsageLimitExceeded("x"), "it made more tool calls"),
         (exceptions.UnexpectedModelBehavior("odd\u202e\nanswer"), "no valid answer: odd"),
