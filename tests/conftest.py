@@ -54,7 +54,7 @@ CONTRACT = {
         ("store", "all_concurrency all_round_trip"),
         ("store/integrity", "verification"),
         ("store/repositories", "annotations bookkeeping queries sessions"),
-        ("store/write", "append"),
+        ("store/write", "append batch"),
     )
     for name in names.split()
 }

@@ -55,7 +55,7 @@ def test_counters_and_words_are_kept(one: str, other: str) -> None:
 def test_long_texts_differ_by_what_is_cut_off() -> None:
     """Beyond the cap length and content still count."""
     head = "x" * MAX_TEXT
-    assert mask_volatile(head + "a") == mask_volatile(head + "a")
+    assert len(mask_volatile(head + "a" * MAX_TEXT)) < len(head) + 200
     assert mask_volatile(head + "a") != mask_volatile(head + "b")
 
 
