@@ -159,41 +159,15 @@ def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
         step: the call.
         told: the lines of its output that say most.
     """
+    known = _find_known_look(evidence, step, told)
+    if known is not None:
+        return known
     command = command_of(step)
     said = evidence.text(step)
-    call = command or f"{step.action} {step.input if isinstance(step.input, str) else ''}"
-    for place, look in enumerate(_LOOKS):
-        # Known ways out come before a debugger, the looks before them are surer still
-        if place == _CRASHES and (way := way_out(told)) is not None:
-            return way
-        if (not look.call or re.search(look.call, call[:2_000], re.IGNORECASE)) and (
-            not look.said
-            or re.search(look.said, said[:2_000] + said[-2_000:], re.IGNORECASE | (re.MULTILINE if len(said) > 200 else 0))
-        ):
-            request = _REQUEST.search(f"{said}\n{_input_text(step.error)}\n{_input_text(step.output)}")
-            told = f", {code(request.group(1), 60)}" if request and plain_name(request.group(1)) else ""
-            if look.said == _SERVER and (seen := _log_line(evidence, step)):
-                return seen
-            return look.look.replace("{request}", told)
+    works = step.status == "ok" and not evidence.has_failed(step)
     # It works, so what has to change lies behind it
-    if (
-        step.status == "ok"
-        and not evidence.has_failed(step)
-        and said.strip()
-        and not may_change(step)
-        and not _SEARCHES.search(command)
-    ):
-        rule = _find_rule(evidence, step)
-        if rule is not None:
-            name, other = rule
-            return (
-                f"See what the rule {code(name, 40)} wants, which {evidence.source(other)} names: it may set it back each time."
-            )
-        return (
-            "It answers, and the answer does not change: look at what should change it, whether the process, "
-            "worker or job behind it runs, and what its log says, and"
-            " not at the answer again."
-        )
+    if works and said.strip() and not may_change(step) and not _SEARCHES.search(command):
+        return _look_behind_answer(evidence, step)
     if CHECKS.search(command):
         return (
             "Run the one test that fails alone, with its whole traceback and its variables printed, and read the "
@@ -210,6 +184,42 @@ def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
             '$?"`, and without `2>/dev/null`.'
         )
     return None
+
+
+def _find_known_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
+    """Return the look of the first row of ``_LOOKS`` that applies, or a known way out."""
+    said = evidence.text(step)
+    call = command_of(step) or f"{step.action} {step.input if isinstance(step.input, str) else ''}"
+    for place, look in enumerate(_LOOKS):
+        # Known ways out come before a debugger, the looks before them are surer still
+        if place == _CRASHES and (way := way_out(told)) is not None:
+            return way
+        if not _is_look_for(look, call, said):
+            continue
+        if look.said == _SERVER and (seen := _log_line(evidence, step)):
+            return seen
+        match = _REQUEST.search(f"{said}\n{_input_text(step.error)}\n{_input_text(step.output)}")
+        request = f", {code(match.group(1), 60)}" if match and plain_name(match.group(1)) else ""
+        return look.look.replace("{request}", request)
+    return None
+
+
+def _is_look_for(look: _Look, call: str, said: str) -> bool:
+    if look.call and not re.search(look.call, call[:2_000], re.IGNORECASE):
+        return False
+    flags = re.IGNORECASE | (re.MULTILINE if len(said) > 200 else 0)
+    return not look.said or re.search(look.said, said[:2_000] + said[-2_000:], flags) is not None
+
+
+def _look_behind_answer(evidence: Evidence, step: EntryView) -> str:
+    rule = _find_rule(evidence, step)
+    if rule is not None:
+        name, other = rule
+        return f"See what the rule {code(name, 40)} wants, which {evidence.source(other)} names: it may set it back each time."
+    return (
+        "It answers, and the answer does not change: look at what should change it, whether the process, worker or job behind "
+        "it runs, and what its log says, and not at the answer again."
+    )
 
 
 _RULE = lazy_pattern(r"(?:\w{1,20}_)?(?:rule|automation|trigger|policy|workflow)(?:_?(?:id|name))?", re.IGNORECASE)

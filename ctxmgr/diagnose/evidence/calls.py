@@ -278,36 +278,31 @@ def _is_content(lines: list[str], place: int) -> bool:
 
 def patch_changes(entry: EntryView, path: str) -> list[Change]:
     """Return the replacements that a call's patch asks for in a file, one for each hunk."""
-    found: list[Change] = []
-    own = False
-    old: list[str] = []
-    new: list[str] = []
-
-    def close() -> None:
-        if own and (old or new):
-            found.append(Change("\n".join(old), "\n".join(new)))
-        old.clear()
-        new.clear()
-
-    if not patch_of(entry) and _APPLIES.search(command_of(entry)):
+    patch = patch_of(entry)
+    if not patch and _APPLIES.search(command_of(entry)):
         return [change for named, change in diff_changes(command_of(entry)) if same_file(named, path)]
-    for line in patch_of(entry).split("\n"):
+    found: list[Change] = []
+    is_file = False
+    hunk: list[str] = []
+    for line in [*patch.split("\n"), "*** End Patch"]:
+        if not line.startswith(("*** ", "@@")):
+            hunk.append(line)
+            continue
+        change = _hunk_change(hunk)
+        if is_file and change is not None:
+            found.append(change)
+        hunk = []
         if line.startswith("*** "):
-            close()
             named = _PATCH_FILE.match(line)
-            own = named is not None and same_file(named.group(1), path)
-        elif line.startswith("@@"):
-            close()
-        elif line.startswith("-"):
-            old.append(line[1:])
-        elif line.startswith("+"):
-            new.append(line[1:])
-        # A blank line within a hunk has lost its leading blank
-        elif own and (line.startswith(" ") or not line):
-            old.append(line[1:])
-            new.append(line[1:])
-    close()
+            is_file = named is not None and same_file(named.group(1), path)
     return found
+
+
+def _hunk_change(lines: list[str]) -> Change | None:
+    # A blank line within a hunk has lost its leading blank
+    old = [line[1:] for line in lines if line[:1] in ("-", " ", "")]
+    new = [line[1:] for line in lines if line[:1] in ("+", " ", "")]
+    return Change("\n".join(old), "\n".join(new)) if old or new else None
 
 
 def call_key(entry: EntryView) -> str:

@@ -122,15 +122,19 @@ def _diagnose_edit(evidence: Evidence, entry: EntryView, path: str, change: Chan
     # Without the file's content only an output that shows a part of it can tell
     if known is None:
         return _diagnose_partial_view(evidence, entry, path, change) or _diagnose_unread_file(evidence, entry, path, change)
-    old = change.old.strip("\n")
-    places = known.numbers_of(old)
+    places = known.numbers_of(change.old.strip("\n"))
     # Before anything else, since the text is there: no line is missing
     if len(places) > 1:
         return _diagnose_repeated_text(evidence, entry, known, places, change)
     if places:
         return _diagnose_rewritten_file(evidence, entry, known, path, change)
+    return _diagnose_absent_text(evidence, entry, known, path, change)
+
+
+def _diagnose_absent_text(evidence: Evidence, entry: EntryView, known: Content, path: str, change: Change) -> Diagnosis | None:
+    """Say what stands in the place of a text that the file does not have."""
+    old, new = change.old.strip("\n"), change.new.strip("\n")
     # An edit made already fails because its own result stands there; a short text stands there by chance
-    new = change.new.strip("\n")
     if new.strip() and len(new) > 8 and new in known.text and old not in new:
         return _diagnose_finished_edit(evidence, entry, known, change)
     missing = _first_missing(old, known)

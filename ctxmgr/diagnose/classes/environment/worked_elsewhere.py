@@ -56,39 +56,47 @@ def _diagnose_command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     if not last:
         return None
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-        if (
-            other.status != "ok"
-            or evidence.has_failed(other)
-            or call_key(other) == call_key(entry)
-            or _last_command(command_of(other)) != last
-        ):
+        if not _succeeded(evidence, other) or call_key(other) == call_key(entry) or _last_command(command_of(other)) != last:
             continue
-        here, there = _folder(entry), _folder(other)
-        assigned = [word for word in _assignments(command_of(other)) if word not in command]
-        if there and not evidence.same_place(here or ".", there) and plain_name(there):
+        there = _folder(other)
+        if there and not evidence.same_place(_folder(entry) or ".", there) and plain_name(there):
             # A test that fails is no call that lacks its folder
             if CHECKS.search(command) and not _NO_PLACE.search(evidence.text(entry)):
                 return None
-            name = evidence.name(there)
-            cause = (
-                f"{code(last, 80)} fails here, {evidence.times(entry)} times. It worked{clock(other.ts)} from another "
-                f"folder, {code(name, 80)}: {code(command_of(other), 90)}."
-            )
-            step = f"Run it from {code(name, 80)} again, as it worked: {code(f'cd {name} && {last}', 140)}."
-        elif assigned and all(plain_name(each) for each in assigned):
-            cause = (
-                f"{code(last, 80)} fails, {evidence.times(entry)} times. It worked{clock(other.ts)} with "
-                f"{' '.join(code(each, 50) for each in assigned[:3])}, which the failing call lacks."
-            )
-            step = f"Run it as it worked: {code(command_of(other), 160)}."
-        else:
-            continue
-        who = "" if evidence.agent in (None, other.agent) else f" That was {clean(other.agent)[:40]}."
-        return diagnosis(
-            KIND, cause + who, step, evidence.quote(other, command_of(other)), evidence.quote(entry),
-            check="It must end as it did then.",
-        )  # fmt: skip
+            return _explain_folder(evidence, entry, other, last, evidence.name(there))
+        variables = [word for word in _assignments(command_of(other)) if word not in command]
+        if variables and all(plain_name(each) for each in variables):
+            return _explain_variables(evidence, entry, other, last, variables)
     return None
+
+
+def _succeeded(evidence: Evidence, entry: EntryView) -> bool:
+    return entry.status == "ok" and not evidence.has_failed(entry)
+
+
+def _explain_folder(evidence: Evidence, entry: EntryView, other: EntryView, last: str, name: str) -> Diagnosis:
+    cause = (
+        f"{code(last, 80)} fails here, {evidence.times(entry)} times. It worked{clock(other.ts)} from another "
+        f"folder, {code(name, 80)}: {code(command_of(other), 90)}."
+    )
+    step = f"Run it from {code(name, 80)} again, as it worked: {code(f'cd {name} && {last}', 140)}."
+    return _diagnose_by_success(evidence, entry, other, cause, step)
+
+
+def _explain_variables(evidence: Evidence, entry: EntryView, other: EntryView, last: str, variables: list[str]) -> Diagnosis:
+    cause = (
+        f"{code(last, 80)} fails, {evidence.times(entry)} times. It worked{clock(other.ts)} with "
+        f"{' '.join(code(each, 50) for each in variables[:3])}, which the failing call lacks."
+    )
+    return _diagnose_by_success(evidence, entry, other, cause, f"Run it as it worked: {code(command_of(other), 160)}.")
+
+
+def _diagnose_by_success(evidence: Evidence, entry: EntryView, other: EntryView, cause: str, step: str) -> Diagnosis:
+    who = "" if evidence.agent in (None, other.agent) else f" That was {clean(other.agent)[:40]}."
+    return diagnosis(
+        KIND, cause + who, step, evidence.quote(other, command_of(other)), evidence.quote(entry),
+        check="It must end as it did then.",
+    )  # fmt: skip
 
 
 def _diagnose_settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
@@ -98,43 +106,61 @@ def _diagnose_settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None
         return None
     tried = [each for each in evidence.tail if evidence.has_failed(each) and _same_tool(each, entry)]
     first = min((each.index for each in tried), default=entry.index)
-    worked = [each for each in evidence.entries_before(first)
-              if each.status == "ok" and not evidence.has_failed(each) and _same_tool(each, entry)]  # fmt: skip
-    common: set[tuple[str, str]] = _pairs(worked[0]) if worked else set()
-    for each in worked[1:_SETTLED]:
-        common &= _pairs(each)
-    failed = [each for each in evidence.recent if evidence.has_failed(each) and _same_tool(each, entry)]
-    had = {pair for each in failed for pair in _pairs(each)}
-    bare = {name for name, _ in common if any(name not in dict(_pairs(each)) for each in tried)}
-    lost = sorted(
-        (name, value) for name, value in common - had
-        if _SETTING.fullmatch(name) and plain_name(value) and len(value) > 1
-        # An option is taken for the cause where all that worked had it, or the user named it
-        and ((len(worked) >= _LEAST and name in bare) or _find_message(evidence, value) is not None)
-    )  # fmt: skip
+    worked = [each for each in evidence.entries_before(first) if _succeeded(evidence, each) and _same_tool(each, entry)]
+    lost = _find_lost_settings(evidence, entry, tried, worked)
     # Many differences tell nothing; one failure is too few to speak of all
     if not lost or len(lost) > _LEAST or len(tried) < _LEAST:
         return None
-    told = " and ".join(code(_describe_setting(entry, *pair), 60) for pair in lost)
+    settings = " and ".join(code(_describe_setting(entry, *pair), 60) for pair in lost)
     having = [each for each in worked if set(lost) <= _pairs(each)]
     last, often = having[0], f"{len(having)} times, last" if len(having) > 1 else "once,"
     what = program_of(entry) if command_of(entry) else tool(entry)
     cause = f"{code(what, 50)} fails {len(tried)} times, {words_of(_OUTSIDE, evidence.text(entry))}. It worked"
-    cause += f" {often}{clock(last.ts)}, with {told}, which no failing call has."
-    dropped = next((each for each in evidence.messages if each.kind == "compaction" and (each.after or 0) >= last.index), None)
+    cause += f" {often}{clock(last.ts)}, with {settings}, which no failing call has."
+    summary = next((each for each in evidence.messages if each.kind == "compaction" and (each.after or 0) >= last.index), None)
     # The summary lost the value, which explains why the calls lack it
-    if dropped is not None and all(value not in dropped.text for _, value in lost):
-        cause += f" The summary of the compaction{clock(dropped.at)} has lost it."
-    by = _find_message(evidence, lost[0][1])
-    if by is not None:
-        cause += f" The user named it{clock(by.at)}."
-    step = f"Make the call with {told} again, as in {code(command_of(last), 110)}." if command_of(last) else (
-        f"Make the call with {told} again, as{clock(last.ts)}; keep the other arguments.")  # fmt: skip
-    quotes = [] if by is None else [evidence.quote_of(by)]
+    if summary is not None and all(value not in summary.text for _, value in lost):
+        cause += f" The summary of the compaction{clock(summary.at)} has lost it."
+    message = _find_message(evidence, lost[0][1])
+    if message is not None:
+        cause += f" The user named it{clock(message.at)}."
+    step = f"Make the call with {settings} again, as in {code(command_of(last), 110)}." if command_of(last) else (
+        f"Make the call with {settings} again, as{clock(last.ts)}; keep the other arguments.")  # fmt: skip
+    quotes = [] if message is None else [evidence.quote_of(message)]
     return diagnosis(
         KIND, cause, step, evidence.quote(last, command_of(last) or call_input(last)), evidence.quote(entry), *quotes,
         check="It must end as it did then.",
     )  # fmt: skip
+
+
+def _find_lost_settings(
+    evidence: Evidence, entry: EntryView, tried: list[EntryView], worked: list[EntryView]
+) -> list[tuple[str, str]]:
+    """Return name and value of the settings that the calls which worked share, and no failing one has, sorted.
+
+    Args:
+        evidence: the session.
+        entry: the failing call.
+        tried: the failing calls of its program since the last progress.
+        worked: the successful ones before these, the newest first.
+    """
+    common: set[tuple[str, str]] = _pairs(worked[0]) if worked else set()
+    for each in worked[1:_SETTLED]:
+        common &= _pairs(each)
+    failed = [each for each in evidence.recent if evidence.has_failed(each) and _same_tool(each, entry)]
+    common -= {pair for each in failed for pair in _pairs(each)}
+    unnamed = {name for name, _ in common if any(name not in dict(_pairs(each)) for each in tried)}
+
+    def may_be_cause(name: str, value: str) -> bool:
+        # An option is taken for the cause where all that worked had it, or the user named it
+        by_calls = len(worked) >= _LEAST and name in unnamed
+        return by_calls or _find_message(evidence, value) is not None
+
+    return sorted(
+        (name, value)
+        for name, value in common
+        if _SETTING.fullmatch(name) and plain_name(value) and len(value) > 1 and may_be_cause(name, value)
+    )
 
 
 _OUTSIDE = lazy_pattern(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.diagnose.errors.violations import violations_of
@@ -77,8 +77,6 @@ _SUGGESTED = lazy_pattern(
     re.IGNORECASE,
 )
 _WORD = lazy_pattern(r"[\w:.@/-]{1,60}")
-# How each manifest names what can be called: Makefile, justfile, noxfile.py, hooks of pre-commit, CMakePresets.json, pom.xml,
-# build.gradle, Taskfile.yml, tox.ini and Cargo.toml, package.json
 _TARGET = lazy_pattern(r"^([A-Za-z][\w./-]{0,59})\s*:(?![=:])", re.MULTILINE)
 _RECIPE = lazy_pattern(r"^@?([A-Za-z][\w-]{0,59})(?: [^:=\n]{1,80})?:(?!=)", re.MULTILINE)
 _FUNCTION = lazy_pattern(r"^def (\w{1,60})\(", re.MULTILINE)
@@ -88,6 +86,16 @@ _MODULE = lazy_pattern(r"<module>([\w./-]{1,60})</module>")
 _GRADLE = lazy_pattern(r"^[ \t]*(?:task |tasks\.(?:register|create)\(\s*[\"'])([\w-]{1,60})", re.MULTILINE)
 _TASK = lazy_pattern(r"^ {2}([A-Za-z][\w:.-]{0,59}):\s*(?:$|\{|&)", re.MULTILINE)
 _SECTIONED = lazy_pattern(r"^(?:\[testenv:([\w.-]{1,60})\]|name\s*=\s*\"([\w.-]{1,60})\")", re.MULTILINE)
+_PATTERNS: dict[str, re.Pattern[str]] = {
+    **dict.fromkeys(("build.gradle", "build.gradle.kts"), _GRADLE),
+    **dict.fromkeys(("Taskfile.yml", "docker-compose.yml", "docker-compose.yaml", "compose.yaml"), _TASK),
+    **dict.fromkeys(("Cargo.toml", "tox.ini"), _SECTIONED),
+    **dict.fromkeys(("justfile", "Justfile"), _RECIPE),
+    **dict.fromkeys(("noxfile.py", "tasks.py"), _FUNCTION),
+    ".pre-commit-config.yaml": _HOOK, "CMakePresets.json": _PRESET, "pom.xml": _MODULE,
+}  # fmt: skip
+"""How a manifest names what can be called; any other does it like a Makefile."""
+_WITH_SCRIPTS = ("package.json", "turbo.json", "deno.json", "composer.json")
 _SCRIPT = lazy_pattern(r"\"([\w:.@/-]{1,60})\"\s*:\s*\"")
 
 
@@ -217,28 +225,11 @@ def _find_known_names(evidence: Evidence, way: _Way, name: str, entry: EntryView
 
 
 def _names_in(manifest: str, text: str) -> list[str]:
-    reader: Callable[[str], list[str]] | None = {
-        "package.json": _scripts, "turbo.json": _scripts, "deno.json": _scripts, "composer.json": _scripts,
-    }.get(manifest)  # fmt: skip
-    if reader is not None:
-        return reader(text)
-    if manifest.startswith("build.gradle"):
-        return _GRADLE.findall(text[:100_000])
-    if manifest.endswith((".yml", ".yaml")):
-        return _TASK.findall(text[:100_000])
-    if manifest in ("Cargo.toml", "tox.ini"):
-        return [one or other for one, other in _SECTIONED.findall(text[:100_000])]
-    if manifest.casefold() == "justfile":
-        return _RECIPE.findall(text[:100_000])
-    if manifest == "noxfile.py" or manifest == "tasks.py":
-        return _FUNCTION.findall(text[:100_000])
-    if manifest.startswith(".pre-commit"):
-        return _HOOK.findall(text[:100_000])
-    if manifest == "CMakePresets.json":
-        return _PRESET.findall(text[:100_000])
-    if manifest == "pom.xml":
-        return _MODULE.findall(text[:100_000])
-    return [name for name in _TARGET.findall(text[:100_000]) if not name.startswith(".")]
+    """Return the names that can be called, as the first 100,000 characters of a manifest list them."""
+    if manifest in _WITH_SCRIPTS:
+        return _scripts(text)
+    pattern = _PATTERNS.get(manifest, _TARGET)
+    return [name for match in pattern.finditer(text[:100_000]) for name in match.groups() if name]
 
 
 def _scripts(text: str) -> list[str]:

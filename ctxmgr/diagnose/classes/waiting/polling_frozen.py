@@ -55,11 +55,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         same = [each for each in evidence.loop if call_key(each) == call_key(entry)]
         said = evidence.text(entry)
         # A changing answer is progress; a long one is a log with many words for states
-        if (
-            len(same) < _LEAST
-            or len(said) > 4_000
-            or len({mask_volatile(evidence.text(each), ids=True) for each in same[-_LEAST:]}) > 1
-        ):
+        if len(same) < _LEAST or len(said) > 4_000 or not _are_answered_alike(evidence, same):
             continue
         states = _STATE.findall(said) or _bare_states(entry, said)
         # One running part may still change the rest
@@ -258,53 +254,62 @@ _LOOKED_AT, _MOST_BEGUN = 60, 3
 
 def _diagnose_awaited_failure(evidence: Evidence) -> Diagnosis | None:
     """Say that what is waited for has failed already, as another output that was recorded shows."""
-    counts: dict[str, list[EntryView]] = {}
+    calls: dict[str, list[EntryView]] = {}
     for entry in evidence.tail:
-        counts.setdefault(call_key(entry), []).append(entry)
-    for key, same in sorted(counts.items(), key=lambda each: -len(each[1])):
-        last = same[-1]
-        said = evidence.text(last)
-        if (
-            len(same) < _LEAST + 1
-            or last.status == "open"
-            or len(said) > 4_000
-            or evidence.recent[-1].index - last.index > _LATE
-            # A test that is run again is no poll
-            or CHECKS.search(command_of(last))
-        ):
-            continue
-        if (
-            may_change(last)
-            or _SETS.match(command_of(last))
-            or not (_WAITS.search(said) or _reads_started_log(evidence, last))
-            # What says itself that it failed was judged above
-            or ENDED.search(said)
-            or len({mask_volatile(evidence.text(each), ids=True) for each in same[-_LEAST:]}) > 1
-        ):
-            continue
-        begun = [each for each in evidence.entries_before(last.index) if runs_in_background(command_of(each))][:_MOST_BEGUN]
-        named = " ".join([call_input(last), *(f"{command_of(each)} {evidence.text(each)[:60]}" for each in begun)])
-        subjects = {word.casefold() for word in _SUBJECT.findall(named)} - _COMMON
-        found: list[tuple[EntryView, list[str]]] = []
-        for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
-            # An output from before the first poll may be of an earlier run
-            if call_key(other) == key or other.status == "open" or other.index < same[0].index - _BEFORE or may_change(other):
-                continue
-            shown = evidence.text(other)[-8_000:]
-            words = {word.casefold() for word in _SUBJECT.findall(f"{call_input(other)}\n{shown}")}
-            lines = [line for line in shown.split("\n") if ENDED.search(line)]
-            if (
-                lines
-                and any(word.startswith(each) for each in subjects for word in words)
-                and (command_of(other) or other.status == "ok")
-                # After a restart the failure that was shown is over
-                and not _was_restarted(evidence, other)
-            ):
-                found.append((other, lines))
-        if found:
-            telling = next((each for each in found if any(_QUOTED.search(line) for line in each[1])), found[0])
-            return _diagnose_ended_log(evidence, last, same, *telling)
+        calls.setdefault(call_key(entry), []).append(entry)
+    for same in sorted(calls.values(), key=len, reverse=True):
+        if _is_wait(evidence, same):
+            found = _list_shown_failures(evidence, same)
+            if found:
+                telling = next((each for each in found if any(_QUOTED.search(line) for line in each[1])), found[0])
+                return _diagnose_ended_log(evidence, same[-1], same, *telling)
     return None
+
+
+def _is_wait(evidence: Evidence, same: list[EntryView]) -> bool:
+    """Whether equal calls, repeated up to now, ask for something that has not come."""
+    last = same[-1]
+    if len(same) < _LEAST + 1 or last.status == "open" or evidence.recent[-1].index - last.index > _LATE:
+        return False
+    # A test that is run again is no poll
+    if may_change(last) or CHECKS.search(command_of(last)) or _SETS.match(command_of(last)):
+        return False
+    said = evidence.text(last)
+    # What says itself that it failed was judged above
+    if len(said) > 4_000 or ENDED.search(said) or not (_WAITS.search(said) or _reads_started_log(evidence, last)):
+        return False
+    return _are_answered_alike(evidence, same)
+
+
+def _are_answered_alike(evidence: Evidence, same: list[EntryView]) -> bool:
+    """Whether the last answers to equal calls differ in times and ids alone."""
+    return len({mask_volatile(evidence.text(each), ids=True) for each in same[-_LEAST:]}) == 1
+
+
+def _list_shown_failures(evidence: Evidence, same: list[EntryView]) -> list[tuple[EntryView, list[str]]]:
+    """Return the other calls that show an end of what equal calls wait for, the newest first, each with the lines that do."""
+    last = same[-1]
+    begun = [each for each in evidence.entries_before(last.index) if runs_in_background(command_of(each))][:_MOST_BEGUN]
+    named = " ".join([call_input(last), *(f"{command_of(each)} {evidence.text(each)[:60]}" for each in begun)])
+    subjects = {word.casefold() for word in _SUBJECT.findall(named)} - _COMMON
+    found: list[tuple[EntryView, list[str]]] = []
+    for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
+        # An output from before the first poll may be of an earlier run
+        is_earlier = other.index < same[0].index - _BEFORE
+        if is_earlier or call_key(other) == call_key(last) or other.status == "open" or may_change(other):
+            continue
+        shown = evidence.text(other)[-8_000:]
+        words = {word.casefold() for word in _SUBJECT.findall(f"{call_input(other)}\n{shown}")}
+        lines = [line for line in shown.split("\n") if ENDED.search(line)]
+        if (
+            lines
+            and any(word.startswith(each) for each in subjects for word in words)
+            and (command_of(other) or other.status == "ok")
+            # After a restart the failure that was shown is over
+            and not _was_restarted(evidence, other)
+        ):
+            found.append((other, lines))
+    return found
 
 
 def _reads_started_log(evidence: Evidence, poll: EntryView) -> bool:
