@@ -86,7 +86,8 @@ def clip(text: str, limit: int) -> str:
     return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
 
 
-_SENTENCE_END = lazy_pattern(r"(?<=[.;]) (?=[A-Z`])")
+# What follows a semicolon in lower case, or begins with a quoted name, goes on with the same sentence
+_SENTENCE_END = lazy_pattern(r"(?<=\.) (?=[A-Z`])|(?<=;) (?=[A-Z])")
 
 
 def sentences_in(text: str) -> list[str]:

@@ -28,6 +28,7 @@ _PART = lazy_pattern(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}(?![a-z])|\d{3,}")
 _CODED = lazy_pattern(r"[\d_./:@-]")
 _NAME = lazy_pattern(r"(?<![\w)*\]])[~.@/$-]{0,3}[\w][\w./:@%+=~-]{0,80}")
 _SCHEME = lazy_pattern(r"\b[a-z]{2,10}://")
+_VARIABLE = lazy_pattern(r"(?<![^\s;&|(])([A-Z][A-Z0-9_]{1,60})=(?=[^\s;&|])")
 _VALUE = lazy_pattern(r"\d")
 # The number before a line: Claude Code's `12→`, a tab as of `cat -n`, `12: `, `12| `
 _NUMBERED = lazy_pattern(r"^\s{0,6}\d{1,5}(?:→|\t|[|:] | {2,})")
@@ -424,7 +425,9 @@ def _find_call_of_other(search: _Search, place: EntryView, source: str) -> list[
     given = " ".join(_requested_text(place).split())
     # A prompt cuts a longer source in its middle.
     seen = search.known if len(source) > MOST_SOURCE else f"{search.known}\n{source}"
-    if all(name in seen for name in names_in(given)):
+    # A variable may be called by a word of errors, such as MODE or KEY, which is no name elsewhere
+    names = [*names_in(given), *_VARIABLE.findall(command_of(place))]
+    if all(name in seen for name in names):
         return []
     return [clip(f"$ {given}" if command_of(place) else f"{place.action} {given}", _CALL)]
 
