@@ -314,7 +314,7 @@ class AgentScope:
 
         What is said (``spoken``) is no step, so it ends none of the cases that rest on steps.
         """
-        owned = warned = False
+        belongs_to_loop = belongs_to_warning = False
         raised: list[OpenFinding] = []
         for case in self.active:
             match = next((seen for seen in sightings if seen.kind == case.kind and seen.key == case.key), None)
@@ -323,38 +323,42 @@ class AgentScope:
                     raised.append(case)
                 if case.came_back():
                     self.came_back.append(case)
-                mine = True
+            elif spoken or not case.note(step, step.meaning(self._settings.pollers), is_new=is_new):
+                continue
+            if case.severity == "warn":
+                belongs_to_warning = True
             else:
-                mine = not spoken and case.note(step, step.meaning(self._settings.pollers), is_new=is_new)
-            owned = owned or (mine and case.severity != "warn")
-            warned = warned or (mine and case.severity == "warn")
+                belongs_to_loop = True
         if any(case.resolved for case in self.active):
             self.active = [case for case in self.active if case.resolved is None]
         # A step that belongs to a loop opens no other one: a looser description of it would only say it again.
-        if owned:
-            return raised
-        for sighting in sightings:  # in the order of DETECTORS, the tightest description first
-            # One suspicion about a step is enough; only a proof says more.
-            if warned and sighting.severity == "warn":
+        opened = None if belongs_to_loop else self._open_tightest(step, sightings, proofs_only=belongs_to_warning)
+        return raised if opened is None else [*raised, opened]
+
+    def _open_tightest(self, step: Step, sightings: Sequence[Sighting], *, proofs_only: bool) -> OpenFinding | None:
+        """Open, reopen or escalate one case: of the first sighting, in the order of DETECTORS, that says more than is known.
+
+        One suspicion about a step is enough, so with ``proofs_only`` another one is left out.
+        """
+        for sighting in sightings:
+            if proofs_only and sighting.severity == "warn":
                 continue
-            left = next((case for case in self.cases[-_RECENT:] if case.continues(sighting)), None)
+            recent = self.cases[-_RECENT:]
+            left = next((case for case in recent if case.continues(sighting)), None)
             if left is not None:
                 left.reopen()
                 left.extend(step, sighting)
                 self.active.append(left)
-                return [*raised, left]
-            rivals = [case for case in self.cases[-_RECENT:] if case.overlaps(sighting)]
-            if rivals:
-                # The agent was warned of these very steps: what was a suspicion is now proved.
-                rival = rivals[-1]
-                if rival.severity == "warn" and sighting.severity != "warn" and rival.resolved is None:
-                    rival.escalate(sighting)
-                    return [*raised, rival]
-                continue
-            # The sightings after this one describe the same steps more loosely.
-            raised.append(self._open(sighting))
-            break
-        return raised
+                return left
+            rival = next((case for case in reversed(recent) if case.overlaps(sighting)), None)
+            if rival is None:
+                # The sightings after this one describe the same steps more loosely.
+                return self._open(sighting)
+            # The agent was warned of these very steps: what was a suspicion is now proved.
+            if rival.severity == "warn" and sighting.severity != "warn" and rival.resolved is None:
+                rival.escalate(sighting)
+                return rival
+        return None
 
     def _open(self, sighting: Sighting) -> OpenFinding:
         case = OpenFinding(sighting, self.session, self._settings.left_after)

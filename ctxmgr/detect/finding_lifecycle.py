@@ -282,19 +282,17 @@ class OpenFinding:
             meaning: what that does to the world.
             is_new: whether the agent had not asked that before.
         """
+        repeats_error, member = False, None
         if self._error is not None and step.failed:
-            if fingerprints.error_core(step.first.error()) == self._error:
-                self._resume(step)
-                return True
+            repeats_error = fingerprints.error_core(step.first.error()) == self._error
         else:  # a loop of equal questions: the same answer continues it, a new one ends it
             member = self._by_query.get(step.query)
-            if member is not None:
-                if step.same(member):
-                    self._resume(step)
-                    return True
-                if not step.failed:
-                    self._resolve()
-                    return False
+        if repeats_error or (member is not None and step.same(member)):
+            self._resume(step)
+            return True
+        if member is not None and not step.failed:
+            self._resolve()
+            return False
         self._outside |= {step.query}
         if is_new and not step.failed:
             self._novel |= {step.query}

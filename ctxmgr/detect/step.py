@@ -49,18 +49,12 @@ class Call:
         """Return the call with the fingerprint of its question: action and canonical input."""
         call_input: object = start.input
         traits = 0 if start.task is None else _TASK
+        texts = None
         if isinstance(call_input, dict):
             fields = cast("dict[Any, Any]", call_input)
             texts = fingerprints.texts_of(fields)
             if not _TRAIT_KEYS.isdisjoint(fields):
-                if not _SPAN_KEYS.isdisjoint(fields):
-                    traits |= _SPAN
-                if not _CHANGE_KEYS.isdisjoint(fields):
-                    traits |= _CHANGE
-                if not TASK_KEYS.isdisjoint(fields) and vocabulary.delegates(start.action):
-                    traits |= _TASK
-        else:
-            texts = None
+                traits |= _field_traits(fields, start.action)
         text = fingerprints.canonical(cast("object", call_input)) if texts is None else "\n".join(texts)
         if text is None:
             # What can't be compared is never equal to anything: a loop is claimed on evidence alone.
@@ -163,6 +157,18 @@ class Call:
         if isinstance(start.input, str) and vocabulary.is_shell(start.action):
             return "", start.input
         return "", ""
+
+
+def _field_traits(fields: Mapping[Any, Any], action: str) -> int:
+    """Return the traits that the names of a call's fields tell of."""
+    traits = 0
+    if not _SPAN_KEYS.isdisjoint(fields):
+        traits |= _SPAN
+    if not _CHANGE_KEYS.isdisjoint(fields):
+        traits |= _CHANGE
+    if not TASK_KEYS.isdisjoint(fields) and vocabulary.delegates(action):
+        traits |= _TASK
+    return traits
 
 
 class Step:

@@ -46,17 +46,10 @@ class CycleDetector(StepDetector):
     def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
         """Return a sighting when a round has just been completed or continued after its last needed repeat."""
         longest = min(self._settings.max_period, len(past))
+        if not self._may_go_round(step, past, longest):
+            self.state = ()
+            return None
         query = step.query
-        for earlier in past[len(past) - longest :]:
-            if earlier.query == query:
-                break
-        else:  # a question that is new within the longest period breaks every round
-            self.state = ()
-            return None
-        # Seven questions in turn, 8 s apart, go round though one is answered "pending": `_polls` looks at the whole round.
-        if is_patient(past[-1], step, self._settings) and not is_poll_only(past[-1], step, self._settings):
-            self.state = ()
-            return None
         if self.state and self.state.same[1] >= self._settings.max_period and past[-1].query == query and step.same(past[-1]):
             return None  # still the one step: the counters say so already
         counts = self._count(step, past[len(past) - longest :])
@@ -71,6 +64,15 @@ class CycleDetector(StepDetector):
                     if sighting is not None:
                         return sighting
         return None
+
+    def _may_go_round(self, step: Step, past: Sequence[Step], longest: int) -> bool:
+        """Whether a step may be part of a round of at most ``longest`` steps."""
+        query = step.query
+        for earlier in past[len(past) - longest :]:  # a plain loop: most steps end here
+            if earlier.query == query:
+                # Seven questions in turn, 8 s apart, go round though one is answered "pending": `_polls` looks at all of them.
+                return not is_patient(past[-1], step, self._settings) or is_poll_only(past[-1], step, self._settings)
+        return False  # a question that is new within the longest period breaks every round
 
     def _count(self, step: Step, past: Sequence[Step]) -> _Counts:
         size = self._settings.max_period + 1

@@ -469,30 +469,33 @@ class MonologueDetector:
         text = event_text(event)
         if text is None:
             return None
-        rounds = self._settings.monologue_rounds
         stream = "thought" if event.type in THOUGHTS else "message"
-        said, same, near = MessageText(event, text), 1, 1
-        old = self.state.get(stream)
-        if old is not None:
-            last = old.messages[-1]
-            if said == last:
-                same, near = old.same + 1, old.near + 1
-            elif are_alike(said.gist, last.gist):
-                near = old.near + 1
-        run = _Monologue(
-            ((*old.messages, said) if old is not None else (said,))[-max(self._kept, _MAX_TURNS * rounds) :], same, near
-        )
+        run = self._extend(self.state.get(stream), MessageText(event, text))
         self.state = {**self.state, stream: run}
-        if same >= rounds:
+        rounds = self._settings.monologue_rounds
+        if run.same >= rounds:
             return self._sighting(stream, run, rounds, 0.9)
         for period in range(2, _MAX_TURNS + 1):
             if _goes_round(run.messages, period, rounds):
                 return self._sighting(stream, run, period * rounds, 0.8)
         if _alternates(run.messages, self._settings.paraphrase_rounds):
             return self._sighting(stream, run, 2 * self._settings.paraphrase_rounds, 0.7)
-        if near >= self._settings.paraphrase_rounds:
+        if run.near >= self._settings.paraphrase_rounds:
             return self._sighting(stream, run, self._settings.paraphrase_rounds, 0.7)
         return None
+
+    def _extend(self, run: _Monologue | None, message: MessageText) -> _Monologue:
+        """Return what was said in a row with one more message, as many as a sighting may need."""
+        if run is None:
+            return _Monologue((message,), 1, 1)
+        same = near = 1
+        last = run.messages[-1]
+        if message == last:
+            same, near = run.same + 1, run.near + 1
+        elif are_alike(message.gist, last.gist):
+            near = run.near + 1
+        most = max(self._kept, _MAX_TURNS * self._settings.monologue_rounds)
+        return _Monologue((*run.messages, message)[-most:], same, near)
 
     def _sighting(self, stream: str, run: _Monologue, rounds: int, confidence: float) -> Sighting:
         last = run.messages[-1]

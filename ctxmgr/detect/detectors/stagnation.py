@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake, asks_for_pending, is_patient
@@ -453,19 +453,18 @@ def _read_change(step: Step) -> tuple[str, int | None, int] | None:
         if isinstance(text, str) and BEGIN_PATCH in text:
             return _patch_change(text)
     path = next((fields[key] for key in PATH_KEYS if key in fields), None)
-    if not isinstance(path, str) or not path:
-        return None
-    for one, two in _PAIRS:
-        if one in fields and two in fields:
-            old, new = fields[one], fields[two]
-            if isinstance(old, str) and isinstance(new, str):
-                # An edit that changes nothing would undo itself each time.
-                return (path, hash(old), hash(new)) if old != new else None
-    for key in _CONTENT_FIELDS:
-        content = fields.get(key)
-        if isinstance(content, str):
-            return path, None, hash(content)
-    return None
+    return _field_change(path, fields) if isinstance(path, str) and path else None
+
+
+def _field_change(path: str, fields: Mapping[str, Any]) -> tuple[str, int | None, int] | None:
+    """Return the change that an editing tool is asked for: of a text within the file, or of the whole file."""
+    for before, after in _PAIRS:
+        old, new = fields.get(before), fields.get(after)
+        if isinstance(old, str) and isinstance(new, str):
+            # An edit that changes nothing would undo itself each time.
+            return (path, hash(old), hash(new)) if old != new else None
+    content = next((fields[key] for key in _CONTENT_FIELDS if isinstance(fields.get(key), str)), None)
+    return None if content is None else (path, None, hash(content))
 
 
 def _patch_change(text: str) -> tuple[str, int | None, int] | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
-from functools import lru_cache
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
@@ -87,21 +86,14 @@ def plain(text: str) -> str:
 
 def gist(text: str) -> frozenset[str]:
     """Return the stems of the words that carry a text's meaning, and its numbers."""
+    from ctxmgr.text.tokens import stem  # loaded here: most runs compare no messages
+
     words = set(_WORD.findall(text[:4000].lower()))
     unspaced = [word for word in words if len(word) > 1 and _UNSPACED.search(word)]
     if unspaced:  # such a script sets no blanks between words: pairs of signs stand for them
         words -= set(unspaced)
         words |= {word[place : place + 2] for word in unspaced for place in range(len(word) - 1)}
-    return frozenset(map(_stem, words - _EMPTY_WORDS))
-
-
-@lru_cache(maxsize=8192)
-def _stem(word: str) -> str:
-    # The longest first, or "es" would never be reached: "boxes" ends in "s" as well.
-    for ending in ("ing", "ed", "es", "s"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word
+    return frozenset(map(stem, words - _EMPTY_WORDS))
 
 
 def are_alike(one: frozenset[str], two: frozenset[str]) -> bool:
@@ -343,16 +335,19 @@ def line_span(start: Observation) -> Span | None:
         if key in fields:
             return _sed_span(fields[key])
     target = next((value for key, value in fields.items() if key in PATH_KEYS and isinstance(value, str)), None)
-    if target is None:
-        return None
+    return None if target is None else _field_span(target, fields)
+
+
+def _field_span(target: str, fields: Mapping[str, Any]) -> Span | None:
+    """Return the lines that the fields of a reading tool name: as a pair, as first and last, or as offset and number."""
     for key in ("view_range", "line_range", "range", "lines"):
         pair = fields.get(key)
         if isinstance(pair, list) and len(cast("list[Any]", pair)) == 2:
             return _span(target, *cast("list[Any]", pair))
-    for one, two in (("start", "end"), ("start_line", "end_line"), ("startLine", "endLine"), ("line_start", "line_end"),
-                     ("from", "to")):  # fmt: skip
-        if one in fields and two in fields:
-            return _span(target, fields[one], fields[two])
+    for first, last in (("start", "end"), ("start_line", "end_line"), ("startLine", "endLine"), ("line_start", "line_end"),
+                        ("from", "to")):  # fmt: skip
+        if first in fields and last in fields:
+            return _span(target, fields[first], fields[last])
     offset, limit = fields.get("offset"), fields.get("limit")
     if _is_line(offset) and _is_line(limit):
         return _span(target, offset, cast("int", offset) + cast("int", limit) - 1)
