@@ -161,6 +161,12 @@ def replay_reads(store: Store, new: Rules) -> Replay:
 
 def past_reads(store: Store) -> Iterator[PastRead]:
     """Yield the reads of agents: logged accesses, contents of packages, inputs of executions."""
+    yield from _logged_reads(store)
+    yield from _package_reads(store)
+    yield from _execution_reads(store)
+
+
+def _logged_reads(store: Store) -> Iterator[PastRead]:
     for record in store.shared.events(ACCESS):
         data = json_object(record.get("data"))
         if data.get("permission") != "read":
@@ -168,6 +174,9 @@ def past_reads(store: Store) -> Iterator[PastRead]:
         for name, allowed in (("granted", True), ("denied", False)):
             for resource in _resources(data.get(name)):
                 yield _make_past_read(record, data.get("agent"), data.get("command"), resource, allowed=allowed)
+
+
+def _package_reads(store: Store) -> Iterator[PastRead]:
     for record in store.shared.events(PACKAGE):
         data = json_object(record.get("data"))
         for item in _list(data.get("items")):
@@ -175,6 +184,9 @@ def past_reads(store: Store) -> Iterator[PastRead]:
             if item.get("type", "artifact") == "artifact" and item.get("got", "full") != "omitted":
                 resource = Resource(type="artifact", agent=str(item.get("source")), name=str(item.get("name")))
                 yield _make_past_read(record, data.get("agent"), "context assemble", resource, allowed=True)
+
+
+def _execution_reads(store: Store) -> Iterator[PastRead]:
     for entry, record in store.shared.executions():
         given = json_object(record.get("input")).get("artifacts")
         for identity in cast("list[Any]", given) if isinstance(given, list) else ():
