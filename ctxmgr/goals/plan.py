@@ -417,20 +417,11 @@ def _sections(tokens: Sequence[Token]) -> tuple[_Section, str]:
     """Return the document as nested sections with their lists, and its first paragraph if that precedes them."""
     top = _Section(0, "")
     open_sections, open_items, first = [top], list[Item](), ""
-    quoted = 0
     heading = item_has_no_text = False
-    for token in tokens:
-        if token.type in ("blockquote_open", "blockquote_close"):
-            quoted += 1 if token.nesting > 0 else -1
-        elif quoted:
-            continue
-        elif token.type == "heading_open" and not open_items:
+    for token in _outside_quotes(tokens):
+        if token.type == "heading_open" and not open_items:
             heading = True
-            while open_sections[-1].level >= int(token.tag[1:]):
-                open_sections.pop()
-            section = _Section(int(token.tag[1:]), "")
-            open_sections[-1].parts.append(section)
-            open_sections.append(section)
+            _open_section(open_sections, int(token.tag[1:]))
         elif token.type == "list_item_open":
             item = Item("")
             (open_items[-1].items if open_items else open_sections[-1].items).append(item)
@@ -447,6 +438,25 @@ def _sections(tokens: Sequence[Token]) -> tuple[_Section, str]:
         elif token.type == "inline" and not first and not top.parts and not top.items:
             first = _read_plain_title(token.content)[0]
     return top, first
+
+
+def _outside_quotes(tokens: Sequence[Token]) -> Iterator[Token]:
+    """Yield the tokens that stand in no block quote."""
+    depth = 0
+    for token in tokens:
+        if token.type in ("blockquote_open", "blockquote_close"):
+            depth += 1 if token.nesting > 0 else -1
+        elif not depth:
+            yield token
+
+
+def _open_section(open_sections: list[_Section], level: int) -> None:
+    """Begin a section of a level, in the last open one above it."""
+    while open_sections[-1].level >= level:
+        open_sections.pop()
+    section = _Section(level, "")
+    open_sections[-1].parts.append(section)
+    open_sections.append(section)
 
 
 def _read_plain_title(content: str) -> tuple[str, bool]:
