@@ -119,23 +119,26 @@ def _plain(value: object, parents: tuple[int, ...]) -> Any:
         return _convert_nested(value, parents)
     if isinstance(value, enum.Enum):
         return _plain(cast("object", value.value), parents)
+    if isinstance(value, (str, int, float)):
+        return _text_or_number(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return _text_or_base64(bytes(cast("bytes", value)))
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, os.PathLike):
+        return _plain(os.fspath(cast("os.PathLike[str]", value)), parents)
+    return _convert_nested(value, parents)
+
+
+def _text_or_number(value: str | float) -> Any:
+    """Return a large number, or a value of a class of its own, as JSON's own type."""
     if isinstance(value, str):
         # The text itself: a subclass may answer `str` with something else.
         return str.__str__(value)
     if isinstance(value, int):
         # A digit holds more than three bits, so this many bits stay below the limit of `int` in digits.
         return int(value) if value.bit_length() < 3 * _MAX_DIGITS else hex(value)[:MAX_REPR]
-    if isinstance(value, float):
-        return _number(float(value))
-    if isinstance(value, memoryview):
-        value = cast("memoryview[int]", value).tobytes()
-    if isinstance(value, (bytes, bytearray)):
-        return _text_or_base64(bytes(value))
-    if isinstance(value, (date, time)):
-        return value.isoformat()
-    if isinstance(value, os.PathLike):
-        return _plain(os.fspath(cast("os.PathLike[str]", value)), parents)
-    return _convert_nested(value, parents)
+    return _number(float(value))
 
 
 def _convert_nested(value: object, parents: tuple[int, ...]) -> Any:
@@ -170,6 +173,11 @@ def _container(value: object, parents: tuple[int, ...]) -> Any:
         return sorted(members, key=repr)  # the order of a set differs from run to run, and its fingerprint must not
     if isinstance(value, (list, tuple)):
         return [_plain(item, parents) for item in cast("Iterable[object]", value)]
+    return _convert_object(value, parents)
+
+
+def _convert_object(value: object, parents: tuple[int, ...]) -> Any:
+    """Return a class, or an object of any class that is no container: by its own method, its fields or its ``repr``."""
     if isinstance(value, type):  # a class has the attributes of its instances' protocols, but no values
         return _represent(value)
     if callable(dump := getattr(value, "model_dump", None)):

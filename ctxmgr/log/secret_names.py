@@ -170,45 +170,58 @@ def named_spans(line: bytes) -> Iterator[Span]:
 
 
 def _assignments(line: bytes, lowered: bytes, kind: str, pattern: re.Pattern[bytes]) -> Iterator[Span]:
-    strong = kind in _STRONG  # these names mean a secret by themselves; "key" and "token" mean many other things
+    reported = "password" if kind == "passphrase" else kind
     for match in pattern.finditer(lowered):
-        start = match.end()
-        opened = match["open"]
-        if opened is None:  # the header of a private key block
-            continue
-        reported = "password" if kind == "passphrase" else kind
-        # The pattern begins with the rare letter of a name, so the rest of the name stands before the match.
-        before = max(0, match.start() - _CONTEXT_BEFORE), match.start()
-        if reported in {"key", "secret"} and _NO_SECRET.search(lowered, *before):
-            continue
-        if reported == "key" and _OF_A_REQUEST.search(lowered, *before) and _UUID.match(line, start):
-            continue
-        if match["close"] == b'"' and opened == b'"':  # a member of the record itself: its value is one JSON string
-            member = _MEMBER.match(line, start)
-            if member and _is_secret_member(member[0], strong):
-                yield start, member.end(), reported
-            continue
-        value = (_QUOTED if opened else _BARE).match(line, start)
-        if value is None:
-            continue
-        after = line[value.end() : value.end() + 1]
-        # A blank follows: a sentence, e.g. a message about passwords, and no value.
-        if opened and after not in b"\"'`\\":
-            continue
-        # A call or an index of a program, e.g. ``token = read_token(path)``.
-        if not opened and after in (b"(", b"[", b"{", b"<"):
-            continue
-        # A lone "pass" is a word of programs and of test reports; quoted, or behind a joint, it names a password.
-        if (
-            kind == "passphrase"
-            and not opened
-            and line[match.start() - 1 : match.start()] not in b"_-"
-            and line[match.start() : match.start() + 4] != b"PASS"
-            and b"passp" not in lowered[match.start() : match.start() + 5]
-        ):
-            continue
-        if (_is_secret_literal if opened else _is_secret_word)(value[0], strong) or _is_of_shell(line, start, value[0]):
-            yield start, value.end(), reported
+        # Without an opening it is the header of a private key block.
+        if match["open"] is not None and not _names_no_secret(line, lowered, match, kind):
+            end = _value_end(line, match, strong=kind in _STRONG)
+            if end is not None:
+                yield match.end(), end, reported
+
+
+def _names_no_secret(line: bytes, lowered: bytes, match: re.Match[bytes], kind: str) -> bool:
+    """Whether a name that a pattern found is another word, by what stands before it."""
+    # The pattern begins with the rare letter of a name, so the rest of the name stands before the match.
+    start = match.start()
+    before = max(0, start - _CONTEXT_BEFORE), start
+    if kind in {"key", "secret"} and _NO_SECRET.search(lowered, *before):
+        return True
+    if kind == "key":
+        return _OF_A_REQUEST.search(lowered, *before) is not None and _UUID.match(line, match.end()) is not None
+    # A lone "pass" is a word of programs and of test reports; quoted, or behind a joint, it names a password.
+    return (
+        kind == "passphrase"
+        and not match["open"]
+        and line[start - 1 : start] not in b"_-"
+        and line[start : start + 4] != b"PASS"
+        and b"passp" not in lowered[start : start + 5]
+    )
+
+
+def _value_end(line: bytes, match: re.Match[bytes], *, strong: bool) -> int | None:
+    """Return where a secret behind its name ends, None where no secret stands there.
+
+    Args:
+        line: the line of the log.
+        match: the name, with what stands between it and the value.
+        strong: whether the name means a secret by itself; "key" and "token" mean many other things.
+    """
+    start, opened = match.end(), match["open"]
+    if match["close"] == b'"' and opened == b'"':  # a member of the record itself: its value is one JSON string
+        member = _MEMBER.match(line, start)
+        return member.end() if member and _is_secret_member(member[0], strong) else None
+    value = (_QUOTED if opened else _BARE).match(line, start)
+    if value is None:
+        return None
+    after = line[value.end() : value.end() + 1]
+    # A blank follows: a sentence, e.g. a message about passwords, and no value.
+    if opened and after not in b"\"'`\\":
+        return None
+    # A call or an index of a program, e.g. ``token = read_token(path)``.
+    if not opened and after in (b"(", b"[", b"{", b"<"):
+        return None
+    is_secret = (_is_secret_literal if opened else _is_secret_word)(value[0], strong) or _is_of_shell(line, start, value[0])
+    return value.end() if is_secret else None
 
 
 def _is_of_shell(line: bytes, start: int, value: bytes) -> bool:
