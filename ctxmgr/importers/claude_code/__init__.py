@@ -207,6 +207,33 @@ def _groups(paths: Iterable[Path]) -> list[list[Path]]:
 
     A stream-json log whose transcript is there too comes last in the transcript's group.
     """
+    heads = _read_heads(paths)
+    by_place: dict[tuple[Path, str], list[Path]] = {}
+    by_session: dict[str, list[Path]] = {}
+    groups: list[list[Path]] = []
+    for path, head in heads.items():
+        if head.is_main and not head.stream:
+            group = [path]
+            groups.append(group)
+            by_place.setdefault((path.parent, head.session), group)
+            by_session.setdefault(head.session, group)
+    for path, head in sorted(heads.items()):
+        if not head.is_main:
+            key = (_project_folder(path), head.session)
+            if key not in by_place:
+                by_place[key] = []
+                groups.append(by_place[key])
+            by_place[key].append(path)
+    for path in sorted(path for path, head in heads.items() if head.is_main and head.stream):
+        if heads[path].session in by_session:
+            by_session[heads[path].session].append(path)
+        else:
+            groups.append([path])
+    # Originals first, since of two records with one id the first is kept.
+    return sorted(groups, key=lambda group: _order(heads[group[0]], group[0], heads))
+
+
+def _read_heads(paths: Iterable[Path]) -> dict[Path, Head]:
     heads: dict[Path, Head] = {}
     for path in paths:
         try:
@@ -214,32 +241,7 @@ def _groups(paths: Iterable[Path]) -> list[list[Path]]:
         except OSError:
             # A group all the same, so that reading it says why it can't be read.
             heads.setdefault(path, Head(session=path.stem))
-    found: dict[tuple[Path, str], list[Path]] = {}
-    by_session: dict[str, list[Path]] = {}
-    groups: list[list[Path]] = []
-    streams: list[Path] = []
-    for path, head in heads.items():
-        if head.is_main and head.stream:
-            streams.append(path)
-        elif head.is_main:
-            group = [path]
-            groups.append(group)
-            found.setdefault((path.parent, head.session), group)
-            by_session.setdefault(head.session, group)
-    for path, head in sorted(heads.items()):
-        if not head.is_main:
-            key = (_project_folder(path), head.session)
-            if key not in found:
-                found[key] = []
-                groups.append(found[key])
-            found[key].append(path)
-    for path in sorted(streams):
-        if heads[path].session in by_session:
-            by_session[heads[path].session].append(path)
-        else:
-            groups.append([path])
-    # Originals first, since of two records with one id the first is kept.
-    return sorted(groups, key=lambda group: _order(heads[group[0]], group[0], heads))
+    return heads
 
 
 def _order(head: Head, path: Path, heads: dict[Path, Head]) -> tuple[int, bytes, str]:

@@ -324,6 +324,12 @@ def _parse_head(path: Path, size: int, changed: int) -> Head:
         # By the model's first words all that a head tells has been said.
         if raw.kind == "assistant" or number >= _PROLOGUE:
             break
+    _name_session(head, path, sessions, sidechain=sidechain is True)
+    return head
+
+
+def _name_session(head: Head, path: Path, sessions: list[str], *, sidechain: bool) -> None:
+    """Set the session of a log, the agent if it is a sub-agent's, and what it was forked from, by its records and its name."""
     # A resumed session begins with copies of another one's records, which name that one.
     head.session = path.stem if path.stem in sessions or not sessions else sessions[0]
     if head.journal:
@@ -334,7 +340,6 @@ def _parse_head(path: Path, size: int, changed: int) -> Head:
         head.agent_id = path.stem.removeprefix("agent-")
     if head.forked_from == head.session:
         head.forked_from = None
-    return head
 
 
 def _describe(head: Head, value: dict[str, Any]) -> None:

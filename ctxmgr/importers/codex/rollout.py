@@ -344,32 +344,42 @@ class Words:
         content: object = item.payload.get("content")
         role = text(item.payload.get("role")) or "user"
         by_person, by_harness, origin = _by_provenance(item.payload) if role == "user" else ([], texts(content), None)
-        words = join_texts(content)
-        message = _PendingMessage(item, event_id, words, images(content), role=role)
+        message = _PendingMessage(item, event_id, join_texts(content), images(content), role=role)
         if by_person or by_harness:
-            self.named_before = self.named_before or role == "user"
-            if by_person:
-                message.words, message.confirmed = "\n".join(by_person), True
-            if by_harness and not by_person:
-                message.origin = origin or harness_origin(words) or ("developer" if role != "user" else "harness")
+            self._queue_named(message, by_person, by_harness, origin)
+        elif self._judge_unnamed(message):
             self._queue(message)
-            if by_person and by_harness:
-                rest = _PendingMessage(item, f"{event_id}:harness", "\n".join(by_harness), origin=origin or "harness")
-                rest.counted = False
-                self._queue(rest)
+
+    def _queue_named(self, message: _PendingMessage, by_person: list[str], by_harness: list[str], origin: str | None) -> None:
+        """Queue a message whose parts name their writers: a person's part first, what the harness added as one of its own."""
+        self.named_before = self.named_before or message.role == "user"
+        if not by_person:
+            message.origin = origin or harness_origin(message.words) or ("developer" if message.role != "user" else "harness")
+            self._queue(message)
             return
-        message.origin = harness_origin(words) or ("developer" if role != "user" else None)
-        if message.open:
-            waiting = next((held for held in self.announced if held.words.strip() == words.strip()), None)
-            if waiting is not None:
-                self.announced.remove(waiting)
-                message.confirmed = True
-            elif item.bare:
-                message.origin = "unnamed" if looks_generated(words) else None
-                message.confirmed = message.origin is None
-            elif self.thread.is_repeat(words):
-                return
+        message.words, message.confirmed = "\n".join(by_person), True
         self._queue(message)
+        if by_harness:
+            event_id = f"{message.event_id}:harness"
+            rest = _PendingMessage(message.item, event_id, "\n".join(by_harness), origin=origin or "harness", counted=False)
+            self._queue(rest)
+
+    def _judge_unnamed(self, message: _PendingMessage) -> bool:
+        """Say who wrote a message that names nobody, as far as that is known now; return False where it was told before."""
+        words = message.words
+        message.origin = harness_origin(words) or ("developer" if message.role != "user" else None)
+        if not message.open:
+            return True
+        announced = next((each for each in self.announced if each.words.strip() == words.strip()), None)
+        if announced is not None:
+            self.announced.remove(announced)
+            message.confirmed = True
+        elif message.item.bare:
+            message.origin = "unnamed" if looks_generated(words) else None
+            message.confirmed = message.origin is None
+        elif self.thread.is_repeat(words):
+            return False
+        return True
 
     def event(self, item: Item, words: str, pictures: int) -> None:
         """Take an event that says what a person wrote."""
