@@ -148,6 +148,14 @@ class _Pass:
     )
     replaced: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: dict[str, list[tuple[str, str]]]())
 
+    def add(self, counts: tuple[int, ...], match: _Match) -> None:
+        """Add a note with the count of every query word in it."""
+        if max(counts) > _MAX_COUNT:
+            counts = tuple([min(_MAX_COUNT, count) for count in counts])
+        alike = self.alike[counts]
+        alike.total += 1
+        alike.latest.append(match)
+
 
 class TextFinder:
     """Finds the episodes of a store that hold a word of the query, in any form of the word or inside longer words."""
@@ -206,11 +214,7 @@ class TextFinder:
                 continue
             counts = tuple(map(text.count, needles)) if substrings_suffice else tuple([term.count(text) for term in asked])
             if any(counts):
-                if max(counts) > _MAX_COUNT:
-                    counts = tuple([min(_MAX_COUNT, count) for count in counts])
-                alike = seen.alike[counts]
-                alike.total += 1
-                alike.latest.append(_Match(str(record.get("session")), str(record.get("id")), place, len(text)))
+                seen.add(counts, _Match(str(record.get("session")), str(record.get("id")), place, len(text)))
         return seen
 
     @staticmethod

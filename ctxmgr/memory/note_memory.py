@@ -450,25 +450,29 @@ def _reflection_lines(found: Reflection, newest: Sequence[Episode]) -> Iterator[
     sessions = f"{len(found.sessions)} session{'s' if len(found.sessions) > 1 else ''}"
     yield f"{heading(found.query)} {len(newest)} episode{'s' if len(newest) > 1 else ''} of {sessions}."
     yield _DATA
-    named = {each.id: each for each in newest}
+    by_id = {each.id: each for each in newest}
     for topic in found.topics:
-        yield f"\n## {'About ' + quote(topic.name) if topic.name else 'Without a topic'}"
-        yield from (_line(named[statement.episode]) for statement in topic.statements)
-    if found.recurring:
-        yield "\n## Said more than once"
-        for each in found.recurring:
-            yield f"- {each.count} times, sessions {', '.join(map(quote, each.sessions[:5]))}: {quote(each.text)}"
-    if found.contradictions:
-        yield "\n## Does not seem to agree (the newer first)"
-        for pair in found.contradictions:
-            yield f"- {quote(pair.reason)}: {quote(named[pair.newer].text)} / {quote(named[pair.older].text)}"
-    if found.superseded:
-        yield "\n## Superseded"
-        for old in found.superseded:
-            yield f"- [{_quote_inside(old.episode)}] by [{_quote_inside(old.by)}]: {quote(old.text)}"
-    if found.questions:
-        yield "\n## Still asked"
-        yield from (_line(named[statement.episode]) for statement in found.questions)
+        title = f"About {quote(topic.name)}" if topic.name else "Without a topic"
+        yield from _section(title, [_line(by_id[statement.episode]) for statement in topic.statements])
+    yield from _section("Said more than once", [
+        f"- {each.count} times, sessions {', '.join(map(quote, each.sessions[:5]))}: {quote(each.text)}"
+        for each in found.recurring
+    ])  # fmt: skip
+    yield from _section("Does not seem to agree (the newer first)", [
+        f"- {quote(pair.reason)}: {quote(by_id[pair.newer].text)} / {quote(by_id[pair.older].text)}"
+        for pair in found.contradictions
+    ])  # fmt: skip
+    yield from _section("Superseded", [
+        f"- [{_quote_inside(old.episode)}] by [{_quote_inside(old.by)}]: {quote(old.text)}" for old in found.superseded
+    ])  # fmt: skip
+    yield from _section("Still asked", [_line(by_id[statement.episode]) for statement in found.questions])
+
+
+def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
+    """Yield a title and its lines; nothing where there is no line."""
+    if lines:
+        yield f"\n## {title}"
+        yield from lines
 
 
 def _line(episode: Episode) -> str:
