@@ -8,8 +8,6 @@ beginning of a log, and can simply be run again.
 from __future__ import annotations
 
 import json
-import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -19,25 +17,19 @@ from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from ctxmgr.base.light_dataclass import dataclass, field
-from ctxmgr.base.paths import DATABASES, SIDE_FILES, is_url
+from ctxmgr.base.paths import is_url
 from ctxmgr.clients import with_waits
-from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
+from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.history.formats import (
     FORMATS,
     IMPORTERS,
     OWN_FORMAT,
-    format_error,
-    format_hint,
-    holds_own,
-    may_hold_log,
-    read_head,
-    recognise_format,
     session_files,
 )
+from ctxmgr.history.log_discovery import Others, Skipped, file_report, recognise_logs, unread_report
 from ctxmgr.history.own_log import Heard, OwnCount, own_lines, take_blocks
 from ctxmgr.importers.base import Importer
 from ctxmgr.importers.langgraph import CHANNELS, LANGGRAPH_ROWS
-from ctxmgr.importers.log_files import PACKED_SUFFIXES
 from ctxmgr.log.codec import MAX_LINE, Record, encode
 from ctxmgr.log.json_value import shorten
 from ctxmgr.log.reader import Line
@@ -47,25 +39,14 @@ from ctxmgr.store.engine.postgresql_url import printable_location
 from ctxmgr.store.project_session import PROJECT, untrusted_message
 from ctxmgr.store.repositories.bookkeeping import FileState
 from ctxmgr.store.write.bulk import RowBatch
-from ctxmgr.types.import_report import FileCount, FileReport, ImportReport, list_first_names
+from ctxmgr.types.import_report import FileCount, FileReport, ImportReport
 from ctxmgr.types.record import check
 
 _T = TypeVar("_T")
 
-_PLAIN = (".jsonl", ".json", ".ndjson", ".traj")
-_PACKED = (*PACKED_SUFFIXES, ".zip", ".lz4")
-_SUFFIXES = (*_PLAIN, ".eval", *(f"{plain}{packed}" for plain in _PLAIN for packed in _PACKED), *DATABASES)
-
-_NOT_LOGS = re.compile(r"\.meta\.json$|/sessions-index\.json$|/tool-results/|/\.ctxmgr(-index)?/|/\.git/")
-"""Paths of files that agents, and ctxmgr, keep beside logs."""
-
-_CONVERSATION = re.compile(rb'"(?:messages|history|events|steps|trajectory|conversation|session_?[iI]d)"\s*:')
-"""A key that a JSON document with a conversation has, unlike a settings file."""
 
 _RECORD = 1_000
 """Bytes of a typical record, to estimate the number of records in a damaged range."""
-_MAX_SHOWN = 5
-_MAX_NAMED = 10
 _LARGE = MAX_LINE // 8  # bytes; a record has fewer than eight members of free form
 _PART = 10_000
 """Records of our own format in one transaction; with other formats it is a whole session."""
@@ -84,25 +65,6 @@ class _Group:
     def meet(self, session: str) -> None:
         """Add a session."""
         self.sessions[session] = None
-
-
-@dataclass(slots=True)
-class Others:
-    """Files in folders that are not logs: their number, and the first ten."""
-
-    count: int = 0
-    first: list[str] = field(default_factory=lambda: list[str]())
-
-    def add(self, file: Path) -> None:
-        """Add a file."""
-        self.count += 1
-        if self.count <= _MAX_NAMED:
-            self.first.append(str(file))
-
-    @property
-    def notes(self) -> list[str]:
-        """Notes for a person: one line, or none."""
-        return [f"no logs: {list_first_names(self.first, self.count)}"] if self.count else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +132,10 @@ def import_logs(
         Denied, Busy: a database can't be read, or not now.
     """
     importers = _chosen_importers(only)
-    totals = _Totals()
+    skipped = Skipped()
     named, urls = _split_urls(paths or (), only)
-    chosen = _discover(importers, home, environment) if paths is None else _recognise(importers, named, only, totals)
+    chosen = _discover(importers, home, environment) if paths is None else recognise_logs(importers, named, only, skipped)
+    totals = _Totals(skipped.files, others=skipped.others)
     work: list[tuple[Importer | None, list[Path]]] = []
     for importer, files in chosen:
         # Whichever file of a session is named, all of it is read: a sub-agent without its main log would be half a run.
@@ -224,60 +187,6 @@ def _discover(
     return found
 
 
-def _recognise(
-    importers: Sequence[Importer], paths: Sequence[Path], only: str | None, totals: _Totals
-) -> list[tuple[Importer | None, list[Path]]]:
-    """Return the files at ``paths`` by their importers (None: own format); skipped files are added to ``totals``."""
-    by_importer: dict[str, list[Path]] = {}
-    for path in paths:
-        taken = len(totals.files), totals.others.count, sum(map(len, by_importer.values()))
-        # Absolute, since the store remembers imported files by path, and ctxmgr may be run in another folder next time.
-        for file, asked_for in _files(Path(os.path.abspath(path)), totals):
-            try:
-                head = read_head(file)
-                name = recognise_format(file, head, importers, own=only in (None, OWN_FORMAT))
-            except OSError as error:
-                if asked_for:
-                    raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
-                totals.files.append(_unread(file, error))
-                continue
-            other = recognise_format(file, head) if name is None and only is not None else None
-            if name is None and asked_for and only not in (None, OWN_FORMAT) and other is None:
-                name = only  # named by a person, with --from: try it
-            if name is not None:
-                by_importer.setdefault(name, []).append(file)
-            elif not asked_for and _is_other(file, head):
-                totals.others.add(file)
-            elif asked_for and other is not None:
-                totals.files.append(_file_report(FileCount(file), "", skipped=f"a log of {other}, not of {only}"))
-            elif asked_for or only is None or other is None:
-                totals.files.append(_refusal(file, head))
-        if sum(map(len, by_importer.values())) == taken[2] and path.is_dir():
-            within = len(totals.files) - taken[0] + totals.others.count - taken[1]
-            why = f"none of its {within:,} files is a log of a known format" if within else "there is no log in it"
-            totals.files.append(_file_report(FileCount(path), "", skipped=why))
-    if paths and not by_importer:
-        raise _no_logs_error(totals.files)
-    named = {importer.name: importer for importer in importers}
-    return [(named.get(name), sorted(dict.fromkeys(files))) for name, files in by_importer.items()]
-
-
-def _is_other(file: Path, head: bytes) -> bool:
-    """Whether an unrecognised file in a folder is not worth a report: settings, or another program's database."""
-    # Settings are JSON and any program has databases, but a .jsonl of no known format may be a log that nobody reads.
-    if (file.name.endswith(_SUFFIXES) and file.suffix not in (".json", *DATABASES)) or holds_own(head):
-        return False
-    return not head.lstrip(b"\xef\xbb\xbf\0 \t\r\n").startswith((b"{", b"[")) or not _CONVERSATION.search(head)
-
-
-def _no_logs_error(passed: Sequence[FileReport]) -> InvalidInput:
-    """Return the error for paths without a log; the last report is that of the folder, if one was named."""
-    *others, last = passed
-    seen = "".join(f"\n  {each.path}: {each.skipped}" for each in others[:_MAX_SHOWN])
-    more = f"\n  and {len(others) - _MAX_SHOWN} more" if len(others) > _MAX_SHOWN else ""
-    return InvalidInput(f"{last.path}: {last.skipped}{seen}{more}", format_hint())
-
-
 def require_logs(paths: Sequence[Path | str], only: str | None = None) -> None:
     """Check that there is a log to import at ``paths``, reading only the beginning of files.
 
@@ -286,7 +195,7 @@ def require_logs(paths: Sequence[Path | str], only: str | None = None) -> None:
     """
     importers = _chosen_importers(only)
     files, urls = _split_urls(paths, only)
-    _recognise(importers, files, only, _Totals())
+    recognise_logs(importers, files, only, Skipped())
     for url in urls:
         with open_checkpoints(url, CHANNELS):
             """Opening raises if the database can't be read."""
@@ -300,62 +209,22 @@ def find_logs(paths: Sequence[Path]) -> FoundLogs:
     Raises:
         InvalidInput, NotFound, StorageFailed: as `import_logs`.
     """
-    totals = _Totals()
+    skipped = Skipped()
     logs: list[Path] = []
-    for importer, files in _recognise(_chosen_importers(None), paths, None, totals):
+    for importer, files in recognise_logs(_chosen_importers(None), paths, None, skipped):
         if importer is None:
             logs += files
             continue
         for group in importer.groups(_with_companions(importer, files)):
             # The main log leads to the logs of its sub-agents, and one of these need not lead back.
             logs.append(max(group, key=lambda file, of=importer: len(session_files(of, file))))
-    return FoundLogs(sorted(logs), [report for report in totals.files if report.skipped], totals.others)
+    return FoundLogs(sorted(logs), [report for report in skipped.files if report.skipped], skipped.others)
 
 
 def _chosen_importers(only: str | None) -> list[Importer]:
     if only is not None and only not in FORMATS:
         raise InvalidInput(f"unknown log format {only!r}", f"known formats: {', '.join(FORMATS)}")
     return [importer for importer in IMPORTERS if only in (None, importer.name)]
-
-
-def _files(path: Path, totals: _Totals) -> Iterator[tuple[Path, bool]]:
-    """Yield (file, whether it was named itself) for a path; folders are searched, links to folders are not followed.
-
-    In a folder a file counts as a possible log by its name or by its beginning, so that a rotated or renamed log is found.
-    Other files are counted, except those that agents keep beside their logs.
-    """
-    if path.is_dir():
-        for folder, names, files in os.walk(path):
-            names.sort()
-            for name in sorted(files):
-                if not (file := Path(folder, name)).is_file():
-                    continue
-                if _NOT_LOGS.search(str(file)) or _is_part_of_database(name, files):
-                    continue
-                if name.endswith(_SUFFIXES) or may_hold_log(file):
-                    yield file, False
-                else:
-                    totals.others.add(file)
-        return
-    if not path.exists():
-        raise NotFound(f"no file or folder at {path}", "check the path")
-    if not path.is_file():
-        raise InvalidInput(f"{path} is not a regular file", "a log is read more than once: copy it into a file first")
-    yield path, True
-
-
-def _is_part_of_database(name: str, files: Sequence[str]) -> bool:
-    """Whether a file is the WAL or journal of a SQLite database in the same folder, which is read with that database."""
-    return any(name.endswith(side) and name.removesuffix(side) in files for side in SIDE_FILES)
-
-
-def _unread(path: Path, error: OSError) -> FileReport:
-    return _file_report(FileCount(path), "", skipped=f"can't be read: {error.strerror or error}")
-
-
-def _refusal(path: Path, head: bytes) -> FileReport:
-    why = format_error(path, head).message.removeprefix(f"{path}: ") if head else "the file is empty"
-    return _file_report(FileCount(path), "", skipped=why)
 
 
 def _with_companions(importer: Importer, files: Iterable[Path]) -> list[Path]:
@@ -379,9 +248,9 @@ def _import_group(
             return
         done = _append_group(store, importer, group, on_bytes, trusted=trusted)
     except OSError as error:
-        totals.files.append(_unread(group[0], error))
+        totals.files.append(unread_report(group[0], error))
         return
-    reports = [_file_report(count, name) for count in done.counts]
+    reports = [file_report(count, name) for count in done.counts]
     if not done.untrusted:  # else a later import with --trust-project would skip the file as unchanged
         with store.engine.transaction():
             for path, state, report in zip(group, states, reports, strict=False):
@@ -406,7 +275,7 @@ def _import_threads(store: Store, tables: CheckpointTables, url: str, totals: _T
             except OSError as error:
                 raise StorageFailed(f"can't write {file}: {error.strerror}", "make room there, or set TMPDIR") from None
             group = _append_group(store, LANGGRAPH_ROWS, [file], None, trusted=False)
-        totals.add([_file_report(count, LANGGRAPH_ROWS.name, place=place) for count in group.counts], group)
+        totals.add([file_report(count, LANGGRAPH_ROWS.name, place=place) for count in group.counts], group)
         done += size
     if progress is not None:
         progress(done, total, Path(place))
@@ -565,18 +434,6 @@ def _within_limits(value: object) -> object:
         return value if len(encode({"": value})) <= _LARGE else shorten(value)
     except InvalidInput:
         return shorten(value)
-
-
-def _file_report(count: FileCount, form: str, skipped: str | None = None, place: str | None = None) -> FileReport:
-    return FileReport(
-        path=place or str(count.path), format=form, version=count.version, session=count.session, agent=count.agent,
-        records=count.records, tool_calls=count.tool_calls.total(), tool_names=dict(count.tool_calls),
-        failed_calls=count.failed, open_calls=count.open, user_messages=count.user_messages,
-        harness_messages=count.harness_messages, messages=count.messages, thoughts=count.thoughts,
-        api_responses=count.responses, usage=dict(count.usage), unknown=dict(count.unknown),
-        damaged=[{"offset": offset, "length": length, "reason": reason} for offset, length, reason in count.damaged],
-        skipped=skipped, notes=count.notes,
-    )  # fmt: skip
 
 
 def _report(totals: _Totals) -> ImportReport:

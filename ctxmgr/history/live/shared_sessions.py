@@ -76,13 +76,17 @@ class SharedSessions:
             del self._active[key], self._last_seen[key]
 
     def _choose(self) -> None:
-        if not self._share:
-            newest = sorted(self._active, key=self._last_seen.__getitem__, reverse=True)[:MOST]
-            for key in [key for key in self._followed if key not in newest]:
-                self._leave(key)
-            for key in newest:
-                self._begin(key)
+        if self._share:
+            self._follow_share()
             return
+        newest = sorted(self._active, key=self._last_seen.__getitem__, reverse=True)[:MOST]
+        for key in [key for key in self._followed if key not in newest]:
+            self._leave(key)
+        for key in newest:
+            self._begin(key)
+
+    def _follow_share(self) -> None:
+        """Follow as many of the active sessions as fall to each watcher, and none that another one follows."""
         if not self._renewed:
             self._remove_expired()
         self._take(f"{WATCHER}{self._holder}")

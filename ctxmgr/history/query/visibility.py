@@ -225,10 +225,7 @@ class VisibilitySync:
                 self._waiting = True
                 continue
             if each.kind == "entry":
-                # Only saves look-ups in the index, so it may be emptied at any time.
-                if len(self._entries) >= _MAX_REMEMBERED:
-                    self._entries.clear()
-                self._entries[each.key, each.id] = verdict
+                self._remember_entry(each, verdict)
             if record is not None and verdict:
                 found[place] = record
                 if each is not stored and each.kind == "event":
@@ -242,6 +239,12 @@ class VisibilitySync:
         self._shown.add(stored.key)
         rows += [(place, self._redact(record, found)) for place, record in found.items()]
         return sorted(rows, key=lambda row: row[0])
+
+    def _remember_entry(self, entry: StoredRow, visible: bool) -> None:
+        # Only saves look-ups in the index, so it may be emptied at any time.
+        if len(self._entries) >= _MAX_REMEMBERED:
+            self._entries.clear()
+        self._entries[entry.key, entry.id] = visible
 
     def _redact(self, record: Record, accepted: Container[int]) -> Record:
         """Return what the agent sees of a visible record: of a note no links to records that it does not see.
