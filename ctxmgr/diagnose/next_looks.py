@@ -8,11 +8,11 @@ from functools import cache
 from typing import NamedTuple, cast
 
 from ctxmgr.diagnose.errors.lines import telling_line, tells
-from ctxmgr.diagnose.errors.table import table
+from ctxmgr.diagnose.errors.table import read_table
 from ctxmgr.diagnose.errors.words import told_lines
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, may_change
-from ctxmgr.diagnose.evidence.calls import command_of, parts_of
-from ctxmgr.diagnose.evidence.items import answers, ids_in
+from ctxmgr.diagnose.evidence.calls import command_of, split_command
+from ctxmgr.diagnose.evidence.items import answers, find_ids
 from ctxmgr.diagnose.evidence.texts import code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
@@ -173,7 +173,7 @@ def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
             "Run the one test that fails alone, with its whole traceback and its variables printed, and read the "
             "first line of your own code in it."
         )
-    if parts_of(command) and _SEARCHES.search(" ".join(parts_of(command)[0])):
+    if split_command(command) and _SEARCHES.search(" ".join(split_command(command)[0])):
         return (
             "List the folder that you search, one level higher too, and see whether what you look for is there under "
             "another name."
@@ -192,7 +192,7 @@ def _find_known_look(evidence: Evidence, step: EntryView, told: str) -> str | No
     call = command_of(step) or f"{step.action} {step.input if isinstance(step.input, str) else ''}"
     for place, look in enumerate(_LOOKS):
         # Known ways out come before a debugger, the looks before them are surer still
-        if place == _CRASHES and (way := way_out(told)) is not None:
+        if place == _CRASHES and (way := find_way_out(told)) is not None:
             return way
         if not _is_look_for(look, call, said):
             continue
@@ -227,9 +227,9 @@ _RULE = lazy_pattern(r"(?:\w{1,20}_)?(?:rule|automation|trigger|policy|workflow)
 
 def _find_rule(evidence: Evidence, step: EntryView) -> tuple[str, EntryView] | None:
     """Return the rule that the answer about a thing names as what changed it, and that answer."""
-    about = ids_in(call_input(step))
+    about = find_ids(call_input(step))
     for entry, item in answers(evidence):
-        if entry.index == step.index or not about & ids_in(call_input(entry)):
+        if entry.index == step.index or not about & find_ids(call_input(entry)):
             continue
         name = next((value.split()[0] for key, value in item.fields.items() if _RULE.fullmatch(key) and value), "")
         # A word alone may be any setting
@@ -258,18 +258,18 @@ _CRASHES = 2
 
 
 @cache
-def _ways() -> tuple[tuple[re.Pattern[str], str, bool], ...]:
-    return tuple((re.compile(row["said"]), row["way"], bool(row.get("general", False))) for row in table("way"))
+def _load_ways() -> tuple[tuple[re.Pattern[str], str, bool], ...]:
+    return tuple((re.compile(row["said"]), row["way"], bool(row.get("general", False))) for row in read_table("way"))
 
 
-def way_out(said: str, *, general: bool = False) -> str | None:
+def find_way_out(said: str, *, general: bool = False) -> str | None:
     """Return what helps against the kind of failure that the decisive lines of an error tell of, or None.
 
     Args:
         said: these lines.
         general: whether the ways are meant that fit nearly every error.
     """
-    return next((way for pattern, way, broad in _ways() if broad == general and pattern.search(said)), None)
+    return next((way for pattern, way, broad in _load_ways() if broad == general and pattern.search(said)), None)
 
 
 def _input_text(value: object) -> str:

@@ -79,7 +79,7 @@ class _Line(NamedTuple):
 
 def telling_line(evidence: Evidence, step: EntryView) -> str:
     """Return the line of a call's output that says most of why it ended so; "" where it printed nothing."""
-    return max(_lines(evidence, step), key=lambda each: each.rank, default=_Line("", 0, 0)).text
+    return max(_list_lines(evidence, step), key=lambda each: each.rank, default=_Line("", 0, 0)).text
 
 
 def reasons(evidence: Evidence, steps: Sequence[EntryView], room: int) -> list[str]:
@@ -95,7 +95,9 @@ def reasons(evidence: Evidence, steps: Sequence[EntryView], room: int) -> list[s
     for step in steps[:_FORMS]:
         # Of other calls only what is new and tells something
         lines = [
-            line for line in _lines(evidence, step) if _comparison_key(line.text) not in known and (not texts or line.score > 0)
+            line
+            for line in _list_lines(evidence, step)
+            if _comparison_key(line.text) not in known and (not texts or line.score > 0)
         ]
         chosen = _choose_lines(lines, room)
         known |= {_comparison_key(line.text) for line in lines}
@@ -123,7 +125,7 @@ def _choose_lines(lines: Sequence[_Line], room: int) -> list[_Line]:
     return sorted(whole, key=lambda each: each.place)
 
 
-def _lines(evidence: Evidence, step: EntryView) -> list[_Line]:
+def _list_lines(evidence: Evidence, step: EntryView) -> list[_Line]:
     """Return the lines of an output, each once, that have words and are no order."""
     found: dict[str, _Line] = {}
     texts = evidence.text(step)[-_READ:].split("\n")

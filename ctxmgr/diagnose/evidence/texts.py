@@ -73,7 +73,7 @@ def strip_line_numbers(text: str) -> str:
     return NUMBERED.sub("", text)
 
 
-def ends(text: str, most: int = _ENDS) -> str:
+def clip_ends(text: str, most: int = _ENDS) -> str:
     """Return a text, of a long one its first and last ``most`` characters: errors tell at both ends."""
     return text if len(text) <= 2 * most else f"{text[:most]}\n…\n{text[-most:]}"
 
@@ -130,7 +130,7 @@ def how_often(times: int) -> str:
     return f", {times} times" if times > 1 else ""
 
 
-def words_of(pattern: re.Pattern[str], text: str, limit: int = 60) -> str:
+def quote_match(pattern: re.Pattern[str], text: str, limit: int = 60) -> str:
     """Return what a pattern matched, as a quote within a sentence.
 
     A sentence of ours quotes no more of an output than the words that it was recognised by: what stands beside them may be
@@ -158,7 +158,7 @@ def text_of(value: Any, most: int = 2 * _ENDS) -> str:
     while waiting and room > 0:
         item, depth = waiting.pop()
         if isinstance(item, str):
-            found.append(ends(item, max(room // 2, 1)))
+            found.append(clip_ends(item, max(room // 2, 1)))
             room -= len(found[-1])
         elif isinstance(item, list) and depth < 6:
             waiting += [(part, depth + 1) for part in reversed(cast("list[Any]", item)[:200])]

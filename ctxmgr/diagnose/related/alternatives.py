@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.errors.lines import is_advice
 from ctxmgr.diagnose.evidence import Evidence, call_input, clock
-from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
@@ -238,7 +238,7 @@ def _find_advised_tool(evidence: Evidence, steps: Sequence[EntryView]) -> Altern
     for other in reversed(evidence.recent[-_LOOKED_AT:]):
         parts = set(re.findall(r"[a-z]{5,20}", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", other.action).casefold()))
         if other.status == "ok" and other.action != steps[0].action and not command_of(other) and parts & words:
-            name = code(tool(other), 60)
+            name = code(tool_phrase(other), 60)
             return Alternative(
                 "", f"Call {name} anew first, as it worked{clock(other.ts)}, and take the values of this call from its answer."
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.related.related_lines import find_related_lines, names_in
+from ctxmgr.diagnose.related.related_lines import find_names, find_related_lines
 from tests.diagnose.build import bash, evidence, failed, read
 
 
@@ -20,7 +20,7 @@ from tests.diagnose.build import bash, evidence, failed, read
 )
 def test_names_are_what_no_sentence_is_made_of(text: str, names: list[str]) -> None:
     """Addresses lose their scheme; numbers, times and modes are no names."""
-    assert names_in(text) == names
+    assert find_names(text) == names
 
 
 @pytest.mark.parametrize(("setting", "shown"), [('MODE="$WIDE" ', True), ("", False)], ids=["variable", "the same call"])

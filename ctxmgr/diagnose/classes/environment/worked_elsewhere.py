@@ -6,10 +6,10 @@ import itertools
 import json
 import re
 
-from ctxmgr.diagnose.evidence import CHECKS, Evidence, Message, call_input, call_key, clock, program_of
-from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, command_of, fields_of, parts_of, tool
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, Message, call_input, call_key, clock, program_name
+from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, command_of, fields_of, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.nearest_names import likeness
-from ctxmgr.diagnose.evidence.texts import clean, code, plain_name, words_of
+from ctxmgr.diagnose.evidence.texts import clean, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -112,10 +112,10 @@ def _diagnose_settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None
     if not lost or len(lost) > _LEAST or len(tried) < _LEAST:
         return None
     settings = " and ".join(code(_describe_setting(entry, *pair), 60) for pair in lost)
-    having = [each for each in worked if set(lost) <= _pairs(each)]
+    having = [each for each in worked if set(lost) <= _list_settings(each)]
     last, often = having[0], f"{len(having)} times, last" if len(having) > 1 else "once,"
-    what = program_of(entry) if command_of(entry) else tool(entry)
-    cause = f"{code(what, 50)} fails {len(tried)} times, {words_of(_OUTSIDE, evidence.text(entry))}. It worked"
+    what = program_name(entry) if command_of(entry) else tool_phrase(entry)
+    cause = f"{code(what, 50)} fails {len(tried)} times, {quote_match(_OUTSIDE, evidence.text(entry))}. It worked"
     cause += f" {often}{clock(last.ts)}, with {settings}, which no failing call has."
     summary = next((each for each in evidence.messages if each.kind == "compaction" and (each.after or 0) >= last.index), None)
     # The summary lost the value, which explains why the calls lack it
@@ -126,7 +126,7 @@ def _diagnose_settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None
         cause += f" The user named it{clock(message.at)}."
     step = f"Make the call with {settings} again, as in {code(command_of(last), 110)}." if command_of(last) else (
         f"Make the call with {settings} again, as{clock(last.ts)}; keep the other arguments.")  # fmt: skip
-    quotes = [] if message is None else [evidence.quote_of(message)]
+    quotes = [] if message is None else [evidence.quote_message(message)]
     return diagnosis(
         KIND, cause, step, evidence.quote(last, command_of(last) or call_input(last)), evidence.quote(entry), *quotes,
         check="It must end as it did then.",
@@ -144,12 +144,12 @@ def _find_lost_settings(
         tried: the failing calls of its program since the last progress.
         worked: the successful ones before these, the newest first.
     """
-    common: set[tuple[str, str]] = _pairs(worked[0]) if worked else set()
+    common: set[tuple[str, str]] = _list_settings(worked[0]) if worked else set()
     for each in worked[1:_SETTLED]:
-        common &= _pairs(each)
+        common &= _list_settings(each)
     failed = [each for each in evidence.recent if evidence.has_failed(each) and _same_tool(each, entry)]
-    common -= {pair for each in failed for pair in _pairs(each)}
-    unnamed = {name for name, _ in common if any(name not in dict(_pairs(each)) for each in tried)}
+    common -= {pair for each in failed for pair in _list_settings(each)}
+    unnamed = {name for name, _ in common if any(name not in dict(_list_settings(each)) for each in tried)}
 
     def may_be_cause(name: str, value: str) -> bool:
         # An option is taken for the cause where all that worked had it, or the user named it
@@ -181,18 +181,18 @@ def _find_message(evidence: Evidence, value: str) -> Message | None:
 def _same_tool(one: EntryView, other: EntryView) -> bool:
     if bool(command_of(one)) != bool(command_of(other)) or one.agent != other.agent:
         return False
-    return program_of(one) == program_of(other) if command_of(one) else one.action == other.action
+    return program_name(one) == program_name(other) if command_of(one) else one.action == other.action
 
 
-def _pairs(entry: EntryView) -> set[tuple[str, str]]:
+def _list_settings(entry: EntryView) -> set[tuple[str, str]]:
     """Return the options with values and the variables of a command, or the plain fields of another call."""
     command = command_of(entry)
     if not command:
         plain = {name: value for name, value in fields_of(entry).items() if isinstance(value, str | int)}
         return {(name, str(value)) for name, value in plain.items() if len(str(value)) <= _LONGEST}
-    program = program_of(entry)
+    program = program_name(entry)
     found: set[tuple[str, str]] = {(name, value) for word in _assignments(command) for name, _, value in [word.partition("=")]}
-    for words in parts_of(command):
+    for words in split_command(command):
         if words[0].rpartition("/")[2] != program:
             continue
         for word, after in itertools.zip_longest(words[1:], words[2:], fillvalue=""):
@@ -217,13 +217,13 @@ def _describe_setting(entry: EntryView, name: str, value: str) -> str:
 
 
 def _last_command(command: str) -> str:
-    parts = [words for words in parts_of(command) if words[0] != "cd"]
+    parts = [words for words in split_command(command) if words[0] != "cd"]
     return " ".join(parts[-1]) if parts else ""
 
 
 def _folder(entry: EntryView) -> str:
     """Return the folder that a call names for itself, or ""."""
-    moved = [words[1] for words in parts_of(command_of(entry)) if words[0] == "cd" and len(words) > 1]
+    moved = [words[1] for words in split_command(command_of(entry)) if words[0] == "cd" and len(words) > 1]
     fields = fields_of(entry)
     return moved[-1] if moved else next((str(fields[name]) for name in FOLDER_FIELDS if isinstance(fields.get(name), str)), "")
 
@@ -254,7 +254,7 @@ def _diagnose_value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         ):
             continue
         cause = (
-            f"The {tool(entry)} call fails, {evidence.times(entry)} times, with {code(name, 40)} {code(now, 60)}. It "
+            f"The {tool_phrase(entry)} call fails, {evidence.times(entry)} times, with {code(name, 40)} {code(now, 60)}. It "
             f"worked{clock(other.ts)} with "
             f"{code(then, 60)}{', which the user named' if evidence.was_said_by_user(then) else ''}; nobody has named "
             f"{code(now, 60)}."
@@ -298,12 +298,12 @@ def _diagnose_misspelled_value(evidence: Evidence, entry: EntryView) -> Diagnosi
                 ):
                     continue
                 cause = (
-                    f"The {tool(entry)} call fails, {evidence.times(entry)} times, with {code(name, 40)} "
+                    f"The {tool_phrase(entry)} call fails, {evidence.times(entry)} times, with {code(name, 40)} "
                     f"{code(value, 60)}. The user said{clock(message.at)} {code(word, 60)}, which no call has used."
                 )
                 return diagnosis(
                     KIND, cause, f"Make the call with {code(name, 40)} set "
-                        f"to {code(word, 60)}, as the user said.", evidence.quote_of(message), evidence.quote(entry),
+                        f"to {code(word, 60)}, as the user said.", evidence.quote_message(message), evidence.quote(entry),
                     check="The answer must be about the one that the task names.",
                 )  # fmt: skip
     return None

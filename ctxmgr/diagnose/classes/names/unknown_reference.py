@@ -34,14 +34,14 @@ class _Unknown(NamedTuple):
     pattern: re.Pattern[str]
 
 
-def _unknown(noun: str, signs: tuple[str, ...], pattern: str) -> _Unknown:
+def _make_unknown(noun: str, signs: tuple[str, ...], pattern: str) -> _Unknown:
     return _Unknown(noun, signs, lazy_pattern(pattern, re.IGNORECASE))
 
 
 _UNKNOWN = (
-    _unknown("remote", ("git repository", "no such remote"),
+    _make_unknown("remote", ("git repository", "no such remote"),
              rf"{_NAME} does not appear to be a git repository|no such remote:? {_NAME}(?=\s|$)"),
-    _unknown("branch", ("match any", "remote ref", "reference", "revision", "branch", "a commit", "a valid", "can merge",
+    _make_unknown("branch", ("match any", "remote ref", "reference", "revision", "branch", "a commit", "a valid", "can merge",
                         "upstream"),
              rf"pathspec {_NAME} did not match any|src refspec {_NAME} does not match any"
                        rf"|couldn't find remote ref {_NAME}(?=\s|$)"
@@ -49,14 +49,14 @@ _UNKNOWN = (
              rf"|remote branch {_NAME} not found|{_NAME} is not a commit|not a valid (?:object name|ref):? {_NAME}(?=\s|$)"
              rf"|branch {_NAME} not found|bad revision {_NAME}(?=\s|$)|merge: {_NAME} - not something we can merge"
              rf"|fatal: invalid upstream {_NAME}(?=\s|$)"),
-    _unknown("table", ("table", "relation"),
+    _make_unknown("table", ("table", "relation"),
              rf"no such table: {_NAME}(?=[\s,)]|$)|relation {_NAME} does not exist|table {_NAME} doesn't exist"
                       rf"|unknown table {_NAME}(?=\s|$)"
              rf"|undefinedtable\W+{_NAME}"),
-    _unknown("column", ("column",),
+    _make_unknown("column", ("column",),
              rf"no such column: {_NAME}(?=[\s,)]|$)|column {_NAME} does not exist|unknown column {_NAME}(?=\s|$)"
                        rf"|has no column named {_NAME}(?=\s|$)"),
-    _unknown("host", ("resolve host", "getaddrinfo", "name or service", "no such host", "unknown host"),
+    _make_unknown("host", ("resolve host", "getaddrinfo", "name or service", "no such host", "unknown host"),
              rf"could not resolve host(?:name)?:? {_NAME}(?=[\s:;,]|$)|getaddrinfo (?:ENOTFOUND"
                      rf"|EAI_AGAIN) {_NAME}(?=[\s:;,]|$)"
              rf"|ssh: {_NAME}: name or service not known|lookup {_NAME}(?: on \S+)?: no such host"
@@ -138,13 +138,13 @@ def _is_reference(noun: str, name: str, command: str) -> bool:
 
 
 def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: str) -> Diagnosis | None:
-    by_user = {each for message in evidence.user_texts for each in _names(noun, message.text) if plain_name(each)}
+    by_user = {each for message in evidence.user_texts for each in _list_names(noun, message.text) if plain_name(each)}
     places = _find_recorded_names(evidence, entry, noun)
     # The name itself, and its last part alone, are what is not found
     unfit = {name, name.rpartition("/")[2]}
     fair = [each for each in (*by_user, *places) if each not in unfit and not _was_tried(evidence, each, name, entry)]
     hint = _HINT.search(said)
-    near = _column(evidence, entry, name, fair) if noun == "column" else find_nearest(name, fair, 0.55)
+    near = _find_column(evidence, entry, name, fair) if noun == "column" else find_nearest(name, fair, 0.55)
     near = near or (hint.group(1) if hint and plain_name(hint.group(1)) else None)
     if near is None:
         # With several tables nobody knows whose columns are meant
@@ -184,7 +184,7 @@ def _find_recorded_names(evidence: Evidence, entry: EntryView, noun: str) -> dic
             continue
         # Of what a call lists its output alone is the list
         for text, command in ((evidence.text(other), command_of(other)), (call_input(other), "")):
-            for each in _names(noun, text, command, _requested_text(evidence, entry)):
+            for each in _list_names(noun, text, command, _requested_text(evidence, entry)):
                 if plain_name(each):
                     found.setdefault(each, (other, next((line for line in text.split("\n") if each in line), text)))
     return found
@@ -199,7 +199,7 @@ def _describe_replacement(command: str, noun: str, name: str, near: str) -> str:
     return f"Use the {noun} {code(near, 80)} in place of {code(name, 80)}."
 
 
-def _column(evidence: Evidence, entry: EntryView, name: str, known: list[str]) -> str | None:
+def _find_column(evidence: Evidence, entry: EntryView, name: str, known: list[str]) -> str | None:
     """Return the column most like all the names that were tried in vain; one that the call has beside it is none."""
     noun = next(each for each in _UNKNOWN if each.noun == "column")
     tried = {name.rpartition(".")[2]}
@@ -266,7 +266,7 @@ def _was_tried(evidence: Evidence, near: str, name: str, entry: EntryView) -> bo
     return bool(command) and any(command_of(each) == swapped for each in evidence.failing_calls)
 
 
-def _names(noun: str, text: str, command: str = "", asked: str = "") -> Iterator[str]:
+def _list_names(noun: str, text: str, command: str = "", asked: str = "") -> Iterator[str]:
     """Yield the names of such things in the first 20,000 characters of a text.
 
     Args:
@@ -295,7 +295,7 @@ def _column_names(text: str, command: str, asked: str) -> Iterator[str]:
         # Columns of a table that the statement does not use are no candidates
         if re.search(rf"\b{re.escape(table)}\b", asked, re.IGNORECASE) is None:
             continue
-        columns = (_COLUMN.match(part) for part in _parts(body))
+        columns = (_COLUMN.match(part) for part in _split_columns(body))
         yield from (found.group(1) for found in columns if found and found.group(1).lower() not in _NO_COLUMN)
     if re.search(r"\b(?:describe|desc|show columns)\b", command, re.IGNORECASE):
         yield from _DESCRIBED.findall(text)
@@ -311,7 +311,7 @@ def _all_groups(pattern: re.Pattern[str], text: str) -> Iterator[str]:
     return (name for match in pattern.finditer(text) for name in match.groups() if name)
 
 
-def _parts(body: str) -> Iterator[str]:
+def _split_columns(body: str) -> Iterator[str]:
     """Yield what stands between the commas of a table's definition, commas within brackets aside."""
     depth, start = 0, 0
     for place, char in enumerate(body):

@@ -83,11 +83,11 @@ def _find_excess(line: str) -> tuple[str, str, str] | None:
             one, unit, two, other = match.groups()
             size, limit = (two, one) if first == "limit" else (one, two)
             # What is used up so far is no size of this call
-            if _value(size) > _value(limit) > 1 and not _USED.search(match.group(0)):
+            if _parse_number(size) > _parse_number(limit) > 1 and not _USED.search(match.group(0)):
                 return size, limit, (unit or other or "").lower()
     return None
 
 
-def _value(number: str) -> float:
+def _parse_number(number: str) -> float:
     digits = re.sub(r"[,_]", "", number)
     return float(digits) if digits.count(".") < 2 else 0.0

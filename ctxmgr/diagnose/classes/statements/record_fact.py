@@ -12,12 +12,12 @@ from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import (
     call_key,
     call_phrase,
-    changes_of,
     command_of,
     edited_paths,
+    list_changes,
     may_change,
-    parts_of,
     path_of,
+    split_command,
 )
 from ctxmgr.diagnose.evidence.texts import capital, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -91,7 +91,7 @@ def _find_proof(
     if not _may_show(fact, entry, other, file):
         return None
     pattern = fact.pattern(names)
-    made = "\n".join(change.new for change in changes_of(other)) or (call_input(other) if edited_paths(other) else "")
+    made = "\n".join(change.new for change in list_changes(other)) or (call_input(other) if edited_paths(other) else "")
     text = f"{evidence.text(other)[:_MOST]}\n{made[:_MOST]}"
     for match in pattern.finditer(text):
         groups = {**names, **named_groups(match)}
@@ -154,7 +154,7 @@ def _list_subjects(entry: EntryView) -> Iterator[str]:
     if path:
         yield path
     yield from edited_paths(entry)
-    for words in parts_of(command_of(entry)):
+    for words in split_command(command_of(entry)):
         for word in words[1:]:
             if not word.startswith("-") and re.search(r"\w\.\w{1,8}$|^[\w./-]+/[\w-]+$", word):
                 yield word.rstrip(",;:)'\"")

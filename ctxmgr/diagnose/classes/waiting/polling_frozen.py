@@ -7,7 +7,7 @@ import re
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, clock, may_change
-from ctxmgr.diagnose.evidence.calls import command_of, runs_in_background, tool
+from ctxmgr.diagnose.evidence.calls import command_of, runs_in_background, tool_phrase
 from ctxmgr.diagnose.evidence.outcomes import ENDED
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -88,7 +88,8 @@ def _diagnose_repeated_remedy(evidence: Evidence) -> Diagnosis | None:
             continue
         word = max(words, key=len)
         cause = (
-            f"{code(command_of(step) or f'{tool(step)} {call_input(step)}', 80)} was made {len(same)} times, and each time what"
+            f"{code(command_of(step) or f'{tool_phrase(step)} {call_input(step)}', 80)} was made {len(same)} times, "
+            "and each time what"
             f" follows shows {code(word, 60)}: to make it again can't change that."
         )
         quotes = [evidence.quote(follows[-1])]
@@ -204,8 +205,8 @@ def _is_job(entry: EntryView) -> bool:
     )
 
 
-def _start(entry: EntryView, state: str, same: list[EntryView]) -> str:
-    call = code(command_of(entry) or tool(entry), 80)
+def _describe_poll(entry: EntryView, state: str, same: list[EntryView]) -> str:
+    call = code(command_of(entry) or tool_phrase(entry), 80)
     return (
         f"{call} has answered {len(same)} times since{clock(same[0].ts).replace(' at', '') or ' it was first asked'} that the"
         f" state is {code(state, 40)}"
@@ -218,7 +219,7 @@ def _diagnose_failed_state(evidence: Evidence, entry: EntryView, state: str, sam
     words = reason.group(1).strip() if reason else ""
     plain = 0 < len(words) <= _FEW and _PLAIN.fullmatch(words) is not None
     why = f" The answer gives the reason: {code(words)}." if plain else " The answer gives a reason." if words else ""
-    cause = f"{_start(entry, state, same)}. That is a final state, so waiting can't change it.{why}"
+    cause = f"{_describe_poll(entry, state, same)}. That is a final state, so waiting can't change it.{why}"
     look = (
         "Find out what to do about the reason"
         if reason
@@ -231,7 +232,7 @@ def _diagnose_failed_state(evidence: Evidence, entry: EntryView, state: str, sam
 
 
 def _diagnose_final_state(evidence: Evidence, entry: EntryView, state: str, same: list[EntryView]) -> Diagnosis:
-    cause = f"{_start(entry, state, same)}: what you wait for has happened."
+    cause = f"{_describe_poll(entry, state, same)}: what you wait for has happened."
     step = "Stop polling and go on with what was to come after it in the task."
     return diagnosis(KIND, cause, step, evidence.quote(entry))
 
@@ -336,7 +337,7 @@ def _diagnose_ended_log(
     about = next((name for line in reversed(lines) for name in _QUOTED.findall(line) if plain_name(name)), None)
     named = f", about {code(about, 90)}" if about else ""
     cause = (
-        f"{code(command_of(last) or tool(last), 90)} has answered the same {len(same)} times, and waiting can't "
+        f"{code(command_of(last) or tool_phrase(last), 90)} has answered the same {len(same)} times, and waiting can't "
         f"change it: what it waits for has failed. {capital(source)}"
         f" shows {' and '.join(told)}{named}."
     )

@@ -10,7 +10,7 @@ from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, runs_in_back
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON
 from ctxmgr.diagnose.evidence.outcomes import ENDED
 from ctxmgr.diagnose.evidence.paths import mentions
-from ctxmgr.diagnose.evidence.texts import capital, code, plain_name, words_of
+from ctxmgr.diagnose.evidence.texts import capital, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -108,7 +108,7 @@ def _diagnose_failed_maker(evidence: Evidence, entry: EntryView, maker: EntryVie
         # The newest look counts: a job that failed before may have been mended in its place
         if line is None:
             return None
-        said = told_lines([line.strip()]) or words_of(ENDED, line)
+        said = told_lines([line.strip()]) or quote_match(ENDED, line)
         cause = (
             f"{call_phrase(entry)} waits for {code(file, 80)}, and what was to make it has failed:"
             f" {evidence.source(look)} shows {said}. Nothing in the record makes it any more."
