@@ -179,7 +179,7 @@ def _logged_reads(store: Store) -> Iterator[PastRead]:
 def _package_reads(store: Store) -> Iterator[PastRead]:
     for record in store.shared.events(PACKAGE):
         data = json_object(record.get("data"))
-        for item in _list(data.get("items")):
+        for item in _list_tables(data.get("items")):
             # A record without a type means an artifact, one without "got" a full one; omitted items were not read.
             if item.get("type", "artifact") == "artifact" and item.get("got", "full") != "omitted":
                 resource = Resource(type="artifact", agent=str(item.get("source")), name=str(item.get("name")))
@@ -208,14 +208,14 @@ def _make_past_read(record: Record, agent: object, command: object, resource: Re
 
 
 def _resources(value: object) -> Iterator[Resource]:
-    for item in _list(value):
+    for item in _list_tables(value):
         if item.get("type") in ("artifact", "context", "history"):
             yield Resource.model_validate(
                 {"type": item["type"], "agent": str(item.get("agent")), "name": str(item.get("name"))}
             )
 
 
-def _list(value: object) -> list[dict[str, Any]]:
+def _list_tables(value: object) -> list[dict[str, Any]]:
     return (
         [cast("dict[str, Any]", item) for item in cast("list[object]", value) if isinstance(item, dict)]
         if isinstance(value, list)
@@ -250,7 +250,7 @@ def parse_rules_file(text: str, name: str) -> list[AccessRule]:
     for number, row in enumerate(cast("list[Any]", rows)):
         place = f"{name}: rules[{number}]"
         try:
-            rule = _rule(row)
+            rule = _make_rule(row)
         except InvalidInput as error:
             raise InvalidInput(f"{place}: {error.message}", error.hint) from None
         # By identity: a rule that stands there twice word for word is a double as well.
@@ -272,7 +272,7 @@ def read_table(text: str, name: str) -> dict[str, Any]:
     try:
         values: Any
         if name.lower().endswith(".json"):
-            values = json.loads(text, object_pairs_hook=_table, parse_constant=refuse_constant)
+            values = json.loads(text, object_pairs_hook=_make_table, parse_constant=refuse_constant)
         else:
             values = tomllib.loads(text)
     except RecursionError:
@@ -286,7 +286,7 @@ def read_table(text: str, name: str) -> dict[str, Any]:
     return cast("dict[str, Any]", values)
 
 
-def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _make_table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     # `json` alone would keep the last of the two and say nothing; TOML refuses them by itself.
     if len(table) != len(pairs):
@@ -294,7 +294,7 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return table
 
 
-def _rule(row: object) -> AccessRule:
+def _make_rule(row: object) -> AccessRule:
     if not isinstance(row, dict):
         raise InvalidInput("must be a table", _EXAMPLE)
     fields = cast("dict[str, Any]", row)

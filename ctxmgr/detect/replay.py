@@ -122,7 +122,7 @@ def record_fields(record: Mapping[str, Any]) -> RecordFields | None:
         what, label, data = "event", "session", None
     elif kind in ("continuation", "sessionEnd"):
         what, label = "end" if kind == "sessionEnd" else "event", EVENT_ALIASES.get(kind, kind)
-        data = _data(record, kind)
+        data = _event_data(record, kind)
     else:
         return None
     return (
@@ -168,7 +168,7 @@ def _finish(start: Observation, result: RecordFields, seq: int) -> Observation:
     )  # fmt: skip
 
 
-def _data(record: Mapping[str, Any], kind: str) -> object:
+def _event_data(record: Mapping[str, Any], kind: str) -> object:
     """Return the outcome of a ``sessionEnd``, or the identities that a continuation answers and whether an agent asked."""
     if kind == "sessionEnd":
         return record.get("outcome")

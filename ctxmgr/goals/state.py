@@ -351,7 +351,7 @@ def shorten(value: object) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, str):
-        return _text(value)
+        return _shorten_text(value)
     full = canonical(value)
     if full is not None and len(full) <= MAX_WHOLE_CHARS:
         return value
@@ -365,10 +365,10 @@ def shorten(value: object) -> Any:
 
 
 def _member(item: object) -> Any:
-    return _text(item) if isinstance(item, str) else shorten(item)
+    return _shorten_text(item) if isinstance(item, str) else shorten(item)
 
 
-def _text(text: str) -> str:
+def _shorten_text(text: str) -> str:
     if len(text) <= _MAX_TEXT_CHARS:
         return text
     full = mask_volatile(text) if len(text) <= MAX_TEXT else text  # longer blurred texts can't be compared across processes

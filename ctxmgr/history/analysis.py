@@ -66,7 +66,7 @@ def _findings(verdicts: Iterable[SessionVerdict]) -> Iterator[tuple[Any, ...]]:
 
 def owners(store: Store) -> list[tuple[str, str]]:
     """Return (agent, session) of all calls, each once."""
-    return [(str(agent), str(session)) for agent, session in _all(_reader(store), _OWNERS, ())]
+    return [(str(agent), str(session)) for agent, session in _run_query(_reader(store), _OWNERS, ())]
 
 
 @dataclass(slots=True)
@@ -118,7 +118,7 @@ def stats(store: Store, request: StatsRequest, session: str | None) -> StatsResp
     # Model responses report tokens, not calls. Those of a response are shared evenly by the calls that it made (same step);
     # calls that the filter leaves out take their share with them.
     answers: dict[tuple[str, str], list[str | _OmittedKey | None]] = defaultdict(list)
-    for call in _Call.all(_all(reader, _CALLS + where, values)):
+    for call in _Call.all(_run_query(reader, _CALLS + where, values)):
         counts = passes(call)
         key = call.key(request.by) if counts else _LEFT
         for name in {call.step, call.id} - {None}:
@@ -128,7 +128,7 @@ def stats(store: Store, request: StatsRequest, session: str | None) -> StatsResp
                 each.call(call.status, call.milliseconds)
     # A response without a call has no action and no status, so such a filter leaves it out.
     only_calls = bool(request.action or request.status)
-    for name, ts, day, agent, model, step, entry, given, made in _all(reader, _TOKENS + where, values):
+    for name, ts, day, agent, model, step, entry, given, made in _run_query(reader, _TOKENS + where, values):
         # A response names the call that it made, or the step that it shares with its calls.
         keys = answers.get((name, entry or step), [])
         if not keys and not only_calls:
@@ -139,11 +139,11 @@ def stats(store: Store, request: StatsRequest, session: str | None) -> StatsResp
             if not isinstance(key, _OmittedKey):
                 sums[key].add(*share)
                 total.add(*share)
-    ordered = sorted(sums.items(), key=_order(request.by))
+    ordered = sorted(sums.items(), key=_sort_key(request.by))
     return StatsResponse(by=request.by, rows=[each.row(key) for key, each in ordered], total=total.row(None))
 
 
-def _all(reader: ReadQuery, query: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
+def _run_query(reader: ReadQuery, query: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
     found = reader.run(query, values, most=_NO_LIMIT, seconds=_MAX_SECONDS)
     if found.stopped:
         raise InvalidInput(f"the calls can't be added up: {found.stopped}", "name a session, or ask with 'ctxmgr sql'")
@@ -182,7 +182,7 @@ class _Call:
         return value if isinstance(value, str) and value else None
 
 
-def _order(by: StatsKey) -> Callable[[tuple[str | None, _Sum]], Any]:
+def _sort_key(by: StatsKey) -> Callable[[tuple[str | None, _Sum]], Any]:
     if by == "day":
         return lambda item: item[0] or ""
     return lambda item: (-item[1].calls, -(item[1].input or 0), item[0] or "")

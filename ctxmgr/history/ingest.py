@@ -139,15 +139,15 @@ def import_logs(
     work: list[tuple[Importer | None, list[Path]]] = []
     for importer, files in chosen:
         # Whichever file of a session is named, all of it is read: a sub-agent without its main log would be half a run.
-        groups = importer.groups(_with_companions(importer, files)) if importer else [[path] for path in files]
+        groups = importer.groups(_add_companions(importer, files)) if importer else [[path] for path in files]
         work += [(importer, group) for group in groups]
-    done, total = 0, sum(_size(group) for _, group in work)
+    done, total = 0, sum(_group_size(group) for _, group in work)
     for importer, group in work:
         on_bytes = progress and partial(_report_bytes, progress, done, total, group[0])
         if on_bytes is not None:
             on_bytes(0)
         _import_group(store, importer, group, totals, on_bytes, trusted=trust_project)
-        done += _size(group)
+        done += _group_size(group)
     for url in urls:
         with open_checkpoints(url, CHANNELS) as tables:
             _import_threads(store, tables, url, totals, progress)
@@ -167,7 +167,7 @@ def _split_urls(paths: Sequence[Path | str], only: str | None) -> tuple[list[Pat
     return [Path(path) for path in paths if path not in urls], urls
 
 
-def _size(group: Sequence[Path]) -> int:
+def _group_size(group: Sequence[Path]) -> int:
     """Return the total size of files in bytes; a missing one counts as empty."""
     return sum(path.stat().st_size for path in group if path.exists())
 
@@ -215,7 +215,7 @@ def find_logs(paths: Sequence[Path]) -> FoundLogs:
         if importer is None:
             logs += files
             continue
-        for group in importer.groups(_with_companions(importer, files)):
+        for group in importer.groups(_add_companions(importer, files)):
             # The main log leads to the logs of its sub-agents, and one of these need not lead back.
             logs.append(max(group, key=lambda file, of=importer: len(session_files(of, file))))
     return FoundLogs(sorted(logs), [report for report in skipped.files if report.skipped], skipped.others)
@@ -227,7 +227,7 @@ def _chosen_importers(only: str | None) -> list[Importer]:
     return [importer for importer in IMPORTERS if only in (None, importer.name)]
 
 
-def _with_companions(importer: Importer, files: Iterable[Path]) -> list[Path]:
+def _add_companions(importer: Importer, files: Iterable[Path]) -> list[Path]:
     found: dict[Path, None] = {}
     for path in files:
         found[path] = None
@@ -295,7 +295,7 @@ def import_session(
     Raises:
         OSError: a file can't be read.
     """
-    totals, total = _Totals(), _size(group)
+    totals, total = _Totals(), _group_size(group)
     if progress is not None:
         progress(0, total)
     _import_group(store, importer, group, totals, None, trusted=False)
@@ -340,7 +340,7 @@ def _append(
         if careful:
             records = _storable(records, done.counts)
         done.appended = store.append(
-            _without_project_state(records, done, _itself, trusted=trusted), on_conflict="keep", doubles=True
+            _drop_project_state(records, done, _itself, trusted=trusted), on_conflict="keep", doubles=True
         )
         return
     # Records that the first attempt wrote are "known" to the second one, but new with this import.
@@ -348,7 +348,7 @@ def _append(
     own = OwnCount(group[0])
     done.counts.append(own.count)
     end, last = (0, "") if careful else _append_blocks(store, own, done, on_bytes, trusted=trusted)
-    lines = _without_project_state(own_lines(own, on_bytes, end, last), done, _make_record, trusted=trusted)
+    lines = _drop_project_state(own_lines(own, on_bytes, end, last), done, _make_record, trusted=trusted)
     for first in lines:
         part = chain((first,), islice(lines, _PART - 1))  # one transaction each: an interrupted import keeps them
         if careful:
@@ -366,7 +366,7 @@ def _append_blocks(store: Store, own: OwnCount, done: _Group, on_bytes: Heard | 
 
     def slowly(block: RowBatch) -> AppendResult:
         lines = own_lines(own, None, block.start, block.before, block.end)
-        return store.append_lines(_without_project_state(lines, done, _make_record, trusted=trusted), on_conflict="keep")
+        return store.append_lines(_drop_project_state(lines, done, _make_record, trusted=trusted), on_conflict="keep")
 
     reached = 0, ""
     for written, place in take_blocks(store, writer, own, slowly, done.meet, on_bytes):
@@ -386,7 +386,7 @@ def append_foreign(store: Store, records: Iterable[Record], count: FileCount) ->
     Raises:
         StorageFailed, Busy: nothing was written.
     """
-    ours = _without_project_state(_storable(records, [count]), _Group(), _itself, trusted=False)
+    ours = _drop_project_state(_storable(records, [count]), _Group(), _itself, trusted=False)
     return store.append(ours, on_conflict="keep", doubles=True)
 
 
@@ -398,9 +398,7 @@ def _make_record(line: Line) -> Record:
     return line.record
 
 
-def _without_project_state(
-    items: Iterable[_T], done: _Group, record_of: Callable[[_T], Record], *, trusted: bool
-) -> Iterator[_T]:
+def _drop_project_state(items: Iterable[_T], done: _Group, record_of: Callable[[_T], Record], *, trusted: bool) -> Iterator[_T]:
     """Yield the items without the project's own state, unless the log is trusted; collect the sessions."""
     last: object = None
     for item in items:
@@ -420,7 +418,7 @@ def _storable(records: Iterable[Record], counts: list[FileCount]) -> Iterator[Re
         try:
             encode(check(record))
         except InvalidInput:
-            record = {name: _within_limits(value) for name, value in record.items()}
+            record = {name: _shorten_value(value) for name, value in record.items()}
             try:
                 encode(check(record))
             except InvalidInput as error:
@@ -429,7 +427,7 @@ def _storable(records: Iterable[Record], counts: list[FileCount]) -> Iterator[Re
         yield record
 
 
-def _within_limits(value: object) -> object:
+def _shorten_value(value: object) -> object:
     try:
         return value if len(encode({"": value})) <= _LARGE else shorten(value)
     except InvalidInput:

@@ -62,7 +62,7 @@ def recognise_logs(
         before = len(skipped.files) + skipped.others.count
         holds_log = False
         # Absolute, since the store remembers imported files by path, and ctxmgr may be run in another folder next time.
-        for file, is_named in _files(Path(os.path.abspath(path)), skipped):
+        for file, is_named in _walk_files(Path(os.path.abspath(path)), skipped):
             name = _format_or_skip(file, path if is_named else None, importers, only, skipped)
             if name is not None:
                 by_importer.setdefault(name, []).append(file)
@@ -130,7 +130,7 @@ def _no_logs_error(passed: Sequence[FileReport]) -> InvalidInput:
     return InvalidInput(f"{last.path}: {last.skipped}{seen}{more}", format_hint())
 
 
-def _files(path: Path, skipped: Skipped) -> Iterator[tuple[Path, bool]]:
+def _walk_files(path: Path, skipped: Skipped) -> Iterator[tuple[Path, bool]]:
     """Yield (file, whether it was named itself) for a path; folders are searched, links to folders are not followed.
 
     In a folder a file counts as a possible log by its name or by its beginning, so that a rotated or renamed log is found.

@@ -106,7 +106,7 @@ def _is_log(path: str) -> bool:
     return path.lower().endswith(LOG_SUFFIXES)
 
 
-def _note_of(source: str, target: str) -> str:
+def _note_path(source: str, target: str) -> str:
     name = hashlib.sha256(f"{os.path.realpath(source)}\0{target}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return os.path.join(_folder(), f"{name}.json")
 
@@ -238,7 +238,7 @@ class Shipper:
         if not os.path.isfile(path):
             raise NotFound(f"no log at {path}", "check the path")
         self._source = _source(path)
-        self._note = _note_of(path, target)
+        self._note = _note_path(path, target)
         self._trusted = trusted
         self.progress = _read_note(self._note) or Progress(os.path.abspath(path), shown)
 
@@ -292,7 +292,7 @@ class Shipper:
         if len(progress.last) != 3:
             # Where it took nothing of the source it can't lack anything.
             return not (progress.added or progress.known)
-        return holds_record(store.engine, *progress.last) or _archive_of(store, progress.last[0]) is not None
+        return holds_record(store.engine, *progress.last) or _find_archive(store, progress.last[0]) is not None
 
     def _batches(self, start: int) -> Iterator[_Batch]:
         batch = _Batch(end=start)
@@ -354,7 +354,7 @@ class _Sent:
         try:
             self.result.plus(_append_all(store, items))
         except InvalidInput as error:
-            rest = self._without_archived(store, items) if self._again else items
+            rest = self._drop_archived(store, items) if self._again else items
             if len(rest) < len(items):
                 self.append(store, rest)
             elif len(items) == 1:
@@ -366,9 +366,9 @@ class _Sent:
         else:
             self._note_last(items)
 
-    def _without_archived(self, store: Store, items: Sequence[Line | Record]) -> list[Line | Record]:
+    def _drop_archived(self, store: Store, items: Sequence[Line | Record]) -> list[Line | Record]:
         """Return the records of sessions that the store has; those of the others are in its archive already."""
-        archives = {session: _archive_of(store, session) for session in {_session(item) for item in items}}
+        archives = {session: _find_archive(store, session) for session in {_session(item) for item in items}}
         gone = [item for item in items if archives[_session(item)] is not None]
         if gone:
             self._archived += len(gone)
@@ -407,7 +407,7 @@ def _identity(item: Line | Record) -> list[str]:
     return [str(record["session"]), str(record["kind"]), named] if isinstance(named, str) and named else []
 
 
-def _archive_of(store: Store, session: str) -> str | None:
+def _find_archive(store: Store, session: str) -> str | None:
     """Return the archive into which a session was moved out of a store, None where it was not."""
     found = find_archive(store.engine, storable(session))
     return None if found is None else str(found["archive"])

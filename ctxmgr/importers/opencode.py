@@ -240,7 +240,7 @@ def _table(value: Mapping[str, Any]) -> str | None:
     return "message" if text(value.get("role")) is not None else None
 
 
-def _is_file_of(value: dict[str, Any]) -> bool:
+def _is_file_row(value: dict[str, Any]) -> bool:
     return _table(value) is not None
 
 
@@ -315,7 +315,7 @@ def _related_files(path: Path) -> list[Path]:
 OPENCODE_FILES = JsonImporter(
     name="opencode-files",
     title="opencode (files)",
-    proves=_is_file_of,
+    proves=_is_file_row,
     reader=_Files,
     coverage=Coverage(),
     places=(

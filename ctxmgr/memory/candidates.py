@@ -173,7 +173,7 @@ class TextFinder:
             raise InvalidInput("Query cannot be empty", "say what to remember: a few words of it")
         asked = terms(request.query)
         key = None if request.session is None else session_key(self._store, request.session)
-        seen = self._read(request, asked, None if key is None else self._store.sessions.name(key))
+        seen = self._read_notes(request, asked, None if key is None else self._store.sessions.name(key))
         holding = [sum(each.total for counts, each in seen.alike.items() if counts[place]) for place in range(len(asked))]
         weights = [weight(seen.looked_at, each) for each in holding]
         best: list[Episode] = []
@@ -188,7 +188,7 @@ class TextFinder:
         outdated.sort(key=lambda each: parse_time(each.ts) or 0.0, reverse=True)
         return Candidates(best, outdated, {term.stem: each for term, each in zip(asked, weights, strict=True)})
 
-    def _read(self, request: RecallRequest, asked: Sequence[Term], session: str | None) -> _Pass:
+    def _read_notes(self, request: RecallRequest, asked: Sequence[Term], session: str | None) -> _Pass:
         wanted = {fold(tag) for tag in request.tags if tag.strip()}
         if not request.notes:
             wanted.add(MEMORY_TAG)

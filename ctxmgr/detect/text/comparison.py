@@ -48,32 +48,32 @@ def event_text(event: Observation) -> str | None:
         return text
     data: object = event.data
     if type(data) is dict and type(said := cast("dict[str, Any]", data).get(_TEXT_KEYS[0])) is str:
-        text = _words(said)  # as of most events
+        text = _drop_label(said)  # as of most events
     else:
-        text = _text(cast("object", data), 0)
+        text = _find_text(cast("object", data), 0)
     _latest = event, text
     return text
 
 
-def _words(text: str) -> str | None:
+def _drop_label(text: str) -> str | None:
     text = text[:MAX_TEXT]
     bare = text.strip(" *#:\n")
     return None if len(bare) <= _MAX_LABEL and bare.lower() in _LABELS else text
 
 
-def _text(data: object, depth: int) -> str | None:
+def _find_text(data: object, depth: int) -> str | None:
     if isinstance(data, str):
-        return _words(data)
+        return _drop_label(data)
     if depth > 3:  # the deepest real form is a message of content blocks
         return None
     if isinstance(data, dict):
         fields = cast("dict[str, Any]", data)
         for key in _TEXT_KEYS:
             if key in fields:
-                return _text(fields[key], depth + 1)
+                return _find_text(fields[key], depth + 1)
         return None
     if isinstance(data, list):
-        parts = [_text(part, depth + 1) for part in cast("list[Any]", data)[:64]]
+        parts = [_find_text(part, depth + 1) for part in cast("list[Any]", data)[:64]]
         known = [part for part in parts if part is not None]
         return "".join(known) if known else None
     return None
@@ -262,7 +262,7 @@ def near_key(start: Observation) -> Hashable:
 def drift_key(start: Observation) -> Hashable:
     """Return what is equal for calls that differ, beyond that, in numbers alone; None when they hold none."""
     near = _drop_volatile(start.input, 0)
-    blurred = _without_numbers(near, 0)
+    blurred = _mask_numbers(near, 0)
     text = canonical(blurred)
     return None if text is None or text == canonical(near) else (start.action, text)
 
@@ -282,13 +282,13 @@ def _drop_volatile(value: object, depth: int) -> object:
     if isinstance(value, dict) and depth < 20:
         fields = cast("dict[Any, Any]", value)
         kept = {key: item for key, item in fields.items() if key not in VOLATILE_KEYS} or fields
-        return {key: _near_field(key, item, depth) for key, item in kept.items()}
+        return {key: _normalize_field(key, item, depth) for key, item in kept.items()}
     if isinstance(value, list) and depth < 20:
         return cast("object", [_drop_volatile(item, depth + 1) for item in cast("list[Any]", value)])
     return " ".join(value.split()) if isinstance(value, str) else cast("object", value)
 
 
-def _near_field(key: object, value: object, depth: int) -> object:
+def _normalize_field(key: object, value: object, depth: int) -> object:
     if isinstance(value, str):
         if key in COMMAND_KEYS:
             return plain_command(value)
@@ -297,7 +297,7 @@ def _near_field(key: object, value: object, depth: int) -> object:
     return _drop_volatile(value, depth + 1)
 
 
-def _without_numbers(value: object, depth: int) -> object:
+def _mask_numbers(value: object, depth: int) -> object:
     if isinstance(value, bool):
         return value
     if isinstance(value, int | float):
@@ -306,7 +306,7 @@ def _without_numbers(value: object, depth: int) -> object:
         fields = cast("dict[Any, Any]", value)
         return {key: _drift_field(key, item, depth) for key, item in fields.items()}
     if isinstance(value, list) and depth < 20:
-        return cast("object", [_without_numbers(item, depth + 1) for item in cast("list[Any]", value)])
+        return cast("object", [_mask_numbers(item, depth + 1) for item in cast("list[Any]", value)])
     return cast("object", value)
 
 
@@ -314,7 +314,7 @@ def _drift_field(key: object, value: object, depth: int) -> object:
     if isinstance(value, str) and (key in COMMAND_KEYS or value.isdecimal()) and key not in _TARGET_KEYS:
         return _NUMBER.sub("#", value)
     # A number in a path or an id names another thing.
-    return value if key in _TARGET_KEYS else _without_numbers(value, depth + 1)
+    return value if key in _TARGET_KEYS else _mask_numbers(value, depth + 1)
 
 
 def call_target(start: Observation) -> str:
@@ -343,14 +343,14 @@ def _field_span(target: str, fields: Mapping[str, Any]) -> Span | None:
     for key in ("view_range", "line_range", "range", "lines"):
         pair = fields.get(key)
         if isinstance(pair, list) and len(cast("list[Any]", pair)) == 2:
-            return _span(target, *cast("list[Any]", pair))
+            return _make_span(target, *cast("list[Any]", pair))
     for first, last in (("start", "end"), ("start_line", "end_line"), ("startLine", "endLine"), ("line_start", "line_end"),
                         ("from", "to")):  # fmt: skip
         if first in fields and last in fields:
-            return _span(target, fields[first], fields[last])
+            return _make_span(target, fields[first], fields[last])
     offset, limit = fields.get("offset"), fields.get("limit")
     if _is_line(offset) and _is_line(limit):
-        return _span(target, offset, cast("int", offset) + cast("int", limit) - 1)
+        return _make_span(target, offset, cast("int", offset) + cast("int", limit) - 1)
     return None
 
 
@@ -359,10 +359,10 @@ def _sed_span(command: object) -> Span | None:
         return None
     match = _SED.search(command[:4000])
     # `int` refuses a number of more than 4,300 digits, and a command may hold one.
-    return _span(match[3], int(match[1][:9]), int(match[2][:9])) if match else None
+    return _make_span(match[3], int(match[1][:9]), int(match[2][:9])) if match else None
 
 
-def _span(target: str, first: object, last: object) -> Span | None:
+def _make_span(target: str, first: object, last: object) -> Span | None:
     if not _is_line(first) or not _is_line(last):
         return None
     one, two = cast("int", first), cast("int", last)

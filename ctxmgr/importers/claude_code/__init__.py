@@ -71,7 +71,7 @@ class _ParallelFilesImporter(FormatDescription):
         session, unused = Session(part), Session(copied)
         emitted: set[str] = set()
         with ExitStack() as stack:
-            for file, raw in _merge(own_counts, stack):
+            for file, raw in _merge_records(own_counts, stack):
                 copies = file.head.stream and not file.is_first
                 feeding = unused if copies else session
                 if copies and raw is None:
@@ -86,7 +86,7 @@ class _ParallelFilesImporter(FormatDescription):
         yield from session.end()
 
 
-def _merge(counts: Sequence[FileCount], stack: ExitStack) -> Iterator[tuple[LogFile, Raw | None]]:
+def _merge_records(counts: Sequence[FileCount], stack: ExitStack) -> Iterator[tuple[LogFile, Raw | None]]:
     """Yield each record with its file, by time across files and by place inside each; None at a file's end.
 
     A record without a time follows the one before it.
@@ -230,7 +230,7 @@ def _groups(paths: Iterable[Path]) -> list[list[Path]]:
         else:
             groups.append([path])
     # Originals first, since of two records with one id the first is kept.
-    return sorted(groups, key=lambda group: _order(heads[group[0]], group[0], heads))
+    return sorted(groups, key=lambda group: _sort_key(heads[group[0]], group[0], heads))
 
 
 def _read_heads(paths: Iterable[Path]) -> dict[Path, Head]:
@@ -244,7 +244,7 @@ def _read_heads(paths: Iterable[Path]) -> dict[Path, Head]:
     return heads
 
 
-def _order(head: Head, path: Path, heads: dict[Path, Head]) -> tuple[int, bytes, str]:
+def _sort_key(head: Head, path: Path, heads: dict[Path, Head]) -> tuple[int, bytes, str]:
     """Return the sort key of a session: forks behind their origin, else by last time, since a copy goes on longer."""
     # The depth in the line of forks; recorded ids may form a circle.
     origins = {other.session: other.forked_from for other in heads.values() if other.is_main}
