@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, cast
 
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import check_agent, check_owner, is_unnameable, parse_pattern, quote_name
-from ctxmgr.access.project import list_executions
+from ctxmgr.access.project_state import list_executions
 from ctxmgr.access.rules import Rules
 from ctxmgr.context.packages import block, mapping_lines
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory, NotFound, OutOfBounds

@@ -14,7 +14,7 @@ from ctxmgr.detect.text.fingerprints import canonical
 from ctxmgr.errors import Conflict, InvalidInput
 from ctxmgr.goals.brief import goal_source, write_brief
 from ctxmgr.goals.changes import ENDED, entry_task, find_node, why_not
-from ctxmgr.goals.edits import FOLDER, PlanEdits, explain_no_work, probes_data, tasks_data
+from ctxmgr.goals.plan_edits import FOLDER, PlanEdits, explain_no_work, probes_data, tasks_data
 from ctxmgr.goals.state import Action, Node, OpenAction, State, call_key, is_shortened, outcome, owner_view, plain_line, shorten
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id

@@ -256,7 +256,7 @@ def _add_causes(store: Store, verdict: SessionVerdict) -> SessionVerdict:
     # What is over needs no cause, and the search for causes reads related sessions too.
     if all(finding.resolved is not None for finding in verdict.findings):
         return verdict
-    from ctxmgr.history.evidence import diagnose_findings
+    from ctxmgr.history.session_evidence import diagnose_findings
 
     return verdict.model_copy(update={"findings": diagnose_findings(store, verdict.session, verdict.findings)})
 

@@ -53,19 +53,19 @@ class Project:
         self._guard = guard
 
     def get_context(self, request: GetContextRequest) -> GetContextResponse:
-        """Return context keys; see `ctxmgr.access.project.get_keys`."""
+        """Return context keys; see `ctxmgr.access.project_state.get_keys`."""
         return get_keys(self._source, self._guard, request)
 
     def set_context(self, request: SetContextRequest) -> SetContextResponse:
-        """Set context keys; see `ctxmgr.access.project.set_keys`."""
+        """Set context keys; see `ctxmgr.access.project_state.set_keys`."""
         return set_keys(self._source, self._guard, request)
 
     def record_execution(self, request: RecordExecutionRequest) -> Execution:
-        """Record a run of an agent; see `ctxmgr.access.project.record_execution`."""
+        """Record a run of an agent; see `ctxmgr.access.project_state.record_execution`."""
         return record_execution(self._source, self._visible, self._guard, request)
 
     def list_executions(self, request: ListExecutionsRequest) -> ListExecutionsResponse:
-        """Return runs of agents; see `ctxmgr.access.project.list_executions`."""
+        """Return runs of agents; see `ctxmgr.access.project_state.list_executions`."""
         return list_executions(self._source, self._visible, self._guard, request)
 
     def rules(self) -> list[AccessRule]:
