@@ -260,7 +260,7 @@ def parse_rules_file(text: str, name: str) -> list[AccessRule]:
 
 
 def read_table(text: str, name: str) -> dict[str, Any]:
-    """Parse a TOML file, or a JSON file if its name ends so.
+    """Parse a TOML file, or a JSON file if its name ends so; return its table, {key: value}.
 
     Raises:
         InvalidInput: it is too long, broken, nested too deep, or not one table.

@@ -112,7 +112,7 @@ def _write_field(key: str, value: Any, indent: int) -> str:
 
 
 def entry_fields(entry: EntryView) -> dict[str, Any]:
-    """Return the fields of an entry that a package contains."""
+    """Return the fields of an entry that a package contains, ``ts`` as ``at``; an input or output names no artifact by id."""
     return {
         "id": entry.id, "session": entry.session, "index": entry.index, "at": entry.ts, "agent": entry.agent,
         "action": entry.action, "task": entry.task, "input_type": entry.input_type, "status": entry.status,
@@ -122,7 +122,7 @@ def entry_fields(entry: EntryView) -> dict[str, Any]:
 
 
 def goal_fields(source: GoalSource) -> dict[str, Any]:
-    """Return the fields of a goal's state that a package contains."""
+    """Return the fields of a goal's state that a package contains, from ``goal`` to ``open``; a list without items is None."""
     probes = {each.name: "not asked" if each.ok is None else each.ok for each in source.probe_state}
     return {
         "goal": source.goal, "status": source.status, "percent": source.percent, "task": source.task,
@@ -133,7 +133,7 @@ def goal_fields(source: GoalSource) -> dict[str, Any]:
 
 
 def failure_fields(entry: EntryView) -> dict[str, Any]:
-    """Return the fields of a failed entry that a package contains."""
+    """Return the fields of a failed entry that a package contains: those of `entry_fields` but index, type, status and output."""
     return {
         "id": entry.id, "session": entry.session, "at": entry.ts, "agent": entry.agent, "action": entry.action,
         "task": entry.task,
@@ -150,7 +150,7 @@ def _no_artifact_ids(entry: EntryView, value: Any) -> Any:
 
 
 def execution_fields(run: Execution) -> dict[str, Any]:
-    """Return the fields of a run that a package contains."""
+    """Return the fields of a run that a package contains, {name: value}; empty lists and its place in the log are left out."""
     fields = run.model_dump(by_alias=False, exclude_none=True)
     return {key: value for key, value in fields.items() if value != [] and key not in ("session", "index")}
 

@@ -156,7 +156,7 @@ class OpenFinding:
         del self._indexes[MAX_MEMBERS:-MAX_MEMBERS]
 
     def mark(self) -> tuple[Any, ...]:
-        """Return what `restore` needs to take back later steps."""
+        """Return what `restore` needs to take back later steps: lengths and values as they are now, for `restore` alone."""
         return len(self._members) + self._dropped, self.steps, self._outside, self._novel, self._touched, self.resolved
 
     def restore(self, mark: tuple[Any, ...]) -> None:

@@ -217,7 +217,7 @@ def _waiting_seconds(before: ObservedStep, step: ObservedStep) -> tuple[float, f
 
 
 def backs_off(previous_gap: float | None, now_gap: float | None, step: ObservedStep) -> bool:
-    """Whether a retry after trouble of the infrastructure waited longer than the one before."""
+    """Whether a retry after trouble of the infrastructure waited longer than the one before; gaps in seconds."""
     # Under a second nobody waits: from 0.2 s to 0.5 s is how long the calls took.
     if previous_gap is None or now_gap is None or now_gap < 1:
         return False

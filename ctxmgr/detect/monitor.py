@@ -476,7 +476,7 @@ def detect(
     live: bool = False,
     settings: DetectSettings | None = None,
 ) -> list[Finding]:
-    """Return all findings of one session's observations, in log order; see `Monitor.findings`."""
+    """Return all findings of one session's observations, in log order; ``now`` and ``live`` as in `Monitor.findings`."""
     monitor = Monitor(settings)
     monitor.observe_all(observations)
     return monitor.findings(now, live)

@@ -227,7 +227,7 @@ class ObservedStep:
         return self.calls[0].start.action
 
     def results(self) -> tuple[int | None, ...]:
-        """Return the hashes of the results in an order that does not depend on the order of the calls."""
+        """Return the hashes of the results in an order that does not depend on that of the calls; None can't be compared."""
         if self._result is None:
             if len(self.calls) == 1:
                 self._result = (self.calls[0].result(),)

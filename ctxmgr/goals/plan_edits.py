@@ -147,12 +147,12 @@ def _list_children(parent: Node, drafts: Sequence[TaskDraft]) -> list[dict[str, 
 
 
 def add_data(parent: Node, request: AddRequest) -> dict[str, Any]:
-    """Return the event data of an addition."""
+    """Return the event data of an addition: {parent, at, nodes}, the nodes as `tasks_data` returns them."""
     return {"parent": parent.id, "at": request.at, "nodes": _list_children(parent, request.tasks)}
 
 
 def split_data(node: Node, parent: Node, request: SplitRequest) -> dict[str, Any]:
-    """Return the event data of a split."""
+    """Return the event data of a split: {id, nodes, reason}, the nodes as in `add_data`."""
     return {"id": node.id, "nodes": _list_children(parent, request.into), "reason": request.reason}
 
 
@@ -295,5 +295,5 @@ class PlanEdits(GoalBase):
 
 
 def probes_data(probes: Sequence[Probe]) -> dict[str, Any]:
-    """Return the event data that sets the probes."""
+    """Return the event data that sets the probes: {op, probes}, each probe as JSON."""
     return {"op": "probes", "probes": [plain(each.to_json()) for each in probes]}

@@ -227,7 +227,12 @@ class Goals(PlanEdits):
         return answer(item, node, no, recorded=True)
 
     def next(self, request: NextRequest) -> GoalAnswer:
-        """Make the next leaf that can be worked on the active one, or the named leaf."""
+        """Make the next leaf that can be worked on the active one, or the named leaf.
+
+        Raises:
+            InvalidInput: the active leaf is still in progress, and no other one is named.
+            NotFound: there is no goal, or no leaf of that name.
+        """
         with self._repository.change(work=True) as change:
             state = self._require_goal(change.state)
             active = state.tree.get(state.active)
@@ -396,7 +401,10 @@ def _refuse_blocked(state: State, node: Node) -> Refusal | None:
 
 
 def refused_event(item: OpenAction, node: Node, no: Refusal) -> dict[str, Any]:
-    """Return the event data of a refusal."""
+    """Return the event data of a refusal: {op, node, type, action, args, key, signature, reason}.
+
+    Of an action that was made it has {status, output, error} too, of a loop {kind, count, period, members}.
+    """
     data: dict[str, Any] = {
         "op": "refused", "node": node.id, "type": no.type, "action": item.action, "args": item.args, "key": item.key,
         "signature": plain_line(f"{item.action}::{canonical(item.args) or ''}", 300), "reason": no.reason,

@@ -234,6 +234,8 @@ def identity() -> dict[str, Any]:
 def is_alive(owner: Owner, last_ts: str | None, now: float) -> bool:
     """Whether an owner may still be at work: its process runs, or, if it is on another machine, it wrote a moment ago.
 
+    ``last_ts`` is the time of its last record, ``now`` the present in seconds since 1970.
+
     A stopped process is not at work: its goal can be taken over, and it is refused when it goes on. Neither is this process
     itself, for it has released what it held before.
     """

@@ -56,7 +56,12 @@ class Skipped:
 def recognise_logs(
     importers: Sequence[Importer], paths: Sequence[Path], only: str | None, skipped: Skipped
 ) -> list[tuple[Importer | None, list[Path]]]:
-    """Return the files at ``paths`` by their importers (None: own format); skipped files are added to ``skipped``."""
+    """Return the files at ``paths`` by their importers (None: own format); skipped files are added to ``skipped``.
+
+    Raises:
+        InvalidInput: there is no log at any of the paths.
+        NotFound, StorageFailed: a path is not there, or can't be read.
+    """
     by_importer: dict[str, list[Path]] = {}
     for path in paths:
         before = len(skipped.files) + skipped.others.count

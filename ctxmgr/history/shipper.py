@@ -95,7 +95,7 @@ class Progress:
         return f"{records} can't be stored" + ("" if self.refusal is None else f": {self.refusal}")
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields that JSON output shows."""
+        """Return the fields that JSON output shows, {name: value}; ``unit`` says what ``lag`` counts."""
         fields = asdict(self)
         del fields["mark"], fields["last"]
         fields["leftOut"] = fields.pop("left_out")
@@ -175,7 +175,12 @@ class _Log:
             yield line, line.record, line.length, line.offset + line.length + 1
 
     def require_own(self, target: str) -> None:
-        """Refuse a file without any record of ours: shipping nothing of it would look like success."""
+        """Refuse a file without any record of ours: shipping nothing of it would look like success.
+
+        Raises:
+            InvalidInput: it is a log of another program, or of no known format.
+            Damaged: no record of it can be read.
+        """
         from ctxmgr.history.foreign_log import foreign_importer
 
         if not self.size():

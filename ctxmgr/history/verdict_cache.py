@@ -89,7 +89,7 @@ class VerdictCache:
         self._put("verdict", key, session, found, by_store=lasts)
 
     def continuation(self, key: int, session: str) -> dict[str, Any] | None:
-        """Return the cached continuation, which is valid while nothing is recorded in the store, or None."""
+        """Return the cached continuation as its JSON form, which is valid while nothing is recorded in the store, or None."""
         self._places[key] = self._store.sessions.last_record(None)[0]
         return self._get("continuation", key, session)
 

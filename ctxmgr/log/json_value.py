@@ -96,7 +96,7 @@ def type_name(value: object) -> str:
 
 
 def shorten(value: object) -> dict[str, Any]:
-    """Return the stand-in for a value too large to record: its size in characters, its hash and its beginning."""
+    """Return the stand-in for a value too large to record: {tooLarge: characters, sha256, head: its first characters}."""
     text = value if isinstance(value, str) else _represent(value, None)
     digest = codec.digest(text.encode("utf-8", "surrogatepass"))
     return {"tooLarge": len(text), "sha256": digest, "head": text[:MAX_REPR]}

@@ -441,7 +441,7 @@ class View:
         self._from: list[int] | None = None
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """Return where in the line a part of the view is."""
+        """Return (start, end) in the line, in bytes, of a part of the view."""
         if self._from is None:
             self._from = [*chain.from_iterable(self._kept), self._length]
         return self._from[start], self._from[end]

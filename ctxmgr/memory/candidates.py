@@ -81,7 +81,13 @@ def weight(total: int, holding: int) -> float:
 
 
 def score(counts: Sequence[float], weights: Sequence[float], length: float) -> float:
-    """Return the BM25 score of a text; ``length`` is its length divided by the average length."""
+    """Return the BM25 score of a text, from 0 on.
+
+    Args:
+        counts: how often the text has each word of the query.
+        weights: the weight of each of these words, see `weight`.
+        length: the length of the text divided by the average length.
+    """
     slow = SATURATION * (1 - LENGTH + LENGTH * length)
     return sum(
         each * count * (SATURATION + 1) / (count + slow) for each, count in zip(weights, counts, strict=True) if count > 0

@@ -453,7 +453,7 @@ class StallWatch:
         self._state = "ended"
 
     def judge(self, now: float | None, live: bool = False, progress: Progress | None = None) -> list[Finding]:
-        """Return all stalls: past ones, and what stalls as of ``now``.
+        """Return all stalls: past ones, and what stalls as of ``now`` (seconds since 1970).
 
         Without ``now`` the log is all there will ever be, unless the process is ``live``: then nothing is claimed.
         ``progress`` is what the session has last achieved.

@@ -57,7 +57,7 @@ class ErrorRow:
 
     @cached_property
     def fields(self) -> dict[str, Any]:
-        """All that the row says."""
+        """All that the row says, {key of the table: value}."""
         return tomllib.loads(self.source)["error"][0]
 
     @property
@@ -334,7 +334,7 @@ def _slot_values(evidence: Evidence, entry: EntryView, match: re.Match[str]) -> 
 
 
 def named_groups(match: re.Match[str]) -> dict[str, str]:
-    """Return the groups that were met; the other names of a thing stand in for `name`."""
+    """Return the groups that were met, {name: text}; the other names of a thing stand in for `name`."""
     groups = {name: value.strip() for name, value in match.groupdict().items() if value}
     for name in _STANDS_IN:
         if name in groups:

@@ -55,7 +55,7 @@ class Counterpart(NamedTuple):
 
 
 def find_nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: float = _NEAR) -> Counterpart | None:
-    """Return the recorded name most like one that a call named in vain, or None."""
+    """Return the recorded name most like one that a call named in vain, or None; ``least`` as in `likeness`."""
     best: Counterpart | None = None
     parts = _name_parts(name)
     stems = {part[:4] for part in parts} | {part[:1] + _VOWEL.sub("", part[1:])[:2] for part in parts if len(part) > _SHORT}
@@ -177,7 +177,7 @@ def _counterpart(evidence: Evidence, word: str, text: str, place: Message | Entr
 
 
 def find_nearest_offered(name: str, offered: Iterable[str], least: float = 0.6) -> str | None:
-    """Return the one of the offered names that is most like a name, or None."""
+    """Return the one of the offered names that is most like a name, or None; ``least`` as in `likeness`."""
     rated = [(likeness(name, each), each) for each in offered if each != name]
     best = max(rated, default=(0.0, ""))
     return best[1] if best[0] >= least else None

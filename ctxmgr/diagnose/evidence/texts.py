@@ -183,7 +183,10 @@ def _dump_json(value: object) -> str:
 
 
 def find_nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
-    """Return the known name most like ``name``, or None when none is; equal names are no answer."""
+    """Return the known name most like ``name``, or None when none is; equal names are no answer.
+
+    ``least`` is the share of letters that must agree, 0 to 1.
+    """
     folded = name.casefold()[:_LONGEST_NAME]
     fair: dict[str, str] = {}
     for other in known:

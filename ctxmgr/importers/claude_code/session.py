@@ -105,7 +105,7 @@ class Thread(Transcript):
         return str(name)
 
     def call_source(self, call_id: str) -> dict[str, object]:
-        """Return the id of a call and the file and line where it stands."""
+        """Return where a call stands: {toolUseId, file, line}, the file without its folder."""
         return {"toolUseId": call_id or None, "file": self.count.path.name, "line": self.place}
 
     def record_time(self, at: object) -> str | None:
