@@ -133,7 +133,7 @@ def goal_fields(source: GoalSource) -> dict[str, Any]:
 
 
 def failure_fields(entry: EntryView) -> dict[str, Any]:
-    """Return the fields of a failed entry that a package contains: those of `entry_fields` but index, type, status and output."""
+    """Return the fields of a failed entry that a package contains: whose call it was, its error and its input."""
     return {
         "id": entry.id, "session": entry.session, "at": entry.ts, "agent": entry.agent, "action": entry.action,
         "task": entry.task,

@@ -123,33 +123,11 @@ def _flatten_events(events: Sequence[dict[str, Any]], depth: int = 0) -> Iterato
 
 
 def _read_event(t: Transcript, kind: str | None, event: dict[str, Any], kept: Mapping[str, Any]) -> None:
-    at, done = event.get("timestamp"), event.get("completed")
+    at = event.get("timestamp")
     if kind == "model":
-        output = mapping(event.get("output"))
-        t.step = f"{t.part}:{t.place}"
-        # A model may be asked for several answers at once; the solver goes on with the first.
-        for choice in sequence(output.get("choices"))[:1]:
-            message = mapping(_insert_attachments(mapping(choice).get("message"), kept))
-            read_message(t, {**message, "role": "assistant", "id": None}, done or at, None, response=t.place)
-        used = mapping(output.get("usage"))
-        t.usage(
-            done or at, t.place, event.get("model"), inputTokens=used.get("input_tokens"),
-            outputTokens=used.get("output_tokens"), cacheReadTokens=used.get("input_tokens_cache_read"),
-            reasoningTokens=used.get("reasoning_tokens"),
-        )  # fmt: skip
-        if event.get("error"):
-            t.failure(event.get("error"), done or at, reason="apiError")
+        _read_response(t, event, kept)
     elif kind == "tool":
-        t.call(event.get("id"), event.get("function"), _insert_attachments(event.get("arguments"), kept), at)
-        error = mapping(event.get("error"))
-        # Written while the tool runs; a log that ends so is of an evaluation that hung or was killed.
-        if event.get("pending") is True or ("result" not in event and not error):
-            return
-        # Inspect's approvers refuse a call before it runs.
-        status = "denied" if error.get("type") == "approval" else "error" if error or event.get("failed") is True else "ok"
-        t.result(
-            event.get("id"), _insert_attachments(event.get("result"), kept), done, status=status, error=error.get("message")
-        )
+        _read_call(t, event, kept)
     elif kind == "error":
         t.failure(mapping(event.get("error")).get("message"), at)
     elif kind == "interrupt":
@@ -158,6 +136,36 @@ def _read_event(t: Transcript, kind: str | None, event: dict[str, Any], kept: Ma
         t.event("compaction", {"preTokens": event.get("tokens_before"), "postTokens": event.get("tokens_after")}, at)
     elif kind == "sample_limit":
         t.failure(event.get("message"), at, reason=text(event.get("type")) or "limit")
+
+
+def _read_response(t: Transcript, event: dict[str, Any], kept: Mapping[str, Any]) -> None:
+    at = event.get("completed") or event.get("timestamp")
+    output = mapping(event.get("output"))
+    t.step = f"{t.part}:{t.place}"
+    # A model may be asked for several answers at once; the solver goes on with the first.
+    for choice in sequence(output.get("choices"))[:1]:
+        message = mapping(_insert_attachments(mapping(choice).get("message"), kept))
+        read_message(t, {**message, "role": "assistant", "id": None}, at, None, response=t.place)
+    used = mapping(output.get("usage"))
+    t.usage(
+        at, t.place, event.get("model"), inputTokens=used.get("input_tokens"), outputTokens=used.get("output_tokens"),
+        cacheReadTokens=used.get("input_tokens_cache_read"), reasoningTokens=used.get("reasoning_tokens"),
+    )  # fmt: skip
+    if event.get("error"):
+        t.failure(event.get("error"), at, reason="apiError")
+
+
+def _read_call(t: Transcript, event: dict[str, Any], kept: Mapping[str, Any]) -> None:
+    name = event.get("id")
+    t.call(name, event.get("function"), _insert_attachments(event.get("arguments"), kept), event.get("timestamp"))
+    error = mapping(event.get("error"))
+    # Written while the tool runs; a log that ends so is of an evaluation that hung or was killed.
+    if event.get("pending") is True or ("result" not in event and not error):
+        return
+    # Inspect's approvers refuse a call before it runs.
+    status = "denied" if error.get("type") == "approval" else "error" if error or event.get("failed") is True else "ok"
+    result = _insert_attachments(event.get("result"), kept)
+    t.result(name, result, event.get("completed"), status=status, error=error.get("message"))
 
 
 def _insert_attachments(value: object, kept: Mapping[str, Any], depth: int = 0) -> Any:

@@ -77,14 +77,8 @@ class _Conversation:
             _add_thoughts(t, value, at)
             words = content_words(mapping(value.get("llm_message")).get("content"))
             self._add_message(t, text(value.get("source")), words, own, at)
-        elif kind == "Condensation":
-            t.event("compaction", {"text": text(value.get("summary")) or ""}, at, own)
-        elif kind == "ConversationStateUpdateEvent":
-            _count_usage(t, mapping(value.get("value")), at)
-        elif kind == "ConversationErrorEvent":
-            t.failure(value.get("detail"), at, own, reason=text(value.get("code")) or "error")
-        elif kind == "PauseEvent":
-            t.event("interrupt", {"text": "paused"}, at, own)
+        else:
+            _read_program_event(t, kind, value, own, at)
 
     def _add_message(self, t: Transcript, source: str | None, words: str, own: str | None, at: object) -> None:
         if source == "user":
@@ -184,6 +178,17 @@ def _add_usage(t: Transcript, used: dict[str, Any], response: object, model: obj
             cacheReadTokens=used.get("cache_read_tokens"), cacheCreationTokens=used.get("cache_write_tokens"),
             reasoningTokens=used.get("reasoning_tokens"),
         )  # fmt: skip
+
+
+def _read_program_event(t: Transcript, kind: str, value: dict[str, Any], own: str | None, at: object) -> None:
+    if kind == "Condensation":
+        t.event("compaction", {"text": text(value.get("summary")) or ""}, at, own)
+    elif kind == "ConversationStateUpdateEvent":
+        _count_usage(t, mapping(value.get("value")), at)
+    elif kind == "ConversationErrorEvent":
+        t.failure(value.get("detail"), at, own, reason=text(value.get("code")) or "error")
+    elif kind == "PauseEvent":
+        t.event("interrupt", {"text": "paused"}, at, own)
 
 
 def _add_thoughts(t: Transcript, value: dict[str, Any], at: object) -> None:
