@@ -184,15 +184,15 @@ def _drop_unreadable(order: Order, error: UnreadableError, texts: Texts, found: 
     """Return the order with an unreadable item described or left out."""
     key = (error.item.type, error.item.id)
     bad = [item for item in order.items if (item.type, item.id) == key]
-    kept = [item for item in order.items if (item.type, item.id) != key]
+    readable = [item for item in order.items if (item.type, item.id) != key]
     content = texts.shelf[key]
     # Bytes that are no text still tell something by their size and hash.
     if isinstance(error.cause, NoTextError) and not isinstance(content, TextItem):
-        return replace(order, items=[*kept, *(found.description_item(content, item) for item in bad)])
+        return replace(order, items=[*readable, *(found.description_item(content, item) for item in bad)])
     if any(item.need == "required" for item in bad):
         raise error.cause
     note = f"{error.item.source}/{error.item.name} left out: {error.message}"
-    return replace(order, items=kept, notes=[*order.notes, note])
+    return replace(order, items=readable, notes=[*order.notes, note])
 
 
 def _add_descriptions(assembly: Assembly, texts: Texts) -> Assembly:

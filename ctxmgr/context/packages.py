@@ -530,8 +530,8 @@ def _fit_warnings(warnings: Sequence[str], order: Order, frame: ContextPackage, 
     low, high = 0, len(warnings) - 1
     while low < high:
         middle = (low + high + 1) // 2
-        tried = [*warnings[:middle], _summary_warning(len(warnings) - middle)]
-        low, high = (middle, high) if _warned_cost(order, frame, tried) <= room else (low, middle - 1)
+        shorter = [*warnings[:middle], _summary_warning(len(warnings) - middle)]
+        low, high = (middle, high) if _warned_cost(order, frame, shorter) <= room else (low, middle - 1)
     return [*warnings[:low], _summary_warning(len(warnings) - low)]
 
 

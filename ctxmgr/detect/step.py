@@ -88,11 +88,11 @@ class Call:
             text = fingerprints.plain_text(text, drop=_RECEIPT_NOISE if receipt else fingerprints.NOISE_KEYS)
         if text is None:
             return None
-        blurred = fingerprints.mask_volatile(text, ids=receipt)
+        masked = fingerprints.mask_volatile(text, ids=receipt)
         # A span of time was blurred: of a benchmark that was the answer.
-        if "~" in blurred and vocabulary.measures(self._verb_and_command()[1], self.start.action):
+        if "~" in masked and vocabulary.measures(self._verb_and_command()[1], self.start.action):
             return hash((finish.status, text))
-        return hash((finish.status, blurred))
+        return hash((finish.status, masked))
 
     @property
     def failed(self) -> bool:

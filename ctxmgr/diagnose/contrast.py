@@ -197,11 +197,11 @@ def _diagnose_never_worked(evidence: Evidence, step: EntryView) -> Diagnosis:
 
 def _choose_look(evidence: Evidence, step: EntryView) -> str:
     """Return the look that tells most, or what helps against failures of that kind."""
-    told = " ".join(reasons(evidence, [step], _MOST_REASON))
+    error_text = " ".join(reasons(evidence, [step], _MOST_REASON))
     # A test names where it failed: to read that says more than to run it once more.
     # of a failing test the file that its output names, and nobody has read, tells most
     tested = _find_unread_file(evidence, step) if CHECKS.search(command_of(step)) else None
-    if tested is None and (found := next_look(evidence, step, told)):
+    if tested is None and (found := next_look(evidence, step, error_text)):
         return found
     pointer = tested or _find_unread_file(evidence, step)
     if pointer is not None:
@@ -212,7 +212,7 @@ def _choose_look(evidence: Evidence, step: EntryView) -> str:
         if checked is not None:
             return f"{read}, and the code of {code(checked, 60)} that fails there; you have read neither."
         return f"{read}: the output names it, and you have not looked at it."
-    return find_way_out(told, general=True) or _find_outdated_lookup(evidence, step) or _other_look(step)
+    return find_way_out(error_text, general=True) or _find_outdated_lookup(evidence, step) or _other_look(step)
 
 
 def _find_outdated_lookup(evidence: Evidence, step: EntryView) -> str | None:

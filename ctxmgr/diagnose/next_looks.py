@@ -245,8 +245,8 @@ def _log_line(evidence: Evidence, step: EntryView) -> str:
         if entry.status != "ok" or entry.action == step.action or not _LOG.search(command_of(entry) or entry.action):
             continue
         line = telling_line(evidence, entry)
-        if tells(line) and (told := told_lines([line])):
-            return f"Go by the log that {evidence.source(entry)} shows, {told}: find what that needs, and mend it there."
+        if tells(line) and (quotable := told_lines([line])):
+            return f"Go by the log that {evidence.source(entry)} shows, {quotable}: find what that needs, and mend it there."
     return ""
 
 

@@ -214,18 +214,18 @@ def _choose_parts(parts: list[_Part], room: int, needed: int) -> tuple[str, list
     # The hint how to see more may take a third of the room; with less, the facts need it.
     mark = next((each for each in (full, short) if len(each) <= room // 3), "")
     left = room - (len(mark) + 1 if mark else 0)
-    kept: dict[int, str] = {}
+    chosen_texts: dict[int, str] = {}
     missing: list[str] = []
     for place in sorted(range(len(parts)), key=lambda place: parts[place].rank):
         text = "\n".join(parts[place].lines)
-        space = left - (1 if kept else 0)
+        space = left - (1 if chosen_texts else 0)
         if len(text) > space:
             missing.append(parts[place].name)
             text = _cut_part(parts[place], space)
         if text:
             left = space - len(text)
-            kept[place] = text
-    body = "\n".join(kept[place] for place in sorted(kept))
+            chosen_texts[place] = text
+    body = "\n".join(chosen_texts[place] for place in sorted(chosen_texts))
     return (f"{body}\n{mark}" if mark and body else body or mark[:room]), missing
 
 

@@ -179,13 +179,13 @@ class Tree:
 
 
 def _status_from_children(node: Node, *, is_root: bool) -> NodeStatus:
-    counted = [child.status for child in node.children if child.status not in _REMOVED]
-    if not counted:
+    statuses = [child.status for child in node.children if child.status not in _REMOVED]
+    if not statuses:
         # A task without a child that counts is given up with them; the goal can still get new tasks.
         return "pending" if is_root else "dropped"
-    if all(status == "done" for status in counted):
+    if all(status == "done" for status in statuses):
         return "done"
-    started = any(status in ("in_progress", "failed", "done") for status in counted) or any(
+    started = any(status in ("in_progress", "failed", "done") for status in statuses) or any(
         each.attempts for each in node.walk()
     )
     return "in_progress" if started else "pending"

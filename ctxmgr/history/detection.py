@@ -283,21 +283,21 @@ def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]
     from ctxmgr.types.operations import SessionsResponse
     from ctxmgr.types.query import Page
 
-    chosen = (request.agent, request.project, parse_time(request.since))
+    filters = (request.agent, request.project, parse_time(request.since))
     cache = VerdictCache(store, settings)
     try:
         if request.stuck:  # the total is only known once all are judged
-            every = [_judge_view(store, key, name, settings, cache) for key, name in store.sessions.keys(0, None, *chosen)]
+            every = [_judge_view(store, key, name, settings, cache) for key, name in store.sessions.keys(0, None, *filters)]
             stuck = [view for view in every if view.verdict in STUCK]
             views, total = stuck[request.offset : request.offset + request.limit], len(stuck)
         elif request.judge:
-            page = store.sessions.keys(request.offset, request.limit, *chosen)
+            page = store.sessions.keys(request.offset, request.limit, *filters)
             views = [_judge_view(store, key, name, settings, cache) for key, name in page]
-            total = store.sessions.count(*chosen)
+            total = store.sessions.count(*filters)
         else:
-            shown = store.sessions.page(request.offset, request.limit, *chosen)
+            shown = store.sessions.page(request.offset, request.limit, *filters)
             views = [view.model_copy(update={"live": store.is_live(view.session)}) for _, view in shown]
-            total = store.sessions.count(*chosen)
+            total = store.sessions.count(*filters)
     finally:
         cache.close()
     return SessionsResponse(

@@ -55,21 +55,21 @@ class _Samples:
         t.describe(
             version, sample.get("started_at"), task=header.get("task"), model=header.get("model"), sample=sample.get("id")
         )
-        kept = mapping(sample.get("attachments"))
+        attachments = mapping(sample.get("attachments"))
         events = [mapping(event) for event in sequence(sample.get("events"))]
         # A log whose events tell of no call has the conversation alone.
         if not any(event.get("event") in ("model", "tool") for event in events):
             for number, message in enumerate(map(mapping, sequence(sample.get("messages"))), 1):
                 t.place = number
-                read_message(t, _insert_attachments(message, kept))
+                read_message(t, _insert_attachments(message, attachments))
         else:
             asked = sample.get("input")
             words = asked if isinstance(asked, str) else "\n".join(
                 content_words(mapping(item).get("content")) for item in sequence(asked) if mapping(item).get("role") == "user"
             )  # fmt: skip
             t.place = "input"
-            speak(t, str(_insert_attachments(words, kept)), sample.get("started_at"), None)
-            self._events(t, events, kept)
+            speak(t, str(_insert_attachments(words, attachments)), sample.get("started_at"), None)
+            self._events(t, events, attachments)
         if error := mapping(sample.get("error")):
             t.place = "error"
             t.failure(error.get("message"), sample.get("completed_at"), reason="sampleFailed")

@@ -27,8 +27,8 @@ _MAX_DEPTH = 60
 
 
 def _proves(columns: Mapping[str, Sequence[str]]) -> bool:
-    wanted = {"checkpoints": {"thread_id", "checkpoint_id"}, "writes": {"thread_id", "task_id", "channel", "value"}}
-    return all(names <= set(columns.get(table, ())) for table, names in wanted.items())
+    required = {"checkpoints": {"thread_id", "checkpoint_id"}, "writes": {"thread_id", "task_id", "channel", "value"}}
+    return all(names <= set(columns.get(table, ())) for table, names in required.items())
 
 
 def _read(log: Log, tables: Tables) -> Iterator[None]:

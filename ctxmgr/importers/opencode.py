@@ -23,8 +23,8 @@ _MAX_ANCESTORS = 20
 
 
 def _proves(columns: Mapping[str, Sequence[str]]) -> bool:
-    wanted = {"session": {"id", "directory", "version"}, "message": {"session_id", "data"}, "part": {"message_id", "data"}}
-    return all(names <= set(columns.get(table, ())) for table, names in wanted.items())
+    required = {"session": {"id", "directory", "version"}, "message": {"session_id", "data"}, "part": {"message_id", "data"}}
+    return all(names <= set(columns.get(table, ())) for table, names in required.items())
 
 
 def _read_tables(log: Log, tables: Tables) -> Iterator[None]:
@@ -114,15 +114,15 @@ def _add_response(
 
 def _part(log: Log, t: Transcript, own: str, part: Mapping[str, Any], created: object, started: dict[str, str]) -> None:
     kind, words = text(part.get("type")), text(part.get("text")) or ""
-    begun = mapping(part.get("time")).get("start") or created
+    start = mapping(part.get("time")).get("start") or created
     if kind == "text":
-        t.message(words, begun, own)
+        t.message(words, start, own)
     elif kind == "reasoning":
-        t.add_thought(words, begun, own)
+        t.add_thought(words, start, own)
     elif kind == "tool":
         _tool(t, part, created, started)
     elif kind == "compaction":
-        t.event("compaction", {"text": words}, begun, own)
+        t.event("compaction", {"text": words}, start, own)
     elif kind == "retry":
         error = mapping(part.get("error"))
         t.failure(mapping(error.get("data")).get("message") or error.get("name"), created, own, reason="apiError")

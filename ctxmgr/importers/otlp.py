@@ -193,10 +193,10 @@ class SpanReader:
         """Return the part of the agent whose span it is; one that a tool call of another agent started is a sub-agent's."""
         # The agents above it, up to one that is known already or that no call started. A loop and no recursion: a hostile
         # trace holds thousands of them, or a circle.
-        line, met = [span], {id(span)}
-        while (calling := self._calling_span(line[-1])) is not None and id(calling) not in met:
+        line, visited = [span], {id(span)}
+        while (calling := self._calling_span(line[-1])) is not None and id(calling) not in visited:
             line.append(calling)
-            met.add(id(calling))
+            visited.add(id(calling))
         parent, found = "", None
         for each in reversed(line):
             name, agent, part = self._find_part(each)
@@ -471,8 +471,8 @@ def _log_of_result(t: Transcript, span: Span, at: object) -> None:
         return
     spent = number(span.count("duration_ms")) or 0
     # The record is written when the tool ends; only its duration tells when it began.
-    begun = int(span.start - spent * 1e6) if span.start else None
-    t.call(span.key, span.first(*_TOOLS), parse_json(span.first(*_GIVEN)), begun)
+    start = int(span.start - spent * 1e6) if span.start else None
+    t.call(span.key, span.first(*_TOOLS), parse_json(span.first(*_GIVEN)), start)
     status = "error" if span.first("success") in (False, "false") else "ok"
     if text(span.first("decision")) in _REFUSALS:
         status = "denied"

@@ -129,8 +129,8 @@ class _Place:
         self._at = 0
 
     def offset_at(self, at: int) -> int:
-        passed = self._text[self._at : at]
-        self._offset += len(passed) if passed.isascii() else len(passed.encode("utf-8", "surrogateescape"))
+        skipped_text = self._text[self._at : at]
+        self._offset += len(skipped_text) if skipped_text.isascii() else len(skipped_text.encode("utf-8", "surrogateescape"))
         self._at = at
         return self._offset
 

@@ -226,9 +226,9 @@ class TextFinder:
     @staticmethod
     def _order(seen: _Pass, weights: Sequence[float], limit: int) -> list[_Match]:
         """Return the best matches by a coarse score from counts alone, the later ones first among equals."""
-        kept = [(counts, match) for counts, alike in seen.alike.items() for match in alike.latest]
-        average = sum(match.length for _, match in kept) / max(1, len(kept)) or 1.0
-        scored = ((round(score(counts, weights, match.length / average), 6), match.place, match) for counts, match in kept)
+        pairs = [(counts, match) for counts, alike in seen.alike.items() for match in alike.latest]
+        average = sum(match.length for _, match in pairs) / max(1, len(pairs)) or 1.0
+        scored = ((round(score(counts, weights, match.length / average), 6), match.place, match) for counts, match in pairs)
         return [match for _, _, match in heapq.nlargest(limit, scored)]
 
     def _successor(self, match: _Match, seen: _Pass) -> str | None:

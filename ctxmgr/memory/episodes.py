@@ -71,14 +71,14 @@ def retain_ended_sessions(store: Store, sessions: Iterable[str]) -> int:
 
     A failure with one of them (a missing right, a store that can't be written) does not affect the others.
     """
-    kept = 0
+    stored = 0
     for name in dict.fromkeys(sessions):
         with suppress(CtxmgrError):
             key = store.sessions.key(name)
             if key is not None and name != PROJECT and store.sessions.view(key).outcome is not None:
                 retain_session(store, key)
-                kept += 1
-    return kept
+                stored += 1
+    return stored
 
 
 def retain_at(location: str, session: str) -> None:
@@ -186,12 +186,12 @@ def _lesson_lines(entries: Sequence[EntryView]) -> list[Line]:
 def _open_lines(entries: Sequence[EntryView], messages: Sequence[EventView]) -> list[Line]:
     # The last entry of each call decides: a call that failed and was repeated with success is not open.
     latest = {(entry.agent, entry.action, _input_text(entry)): entry for entry in entries}
-    passed = {(entry.agent, entry.action): entry.index for entry in entries if entry.status == "ok"}
+    last_success = {(entry.agent, entry.action): entry.index for entry in entries if entry.status == "ok"}
     lines: list[Line] = []
     for entry in sorted(latest.values(), key=lambda entry: entry.index):
         if entry.status == "open":
             lines.append((f"{_display_name(entry.action)} at @{entry.index} has no result", [entry.id]))
-        elif entry.status == "error" and passed.get((entry.agent, entry.action), -1) < entry.index:
+        elif entry.status == "error" and last_success.get((entry.agent, entry.action), -1) < entry.index:
             lines.append((f"{_display_name(entry.action)} failed at @{entry.index}: {_error_text(entry)}", [entry.id]))
     last = next((event for event in reversed(messages) if event.type in _AGENT_MESSAGES | _PERSON), None)
     if last is not None and last.type in _AGENT_MESSAGES and _event_text(last).rstrip().endswith("?"):

@@ -354,10 +354,10 @@ class RecoveryLoopDetector:
                 # A second continuation while the first still waits for its effect: the loop is back, or nobody would ask.
                 back = previous.back + previous.waiting
                 new = _LoopAnswers((*previous.continuations, step)[-self._settings.window :], back, True)
-            kept = {name: answered for name, answered in self.state.items() if name != identity}
-            while len(kept) >= _MAX_LOOPS:
-                del kept[next(iter(kept))]
-            self.state = {**kept, identity: new}
+            others = {name: answered for name, answered in self.state.items() if name != identity}
+            while len(others) >= _MAX_LOOPS:
+                del others[next(iter(others))]
+            self.state = {**others, identity: new}
             if new.back >= self._settings.recovery_rounds:
                 steps = new.continuations[-self._settings.recovery_rounds - 1 :]
                 facts = (("loopIdentity", identity), ("cameBack", new.back))
@@ -445,10 +445,10 @@ class EscalatingFailureDetector:
             self.state = {name: attempts for name, attempts in self.state.items() if name != task}
             return None
         new = _Attempts((*old.failures, step)[-self._settings.window :], by_result or old.by_result)
-        kept = {name: attempts for name, attempts in self.state.items() if name != task}
-        while len(kept) >= _MAX_TASKS:
-            del kept[next(iter(kept))]
-        self.state = {**kept, task: new}
+        others = {name: attempts for name, attempts in self.state.items() if name != task}
+        while len(others) >= _MAX_TASKS:
+            del others[next(iter(others))]
+        self.state = {**others, task: new}
         needed = self._settings.escalate_attempts
         if len(new.failures) < needed:
             return None

@@ -93,15 +93,15 @@ class ErrorRepetitionDetector(StepDetector):
             return {}  # the world may be another one now
         if meaning == "sleep":  # waiting is what cures trouble of the infrastructure, and nothing else
             return {error: streak for error, streak in self.state.items() if not streak.failures[-1].transient}
-        kept: dict[str | None, _ErrorStreak] = {}
+        streaks: dict[str | None, _ErrorStreak] = {}
         for error, streak in self.state.items():
             failures = tuple(failure for failure in streak.failures if failure.query != step.query)
             if failures:
                 # A success of an action that failed so shows that the error is not the tool's.
-                tried = {failure.action for failure in streak.unbroken}
-                unbroken = () if step.action in tried else streak.unbroken
-                kept[error] = streak._replace(failures=failures, unbroken=unbroken)
-        return kept
+                actions = {failure.action for failure in streak.unbroken}
+                unbroken = () if step.action in actions else streak.unbroken
+                streaks[error] = streak._replace(failures=failures, unbroken=unbroken)
+        return streaks
 
     def _sighting(self, core: str, streak: _ErrorStreak, past: Sequence[ObservedStep]) -> Sighting | None:
         step = streak.failures[-1]

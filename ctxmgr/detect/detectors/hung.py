@@ -346,8 +346,8 @@ class StallWatch:
         flow = self._find_flow(start)
         if flow.landed:
             if self._open:
-                for left in flow.calls:
-                    self._drop(left)
+                for call in flow.calls:
+                    self._drop(call)
             flow.calls.clear()
             flow.over = False
         return flow

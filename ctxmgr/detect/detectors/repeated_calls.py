@@ -332,10 +332,10 @@ class NearDuplicateDetector(StepDetector):
         near = step.number - old.seen <= _MAX_GAP
         run = ((*old.stale, step) if near else (step,)) if stale else ()
         new = _Reading(_merge(span, old.pieces), run[-self._settings.window :], step.number)
-        kept = {name: reading for name, reading in files.items() if name != span.target}
-        while len(kept) >= _MAX_FILES:
-            del kept[next(iter(kept))]
-        return {**kept, span.target: new}, new, span
+        others = {name: reading for name, reading in files.items() if name != span.target}
+        while len(others) >= _MAX_FILES:
+            del others[next(iter(others))]
+        return {**others, span.target: new}, new, span
 
     def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Say how many neighbours asked nearly the same, or how many reads in a row brought no new line."""

@@ -406,12 +406,12 @@ class EditRevertDetector(StepDetector):
         if undoes and change[1] is None and len(old) > 1 and _brings_news(step, old[-2].step):
             undoes = False
         run = (*old, new)[-self._settings.window :] if undoes else (new,)
-        kept = files.copy()
-        kept.pop(path, None)  # put in again as the newest, so that the first one is the one unused for longest
-        kept[path] = run
-        if len(kept) > _MAX_FILES:
-            del kept[next(iter(kept))]
-        self.state = kept
+        changes = files.copy()
+        changes.pop(path, None)  # put in again as the newest, so that the first one is the one unused for longest
+        changes[path] = run
+        if len(changes) > _MAX_FILES:
+            del changes[next(iter(changes))]
+        self.state = changes
         rounds = self._settings.for_action(step.action).revert_rounds
         if len(run) < 2 * rounds:
             return None

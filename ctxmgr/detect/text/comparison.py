@@ -262,8 +262,8 @@ def near_key(start: Observation) -> Hashable:
 def drift_key(start: Observation) -> Hashable:
     """Return what is equal for calls that differ, beyond that, in numbers alone; None when they hold none."""
     near = _drop_volatile(start.input, 0)
-    blurred = _mask_numbers(near, 0)
-    text = canonical(blurred)
+    masked = _mask_numbers(near, 0)
+    text = canonical(masked)
     return None if text is None or text == canonical(near) else (start.action, text)
 
 
@@ -281,8 +281,8 @@ def _drop_volatile(value: object, depth: int) -> object:
     # Recorded inputs may be nested to any depth; what lies deeper is compared as it stands.
     if isinstance(value, dict) and depth < 20:
         fields = cast("dict[Any, Any]", value)
-        kept = {key: item for key, item in fields.items() if key not in VOLATILE_KEYS} or fields
-        return {key: _normalize_field(key, item, depth) for key, item in kept.items()}
+        stable = {key: item for key, item in fields.items() if key not in VOLATILE_KEYS} or fields
+        return {key: _normalize_field(key, item, depth) for key, item in stable.items()}
     if isinstance(value, list) and depth < 20:
         return cast("object", [_drop_volatile(item, depth + 1) for item in cast("list[Any]", value)])
     return " ".join(value.split()) if isinstance(value, str) else cast("object", value)

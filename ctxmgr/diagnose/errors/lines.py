@@ -129,11 +129,11 @@ def _list_lines(evidence: Evidence, step: EntryView) -> list[_Line]:
     """Return the lines of an output, each once, that have words and are no order."""
     found: dict[str, _Line] = {}
     texts = evidence.text(step)[-_READ:].split("\n")
-    passed = _passed_frames(texts)
+    frames = _passed_frames(texts)
     for place, text in enumerate(texts):
         line = _DECORATION.sub("", text).strip()[:_MOST]
         # An order in an output is never told again
-        if place not in passed and _LETTERS.search(line) and not ORDERS.search(text):
+        if place not in frames and _LETTERS.search(line) and not ORDERS.search(text):
             found.setdefault(line, _Line(line, _score(line), place))
     return list(found.values())
 

@@ -249,9 +249,9 @@ def known_error(kind: str, evidence: Evidence, *, late: bool, once: bool = False
         if not once and evidence.times(entry) < 2 and len(evidence.failing_calls) < 2:
             continue
         for row, match in matching_rows(evidence, entry):
-            told = answer(kind, evidence, entry, row, match) if row.late == late and row.fails else None
-            if told is not None:
-                return told
+            found = answer(kind, evidence, entry, row, match) if row.late == late and row.fails else None
+            if found is not None:
+                return found
     return None
 
 

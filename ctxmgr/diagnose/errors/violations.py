@@ -153,14 +153,14 @@ def _list_object_violations(value: Any) -> Iterator[Violation]:
         if isinstance(lacks := more.get("missingProperty"), str):
             yield Violation((*path, lacks), "required")
             continue
-        told = _violation(path, message, "", _listed_options(more))
+        violation = _violation(path, message, "", _listed_options(more))
         expected = more.get("expected")
         kind = _TYPES.get(str(expected).lower(), "")
         # Zod names the type that it expected in a member of its own
-        if told is not None and kind and told.kind in ("required", "type"):
-            told = told._replace(wants=kind)
-        if told is not None:
-            yield told
+        if violation is not None and kind and violation.kind in ("required", "type"):
+            violation = violation._replace(wants=kind)
+        if violation is not None:
+            yield violation
 
 
 def _listed_options(fields: dict[str, Any]) -> tuple[str, ...]:
@@ -178,18 +178,18 @@ def _list_field_violations(fields: dict[str, Any]) -> Iterator[Violation]:
         if isinstance(inner, dict):
             for name, said in cast("dict[str, Any]", inner).items():
                 texts = cast("list[Any]", said) if isinstance(said, list) else [said]
-                told = _violation(
+                violation = _violation(
                     _join_path(name), " ".join(str(each)[:200] for each in texts[:3] if isinstance(each, str)), "", ()
                 )
-                if told is not None:
-                    yield told
+                if violation is not None:
+                    yield violation
 
 
 def _list_text_violations(text: str) -> Iterator[Violation]:
     for match in _PYDANTIC.finditer(text):
-        told = _violation(_join_path(match.group(1)), re.split(r" \[type=", match.group(2))[0], "", ())
-        if told is not None:
-            yield told
+        violation = _violation(_join_path(match.group(1)), re.split(r" \[type=", match.group(2))[0], "", ())
+        if violation is not None:
+            yield violation
     for pattern in _SENTENCES:
         for match in pattern.finditer(text):
             groups = match.groupdict()
@@ -197,9 +197,9 @@ def _list_text_violations(text: str) -> Iterator[Violation]:
                 *_join_path(groups.get("parent") or ""),
                 *_join_path(groups.get("name") or ""),
             )
-            told = _violation(path, match.group("message"), groups.get("rest") or "", ())
-            if told is not None:
-                yield told
+            violation = _violation(path, match.group("message"), groups.get("rest") or "", ())
+            if violation is not None:
+                yield violation
 
 
 def _violation(path: tuple[str | int, ...], message: str, rest: str, options: tuple[str, ...]) -> Violation | None:

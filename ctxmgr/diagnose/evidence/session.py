@@ -229,8 +229,8 @@ class Evidence:
     def last_progress(self) -> EntryView | None:
         """The last entry before the trouble that ended ok."""
         if self.finding is not None and self.finding.last_progress is not None:
-            wanted = self.finding.last_progress
-            return next((entry for entry in reversed(self.recent) if entry.id == wanted), None)
+            progress_id = self.finding.last_progress
+            return next((entry for entry in reversed(self.recent) if entry.id == progress_id), None)
         return next((entry for entry in self.entries_before(self.onset) if entry.status == "ok"), None)
 
     @cached_property

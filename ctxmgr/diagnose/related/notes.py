@@ -62,7 +62,7 @@ class _Note(NamedTuple):
 def diagnose_note(kind: str, evidence: Evidence, entry: EntryView, name: str = "") -> Diagnosis | None:
     """Return the note that speaks of what a failing call names in vain, or of ``name``; None where there is none."""
     names, parts = _list_subjects(evidence, entry, name)
-    held = {each: sum(each in evidence.text(one).casefold() for one in evidence.recent if one.status == "ok"
+    word_counts = {each: sum(each in evidence.text(one).casefold() for one in evidence.recent if one.status == "ok"
                              and not evidence.has_failed(one)) for each in names}  # fmt: skip
     best: _Note | None = None
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
@@ -74,7 +74,7 @@ def diagnose_note(kind: str, evidence: Evidence, entry: EntryView, name: str = "
             words = folded | {piece for each in folded for piece in re.split(r"[/.-]", each)}
             rank = sum(
                 # A name that stands in few outputs tells more than one that stands everywhere
-                _SURE if held[each] <= _FEW else _PART
+                _SURE if word_counts[each] <= _FEW else _PART
                 for each in names if each in words or (len(each) > 4 and each in text.casefold())
             )  # fmt: skip
             own = [each for each in parts if each in words]
@@ -190,12 +190,12 @@ def _window(text: str, topics: Sequence[str]) -> str:
 
 def _answer(kind: str, evidence: Evidence, entry: EntryView, note: _Note, topics: Sequence[str]) -> Diagnosis | None:
     shown = _window(note.text, topics)
-    tried = "\n".join(call_input(each) for each in evidence.failing_calls).casefold()
+    given_text = "\n".join(call_input(each) for each in evidence.failing_calls).casefold()
     # All names of the note were tried: it says nothing new
-    if all(word in tried for word in _NAME.findall(shown.casefold()) if word not in _DULL):
+    if all(word in given_text for word in _NAME.findall(shown.casefold()) if word not in _DULL):
         return None
     cause = f"{failure_text(evidence, entry)} {capital(evidence.source(note.entry))} says of it: {code(shown, _LONGEST)}."
-    names = [name for name in quotable_parts(shown) if name.casefold() not in tried][:_MAX_NAMES]
+    names = [name for name in quotable_parts(shown) if name.casefold() not in given_text][:_MAX_NAMES]
     holds = f" ({join_names(names)})" if names else ""
     step = f"Look again at that note{holds}, and go by it where it fits the task: no failing call has."
     return diagnosis(

@@ -208,10 +208,12 @@ class _Search:
         )
         self.known = f"{asked}\n{said}"
         # Plain words that the calls are given alone say what they do, and not what they fail at
-        told = _comparison_words("\n".join(reasons(evidence, steps, _READ // 10)))
+        error_words = _comparison_words("\n".join(reasons(evidence, steps, _READ // 10)))
         coded = [word for word in _comparison_words(asked) if _CODED.search(word)]
         named = {*coded, *(part for word in coded for part in _comparison_words(word.rstrip("/").rpartition("/")[2]))}
-        self.telling = {word for word in (*told, *named) if not _SAYS_LITTLE.fullmatch(word) and not _YEAR.fullmatch(word)}
+        self.telling = {
+            word for word in (*error_words, *named) if not _SAYS_LITTLE.fullmatch(word) and not _YEAR.fullmatch(word)
+        }
         self.telling -= _comparison_words(f"{steps[0].action} {program_name(steps[0])}")
         self.by_user = {name for message in evidence.user_texts for name in find_names(message.text[:_READ])}
         self.fails = evidence.has_failed(steps[0])
@@ -400,8 +402,8 @@ def _describe_record(evidence: Evidence, record: _Record, rank: float, search: _
     whole = " ⏎ ".join(unit.text for unit in units)
     ordered = sorted(units, key=search.line_score, reverse=True)
     line = whole if len(whole) <= _SHORT and not _is_by_user(record.place) else max(units, key=search.worth).text
-    told = line if len(whole) <= _SHORT else " ⏎ ".join(unit.text for unit in ordered[:_TOLD_LINES])
-    names = [name for name in quotable_parts(told) if name not in search.known and not _is_known(name, search.known)]
+    line_text = line if len(whole) <= _SHORT else " ⏎ ".join(unit.text for unit in ordered[:_TOLD_LINES])
+    names = [name for name in quotable_parts(line_text) if name not in search.known and not _is_known(name, search.known)]
     names.sort(key=lambda name: _COUNTED.fullmatch(name) is not None)
     place = record.place
     if isinstance(place, Message):
@@ -488,8 +490,8 @@ def quotable_parts(text: str) -> list[str]:
     """
     spans = [span for span in _SPAN.findall(text) if _is_plain(span)]
     members = [f"{name} {value}" for name, value in _members(text) if _is_plain(value)]
-    taken = " ".join([*spans, *members])
-    return list(dict.fromkeys([*spans, *members, *(name for name in find_names(text) if name not in taken)]))
+    quoted = " ".join([*spans, *members])
+    return list(dict.fromkeys([*spans, *members, *(name for name in find_names(text) if name not in quoted)]))
 
 
 def _members(text: str) -> Iterator[tuple[str, str]]:

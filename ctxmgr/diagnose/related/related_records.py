@@ -107,10 +107,10 @@ class CauseExplanation(NamedTuple):
 
     def texts_without(self, shown: Collection[str | None]) -> tuple[str, str]:
         """Return cause and step for a reader who is shown the lines of these records: neither tells of them again."""
-        left = [each for each in self.related_lines if each.entry not in shown]
+        hidden = [each for each in self.related_lines if each.entry not in shown]
         cause = self._cause(shown)
         after = [each for each in self.after if not (each.startswith(_BEGIN) and _quoted_spans(each) <= _quoted_spans(cause))]
-        step = self._step([*self.before, _describe_look(left, later=self.later), *after])
+        step = self._step([*self.before, _describe_look(hidden, later=self.later), *after])
         again = [
             each for each in sentences_in(cause) if each.startswith(_USER_SAID) and _quoted_spans(each) <= _quoted_spans(step)
         ]
@@ -281,10 +281,10 @@ def _find_named_by_user(
             and (("/" in name and not is_file_name(name)) or not _was_used(evidence, name))
         ]  # fmt: skip
         if names and _find_stems(sentence) & about and not is_forbidden(sentence, names):
-            told = join_names(names, 2)
+            shown_names = join_names(names, 2)
             return _WayAround(
-                f"The user named {told}{clock(message.at)}, and none of these calls has it.",
-                _describe_use(evidence, names[0], told, is_way=where is not None),
+                f"The user named {shown_names}{clock(message.at)}, and none of these calls has it.",
+                _describe_use(evidence, names[0], shown_names, is_way=where is not None),
                 [evidence.quote_message(message, sentence)],
             )
     return None
@@ -366,14 +366,14 @@ def _join_sentences(parts: Sequence[str]) -> str:
 
 def _reasons(texts: Sequence[str], found: Diagnosis) -> list[str]:
     """Return what the calls say of why they fail, as sentences; nothing that is told already."""
-    told = set(_WORD.findall(found.cause))
+    cause_words = set(_WORD.findall(found.cause))
     new: list[str] = []
     for text in texts:
         words = set(_WORD.findall(text))
-        first = not new and (found.kind == "unknown" or len(words - told) >= _NEW_WORDS or not told & words)
-        if first or len(words - told) > len(words) / 2:
+        first = not new and (found.kind == "unknown" or len(words - cause_words) >= _NEW_WORDS or not cause_words & words)
+        if first or len(words - cause_words) > len(words) / 2:
             new.append(text)
-        told |= words
+        cause_words |= words
     quoted = [told_lines(text.split(" ⏎ ")).replace(".`", "`") for text in new[:_REASONS]]  # prose may be an order
     return [f"It {'also ' if place else ''}says {words}." for place, words in enumerate(each for each in quoted if each)]
 
@@ -436,10 +436,10 @@ def _is_task(evidence: Evidence, sentence: str) -> bool:
 
 def _find_sentence_of_person(evidence: Evidence, entry: EntryView, topic: Topic | None, found: Diagnosis) -> _WayAround | None:
     """Return the sentence of a person that names something for this which no failing call has used."""
-    tried = "\n".join(call_input(each) for each in evidence.failing_calls)
+    given_text = "\n".join(call_input(each) for each in evidence.failing_calls)
     about = _find_stems(f"{call_input(entry)}\n{found.evidence[0].text if found.evidence else ''}")
     for message, sentence in user_sentences(evidence):
-        names = [name for name in _NAME.findall(sentence) if name.rstrip("/.") not in tried]
+        names = [name for name in _NAME.findall(sentence) if name.rstrip("/.") not in given_text]
         if not names or not PRESCRIBES.search(sentence) or is_forbidden(sentence, names) or sentence in found.cause:
             continue
         if (topic is not None and topic.words.search(sentence)) or (

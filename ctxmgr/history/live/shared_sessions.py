@@ -99,11 +99,11 @@ class SharedSessions:
         fair = min(MOST, math.ceil(len(self._active) / members))
         for key in list(self._followed)[fair:]:
             self._leave(key)
-        taken = held_leases(self._store.engine, WATCHED)
+        leases = held_leases(self._store.engine, WATCHED)
         for key, name in self._active.items():
             if len(self._followed) >= fair:
                 return
-            if key not in self._followed and f"{WATCHED}{name}" not in taken and self._take(f"{WATCHED}{name}"):
+            if key not in self._followed and f"{WATCHED}{name}" not in leases and self._take(f"{WATCHED}{name}"):
                 self._begin(key)
 
     def _take(self, name: str) -> bool:

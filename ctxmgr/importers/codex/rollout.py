@@ -465,11 +465,11 @@ class Words:
 
 def _split_by_writer(payload: dict[str, Any]) -> tuple[list[str], list[str], str | None]:
     """Split a message's texts by named writer: (a person's, the harness's, what the harness part is)."""
-    passed = mapping(payload.get(PASSTHROUGH))
-    parts = sequence(passed.get("content_item_metadata"))
+    passthrough = mapping(payload.get(PASSTHROUGH))
+    parts = sequence(passthrough.get("content_item_metadata"))
     marks = [text(mapping(mapping(part).get("provenance")).get("type")) for part in parts]
     if not _UNNAMED.issuperset(marks):
-        return _split_parts(sequence(payload.get("content")), marks, passed)
+        return _split_parts(sequence(payload.get("content")), marks, passthrough)
     return [], [], None
 
 

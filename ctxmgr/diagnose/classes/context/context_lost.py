@@ -92,14 +92,14 @@ def _find_dropped_message(evidence: Evidence, last: Message) -> Message | None:
     """Return the newest words of a person of which the summary holds next to nothing."""
     if not last.text.strip():
         return None
-    held = {word for word in last.text.casefold().split() if len(word) > 3}
+    summary_words = {word for word in last.text.casefold().split() if len(word) > 3}
     for message in reversed(evidence.user_texts):
         # What was said since the compaction could not be in its summary
         if message.after is not None and last.after is not None and message.after > last.after:
             continue
         words = {word for word in message.text.casefold().split() if len(word) > 3}
         # A summary says things in its own words, so a few shared ones are enough
-        if len(words) > 2 and len(words & held) * 5 < len(words):
+        if len(words) > 2 and len(words & summary_words) * 5 < len(words):
             return message
     return None
 

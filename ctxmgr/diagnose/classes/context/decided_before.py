@@ -95,8 +95,8 @@ def _answer(evidence: Evidence, asked: str, index: int) -> tuple[str, Message | 
 def _find_reply(evidence: Evidence, asking: EntryView, until: int) -> tuple[str, Message, str] | None:
     """Return what a person said right behind a call that asks, where its own result is no answer."""
     # Some tools only confirm that the question was sent; the answer comes as a message
-    told = next((m for m in evidence.user_texts if m.after is not None and asking.index <= m.after < until), None)
-    return (_asked_text(asking), told, told.text) if told and len(evidence.text(asking)) < _RECEIPT else None
+    reply = next((m for m in evidence.user_texts if m.after is not None and asking.index <= m.after < until), None)
+    return (_asked_text(asking), reply, reply.text) if reply and len(evidence.text(asking)) < _RECEIPT else None
 
 
 _RECEIPT = 40
@@ -208,9 +208,9 @@ def _diagnose_repeated_weighing(evidence: Evidence) -> Diagnosis | None:
 
 def _statements(evidence: Evidence) -> Iterator[str]:
     """Yield what agents said since a person last spoke, and the sentences that they gave to calls, in their order."""
-    told = max((place for place, message in enumerate(evidence.messages) if message.by == "user"), default=-1)
-    since = evidence.messages[told].after if told >= 0 else None
-    yield from (message.text for message in evidence.messages[told + 1 :] if message.by == "agent")
+    last_by_user = max((place for place, message in enumerate(evidence.messages) if message.by == "user"), default=-1)
+    since = evidence.messages[last_by_user].after if last_by_user >= 0 else None
+    yield from (message.text for message in evidence.messages[last_by_user + 1 :] if message.by == "agent")
     for entry in evidence.tail:
         # Sentences before the user's last words are answered by them
         if entry.index > (-1 if since is None else since) and not command_of(entry) and not edited_paths(entry):

@@ -87,11 +87,11 @@ def _count_trailing_repeats(evidence: Evidence, said: Message | None) -> int:
             break
         if message.by == "agent" and message.who == said.who:
             last.append(message)
-    wanted = _long_words(said.text)
+    words = _long_words(said.text)
     alike = [
         each
         for each in last
-        if wanted and len(wanted & _long_words(each.text)) >= _SHARED * min(len(wanted), len(_long_words(each.text)) or 1)
+        if words and len(words & _long_words(each.text)) >= _SHARED * min(len(words), len(_long_words(each.text)) or 1)
     ]
     # Few or mixed messages are a report
     return len(alike) if len(alike) >= _LEAST and len(alike) * 2 > len(last) else 0

@@ -61,10 +61,11 @@ def _find_source(evidence: Evidence, file: str, shown: list[EntryView], _: int) 
         for line in evidence.text(other).split("\n")[:_HEAD]:
             names = [name for name in _FILE.findall(line) if plain_name(name) and name.rpartition("/")[2] != _file_name(file)]
             if _MADE.search(line) and names:
-                told = " and ".join(code(name, 80) for name in names[:2])
-                sources = f"{code(names[0], 80)} (or {code(names[1], 80)})" if len(names) > 1 else told
+                shown_names = " and ".join(code(name, 80) for name in names[:2])
+                sources = f"{code(names[0], 80)} (or {code(names[1], 80)})" if len(names) > 1 else shown_names
                 yield (
-                    f"{code(file, 80)} is generated, as its head says, and written anew from {told}, so edits of it are lost",
+                    f"{code(file, 80)} is generated, as its head says, and written anew from {shown_names}, so edits "
+                    "of it are lost",
                     f"Make the change in {sources}, not in what comes of it: generate {code(file, 80)} anew, and leave that "
                     "file alone.",
                     other,

@@ -444,11 +444,11 @@ def _first_missing(old: str, known: Content) -> str:
 
 
 def _nearest_line(missing: str, known: Content) -> int | None:
-    wanted = missing.strip()[:_LONG]
+    line_text = missing.strip()[:_LONG]
     best, place = _ALIKE, None
-    folded = "".join(wanted.split()).casefold()
+    folded = "".join(line_text.split()).casefold()
     matcher = difflib.SequenceMatcher(autojunk=False)
-    matcher.set_seq2(wanted)
+    matcher.set_seq2(line_text)
     for number, line in enumerate(known.lines[:_MOST_LINES], known.first):
         stripped = line.strip()[:_LONG]
         if not stripped:
@@ -471,13 +471,13 @@ def _find_other_file(evidence: Evidence, path: str, old: str, entry: EntryView) 
     # A short text stands in many files
     if len(old.strip()) < 12:
         return None
-    tried: set[str] = set()
+    paths: set[str] = set()
     for other in evidence.entries_before(entry.index):
         named = path_of(other)
-        if named is None or named in tried or same_file(named, path):
+        if named is None or named in paths or same_file(named, path):
             continue
-        tried.add(named)
-        known = evidence.last_content(named, entry.index) if len(tried) <= 12 else None
+        paths.add(named)
+        known = evidence.last_content(named, entry.index) if len(paths) <= 12 else None
         if known is not None and known.find_line_numbers(old):
             return known
     return None

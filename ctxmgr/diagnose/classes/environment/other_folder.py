@@ -63,9 +63,9 @@ def _find_manifest_folder(evidence: Evidence, entry: EntryView, need: _ManifestN
     """Return the folder with the manifest, the call that shows it, and whether a `cd` of an earlier call went there."""
     path = re.compile(_PATH.format(name=need.name))
     here = _current_folder(evidence, entry)
-    tried = {_current_folder(evidence, each) for each in evidence.failing_calls}
+    tried_folders = {_current_folder(evidence, each) for each in evidence.failing_calls}
     lacking = "\n".join(evidence.text(each)[:8_000] for each in evidence.failing_calls)
-    tried |= {evidence.relative_path(match.group(1).rstrip("/")) for match in path.finditer(lacking)}
+    tried_folders |= {evidence.relative_path(match.group(1).rstrip("/")) for match in path.finditer(lacking)}
     task = " ".join(message.text for message in evidence.user_texts).casefold()
     found: dict[str, EntryView] = {}
     moved: dict[str, EntryView] = {}
@@ -81,13 +81,15 @@ def _find_manifest_folder(evidence: Evidence, entry: EntryView, need: _ManifestN
             if (
                 folder
                 and folder not in (here, ".", evidence.folder)
-                and folder not in tried
+                and folder not in tried_folders
                 and not set(folder.split("/")) & set(_FOREIGN)
                 and plain_name(folder)
             ):
                 found.setdefault(folder, other)
     # An earlier call went there: the folder is known, and its `cd` has not lasted
-    both = [folder for folder in found if folder in moved] or [folder for folder in moved if folder and folder not in tried]
+    both = [folder for folder in found if folder in moved] or [
+        folder for folder in moved if folder and folder not in tried_folders
+    ]
     if both:
         return both[0], moved[both[0]], True
     # The task's own words choose among several folders with a manifest

@@ -182,11 +182,11 @@ _SHOWS = frozenset(
 
 def _find_successful_call(evidence: Evidence, like: str) -> EntryView | None:
     words = like.split()
-    wanted = words[:1] if words[-1].startswith("-") else words
+    program_words = words[:1] if words[-1].startswith("-") else words
     for other in reversed(evidence.recent):
         if other.status == "ok" and not evidence.has_failed(other):
             for ran in split_command(command_of(other)):
-                if ran[: len(wanted)] == wanted:
+                if ran[: len(program_words)] == program_words:
                     return other
     return None
 
@@ -194,8 +194,8 @@ def _find_successful_call(evidence: Evidence, like: str) -> EntryView | None:
 def _nearest_tool(name: str, offered: list[str]) -> str | None:
     """Return the offered tool that shares the word which tells most, the one that fewest of them have; None of several."""
     words = {each: set(_PART.findall(each.casefold())) for each in offered}
-    held = Counter(word for each in words.values() for word in each)
-    shared = {each: max((1 / held[word] for word in own & set(_PART.findall(name.casefold()))), default=0.0)
+    word_counts = Counter(word for each in words.values() for word in each)
+    shared = {each: max((1 / word_counts[word] for word in own & set(_PART.findall(name.casefold()))), default=0.0)
               for each, own in words.items()}  # fmt: skip
     best = max(shared.values(), default=0.0)
     found = [each for each in offered if best and shared[each] == best]

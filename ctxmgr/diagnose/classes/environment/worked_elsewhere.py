@@ -104,18 +104,18 @@ def _diagnose_settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None
     # A test runner's options change what is run, not whether it can
     if CHECKS.search(command_of(entry)):
         return None
-    tried = [each for each in evidence.tail if evidence.has_failed(each) and _same_tool(each, entry)]
-    first = min((each.index for each in tried), default=entry.index)
+    failing = [each for each in evidence.tail if evidence.has_failed(each) and _same_tool(each, entry)]
+    first = min((each.index for each in failing), default=entry.index)
     worked = [each for each in evidence.entries_before(first) if _succeeded(evidence, each) and _same_tool(each, entry)]
-    lost = _find_lost_settings(evidence, entry, tried, worked)
+    lost = _find_lost_settings(evidence, entry, failing, worked)
     # Many differences tell nothing; one failure is too few to speak of all
-    if not lost or len(lost) > _LEAST or len(tried) < _LEAST:
+    if not lost or len(lost) > _LEAST or len(failing) < _LEAST:
         return None
     settings = " and ".join(code(_describe_setting(entry, *pair), 60) for pair in lost)
     having = [each for each in worked if set(lost) <= _list_settings(each)]
     last, often = having[0], f"{len(having)} times, last" if len(having) > 1 else "once,"
     what = program_name(entry) if command_of(entry) else tool_phrase(entry)
-    cause = f"{code(what, 50)} fails {len(tried)} times, {quote_match(_OUTSIDE, evidence.text(entry))}. It worked"
+    cause = f"{code(what, 50)} fails {len(failing)} times, {quote_match(_OUTSIDE, evidence.text(entry))}. It worked"
     cause += f" {often}{clock(last.ts)}, with {settings}, which no failing call has."
     summary = next((each for each in evidence.messages if each.kind == "compaction" and (each.after or 0) >= last.index), None)
     # The summary lost the value, which explains why the calls lack it

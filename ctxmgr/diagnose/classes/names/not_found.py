@@ -180,18 +180,18 @@ def _diagnose_listed_names(evidence: Evidence, entry: EntryView, unknown: Unknow
     listing = find_listing(evidence, entry, field, name, unknown.noun) if field and not command_of(entry) else None
     if listing is None:
         return None
-    tried = [
+    tried_names = [
         # Of names that failed already none is the right one
         str(fields_of(each).get(field))
         for each in evidence.recent
         if each.action == entry.action and evidence.has_failed(each)
     ]
-    others = [each for each in listing.siblings(topic_words(evidence, entry), *tried) if each.rank >= _LIKELY]
+    others = [each for each in listing.siblings(topic_words(evidence, entry), *tried_names) if each.rank >= _LIKELY]
     # The name is in the list, so it is refused for another reason
     if not others or name in {row[listing.column] for row in listing.rows}:
         return None
     best = [each for each in others if each.rank >= others[0].rank - _MARGIN][:_FEW]
-    refused = join_names(dict.fromkeys(reversed(tried)), 4)
+    refused = join_names(dict.fromkeys(reversed(tried_names)), 4)
     cause = f"The {tool_phrase(entry)} call can't work: {evidence.source(listing.entry)} has no {refused}. It has "
     cause += f"{', '.join(each.description for each in others[:_FEW])}."
     step = f"Make the same call with {code(field, 40)} {' or '.join(each.description for each in best)}"

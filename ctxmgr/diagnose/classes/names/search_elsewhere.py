@@ -144,10 +144,10 @@ def _diagnose_single_place(evidence: Evidence, empty: list[EntryView]) -> Diagno
         # A value that the list does not have is no place of that list
         if listing is None or not others or value not in {row[listing.column] for row in listing.rows}:
             continue
-        told = ", ".join(each.description for each in others[:_SEVERAL])
+        descriptions = ", ".join(each.description for each in others[:_SEVERAL])
         cause = (
             f"All {len(own)} {tool_phrase(last)} calls that find nothing ask {code(field, 30)} {listing.describe(value)}. "
-            f"{capital(evidence.source(listing.entry))} has others: {told}."
+            f"{capital(evidence.source(listing.entry))} has others: {descriptions}."
         )
         step = f"Make the same call with {code(field, 30)} {' or '.join(each.description for each in others[:2])}."
         return diagnosis(

@@ -177,11 +177,11 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: 
         return diagnosis(KIND, cause, step, *quotes)
     if find_nearest_recorded(evidence, name, entry) is not None or find_violations(None, evidence.text(entry)):
         return None  # the wider search has it, or it is the value of an option, which the schema judges
-    wanted = way.manifests[0] if way.manifests else None
+    manifest_name = way.manifests[0] if way.manifests else None
     program = command.split()[0]
     step = (
-        f"Read {wanted} to see which {way.noun}s there are."
-        if wanted
+        f"Read {manifest_name} to see which {way.noun}s there are."
+        if manifest_name
         else f"Run {code(program + ' --help', 60)} to see what it knows."
     )
     return diagnosis(KIND, cause, step, *quotes, confidence="medium")

@@ -149,10 +149,10 @@ def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: st
     if near is None:
         # With several tables nobody knows whose columns are meant
         of_one_table = len(set(_FROM.findall(_requested_text(evidence, entry)))) == 1 and len(fair) > _MARGINAL
-        listed = (
+        candidates = (
             sorted(set(places) - unfit) if noun in ("remote", "table") else fair if noun == "column" and of_one_table else []
         )
-        return _diagnose_unlike_name(evidence, entry, noun, name, listed)
+        return _diagnose_unlike_name(evidence, entry, noun, name, candidates)
     line = next((line for line in said.split("\n") if name in line), said)
     quotes = [evidence.quote(entry, line)]
     cause = f"There is no {noun} {code(name, 80)}."
@@ -202,14 +202,15 @@ def _describe_replacement(command: str, noun: str, name: str, near: str) -> str:
 def _find_column(evidence: Evidence, entry: EntryView, name: str, known: list[str]) -> str | None:
     """Return the column most like all the names that were tried in vain; one that the call has beside it is none."""
     noun = next(each for each in _UNKNOWN if each.noun == "column")
-    tried = {name.rpartition(".")[2]}
+    tried_names = {name.rpartition(".")[2]}
     for each in evidence.tail:
         # The answers to all tried forms tell together which column was meant
         match = noun.pattern.search(evidence.text(each)[:12_000]) if evidence.has_failed(each) else None
-        tried |= {group.rpartition(".")[2] for group in match.groups() if group} if match else set()
+        tried_names |= {group.rpartition(".")[2] for group in match.groups() if group} if match else set()
     own = set(re.findall(r"\w+", _requested_text(evidence, entry)))
     rated = sorted(
-        ((max(likeness(one, each) for one in tried), each) for each in known if each not in tried | own), reverse=True
+        ((max(likeness(one, each) for one in tried_names), each) for each in known if each not in tried_names | own),
+        reverse=True,
     )
     fair = [rate for rate in rated if rate[0] >= _LIKE and rate[0] > rated[0][0] - _MARGIN]
     return fair[0][1] if len(fair) == 1 or (fair and fair[0][0] > fair[1][0]) else None

@@ -59,13 +59,14 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             size, limit, unit = found
             call = call_phrase(entry, 80)
             times = evidence.times(entry)
-            told = f" {unit}" if unit else ""
+            unit_text = f" {unit}" if unit else ""
             cause = (
                 f"{call} fails{how_often(times)}, because what it asks for is too large or too long: "
-                f"`{size}`{told}, and the limit is `{limit}`. Waiting or sending it again can't change that."
+                f"`{size}`{unit_text}, and the limit is `{limit}`. Waiting or sending it again can't change that."
             )
             step = (
-                f"Make it smaller: shorten what you send, or split it into parts (chunks, pages) of at most `{limit}`{told} "
+                "Make it smaller: shorten what you send, or split it into parts (chunks, pages) of at most "
+                f"`{limit}`{unit_text} "
                 "each; count the size before you send it, and do not send the same size again."
             )
             return diagnosis(

@@ -161,8 +161,8 @@ def _find_limit(evidence: Evidence, entry: EntryView) -> _Limit | None:
         # One value alone may be any number of an answer
         if other.index == entry.index or evidence.has_failed(other) or len(fields) < _LEAST:
             continue
-        told = ", ".join(f"{code(name, 40)} {code(value, 40)}" for name, value in list(fields.items())[:5])
-        cause = f" {capital(evidence.source(other))} names the limit: {told}."
+        shown_fields = ", ".join(f"{code(name, 40)} {code(value, 40)}" for name, value in list(fields.items())[:5])
+        cause = f" {capital(evidence.source(other))} names the limit: {shown_fields}."
         found.append(_Limit(cause, _describe_wait(fields), other))
     return next((each for each in found if each.step != _STEP_UNKNOWN), None)
 

@@ -106,8 +106,8 @@ def _diagnose_violations(evidence: Evidence, entry: EntryView) -> Diagnosis | No
     given = list_arguments(evidence, entry)
     names = list(dict.fromkeys([*argument_names(entry), *(name for fields in find_objects(given) for name in fields)]))
     result: list[Any] = [each for each in (entry.error, entry.output) if isinstance(each, dict | list)]
-    told = [_locate_violation(each, given) for each in find_violations(result, evidence.text(entry))]
-    refused = [each for each in told if _is_of_call(each, given, names, command_of(entry))][:_MOST_PLACES]
+    sentences = [_locate_violation(each, given) for each in find_violations(result, evidence.text(entry))]
+    refused = [each for each in sentences if _is_of_call(each, given, names, command_of(entry))][:_MOST_PLACES]
     free = [each.name for each in refused if each.kind == "unexpected"] or names
     steps = [_describe_fix(evidence, entry, each, given, free) for each in refused]
     parts = [(each, *step) for each, step in zip(refused, steps, strict=True) if step is not None]
@@ -249,10 +249,10 @@ def _describe_replacement(evidence: Evidence, entry: EntryView, violation: Viola
 def _compare_arguments(entry: EntryView, said: str) -> _Arguments:
     given = argument_names(entry)
     # A name that was given is not missing, whatever the sentence says
-    wanted = [name for name in _list_names(_WANTED, said) if name not in given]
+    missing_names = [name for name in _list_names(_WANTED, said) if name not in given]
     unwanted = [name for name in _list_names(_UNWANTED, said) if name in given]
     offered = [option for option in dict.fromkeys(_OPTION.findall(said)) if option not in unwanted]
-    return _Arguments(wanted, unwanted, given, offered)
+    return _Arguments(missing_names, unwanted, given, offered)
 
 
 def _list_names(patterns: Iterable[re.Pattern[str]], said: str) -> list[str]:
@@ -310,12 +310,12 @@ def _diagnose_unknown_argument(evidence: Evidence, entry: EntryView, asked: _Arg
         return None
     call = call_phrase(entry, 70)
     wrong, takes = asked.unwanted[0], names or asked.offered
-    told = f"The answer names {join_names(takes, 8)}"
-    if takes == ["--help"] and (listed := _options_of_help(evidence, entry, wrong)) is not None:
-        takes, shown = listed
-        told = f"{capital(evidence.source(shown))} names {join_names(takes, 8)}"
+    known_names = f"The answer names {join_names(takes, 8)}"
+    if takes == ["--help"] and (options := _options_of_help(evidence, entry, wrong)) is not None:
+        takes, shown = options
+        known_names = f"{capital(evidence.source(shown))} names {join_names(takes, 8)}"
     near = find_nearest_offered(wrong, takes, 0.65) or (takes[0] if len(takes) == 1 and takes != ["--help"] else None)
-    cause = f"{call} is refused: it does not take {code(wrong, 40)}. {told}."
+    cause = f"{call} is refused: it does not take {code(wrong, 40)}. {known_names}."
     step = (
         f"Make the same call with {code(near, 40)} in place of {code(wrong, 40)}."
         if near

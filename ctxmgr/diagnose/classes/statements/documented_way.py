@@ -101,13 +101,13 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, missing: list[st
 
 def _find_way(evidence: Evidence, entry: EntryView, command: str) -> _Way | None:
     """Return the command of a note that is like a failing one and has words that no call of the session had."""
-    tried = "\n".join(command_of(each) for each in evidence.recent)
+    commands = "\n".join(command_of(each) for each in evidence.recent)
     for text, source, quote, by_user in _list_notes(evidence, entry):
         for each in list_commands(text):
             # A note may show a command as the one not to run
             if forbids(next((line for line in text.split("\n") if each in line), "")) is not None:
                 continue
-            added = _find_added_words(each, command, tried)
+            added = _find_added_words(each, command, commands)
             if added:
                 return _Way(each, added, source, quote, by_user)
     return None

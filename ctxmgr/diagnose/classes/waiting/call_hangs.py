@@ -142,8 +142,8 @@ _CLOSING = lazy_pattern(
 
 def _diagnose_prompt(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
     """Say what an open call has asked, where its output so far ends in a prompt."""
-    told = [m for m in evidence.messages if m.by == "program" and m.kind in _STREAMED and m.after == entry.index]
-    said = _CLOSING.sub("", clean("".join(m.text for m in told) or evidence.text(entry)).rstrip("\n"))
+    streamed = [m for m in evidence.messages if m.by == "program" and m.kind in _STREAMED and m.after == entry.index]
+    said = _CLOSING.sub("", clean("".join(m.text for m in streamed) or evidence.text(entry)).rstrip("\n"))
     match = _PROMPT.search(said[-400:])
     asked = match.group("asked").strip() if match else ""
     # A long line that ends like a shell's prompt is output

@@ -85,9 +85,9 @@ def _find_poll(evidence: Evidence) -> _Poll | None:
     own = _list_look_names(last)
     # Looks at one thing: the same program, with a name in common
     same = [entry for entry in waiting if program_name(entry) == program_name(last) and own & _list_look_names(entry)]
-    held = Counter(name for entry in same for name in own & _list_look_names(entry))
-    shared = {name for name, times in held.items() if times == len(same)} or {
-        name for name, times in held.items() if times >= _LEAST
+    name_counts = Counter(name for entry in same for name in own & _list_look_names(entry))
+    shared = {name for name, times in name_counts.items() if times == len(same)} or {
+        name for name, times in name_counts.items() if times >= _LEAST
     }
     states = {
         " ".join(sorted({match.group(0).casefold() for match in _WAITS.finditer(evidence.text(entry))}))

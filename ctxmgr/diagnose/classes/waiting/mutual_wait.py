@@ -155,12 +155,15 @@ def _diagnose_idle_agents(evidence: Evidence, agents: set[str]) -> Diagnosis | N
         lines = {agent: _find_agent_line(evidence.text(entry), agent) for agent in (one, two)}
         # Both must be told of in one place, or they are two matters
         if all(lines.values()):
-            told = " ".join(f"{clean(agent)[:40]} wrote {code(line, 120)}." for agent, line in lines.items() if line)
+            quotes_text = " ".join(f"{clean(agent)[:40]} wrote {code(line, 120)}." for agent, line in lines.items() if line)
             names = [
                 name for name in find_names("\n".join(filter(None, lines.values()))) if evidence.was_said_by_user(name)
             ] or [name for message in evidence.user_texts for name in find_names(message.text) if name in evidence.text(entry)]
             about = f" (it is about {join_names(list(dict.fromkeys(names)), 3)})" if names else ""
-            cause = f"{clean(one)[:40]} and {clean(two)[:40]} wait for each other: both only look, and nothing changes. {told}"
+            cause = (
+                f"{clean(one)[:40]} and {clean(two)[:40]} wait for each other: both only look, and nothing changes. "
+                f"{quotes_text}"
+            )
             step = (
                 f"End the wait: one of the two must act first{about}. Do your part on what is there now, without"
                 " waiting for the other's, within what "
@@ -194,18 +197,18 @@ def _find_agent_line(text: str, agent: str) -> str | None:
 
 def _list_waits(evidence: Evidence) -> list[_Wait]:
     """Return the words of each agent that say it waits, newest first; of its messages only where no call says it."""
-    called = [
+    calls = [
         _Wait(entry.agent, text, entry.ts, evidence.quote(entry, text), call_input(entry))
         for entry in reversed(evidence.recent[-_LAST:]) if (text := _sentence(call_input(entry)) or _reason(entry))
     ]  # fmt: skip
-    own = {wait.who for wait in called}
+    own = {wait.who for wait in calls}
     said = [
         _Wait(message.who, text, message.at, evidence.quote_message(message, text), message.text)
         for message in reversed(evidence.messages[-_LAST:])
         # A call that waits is surer than words
         if message.by == "agent" and message.who not in own and (text := _sentence(message.text))
     ]
-    return called + said
+    return calls + said
 
 
 def _reason(entry: EntryView) -> str:

@@ -80,8 +80,8 @@ def _diagnose_repeated_remedy(evidence: Evidence) -> Diagnosis | None:
     for step in evidence.repeated_calls:
         same = evidence.equal_calls(step)
         follows = [each for each in evidence.recent if any(each.index == one.index + 1 for one in same)]
-        told = [{match.group(0).strip() for match in ENDED.finditer(evidence.text(each)[:4_000])} for each in follows]
-        words = told[0].intersection(*told[1:]) if told else set[str]()
+        endings = [{match.group(0).strip() for match in ENDED.finditer(evidence.text(each)[:4_000])} for each in follows]
+        words = endings[0].intersection(*endings[1:]) if endings else set[str]()
         remedy = may_change(step) or _STARTS.search(f"{step.action} {call_input(step)}") is not None
         # Something else that was changed in between may be the reason
         if not remedy or len(follows) < _LEAST or not words or any(may_change(each) for each in follows):
@@ -117,12 +117,12 @@ def _diagnose_other_name(evidence: Evidence) -> Diagnosis | None:
     """Say that the name which is polled differs a little from the one that the call which started it gave back."""
     for entry in evidence.repeated_calls:
         asked = set(_ID.findall(call_input(entry)))
-        begun = [
+        started_names = [
             each
             for each in evidence.entries_before(entry.index)
             if _STARTS.search(each.action) or _STARTS.search(command_of(each))
         ]
-        for start in begun[:_MOST_BEGUN]:
+        for start in started_names[:_MOST_BEGUN]:
             made = set(_ID.findall(evidence.text(start)[:2_000]))
             near = [
                 (own, one) for own in asked - made for one in made if one not in call_input(entry) and _is_nearly_same(own, one)
@@ -130,12 +130,12 @@ def _diagnose_other_name(evidence: Evidence) -> Diagnosis | None:
             # An id that the start gave back as well, or was given, is no mistake
             if not near or start.status != "ok" or asked & made or near[0][0] in call_input(start):
                 continue
-            polled, wanted = near[0]
+            polled, started = near[0]
             cause = (
                 f"You poll {code(polled, 60)}, {len(evidence.equal_calls(entry))} times; what {evidence.maker(start)} started"
-                f" is {code(wanted, 60)}, as {evidence.source(start)} answered. They are two."
+                f" is {code(started, 60)}, as {evidence.source(start)} answered. They are two."
             )
-            step = f"Ask once for {code(wanted, 60)} in place of {code(polled, 60)}."
+            step = f"Ask once for {code(started, 60)} in place of {code(polled, 60)}."
             return diagnosis(
                 KIND, cause, step, evidence.quote(start), evidence.quote(entry), check="Its state must move on, or be final."
             )
@@ -290,8 +290,8 @@ def _are_answered_alike(evidence: Evidence, same: list[EntryView]) -> bool:
 def _list_shown_failures(evidence: Evidence, same: list[EntryView]) -> list[tuple[EntryView, list[str]]]:
     """Return the other calls that show an end of what equal calls wait for, the newest first, each with the lines that do."""
     last = same[-1]
-    begun = [each for each in evidence.entries_before(last.index) if runs_in_background(command_of(each))][:_MOST_BEGUN]
-    named = " ".join([call_input(last), *(f"{command_of(each)} {evidence.text(each)[:60]}" for each in begun)])
+    started_calls = [each for each in evidence.entries_before(last.index) if runs_in_background(command_of(each))][:_MOST_BEGUN]
+    named = " ".join([call_input(last), *(f"{command_of(each)} {evidence.text(each)[:60]}" for each in started_calls)])
     subjects = {word.casefold() for word in _SUBJECT.findall(named)} - _COMMON
     found: list[tuple[EntryView, list[str]]] = []
     for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
@@ -315,8 +315,12 @@ def _list_shown_failures(evidence: Evidence, same: list[EntryView]) -> list[tupl
 
 def _reads_started_log(evidence: Evidence, poll: EntryView) -> bool:
     """Whether a call looks at the file into which something that the agent left running writes."""
-    begun = (command_of(each) for each in evidence.entries_before(poll.index) if runs_in_background(command_of(each)))
-    return any(file.rpartition("/")[2] in call_input(poll) for command in begun for file in _REDIRECT.findall(command))
+    started_commands = (
+        command_of(each) for each in evidence.entries_before(poll.index) if runs_in_background(command_of(each))
+    )
+    return any(
+        file.rpartition("/")[2] in call_input(poll) for command in started_commands for file in _REDIRECT.findall(command)
+    )
 
 
 _REDIRECT = lazy_pattern(r">{1,2} ?([\w./-]{3,120})")
@@ -331,7 +335,7 @@ def _diagnose_ended_log(
     evidence: Evidence, last: EntryView, same: list[EntryView], other: EntryView, lines: list[str]
 ) -> Diagnosis:
     source = evidence.source(other)
-    told = list(
+    endings = list(
         dict.fromkeys(code(max((match.group(0) for match in ENDED.finditer(line)), key=len).strip(), 70) for line in lines)
     )[-3:]
     about = next((name for line in reversed(lines) for name in _QUOTED.findall(line) if plain_name(name)), None)
@@ -339,9 +343,9 @@ def _diagnose_ended_log(
     cause = (
         f"{code(command_of(last) or tool_phrase(last), 90)} has answered the same {len(same)} times, and waiting can't "
         f"change it: what it waits for has failed. {capital(source)}"
-        f" shows {' and '.join(told)}{named}."
+        f" shows {' and '.join(endings)}{named}."
     )
-    what = code(about, 90) if about else f"the reason, {told[-1]}"
+    what = code(about, 90) if about else f"the reason, {endings[-1]}"
     step = (
         f"Stop polling. Find out about {what}{' (is that name right, and is it there?)' if about else ''}, correct "
         "it, and only then start it again; tell the user if you can't correct it."

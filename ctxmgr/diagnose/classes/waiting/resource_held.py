@@ -122,8 +122,8 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagn
             f"{evidence.source(shown)} shows."
         )
         quotes.append(evidence.quote(shown))
-        held = f"the container {code(program, 40)}" if not pid else f"{code(program, 40)} (process {pid})"
-        step = f"You did not start {held}, so leave it alone: " + (
+        holder = f"the container {code(program, 40)}" if not pid else f"{code(program, 40)} (process {pid})"
+        step = f"You did not start {holder}, so leave it alone: " + (
             f"tell the user that it holds port {port}, which is to stay as it is, and ask whether it may be stopped."
             if fixed
             else f"start yours on another port, such as {other}, or ask the user."
@@ -138,10 +138,10 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagn
             " user."
         )
         return diagnosis(KIND, cause, step, *quotes, check=check)
-    begun = _find_started_server(evidence, entry)
+    server = _find_started_server(evidence, entry)
     # Without a listing the agent's own server is the likeliest holder, yet not a sure one
-    if begun is not None:
-        return _diagnose_own_server(evidence, begun, cause, port, quotes)
+    if server is not None:
+        return _diagnose_own_server(evidence, server, cause, port, quotes)
     step = f"See what holds it with `ss -ltnp`, and start yours on another port, such as {other}, unless that process is yours."
     return diagnosis(
         KIND, cause, step, *quotes, check="Trying the same port again can't help while it is held.", confidence="medium"

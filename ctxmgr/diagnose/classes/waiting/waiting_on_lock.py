@@ -58,11 +58,11 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if match is not None:
             line = evidence.line(entry, _LOCKED)
             return _diagnose_refusal(evidence, entry, said, line)
-        taken = _find_taker(evidence, entry, said) if _BUSY.search(said) else None
-        if taken is not None:
+        taker = _find_taker(evidence, entry, said) if _BUSY.search(said) else None
+        if taker is not None:
             often = _describe_times(evidence, entry) or ","
             cause = f"{call_phrase(entry, 90)} fails{often} because it is in use: {quote_match(_BUSY, said)}."
-            return _diagnose_taker(evidence, taken, cause, [evidence.quote(entry)])
+            return _diagnose_taker(evidence, taker, cause, [evidence.quote(entry)])
     for entry in evidence.open_calls:
         found = _diagnose_open_call(evidence, entry)
         if found is not None:
@@ -80,12 +80,12 @@ def _diagnose_refusal(evidence: Evidence, entry: EntryView, said: str, line: str
     # A call of the record is the surest holder; what the answer says comes after it
     if holder is not None:
         return _diagnose_own_holder(evidence, holder, cause, quotes)
-    taken = _find_taker(evidence, entry, said)
-    if taken is not None:
-        return _diagnose_taker(evidence, taken, cause, quotes)
-    told = _holder_in_members(said) or _holder_in_words(said)
-    if told is not None:
-        return diagnosis(KIND, f"{cause} {told.cause}", told.step, *quotes, confidence=told.confidence)
+    taker = _find_taker(evidence, entry, said)
+    if taker is not None:
+        return _diagnose_taker(evidence, taker, cause, quotes)
+    named_holder = _holder_in_members(said) or _holder_in_words(said)
+    if named_holder is not None:
+        return diagnosis(KIND, f"{cause} {named_holder.cause}", named_holder.step, *quotes, confidence=named_holder.confidence)
     who = _WHO.search(said)
     if who is not None:
         name = code(who.group(1), 60)
@@ -108,13 +108,14 @@ def _diagnose_own_holder(evidence: Evidence, holder: EntryView, cause: str, quot
     shown = _find_output_place(evidence, holder)
     waits = find_wait(split_command(command_of(holder))[-1]) if split_command(command_of(holder)) else None
     cause += f" There {waits.why}." if waits else ""
-    begun = f"{which}, which {evidence.maker(holder)} started{clock(holder.ts)}"
+    holder_start = f"{which}, which {evidence.maker(holder)} started{clock(holder.ts)}"
     allowed = _find_stop_permission(evidence, holder)
     if allowed is not None:
         cause += f" The user said{clock(allowed[0].at)}: {code(allowed[1], 120)}."
         quotes.append(evidence.quote_message(*allowed))
     step = (
-        f"{f'End {begun}' if evidence.is_own(holder) else _ask_to_end(evidence, holder, begun)}, or wait until it has ended"
+        f"{f'End {holder_start}' if evidence.is_own(holder) else _ask_to_end(evidence, holder, holder_start)}, or wait "
+        "until it has ended"
         f"{f'; {shown} shows what it waits for' if shown else ''}. Then run this once more."
         f"{f' For next time: {waits.step}' if waits else ''}"
     )
@@ -416,11 +417,11 @@ def _answer(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | 
     if holder is not None:
         cause += f" {_describe_own_holder(evidence, holder)}."
         quotes.append(evidence.quote(holder, command_of(holder)))
-        held = f"{code(command_of(holder), 80)}, which holds the lock"
+        holder_text = f"{code(command_of(holder), 80)}, which holds the lock"
         step = (
-            f"Stop this call, end {held}, and run it once more."
+            f"Stop this call, end {holder_text}, and run it once more."
             if evidence.is_own(holder)
-            else f"Stop this call. {_ask_to_end(evidence, holder, held)}, and run yours once more when it has ended."
+            else f"Stop this call. {_ask_to_end(evidence, holder, holder_text)}, and run yours once more when it has ended."
         )
         return diagnosis(KIND, cause, step, *quotes, check="Make sure the holder is gone before you run it again.")
     seen = _find_listing(evidence, entry, lock)
@@ -508,8 +509,8 @@ def _find_started_holder(evidence: Evidence, entry: EntryView, lock: str | None)
         if name and other.status == "ok" and name in command_of(other) and _SHOWS_HOLDER.search(command_of(other))
     ]  # fmt: skip
     numbers = {number for other in looks for number in re.findall(r"\b\d{2,8}\b", evidence.text(other)[:2_000])}
-    begun = (each for each in evidence.entries_before(entry.index) if runs_in_background(command_of(each)))
-    return next((each for each in begun if numbers & set(re.findall(r"\b\d{2,8}\b", evidence.text(each)[:200]))), None)
+    started_calls = (each for each in evidence.entries_before(entry.index) if runs_in_background(command_of(each)))
+    return next((each for each in started_calls if numbers & set(re.findall(r"\b\d{2,8}\b", evidence.text(each)[:200]))), None)
 
 
 def _find_listing(evidence: Evidence, entry: EntryView, lock: str) -> EntryView | None:

@@ -180,9 +180,9 @@ def _find_named_decider(evidence: Evidence, same: list[EntryView]) -> tuple[str,
     beside_state = (
         (name.strip(), each) for each in [*reversed(same), *earlier] for name in _NAMED.findall(evidence.text(each)[:4_000])
     )
-    listed = ((name, each) for each in [last, *earlier][:_LOOKED_AT] for name in _list_approvers(evidence.text(each)))
+    approvers = ((name, each) for each in [last, *earlier][:_LOOKED_AT] for name in _list_approvers(evidence.text(each)))
     # A name that stands beside the state is surer than a list of approvers
-    named = next(beside_state, None) or next(listed, None)
+    named = next(beside_state, None) or next(approvers, None)
     # Longer texts are sentences, and no names
     if named is None or not plain_name(named[0].replace(" ", "-")) or len(named[0].split()) >= 4:
         return None
