@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import builtins
 
     from ctxmgr.access.guard import AccessGuard
-    from ctxmgr.access.project import Project
+    from ctxmgr.access.project_state import Project
     from ctxmgr.artifacts.service import ArtifactStore
     from ctxmgr.context.service import ContextPackages
     from ctxmgr.types.analysis import SqlRequest, SqlResponse, SqlView, StatsRequest, StatsResponse
@@ -200,7 +200,7 @@ class Workspace:
     @cached_property
     def project(self) -> Project:
         """Context keys, executions and access rules."""
-        from ctxmgr.access.project import Project
+        from ctxmgr.access.project_state import Project
 
         return Project(self.source, self.store, self.guard)
 

@@ -9,7 +9,7 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.detect.finding_lifecycle import FastForward, OpenFinding, continues, may_stand, rounds_kept
 from ctxmgr.detect.interface import Detector, Opinion, Sighting, Wake
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.step import Call, Step
+from ctxmgr.detect.step import Call, ObservedStep
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.types.finding import Observation
 
@@ -65,7 +65,7 @@ class _Batch:
 
     calls: list[Call]
     open: int
-    taken: Step | None = None
+    taken: ObservedStep | None = None
 
 
 class _Mark(NamedTuple):
@@ -104,21 +104,21 @@ class AgentScope:
             for kind in detector.hears:
                 self._listeners.setdefault(kind, []).append(detector)
         self._doubt = doubt
-        self._seen: dict[int, Step] = {}
-        self._latest: dict[str, Step] = {}
+        self._seen: dict[int, ObservedStep] = {}
+        self._latest: dict[str, ObservedStep] = {}
         self.came_back: list[OpenFinding] = []
         self.changes = self.others_changes = 0
         self.writings = self.others_writings = 0
         self.heard = self._known_changes = 0
         self.spoke_since = self.foreseen = False
-        self.opinions: list[tuple[Step, Opinion]] | None = None
-        self._steps: list[Step] = []
+        self.opinions: list[tuple[ObservedStep, Opinion]] | None = None
+        self._steps: list[ObservedStep] = []
         self.call: Call | None = None
         self._number = 0
         self._batches: dict[str | int, _Batch] = {}
         self._boundary = 0
         self._attempt: _Mark | None = None
-        self._replay: list[Step] = []
+        self._replay: list[ObservedStep] = []
         self._turn: str | int | None = None
         self.active: list[OpenFinding] = []
         self.cases: list[OpenFinding] = []
@@ -150,7 +150,7 @@ class AgentScope:
         self.call = None
         self._is_fresh = False
         if self._fast_forward is not None:
-            if self._fast_forward.take(start, finish, self._world(start)):
+            if self._fast_forward.take(start, finish, self._count_changes(start)):
                 self._number += 1
                 return []
             self._catch_up()
@@ -196,14 +196,14 @@ class AgentScope:
             self.active[self.active.index(again)] = old
         return raised
 
-    def _world(self, start: Observation) -> int:
+    def _count_changes(self, start: Observation) -> int:
         """Return how many changes by others, and messages to the agent, may have made a question a new one."""
         # A page of another machine does not change because a file was written here.
         written = self.others_writings if self.others_writings and vocabulary.fetches(start) else 0
         return self.others_changes - written + self.heard
 
     def _take(self, calls: tuple[Call, ...]) -> list[OpenFinding]:
-        step = Step(calls, self._number, self._world(calls[0].start))
+        step = ObservedStep(calls, self._number, self._count_changes(calls[0].start))
         step.foreseen = self.foreseen
         if self._replay:
             # After a retry the same steps come again; they are expected, not counted. The first other one ends that.
@@ -214,13 +214,13 @@ class AgentScope:
         if self._attempt is None:
             self._attempt = self._mark()
         past = self._steps
-        flags = self._flags(step)
+        flags = self._wake_flags(step)
         plan = self._dispatch.detectors_for(flags)
         shown = plan.if_asleep if self._asleep else plan.all
         sightings = self._show(step, shown) if shown else None
         if self.opinions is not None:
             self.opinions += [(step, detector.opinion(step, past)) for detector in self._detectors]
-        raised = self._judge(step, sightings or [], is_new=not flags & Wake.AGAIN) if self.active or sightings else []
+        raised = self._update_cases(step, sightings or [], is_new=not flags & Wake.AGAIN) if self.active or sightings else []
         past.append(step)
         self._seen[step.query] = self._latest[step.action] = step
         self._number += 1
@@ -231,7 +231,7 @@ class AgentScope:
             self._count_repeats(step)
         return raised
 
-    def _count_repeats(self, step: Step) -> None:
+    def _count_repeats(self, step: ObservedStep) -> None:
         """Count the steps in which only the one active loop went on; after enough of them, begin to fast-forward."""
         case = self.active[0]
         if len(self.active) > 1 or not case.is_last(step.calls[-1].start.id) or not may_stand(case, self._settings):
@@ -253,14 +253,14 @@ class AgentScope:
         self._steps = before
         self._index()
         for step in unseen:
-            plan = self._dispatch.detectors_for(self._flags(step))
+            plan = self._dispatch.detectors_for(self._wake_flags(step))
             self._show(step, plan.if_asleep if self._asleep else plan.all)
             self._steps.append(step)
             self._seen[step.query] = self._latest[step.action] = step
         self._steps = still.past_steps(self._steps)
         self._index()
 
-    def _show(self, step: Step, shown: Sequence[tuple[Detector, bool]]) -> list[Sighting]:
+    def _show(self, step: ObservedStep, shown: Sequence[tuple[Detector, bool]]) -> list[Sighting]:
         """Show a step to the detectors of a plan that want to see it; return what they saw."""
         sightings: list[Sighting] = []
         for detector, woken in shown:
@@ -274,7 +274,7 @@ class AgentScope:
     def _is_off(self, kind: str, action: str) -> bool:
         return bool(self._settings.actions) and kind in self._settings.for_action(action).disabled
 
-    def _flags(self, step: Step) -> int:
+    def _wake_flags(self, step: ObservedStep) -> int:
         """Return what about the step may interest a detector (see `Wake`), at the cost of a few lookups."""
         flags = step.traits | Wake.ALWAYS
         before = self._seen.get(step.query)
@@ -288,7 +288,7 @@ class AgentScope:
         before = self._latest.get(step.action)
         return flags | Wake.ECHO if before is not None and step.echoes(before) else flags
 
-    def _flags_again(self, step: Step, before: Step) -> int:
+    def _flags_again(self, step: ObservedStep, before: ObservedStep) -> int:
         distance = step.number - before.number
         # `_find_similar` may reach back twice as far (see `_trim`), and what is found must not depend on when the past was cut.
         if distance > self._settings.window:
@@ -307,14 +307,14 @@ class AgentScope:
         self._seen = {step.query: step for step in self._steps}
         self._latest = {step.action: step for step in self._steps}
 
-    def _judge(
-        self, step: Step, sightings: Sequence[Sighting], *, is_new: bool = False, spoken: bool = False
+    def _update_cases(
+        self, step: ObservedStep, sightings: Sequence[Sighting], *, is_new: bool = False, spoken: bool = False
     ) -> list[OpenFinding]:
         """Let the cases grow or end, and open a new one for the tightest description that none of them covers.
 
         What is said (``spoken``) is no step, so it ends none of the cases that rest on steps.
         """
-        owned = warned = False
+        belongs_to_loop = belongs_to_warning = False
         raised: list[OpenFinding] = []
         for case in self.active:
             match = next((seen for seen in sightings if seen.kind == case.kind and seen.key == case.key), None)
@@ -323,38 +323,42 @@ class AgentScope:
                     raised.append(case)
                 if case.came_back():
                     self.came_back.append(case)
-                mine = True
+            elif spoken or not case.note(step, step.meaning(self._settings.pollers), is_new=is_new):
+                continue
+            if case.severity == "warn":
+                belongs_to_warning = True
             else:
-                mine = not spoken and case.note(step, step.meaning(self._settings.pollers), is_new=is_new)
-            owned = owned or (mine and case.severity != "warn")
-            warned = warned or (mine and case.severity == "warn")
+                belongs_to_loop = True
         if any(case.resolved for case in self.active):
             self.active = [case for case in self.active if case.resolved is None]
         # A step that belongs to a loop opens no other one: a looser description of it would only say it again.
-        if owned:
-            return raised
-        for sighting in sightings:  # in the order of DETECTORS, the tightest description first
-            # One suspicion about a step is enough; only a proof says more.
-            if warned and sighting.severity == "warn":
+        opened = None if belongs_to_loop else self._open_tightest(step, sightings, proofs_only=belongs_to_warning)
+        return raised if opened is None else [*raised, opened]
+
+    def _open_tightest(self, step: ObservedStep, sightings: Sequence[Sighting], *, proofs_only: bool) -> OpenFinding | None:
+        """Open, reopen or escalate one case: of the first sighting, in the order of DETECTORS, that says more than is known.
+
+        One suspicion about a step is enough, so with ``proofs_only`` another one is left out.
+        """
+        for sighting in sightings:
+            if proofs_only and sighting.severity == "warn":
                 continue
-            left = next((case for case in self.cases[-_RECENT:] if case.continues(sighting)), None)
+            recent = self.cases[-_RECENT:]
+            left = next((case for case in recent if case.continues(sighting)), None)
             if left is not None:
                 left.reopen()
                 left.extend(step, sighting)
                 self.active.append(left)
-                return [*raised, left]
-            rivals = [case for case in self.cases[-_RECENT:] if case.overlaps(sighting)]
-            if rivals:
-                # The agent was warned of these very steps: what was a suspicion is now proved.
-                rival = rivals[-1]
-                if rival.severity == "warn" and sighting.severity != "warn" and rival.resolved is None:
-                    rival.escalate(sighting)
-                    return [*raised, rival]
-                continue
-            # The sightings after this one describe the same steps more loosely.
-            raised.append(self._open(sighting))
-            break
-        return raised
+                return left
+            rival = next((case for case in reversed(recent) if case.overlaps(sighting)), None)
+            if rival is None:
+                # The sightings after this one describe the same steps more loosely.
+                return self._open(sighting)
+            # The agent was warned of these very steps: what was a suspicion is now proved.
+            if rival.severity == "warn" and sighting.severity != "warn" and rival.resolved is None:
+                rival.escalate(sighting)
+                return rival
+        return None
 
     def _open(self, sighting: Sighting) -> OpenFinding:
         case = OpenFinding(sighting, self.session, self._settings.left_after)
@@ -380,7 +384,7 @@ class AgentScope:
         for detector in listeners:
             sighting = detector.hear(event)
             if sighting is not None:
-                raised += self._judge(sighting.steps[-1], [sighting], spoken=True)
+                raised += self._update_cases(sighting.steps[-1], [sighting], spoken=True)
             elif self.active:
                 self._end_spoken(detector.kind)
         # Where all slept, none but those that were just shown the event can have woken.
@@ -427,7 +431,7 @@ class AgentScope:
         """Whether any detector remembers something, so that steps it would else sleep through matter."""
         return is_any_awake(self._watchful)
 
-    def think(self, step: Step) -> list[Opinion]:
+    def think(self, step: ObservedStep) -> list[Opinion]:
         """Return what each detector thinks of a step as things stand."""
         self._catch_up()
         return [detector.opinion(step, self._steps) for detector in self._detectors]

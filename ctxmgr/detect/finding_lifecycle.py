@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from ctxmgr.detect.interface import Sighting
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.step import Call, Step, loop_reason
+from ctxmgr.detect.step import Call, ObservedStep, loop_reason
 from ctxmgr.detect.text import fingerprints
 from ctxmgr.detect.text.comparison import event_text, plain
 from ctxmgr.log.codec import fingerprint
@@ -107,7 +107,7 @@ class OpenFinding:
         self._dropped = 0
         self._members: list[str] = []
         self._indexes: list[int | None] = []
-        self._by_query: dict[int, Step] = {}
+        self._by_query: dict[int, ObservedStep] = {}
         self.steps = 0
         self.resolved: str | None = None
         self._outside: frozenset[int] = frozenset()
@@ -138,7 +138,7 @@ class OpenFinding:
         """Whether the agent was told and has done, or said, something else since; it may still come back."""
         return self._corrected and (self._changed_course or bool(self._outside))
 
-    def _append(self, step: Step) -> None:
+    def _append(self, step: ObservedStep) -> None:
         for call in step.calls:
             self._members.append(call.start.id)
             self._indexes.append(call.start.index)
@@ -156,7 +156,7 @@ class OpenFinding:
         del self._indexes[MAX_MEMBERS:-MAX_MEMBERS]
 
     def mark(self) -> tuple[Any, ...]:
-        """Return what `restore` needs to take back later steps."""
+        """Return what `restore` needs to take back later steps: lengths and values as they are now, for `restore` alone."""
         return len(self._members) + self._dropped, self.steps, self._outside, self._novel, self._touched, self.resolved
 
     def restore(self, mark: tuple[Any, ...]) -> None:
@@ -165,7 +165,7 @@ class OpenFinding:
         del self._members[length - self._dropped :]
         del self._indexes[length - self._dropped :]
 
-    def extend(self, step: Step, sighting: Sighting) -> bool:
+    def extend(self, step: ObservedStep, sighting: Sighting) -> bool:
         """Take one more step for which the pattern held; return whether that made the matter worse."""
         self._append(step)
         self._continue()
@@ -270,7 +270,7 @@ class OpenFinding:
         """Whether the record is the newest member."""
         return self._members[-1] == record
 
-    def note(self, step: Step, meaning: str, *, is_new: bool) -> bool:
+    def note(self, step: ObservedStep, meaning: str, *, is_new: bool) -> bool:
         """Take a step that did not continue the pattern; return whether it still belongs to the loop.
 
         A new successful answer to one of its questions ends a loop at once; so do two successful steps that the agent never
@@ -282,19 +282,17 @@ class OpenFinding:
             meaning: what that does to the world.
             is_new: whether the agent had not asked that before.
         """
+        repeats_error, member = False, None
         if self._error is not None and step.failed:
-            if fingerprints.error_core(step.first.error()) == self._error:
-                self._resume(step)
-                return True
+            repeats_error = fingerprints.error_core(step.first.error()) == self._error
         else:  # a loop of equal questions: the same answer continues it, a new one ends it
             member = self._by_query.get(step.query)
-            if member is not None:
-                if step.same(member):
-                    self._resume(step)
-                    return True
-                if not step.failed:
-                    self._resolve()
-                    return False
+        if repeats_error or (member is not None and step.same(member)):
+            self._resume(step)
+            return True
+        if member is not None and not step.failed:
+            self._resolve()
+            return False
         self._outside |= {step.query}
         if is_new and not step.failed:
             self._novel |= {step.query}
@@ -308,7 +306,7 @@ class OpenFinding:
             self._resolve()
         return False
 
-    def _resume(self, step: Step) -> None:
+    def _resume(self, step: ObservedStep) -> None:
         # Once the world was changed, asking again is honest: it neither leaves the loop nor prolongs it.
         if not self._touched:
             self._outside = self._novel = frozenset()
@@ -387,7 +385,7 @@ class FastForward:
         count: how many steps it took.
     """
 
-    def __init__(self, case: OpenFinding, past: Sequence[Step], settings: DetectSettings) -> None:
+    def __init__(self, case: OpenFinding, past: Sequence[ObservedStep], settings: DetectSettings) -> None:
         self.case = case
         self.count = 0
         self._past = list(past)
@@ -415,18 +413,18 @@ class FastForward:
         return True
 
     @property
-    def last(self) -> Step:
+    def last(self) -> ObservedStep:
         """A step like the newest one."""
         return self._round[(self.count - 1) % len(self._round)]
 
-    def unseen(self) -> tuple[list[Step], list[Step]]:
+    def unseen(self) -> tuple[list[ObservedStep], list[ObservedStep]]:
         """Return the steps that the detectors are to be shown now, and those before them, oldest first."""
         steps = self._steps()
         shown = min(self.count, self._shown_again)
         cut = len(steps) - shown
         return steps[cut:], steps[:cut]
 
-    def past_steps(self, steps: Sequence[Step]) -> list[Step]:
+    def past_steps(self, steps: Sequence[ObservedStep]) -> list[ObservedStep]:
         """Return the past that the scope would hold if each step had been added singly; ``steps`` are the last ones.
 
         The scope lets it grow to twice the window and cuts it to the window then. Detectors that read all of it find more
@@ -438,13 +436,13 @@ class FastForward:
             length = width + (length - 2 * width - 1) % (width + 1)
         return list(steps[-length:])
 
-    def _steps(self) -> list[Step]:
+    def _steps(self) -> list[ObservedStep]:
         number = self._past[-1].number + 1 + self.count - len(self._kept)
         first = self.count - len(self._kept)
-        made: list[Step] = []
+        made: list[ObservedStep] = []
         for place, (start, finish) in enumerate(self._kept):
             model = self._round[(first + place) % len(self._round)]
-            made.append(Step((Call(start, finish, model.query),), number + place, model.world))
+            made.append(ObservedStep((Call(start, finish, model.query),), number + place, model.world))
         return [*self._past, *made] if not first else made
 
 
@@ -464,7 +462,7 @@ def may_stand(case: OpenFinding, settings: DetectSettings) -> bool:
     )
 
 
-def continues(step: Step, past: Sequence[Step], period: int, settings: DetectSettings) -> bool:
+def continues(step: ObservedStep, past: Sequence[ObservedStep], period: int, settings: DetectSettings) -> bool:
     """Whether a step, the last of ``past``, is to the letter the one a round before it, and as short after the last one."""
     if len(past) <= period or not is_plain(step) or step.calls[0].finish is None:
         return False
@@ -477,7 +475,7 @@ def continues(step: Step, past: Sequence[Step], period: int, settings: DetectSet
     )
 
 
-def is_plain(step: Step) -> bool:
+def is_plain(step: ObservedStep) -> bool:
     """Whether a step can be compared by its texts alone: no batch, no task, no change, no trouble that may pass."""
     if len(step.calls) != 1 or step.traits or step.transient:
         return False
@@ -494,7 +492,7 @@ def _is_plain(value: object, depth: int = 1) -> bool:
     return all(type(key) is str and type(item) is str for key, item in cast("dict[Any, Any]", value).items())
 
 
-def repeats(model: Step, start: Observation, finish: Observation) -> bool:
+def repeats(model: ObservedStep, start: Observation, finish: Observation) -> bool:
     """Whether an entry asks and answers what a plain step did."""
     asked, answered = model.calls[0].start, model.calls[0].finish
     return (
@@ -520,5 +518,5 @@ def _follows(started: float | None, ended: float | None, begins: float | None, e
     return idle < gap and inside < gap
 
 
-def _shortest_gap(settings: DetectSettings, steps: Sequence[Step]) -> float:
+def _shortest_gap(settings: DetectSettings, steps: Sequence[ObservedStep]) -> float:
     return min(settings.poll_gap, *(settings.for_action(step.action).poll_gap for step in steps))

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.step import Step
+from ctxmgr.detect.step import ObservedStep
 from ctxmgr.detect.text.vocabulary import is_lookout, is_own_limit
 from ctxmgr.types.finding import FindingKind, Observation
 
@@ -63,7 +63,7 @@ class Sighting:
     kind: FindingKind
     key: Hashable
     period: int
-    steps: tuple[Step, ...]
+    steps: tuple[ObservedStep, ...]
     rounds: int
     confidence: float
     error: str | None = None
@@ -127,7 +127,7 @@ class Detector(Protocol):
 
     def __init__(self, settings: DetectSettings) -> None: ...
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
         """Take one more step; ``past`` holds those before it, newest last."""
         ...
 
@@ -135,7 +135,7 @@ class Detector(Protocol):
         """Take an event that is no reset (a message, a thought, a compaction)."""
         ...
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Say what it thought of the step it was just shown, or would have been."""
         ...
 
@@ -167,19 +167,19 @@ class StepDetector:
         self.state = None
 
 
-def seconds_between(earlier: Step, later: Step) -> float | None:
+def seconds_between(earlier: ObservedStep, later: ObservedStep) -> float | None:
     """Return the seconds from the start of one step to the start of the other, None without times."""
     if earlier.started is None or later.started is None:
         return None
     return later.started - earlier.started
 
 
-def asks_for_pending(step: Step, settings: DetectSettings) -> bool:
+def asks_for_pending(step: ObservedStep, settings: DetectSettings) -> bool:
     """Whether the step asks after something that is still under way."""
     return not step.failed and (step.is_pending or step.meaning(settings.pollers) == "poll")
 
 
-def is_patient(before: Step, step: Step, settings: DetectSettings) -> bool:
+def is_patient(before: ObservedStep, step: ObservedStep, settings: DetectSettings) -> bool:
     """Whether ``step`` came so long after the step ``before`` it that its question is a new one.
 
     A poll may have waited inside the call too. Any other query must have been idle for long. Failures are patient only
@@ -199,7 +199,7 @@ def is_patient(before: Step, step: Step, settings: DetectSettings) -> bool:
     return idle >= settings.idle_gap and step.meaning(settings.pollers) not in ("mutation", "sleep")
 
 
-def is_poll_only(before: Step, step: Step, settings: DetectSettings) -> bool:
+def is_poll_only(before: ObservedStep, step: ObservedStep, settings: DetectSettings) -> bool:
     """Whether a step is patient only because it asks after something under way, not for how long it was idle."""
     if step.world != before.world or not asks_for_pending(step, settings) or step.meaning(settings.pollers) == "paced":
         return False
@@ -207,7 +207,7 @@ def is_poll_only(before: Step, step: Step, settings: DetectSettings) -> bool:
     return idle < settings.idle_gap and longest >= settings.poll_gap
 
 
-def _waiting_seconds(before: Step, step: Step) -> tuple[float, float]:
+def _waiting_seconds(before: ObservedStep, step: ObservedStep) -> tuple[float, float]:
     """Return the seconds between two steps, and the longer of these and of those inside the second; zeros without times."""
     if step.started is None or before.started is None:
         return 0.0, 0.0
@@ -216,8 +216,8 @@ def _waiting_seconds(before: Step, step: Step) -> tuple[float, float]:
     return idle, max(idle, 0.0 if step.ended is None else step.ended - step.started)
 
 
-def backs_off(previous_gap: float | None, now_gap: float | None, step: Step) -> bool:
-    """Whether a retry after trouble of the infrastructure waited longer than the one before."""
+def backs_off(previous_gap: float | None, now_gap: float | None, step: ObservedStep) -> bool:
+    """Whether a retry after trouble of the infrastructure waited longer than the one before; gaps in seconds."""
     # Under a second nobody waits: from 0.2 s to 0.5 s is how long the calls took.
     if previous_gap is None or now_gap is None or now_gap < 1:
         return False
@@ -225,7 +225,7 @@ def backs_off(previous_gap: float | None, now_gap: float | None, step: Step) -> 
     return now_gap > previous_gap * 1.2 and step.transient
 
 
-def rounds_needed(step: Step, settings: DetectSettings, foreseen: bool = False) -> int:
+def rounds_needed(step: ObservedStep, settings: DetectSettings, foreseen: bool = False) -> int:
     """Return how many identical steps make a loop of this one; more where the log can't show whether it waited.
 
     Where it holds no results, one more is wanted; but not of steps whose answer is ``foreseen`` and that read what
@@ -245,7 +245,7 @@ def rounds_needed(step: Step, settings: DetectSettings, foreseen: bool = False) 
     return usual
 
 
-def is_paced(round_: Sequence[Step], settings: DetectSettings) -> bool:
+def is_paced(round_: Sequence[ObservedStep], settings: DetectSettings) -> bool:
     """Whether a round is a poll with a pause in it: a sleep beside queries and failures that waiting may cure."""
     paused = False
     for step in round_:

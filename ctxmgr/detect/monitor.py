@@ -168,10 +168,10 @@ class Monitor:
         else:
             watch.close()
             return []
-        self._list(raised)
+        self._add_raised(raised)
         return raised
 
-    def _list(self, raised: Sequence[OpenFinding]) -> None:
+    def _add_raised(self, raised: Sequence[OpenFinding]) -> None:
         """Keep what was raised for the first time. A loop is raised again when its severity rises or it comes back."""
         for case in raised:
             if not case.is_listed:
@@ -207,7 +207,7 @@ class Monitor:
         self._latest = self._current[start.agent] = scope
         self._progress = read_progress(finish) or self._progress
         raised = self._conclude(start, finish, scope)
-        self._list(raised)
+        self._add_raised(raised)
         return True
 
     def findings(self, now: float | None = None, live: bool = False) -> list[Finding]:
@@ -221,9 +221,9 @@ class Monitor:
         if self._watch is None or "hung" in self.settings.disabled:
             return found
         if live and now is None:
-            self._note(NO_CLOCK)
+            self._add_note(NO_CLOCK)
         if self._watch.has_untimed:
-            self._note(NO_TIMES)
+            self._add_note(NO_TIMES)
         return found + self._watch.judge(now, live, self._progress)
 
     @property
@@ -465,7 +465,7 @@ class Monitor:
             return None
         return "process" if any(first > own[1] for first, _ in self._seen_processes.values()) else None
 
-    def _note(self, text: str) -> None:
+    def _add_note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
 
@@ -476,7 +476,7 @@ def detect(
     live: bool = False,
     settings: DetectSettings | None = None,
 ) -> list[Finding]:
-    """Return all findings of one session's observations, in log order; see `Monitor.findings`."""
+    """Return all findings of one session's observations, in log order; ``now`` and ``live`` as in `Monitor.findings`."""
     monitor = Monitor(settings)
     monitor.observe_all(observations)
     return monitor.findings(now, live)

@@ -43,6 +43,15 @@ def session_observations(
     return row_observations(map(record_fields, records), index, known, distinct=distinct)
 
 
+def _earlier_start(seq: int, place: int, fields: RecordFields) -> Observation:
+    """Return the start of an entry that stands before the first record which is read now: ``seq`` is below 0."""
+    _, name, session, process, agent, at, turn, step, parent, action, input_type, given, limit, meta, task, _, _, _, _ = fields
+    return Observation(
+        "start", seq, name, session, place, process, agent, at, turn, step, parent, action, input_type, given, None, None, None,
+        None, limit, None, None, meta, task,
+    )  # fmt: skip
+
+
 def row_observations(
     rows: Iterable[RecordFields | None],
     index: int = 0,
@@ -51,17 +60,10 @@ def row_observations(
     distinct: bool = False,
 ) -> Iterator[Observation]:
     """Yield observations as `session_observations` does, from the `record_fields` of each record, in the same order."""
-    starts: dict[str, Observation] = {}
-    known: set[str] = set()
-    for place, (_, name, session, *fields, limit, meta, task, _, _, _, _) in earlier:
-        process, agent, at, turn, step, parent, action, input_type, given = fields
-        start = starts[name] = Observation(
-            # Below 0: they stand before the first record that is read now.
-            "start", 2 * place - 2 * index, name, session, place, process, agent, at, turn, step, parent, action, input_type,
-            given, None, None, None, None, limit, None, None, meta, task,
-        )  # fmt: skip
-        known.add(name)
-        yield start
+    opened = [_earlier_start(2 * place - 2 * index, place, fields) for place, fields in earlier]
+    yield from opened
+    starts = {start.id: start for start in opened}
+    known = set(starts)
     seq = -2  # two places for each record: an entry with its result is a start and a finish
     for row in rows:
         seq += 2
@@ -120,7 +122,7 @@ def record_fields(record: Mapping[str, Any]) -> RecordFields | None:
         what, label, data = "event", "session", None
     elif kind in ("continuation", "sessionEnd"):
         what, label = "end" if kind == "sessionEnd" else "event", EVENT_ALIASES.get(kind, kind)
-        data = _data(record, kind)
+        data = _event_data(record, kind)
     else:
         return None
     return (
@@ -166,7 +168,7 @@ def _finish(start: Observation, result: RecordFields, seq: int) -> Observation:
     )  # fmt: skip
 
 
-def _data(record: Mapping[str, Any], kind: str) -> object:
+def _event_data(record: Mapping[str, Any], kind: str) -> object:
     """Return the outcome of a ``sessionEnd``, or the identities that a continuation answers and whether an agent asked."""
     if kind == "sessionEnd":
         return record.get("outcome")

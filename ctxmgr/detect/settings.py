@@ -211,19 +211,19 @@ class DetectSettings:
             )
 
     def _check_amounts(self) -> None:
-        for name in _ROUNDS:
-            if getattr(self, name) < 2:
-                raise InvalidInput(f"{name} must be at least 2: one call is no repetition")
+        for names, least, why in (
+            (_ROUNDS, 2, ": one call is no repetition"),
+            (_COUNTS, 1, ""),
+            (("max_period",), 2, ": a period of 1 is a repetition"),
+        ):
+            for name in names:
+                if getattr(self, name) < least:
+                    raise InvalidInput(f"{name} must be at least {least}{why}")
         if self.chant_rounds > MAX_CHANT_ROUNDS:
             raise InvalidInput(f"chant_rounds must be at most {MAX_CHANT_ROUNDS}: no more phrases are kept")
-        for name in _COUNTS:
-            if getattr(self, name) < 1:
-                raise InvalidInput(f"{name} must be at least 1")
         for name in _SECONDS:
             if getattr(self, name) <= 0:
                 raise InvalidInput(f"{name} must be more than 0 seconds")
-        if self.max_period < 2:
-            raise InvalidInput("max_period must be at least 2: a period of 1 is a repetition")
         if self.left_after < 1 or self.error_gap < 1 or self.call_grace < 0:
             raise InvalidInput("left_after and error_gap must be at least 1, call_grace at least 0")
         if not 0 <= self.busy_novelty <= 1 or self.busy_window < 2:

@@ -49,18 +49,12 @@ class Call:
         """Return the call with the fingerprint of its question: action and canonical input."""
         call_input: object = start.input
         traits = 0 if start.task is None else _TASK
+        texts = None
         if isinstance(call_input, dict):
             fields = cast("dict[Any, Any]", call_input)
-            texts = fingerprints.texts_of(fields)
+            texts = fingerprints.list_texts(fields)
             if not _TRAIT_KEYS.isdisjoint(fields):
-                if not _SPAN_KEYS.isdisjoint(fields):
-                    traits |= _SPAN
-                if not _CHANGE_KEYS.isdisjoint(fields):
-                    traits |= _CHANGE
-                if not TASK_KEYS.isdisjoint(fields) and vocabulary.delegates(start.action):
-                    traits |= _TASK
-        else:
-            texts = None
+                traits |= _field_traits(fields, start.action)
         text = fingerprints.canonical(cast("object", call_input)) if texts is None else "\n".join(texts)
         if text is None:
             # What can't be compared is never equal to anything: a loop is claimed on evidence alone.
@@ -75,7 +69,7 @@ class Call:
         return cls(start, finish, hash((start.action, text if texts is None else texts)), traits)
 
     @classmethod
-    def of_words(cls, event: Observation, what: Hashable) -> Call:
+    def from_event(cls, event: Observation, what: Hashable) -> Call:
         """Return an event as a call without a result, fingerprinted by what it says."""
         return cls(event, None, hash(("said", event.type, what)))
 
@@ -94,11 +88,11 @@ class Call:
             text = fingerprints.plain_text(text, drop=_RECEIPT_NOISE if receipt else fingerprints.NOISE_KEYS)
         if text is None:
             return None
-        blurred = fingerprints.mask_volatile(text, ids=receipt)
+        masked = fingerprints.mask_volatile(text, ids=receipt)
         # A span of time was blurred: of a benchmark that was the answer.
-        if "~" in blurred and vocabulary.measures(self._verb_and_command()[1], self.start.action):
+        if "~" in masked and vocabulary.measures(self._verb_and_command()[1], self.start.action):
             return hash((finish.status, text))
-        return hash((finish.status, blurred))
+        return hash((finish.status, masked))
 
     @property
     def failed(self) -> bool:
@@ -159,13 +153,25 @@ class Call:
             fields = cast("dict[str, Any]", start.input)
             if _VERB_KEYS.isdisjoint(fields):
                 return "", ""
-            return _text(fields.get("action")) or _text(fields.get("operation")), _command(fields)
+            return _text_or_empty(fields.get("action")) or _text_or_empty(fields.get("operation")), _command(fields)
         if isinstance(start.input, str) and vocabulary.is_shell(start.action):
             return "", start.input
         return "", ""
 
 
-class Step:
+def _field_traits(fields: Mapping[Any, Any], action: str) -> int:
+    """Return the traits that the names of a call's fields tell of."""
+    traits = 0
+    if not _SPAN_KEYS.isdisjoint(fields):
+        traits |= _SPAN
+    if not _CHANGE_KEYS.isdisjoint(fields):
+        traits |= _CHANGE
+    if not TASK_KEYS.isdisjoint(fields) and vocabulary.delegates(action):
+        traits |= _TASK
+    return traits
+
+
+class ObservedStep:
     """One call or one parallel batch: order-free, compared by what was asked and what was answered.
 
     Attributes:
@@ -221,7 +227,7 @@ class Step:
         return self.calls[0].start.action
 
     def results(self) -> tuple[int | None, ...]:
-        """Return the hashes of the results in an order that does not depend on the order of the calls."""
+        """Return the hashes of the results in an order that does not depend on that of the calls; None can't be compared."""
         if self._result is None:
             if len(self.calls) == 1:
                 self._result = (self.calls[0].result(),)
@@ -231,7 +237,7 @@ class Step:
                 self._result = tuple(result for _, result in sorted(pairs, key=lambda pair: (pair[0], pair[1] or 0)))
         return self._result
 
-    def same(self, other: Step) -> bool:
+    def same(self, other: ObservedStep) -> bool:
         """Whether both steps asked the same and were answered the same."""
         if self.query != other.query:
             return False
@@ -247,7 +253,7 @@ class Step:
         results = self._result or self.results()
         return results == (other._result or other.results()) and None not in results  # None can't be compared
 
-    def echoes(self, other: Step) -> bool:
+    def echoes(self, other: ObservedStep) -> bool:
         """Whether the answers are the same to the letter, or are so much alike that comparing them is worth its cost."""
         mine, theirs = self.calls[0].finish, other.calls[0].finish
         if mine is None or theirs is None or len(self.calls) != 1 or len(other.calls) != 1:
@@ -266,7 +272,7 @@ class Step:
             and (self.results() == other.results() or self.view() == other.view())
         )
 
-    def _shows_alike(self, one: object, two: object, other: Step) -> bool:
+    def _shows_alike(self, one: object, two: object, other: ObservedStep) -> bool:
         fields = isinstance(one, dict) and isinstance(two, dict) and one.keys() == two.keys()
         return fields and self.view() == other.view()
 
@@ -284,7 +290,7 @@ class Step:
         """Whether the answer is more than an acknowledgement."""
         return len(self.answer()) >= _MIN_VIEW
 
-    def shows_the_same(self, other: Step) -> bool:
+    def shows_the_same(self, other: ObservedStep) -> bool:
         """Whether both answers are one view."""
         return self.shows_a_view() and not other.failed and self.view() == other.view()
 
@@ -335,6 +341,10 @@ class Step:
         return fingerprints.plain_text(call.finish.output) or ""
 
 
+Step = ObservedStep
+"""The name until 0.2: `ctxmgr.recorder.Step` is another class. It goes with the version after the next."""
+
+
 def call_text(start: Observation) -> str:
     """Return a call in a few words for a sentence: its action and the telling part of its input."""
     action = fingerprints.one_line(start.action, 40)
@@ -352,7 +362,7 @@ def call_text(start: Observation) -> str:
     return f"{action} {fingerprints.one_line(fingerprints.canonical(call_input) or '(input)')}"
 
 
-def excerpt(step: Step) -> str:
+def excerpt(step: ObservedStep) -> str:
     """Return what a step asked and what came back, in a few words for `detect --explain`."""
     what = call_text(step.first.start) + (f" and {len(step.calls) - 1} more at once" if len(step.calls) > 1 else "")
     if step.first.finish is None:
@@ -373,7 +383,7 @@ def _command(fields: dict[str, Any]) -> str:
     return ""
 
 
-def _text(value: object) -> str:
+def _text_or_empty(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
@@ -422,7 +432,12 @@ def agent_phrase(agent: str | None) -> str:
 
 
 def loop_reason(
-    kind: str, agent: str | None, round_: Sequence[Step], rounds: int, inputs: int, facts: Mapping[str, Any] | None = None
+    kind: str,
+    agent: str | None,
+    round_: Sequence[ObservedStep],
+    rounds: int,
+    inputs: int,
+    facts: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the sentence for a loop.
 
@@ -443,7 +458,7 @@ def loop_reason(
         return describe_kind(_Case(agent_phrase(agent), step, rounds, inputs, facts or {}))
     if kind == "errorRepetition" and inputs > 1:
         return f"{agent_phrase(agent)} got the same error {rounds} times from {inputs} different calls{_quote_answer(step)}"
-    what = " then ".join(_step(member) for member in round_[:4])
+    what = " then ".join(_describe_step(member) for member in round_[:4])
     if len(round_) > 4:
         what += f" and {len(round_) - 4} more steps"
     if len(round_) > 1:
@@ -458,7 +473,7 @@ class _Case(NamedTuple):
     """The parts of a sentence about a loop."""
 
     name: str
-    step: Step
+    step: ObservedStep
     rounds: int
     inputs: int
     facts: Mapping[str, Any]
@@ -466,7 +481,7 @@ class _Case(NamedTuple):
     @property
     def call(self) -> str:
         """Return the last step in a few words."""
-        return _step(self.step)
+        return _describe_step(self.step)
 
     def fact(self, name: str) -> str:
         """Return a fact as one printable line."""
@@ -474,20 +489,20 @@ class _Case(NamedTuple):
         return one_line(", ".join(str(each) for each in cast("list[object]", value)) if isinstance(value, list) else str(value))
 
 
-def _near_duplicate_reason(case: _Case) -> str:
+def _describe_near_duplicate(case: _Case) -> str:
     if "linesRead" in case.facts:
         return f"{case.name} read lines of {case.fact('about')} {case.rounds} times in a row that it had all read before"
     what = f"{case.name} asked {case.rounds} times for nearly the same, last {case.call}"
     return f"{what}, and got the same result{_quote_answer(case.step)}"
 
 
-def _monologue(case: _Case) -> str:
+def _describe_monologue(case: _Case) -> str:
     if case.facts.get("empty"):
         return f"{case.name} gave {case.rounds} empty answers in a row without doing anything"
     return f"{case.name} said the same {case.rounds} times without doing anything ({case.fact('said')})"
 
 
-def _chant(case: _Case) -> str:
+def _describe_chant(case: _Case) -> str:
     if "characters" in case.facts:
         return (
             f"{case.name} wrote {case.facts['characters']} characters in {case.facts['seconds']:.0f} s without doing anything"
@@ -495,7 +510,7 @@ def _chant(case: _Case) -> str:
     return f"{case.name} repeats one phrase over and over in its own text ({case.fact('said')})"
 
 
-def _context(case: _Case) -> str:
+def _describe_context_loop(case: _Case) -> str:
     if case.step.first.start.type == "compaction":
         return f"the context of {case.name} was compacted {case.rounds} times without new work between"
     return f"{case.name} was told {case.rounds} times that the context is full"
@@ -506,7 +521,7 @@ def _describe_climb(case: _Case) -> str:
     return f"{case.rounds} attempts of {case.fact('task') or 'a subtask'} failed{climbed}"
 
 
-def _lack_of_progress(case: _Case) -> str:
+def _describe_no_progress(case: _Case) -> str:
     if "sleptSeconds" in case.facts:
         slept = f"{case.facts['sleptSeconds']:.0f} s in all"
         return f"{case.name} slept {case.rounds} times in a row, {slept}, without looking at anything"
@@ -527,7 +542,7 @@ _DESCRIBERS: dict[str, Callable[[_Case], str]] = {
         f"{case.name} asked {case.rounds} questions of {one_line(case.step.action, 40)} and got one and the same answer"
         f"{_quote_answer(case.step)}"
     ),
-    "nearDuplicate": _near_duplicate_reason,
+    "nearDuplicate": _describe_near_duplicate,
     "trivialChange": lambda case: (
         f"{case.name} ran {case.call} {case.rounds} times and only trifles in its "
         f"{'error' if case.step.failed else 'result'} changed{_quote_answer(case.step)}"
@@ -536,26 +551,26 @@ _DESCRIBERS: dict[str, Callable[[_Case], str]] = {
     "denied": lambda case: (
         f"{case.name} asked {case.rounds} times for what it was refused, last {case.call}{_quote_answer(case.step)}"
     ),
-    "monologue": _monologue,
-    "chanting": _chant,
-    "contextLoop": _context,
+    "monologue": _describe_monologue,
+    "chanting": _describe_chant,
+    "contextLoop": _describe_context_loop,
     "escalatingFailure": _describe_climb,
     "editRevert": lambda case: f"{case.name} made and undid the same change of {case.fact('file')} {case.rounds} times",
     "recoveryLoop": lambda case: (
         f"a loop came back {case.fact('cameBack')} times after it was answered: recovering this way does not help"
     ),
     "pingPong": lambda case: f"{case.fact('agents')} gave each other the same words {case.rounds} times",
-    "hung": _lack_of_progress,
+    "hung": _describe_no_progress,
 }
 
 
-def _step(step: Step) -> str:
+def _describe_step(step: ObservedStep) -> str:
     if len(step.calls) == 1:
         return call_text(step.first.start)
     return f"{len(step.calls)} calls at once ({', '.join(call_text(call.start) for call in step.calls[:3])})"
 
 
-def _quote_answer(step: Step) -> str:
+def _quote_answer(step: ObservedStep) -> str:
     text = one_line(step.answer())
     return f" ({text})" if text else ""
 

@@ -18,7 +18,7 @@ from ctxmgr.diagnose.classes import CLASSES
 from ctxmgr.diagnose.contrast import contrast, explain_contrast
 from ctxmgr.diagnose.evidence import Evidence, Message, messages_of
 from ctxmgr.diagnose.interface import FailureClass
-from ctxmgr.diagnose.related.related_records import CauseExplanation, explanation_of
+from ctxmgr.diagnose.related.related_records import CauseExplanation, gather_explanation
 from ctxmgr.types.finding import Diagnosis, Quote
 
 
@@ -35,7 +35,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 def explain(evidence: Evidence) -> CauseExplanation | None:
     """Return the same in parts, for a reader who is shown the lines of other records."""
     found = next((found for each in CLASSES if (found := each.applies(evidence)) is not None), None)
-    return None if found is None else explanation_of(evidence, found)
+    return None if found is None else gather_explanation(evidence, found)
 
 
 __all__ = [

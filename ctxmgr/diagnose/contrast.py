@@ -11,12 +11,12 @@ from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.errors.lines import reasons, telling_line
 from ctxmgr.diagnose.errors.table import known_error
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, clock, may_change, start_clause
-from ctxmgr.diagnose.evidence.calls import command_of, path_of, same_file, tool
+from ctxmgr.diagnose.evidence.calls import command_of, path_of, same_file, tool_phrase
 from ctxmgr.diagnose.evidence.paths import FOREIGN
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.next_looks import next_look, process_look, varies, way_out
-from ctxmgr.diagnose.related.related_records import CauseExplanation, explanation_of
+from ctxmgr.diagnose.next_looks import find_way_out, next_look, process_look, varies
+from ctxmgr.diagnose.related.related_records import CauseExplanation, gather_explanation
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -80,7 +80,7 @@ def explain_contrast(evidence: Evidence) -> CauseExplanation | None:
     found = known or (
         _diagnose_changes_since(evidence, step, worked) if worked is not None else _diagnose_never_worked(evidence, step)
     )
-    return explanation_of(evidence, found, steps)
+    return gather_explanation(evidence, found, steps)
 
 
 def _diagnose_flaky_call(evidence: Evidence) -> Diagnosis | None:
@@ -197,11 +197,11 @@ def _diagnose_never_worked(evidence: Evidence, step: EntryView) -> Diagnosis:
 
 def _choose_look(evidence: Evidence, step: EntryView) -> str:
     """Return the look that tells most, or what helps against failures of that kind."""
-    told = " ".join(reasons(evidence, [step], _MOST_REASON))
+    error_text = " ".join(reasons(evidence, [step], _MOST_REASON))
     # A test names where it failed: to read that says more than to run it once more.
     # of a failing test the file that its output names, and nobody has read, tells most
     tested = _find_unread_file(evidence, step) if CHECKS.search(command_of(step)) else None
-    if tested is None and (found := next_look(evidence, step, told)):
+    if tested is None and (found := next_look(evidence, step, error_text)):
         return found
     pointer = tested or _find_unread_file(evidence, step)
     if pointer is not None:
@@ -212,7 +212,7 @@ def _choose_look(evidence: Evidence, step: EntryView) -> str:
         if checked is not None:
             return f"{read}, and the code of {code(checked, 60)} that fails there; you have read neither."
         return f"{read}: the output names it, and you have not looked at it."
-    return way_out(told, general=True) or _find_outdated_lookup(evidence, step) or _other_look(step)
+    return find_way_out(error_text, general=True) or _find_outdated_lookup(evidence, step) or _other_look(step)
 
 
 def _find_outdated_lookup(evidence: Evidence, step: EntryView) -> str | None:
@@ -315,4 +315,4 @@ def _describe_call(evidence: Evidence, step: EntryView) -> str:
     command, path = command_of(step), path_of(step)
     if _PLAIN.fullmatch(command):
         return code(command, 56)
-    return f"the {tool(step)} of {evidence.name(path)}" if path else f"the {tool(step)} call"
+    return f"the {tool_phrase(step)} of {evidence.name(path)}" if path else f"the {tool_phrase(step)} call"

@@ -33,9 +33,9 @@ def diagnosis(
     kind: str, cause: str, step: str, *quotes: Quote, check: str | None = None, confidence: Confidence = "high"
 ) -> Diagnosis:
     """Return a diagnosis whose texts are bounded; equal quotes are given once."""
-    told = tuple({(quote.source, quote.text): quote for quote in quotes}.values())
+    evidence = tuple({(quote.source, quote.text): quote for quote in quotes}.values())
     return Diagnosis(
-        kind=kind, cause=_sentence(cause, MOST_CAUSE), evidence=told[:6], next_step=_sentence(step, MOST_STEP),
+        kind=kind, cause=_sentence(cause, MOST_CAUSE), evidence=evidence[:6], next_step=_sentence(step, MOST_STEP),
         check=None if check is None else _sentence(check, MOST_STEP), confidence=confidence,
     )  # fmt: skip
 

@@ -8,11 +8,11 @@ from functools import cache
 from typing import NamedTuple, cast
 
 from ctxmgr.diagnose.errors.lines import telling_line, tells
-from ctxmgr.diagnose.errors.table import table
+from ctxmgr.diagnose.errors.table import read_table
 from ctxmgr.diagnose.errors.words import told_lines
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, may_change
-from ctxmgr.diagnose.evidence.calls import command_of, parts_of
-from ctxmgr.diagnose.evidence.items import answers, ids_in
+from ctxmgr.diagnose.evidence.calls import command_of, split_command
+from ctxmgr.diagnose.evidence.items import answers, find_ids
 from ctxmgr.diagnose.evidence.texts import code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
@@ -159,47 +159,21 @@ def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
         step: the call.
         told: the lines of its output that say most.
     """
+    known = _find_known_look(evidence, step, told)
+    if known is not None:
+        return known
     command = command_of(step)
     said = evidence.text(step)
-    call = command or f"{step.action} {step.input if isinstance(step.input, str) else ''}"
-    for place, look in enumerate(_LOOKS):
-        # Known ways out come before a debugger, the looks before them are surer still
-        if place == _CRASHES and (way := way_out(told)) is not None:
-            return way
-        if (not look.call or re.search(look.call, call[:2_000], re.IGNORECASE)) and (
-            not look.said
-            or re.search(look.said, said[:2_000] + said[-2_000:], re.IGNORECASE | (re.MULTILINE if len(said) > 200 else 0))
-        ):
-            request = _REQUEST.search(f"{said}\n{_input_text(step.error)}\n{_input_text(step.output)}")
-            told = f", {code(request.group(1), 60)}" if request and plain_name(request.group(1)) else ""
-            if look.said == _SERVER and (seen := _log_line(evidence, step)):
-                return seen
-            return look.look.replace("{request}", told)
+    works = step.status == "ok" and not evidence.has_failed(step)
     # It works, so what has to change lies behind it
-    if (
-        step.status == "ok"
-        and not evidence.has_failed(step)
-        and said.strip()
-        and not may_change(step)
-        and not _SEARCHES.search(command)
-    ):
-        rule = _find_rule(evidence, step)
-        if rule is not None:
-            name, other = rule
-            return (
-                f"See what the rule {code(name, 40)} wants, which {evidence.source(other)} names: it may set it back each time."
-            )
-        return (
-            "It answers, and the answer does not change: look at what should change it, whether the process, "
-            "worker or job behind it runs, and what its log says, and"
-            " not at the answer again."
-        )
+    if works and said.strip() and not may_change(step) and not _SEARCHES.search(command):
+        return _look_behind_answer(evidence, step)
     if CHECKS.search(command):
         return (
             "Run the one test that fails alone, with its whole traceback and its variables printed, and read the "
             "first line of your own code in it."
         )
-    if parts_of(command) and _SEARCHES.search(" ".join(parts_of(command)[0])):
+    if split_command(command) and _SEARCHES.search(" ".join(split_command(command)[0])):
         return (
             "List the folder that you search, one level higher too, and see whether what you look for is there under "
             "another name."
@@ -212,14 +186,50 @@ def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
     return None
 
 
+def _find_known_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
+    """Return the look of the first row of ``_LOOKS`` that applies, or a known way out."""
+    said = evidence.text(step)
+    call = command_of(step) or f"{step.action} {step.input if isinstance(step.input, str) else ''}"
+    for place, look in enumerate(_LOOKS):
+        # Known ways out come before a debugger, the looks before them are surer still
+        if place == _CRASHES and (way := find_way_out(told)) is not None:
+            return way
+        if not _is_look_for(look, call, said):
+            continue
+        if look.said == _SERVER and (seen := _log_line(evidence, step)):
+            return seen
+        match = _REQUEST.search(f"{said}\n{_input_text(step.error)}\n{_input_text(step.output)}")
+        request = f", {code(match.group(1), 60)}" if match and plain_name(match.group(1)) else ""
+        return look.look.replace("{request}", request)
+    return None
+
+
+def _is_look_for(look: _Look, call: str, said: str) -> bool:
+    if look.call and not re.search(look.call, call[:2_000], re.IGNORECASE):
+        return False
+    flags = re.IGNORECASE | (re.MULTILINE if len(said) > 200 else 0)
+    return not look.said or re.search(look.said, said[:2_000] + said[-2_000:], flags) is not None
+
+
+def _look_behind_answer(evidence: Evidence, step: EntryView) -> str:
+    rule = _find_rule(evidence, step)
+    if rule is not None:
+        name, other = rule
+        return f"See what the rule {code(name, 40)} wants, which {evidence.source(other)} names: it may set it back each time."
+    return (
+        "It answers, and the answer does not change: look at what should change it, whether the process, worker or job behind "
+        "it runs, and what its log says, and not at the answer again."
+    )
+
+
 _RULE = lazy_pattern(r"(?:\w{1,20}_)?(?:rule|automation|trigger|policy|workflow)(?:_?(?:id|name))?", re.IGNORECASE)
 
 
 def _find_rule(evidence: Evidence, step: EntryView) -> tuple[str, EntryView] | None:
     """Return the rule that the answer about a thing names as what changed it, and that answer."""
-    about = ids_in(call_input(step))
+    about = find_ids(call_input(step))
     for entry, item in answers(evidence):
-        if entry.index == step.index or not about & ids_in(call_input(entry)):
+        if entry.index == step.index or not about & find_ids(call_input(entry)):
             continue
         name = next((value.split()[0] for key, value in item.fields.items() if _RULE.fullmatch(key) and value), "")
         # A word alone may be any setting
@@ -235,8 +245,8 @@ def _log_line(evidence: Evidence, step: EntryView) -> str:
         if entry.status != "ok" or entry.action == step.action or not _LOG.search(command_of(entry) or entry.action):
             continue
         line = telling_line(evidence, entry)
-        if tells(line) and (told := told_lines([line])):
-            return f"Go by the log that {evidence.source(entry)} shows, {told}: find what that needs, and mend it there."
+        if tells(line) and (quotable := told_lines([line])):
+            return f"Go by the log that {evidence.source(entry)} shows, {quotable}: find what that needs, and mend it there."
     return ""
 
 
@@ -248,18 +258,18 @@ _CRASHES = 2
 
 
 @cache
-def _ways() -> tuple[tuple[re.Pattern[str], str, bool], ...]:
-    return tuple((re.compile(row["said"]), row["way"], bool(row.get("general", False))) for row in table("way"))
+def _load_ways() -> tuple[tuple[re.Pattern[str], str, bool], ...]:
+    return tuple((re.compile(row["said"]), row["way"], bool(row.get("general", False))) for row in read_table("way"))
 
 
-def way_out(said: str, *, general: bool = False) -> str | None:
+def find_way_out(said: str, *, general: bool = False) -> str | None:
     """Return what helps against the kind of failure that the decisive lines of an error tell of, or None.
 
     Args:
         said: these lines.
         general: whether the ways are meant that fit nearly every error.
     """
-    return next((way for pattern, way, broad in _ways() if broad == general and pattern.search(said)), None)
+    return next((way for pattern, way, broad in _load_ways() if broad == general and pattern.search(said)), None)
 
 
 def _input_text(value: object) -> str:

@@ -73,7 +73,7 @@ def _findings(verdicts: Iterable[SessionVerdict]) -> Iterator[tuple[Any, ...]]:
 
 def owners(store: Store) -> list[tuple[str, str]]:
     """Return (agent, session) of all calls, each once."""
-    return [(str(agent), str(session)) for agent, session in _all(_reader(store), _OWNERS, ())]
+    return [(str(agent), str(session)) for agent, session in _run_query(_reader(store), _OWNERS, ())]
 
 
 @dataclass(slots=True)
@@ -116,39 +116,38 @@ def stats(store: Store, request: StatsRequest, session: str | None) -> StatsResp
     """Return sums over the calls that pass the filters; ``session`` is the full id of one session, or None for all."""
     reader = _reader(store)
     where, values = ("", ()) if session is None else (" WHERE session = ?", (session,))
-    chosen = _filter(request)
+    passes = _filter(request)
     sums: dict[str | None, _Sum] = defaultdict(_Sum)
     total = _Sum()
     # Model responses report tokens, not calls. Those of a response are shared evenly by the calls that it made (same step);
     # calls that the filter leaves out take their share with them.
     answers: dict[tuple[str, str], list[str | _OmittedKey | None]] = defaultdict(list)
-    for each in _Call.all(_all(reader, _CALLS.format(reader.duration) + where, values)):
-        counted = chosen(each)
-        key = each.key(request.by) if counted else _LEFT
-        for name in {each.step, each.id} - {None}:
-            answers[each.session, cast("str", name)].append(key)
-        if counted:
-            for one in (sums[cast("str | None", key)], total):
-                one.call(each.status, each.milliseconds)
+    for call in _Call.all(_run_query(reader, _CALLS.format(reader.duration) + where, values)):
+        counts = passes(call)
+        key = call.key(request.by) if counts else _LEFT
+        for name in {call.step, call.id} - {None}:
+            answers[call.session, cast("str", name)].append(key)
+        if counts:
+            for each in (sums[cast("str | None", key)], total):
+                each.call(call.status, call.milliseconds)
     # A response without a call has no action and no status, so such a filter leaves it out.
-    narrowed = bool(request.action or request.status)
-    for usage in _all(reader, _TOKENS + where, values):
-        name, ts, day, agent, model, step, entry, given, made = usage
+    only_calls = bool(request.action or request.status)
+    for name, ts, day, agent, model, step, entry, given, made in _run_query(reader, _TOKENS + where, values):
         # A response names the call that it made, or the step that it shares with its calls.
-        shared = answers.get((name, entry or step), [])
-        if not shared and not narrowed:
-            each = _Call(name, None, ts, day, agent, None, "", model, None, None)
-            shared = [each.key(request.by)] if chosen(each) else []
-        for key in shared:
+        keys = answers.get((name, entry or step), [])
+        if not keys and not only_calls:
+            response = _Call(name, None, ts, day, agent, None, "", model, None, None)
+            keys = [response.key(request.by)] if passes(response) else []
+        share = [None if tokens is None or not keys else tokens / len(keys) for tokens in (given, made)]
+        for key in keys:
             if not isinstance(key, _OmittedKey):
-                share = [None if tokens is None else tokens / len(shared) for tokens in (given, made)]
-                for one in (sums[key], total):
-                    one.add(*share)
-    ordered = sorted(sums.items(), key=_order(request.by))
-    return StatsResponse(by=request.by, rows=[one.row(key) for key, one in ordered], total=total.row(None))
+                sums[key].add(*share)
+                total.add(*share)
+    ordered = sorted(sums.items(), key=_sort_key(request.by))
+    return StatsResponse(by=request.by, rows=[each.row(key) for key, each in ordered], total=total.row(None))
 
 
-def _all(reader: ReadQuery | ServerReadQuery, query: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
+def _run_query(reader: ReadQuery | ServerReadQuery, query: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
     found = reader.run(query, values, most=_NO_LIMIT, seconds=_MAX_SECONDS)
     if found.stopped:
         raise InvalidInput(f"the calls can't be added up: {found.stopped}", "name a session, or ask with 'ctxmgr sql'")
@@ -187,7 +186,7 @@ class _Call:
         return value if isinstance(value, str) and value else None
 
 
-def _order(by: StatsKey) -> Callable[[tuple[str | None, _Sum]], Any]:
+def _sort_key(by: StatsKey) -> Callable[[tuple[str | None, _Sum]], Any]:
     if by == "day":
         return lambda item: item[0] or ""
     return lambda item: (-item[1].calls, -(item[1].input or 0), item[0] or "")

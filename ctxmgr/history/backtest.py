@@ -123,7 +123,7 @@ def read_labels(folder: Path) -> list[Label]:
         raise InvalidInput(f"{path} is not JSON", _EXAMPLE) from None
     if not isinstance(value, list):
         raise InvalidInput(f"{path} is not a list", _EXAMPLE)
-    labels = [_label(path, place, item) for place, item in enumerate(cast("list[object]", value))]
+    labels = [_parse_label(path, place, item) for place, item in enumerate(cast("list[object]", value))]
     seen: set[str] = set()
     for label in labels:
         if label.session in seen:
@@ -132,7 +132,7 @@ def read_labels(folder: Path) -> list[Label]:
     return labels
 
 
-def _label(path: Path, place: int, item: object) -> Label:
+def _parse_label(path: Path, place: int, item: object) -> Label:
     try:
         label = Label.model_validate(item)
     except ValueError as error:
@@ -213,13 +213,13 @@ def backtest(
         scored=len(judged), loops=len(loops), healthy=len(healthy), ignored=len(labels) - len(wanted),
         absent=[label.session for label in wanted if label.session not in sessions],
         unlabelled=sum(name not in named for name in sessions),
-        detectors=_score("detectors", judged, [bool(each.counted_alarms) for each in judged]),
+        detectors=_make_score("detectors", judged, [bool(each.counted_alarms) for each in judged]),
         baselines=_baselines(judged),
         rules=[
-            _score(name, judged, [rule(each.trial.moves) is not None for each in judged])
+            _make_score(name, judged, [rule(each.trial.moves) is not None for each in judged])
             for name, rule in RULES_OF_THUMB.items()
         ],
-        false_alarms=[_alarm(each.label.session, each.counted_alarms[0]) for each in healthy if each.counted_alarms],
+        false_alarms=[_make_alarm(each.label.session, each.counted_alarms[0]) for each in healthy if each.counted_alarms],
         missed=[
             MissedLoop(
                 session=each.label.session, pattern=each.label.pattern, period=each.label.period, warned=each.trial.warned
@@ -255,7 +255,7 @@ def _sessions(store: Store) -> Mapping[str, Iterable[Record]]:
     return _Sessions(store)
 
 
-def _score(rule: str, judged: Sequence[LabelledResult], alarms: Sequence[bool]) -> Score:
+def _make_score(rule: str, judged: Sequence[LabelledResult], alarms: Sequence[bool]) -> Score:
     pairs = [(each.loop, alarm) for each, alarm in zip(judged, alarms, strict=True)]
     return Score(
         rule=rule, true_positives=pairs.count((True, True)), false_positives=pairs.count((False, True)),
@@ -267,13 +267,13 @@ def _baselines(judged: Sequence[LabelledResult]) -> list[Score]:
     lengths = [len(each.trial.moves) for each in judged]
     median = statistics.median(lengths) if lengths else 0
     return [
-        _score("always", judged, [True] * len(judged)),
-        _score("never", judged, [False] * len(judged)),
-        _score("longer", judged, [length > median for length in lengths]),
+        _make_score("always", judged, [True] * len(judged)),
+        _make_score("never", judged, [False] * len(judged)),
+        _make_score("longer", judged, [length > median for length in lengths]),
     ]
 
 
-def _alarm(session: str, finding: Finding) -> Alarm:
+def _make_alarm(session: str, finding: Finding) -> Alarm:
     return Alarm(
         session=session, finding=finding.id, kind=finding.kind, severity=finding.severity, raised_at=finding.raised_at,
         resolved=finding.resolved, reason=finding.reason,
@@ -369,12 +369,12 @@ def list_moves(observations: Iterable[Observation]) -> list[Move]:
 
 def same_in_a_row(moves: Sequence[Move]) -> Move | None:
     """Return the move that repeats a call or message for the `ROW`-th time in a row, of all agents together or of one."""
-    return _first(_row(stream) for stream in _streams(moves))
+    return _first_move(_longest_row(stream) for stream in _streams(moves))
 
 
 def alternation(moves: Sequence[Move]) -> Move | None:
     """Return the move that completes A-B-A-B, of all agents together or of one."""
-    return _first(_abab(stream) for stream in _streams(moves))
+    return _first_move(_find_alternation(stream) for stream in _streams(moves))
 
 
 def any_repeat(moves: Sequence[Move]) -> Move | None:
@@ -399,11 +399,11 @@ def _streams(moves: Sequence[Move]) -> list[Sequence[Move]]:
     return [moves, *own.values()] if len(own) > 1 else [moves]
 
 
-def _first(found: Iterable[Move | None]) -> Move | None:
+def _first_move(found: Iterable[Move | None]) -> Move | None:
     return min((move for move in found if move is not None), key=lambda move: move.place, default=None)
 
 
-def _row(moves: Sequence[Move]) -> Move | None:
+def _longest_row(moves: Sequence[Move]) -> Move | None:
     length = 0
     for place, move in enumerate(moves):
         length = length + 1 if place and move.key == moves[place - 1].key else 1
@@ -412,7 +412,7 @@ def _row(moves: Sequence[Move]) -> Move | None:
     return None
 
 
-def _abab(moves: Sequence[Move]) -> Move | None:
+def _find_alternation(moves: Sequence[Move]) -> Move | None:
     keys = [move.key for move in moves]
     for end in range(3, len(keys)):
         a, b, c, d = keys[end - 3 : end + 1]

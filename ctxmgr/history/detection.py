@@ -157,7 +157,7 @@ def judge(
 
 
 def _verdict(store: Store, key: int, session: str, findings: list[Finding]) -> SessionVerdict:
-    verdict, notes = find_verdict(findings), _notes(store, key)
+    verdict, notes = find_verdict(findings), _list_doubts(store, key)
     title, project = store.sessions.head(key)
     return SessionVerdict(
         session=session, verdict=verdict, findings=findings, notes=notes, summary=verdict_summary(verdict, notes), title=title,
@@ -172,7 +172,7 @@ def _is_unknown(store: Store, key: int) -> bool:
     return not known or store.imported.count_unknown_records(store.sessions.name(key)) > 0
 
 
-def _notes(store: Store, key: int) -> list[str]:
+def _list_doubts(store: Store, key: int) -> list[str]:
     """Return the reasons, besides findings, not to call a session healthy (ruling 28)."""
     notes: list[str] = []
     if store.sessions.entry_count(key) == 0:
@@ -245,18 +245,18 @@ def _judge_cached(
     if cached is not None:
         return SessionVerdict.model_validate(cached["verdict"]), cached["notes"]
     verdict, judge_notes = judge(store, key, settings, now)
-    verdict = _with_causes(store, verdict)
+    verdict = _add_causes(store, verdict)
     if cache is not None:
         cache.keep_verdict(key, session, {"verdict": verdict.to_json(), "notes": judge_notes})
     return verdict, judge_notes
 
 
-def _with_causes(store: Store, verdict: SessionVerdict) -> SessionVerdict:
+def _add_causes(store: Store, verdict: SessionVerdict) -> SessionVerdict:
     """Return the verdict with the causes of unresolved findings; without any, the diagnosis is not imported."""
     # What is over needs no cause, and the search for causes reads related sessions too.
     if all(finding.resolved is not None for finding in verdict.findings):
         return verdict
-    from ctxmgr.history.evidence import diagnose_findings
+    from ctxmgr.history.session_evidence import diagnose_findings
 
     return verdict.model_copy(update={"findings": diagnose_findings(store, verdict.session, verdict.findings)})
 
@@ -265,11 +265,11 @@ def named_entries(store: Store, key: int, verdict: SessionVerdict, entries: dict
     """Add the entries that a session's findings name, to show them; of a long loop those at both ends."""
     for finding in verdict.findings:
         for name in (*finding.members[:_SHOWN], *finding.members[-_SHOWN:], finding.last_progress or ""):
-            if name and name not in entries and (entry := _entry(store, key, name)) is not None:
+            if name and name not in entries and (entry := _find_entry(store, key, name)) is not None:
                 entries[name] = entry
 
 
-def _entry(store: Store, key: int, entry_id: str) -> EntryView | None:
+def _find_entry(store: Store, key: int, entry_id: str) -> EntryView | None:
     """Return the entry with exactly this id; a finding may name an event, or an entry that is gone."""
     try:
         found = store.queries.entry_by_id(key, entry_id)
@@ -283,21 +283,21 @@ def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]
     from ctxmgr.types.operations import SessionsResponse
     from ctxmgr.types.query import Page
 
-    chosen = (request.agent, request.project, parse_time(request.since))
+    filters = (request.agent, request.project, parse_time(request.since))
     cache = VerdictCache(store, settings)
     try:
         if request.stuck:  # the total is only known once all are judged
-            every = [_judge_view(store, key, name, settings, cache) for key, name in store.sessions.keys(0, None, *chosen)]
+            every = [_judge_view(store, key, name, settings, cache) for key, name in store.sessions.keys(0, None, *filters)]
             stuck = [view for view in every if view.verdict in STUCK]
             views, total = stuck[request.offset : request.offset + request.limit], len(stuck)
         elif request.judge:
-            page = store.sessions.keys(request.offset, request.limit, *chosen)
+            page = store.sessions.keys(request.offset, request.limit, *filters)
             views = [_judge_view(store, key, name, settings, cache) for key, name in page]
-            total = store.sessions.count(*chosen)
+            total = store.sessions.count(*filters)
         else:
-            shown = store.sessions.page(request.offset, request.limit, *chosen)
+            shown = store.sessions.page(request.offset, request.limit, *filters)
             views = [view.model_copy(update={"live": store.is_live(view.session)}) for _, view in shown]
-            total = store.sessions.count(*chosen)
+            total = store.sessions.count(*filters)
     finally:
         cache.close()
     return SessionsResponse(

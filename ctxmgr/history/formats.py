@@ -201,14 +201,14 @@ def _json_shape(text: bytes) -> str | None:
             value: object = json.loads(part)
         except (ValueError, RecursionError):
             continue
-        return (name if b"\n" in text or name != "JSON lines" else "a JSON document") + _keys(value)
+        return (name if b"\n" in text or name != "JSON lines" else "a JSON document") + _describe_keys(value)
     # What was read may end within a long document, and one on many lines often has a bracket alone on its first.
     if len(text) >= HEAD_SIZE - _MAX_STRIPPED or line in (b"{", b"["):
         return "a JSON document"
     return "damaged JSON"
 
 
-def _keys(value: object) -> str:
+def _describe_keys(value: object) -> str:
     if not isinstance(value, dict) or not value:
         return ""
     names = [str(name)[:40] for name in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]

@@ -58,7 +58,7 @@ def check_store(location: str | None, folder: Path, environment: Mapping[str, st
     """
     path, why, explicit = _find_store(location, folder, environment, config)
     if is_url(path):
-        yield from _on_server(path, why)
+        yield from _check_server(path, why)
         return
     place = Path(path)
     detail = {"path": path, "why": why, "exists": os.path.exists(path)}
@@ -78,7 +78,7 @@ def check_store(location: str | None, folder: Path, environment: Mapping[str, st
     yield check_space(place)
 
 
-def _on_server(url: str, why: str) -> Iterator[Check]:
+def _check_server(url: str, why: str) -> Iterator[Check]:
     """Yield the checks of a store on a server."""
     place = printable_location(url)
     try:

@@ -63,7 +63,7 @@ def open_history(
     if os.path.isdir(path):
         raise InvalidInput(f"{path} is a folder", "name a log in it; 'ctxmgr import' and 'ctxmgr detect' read every log there")
     warnings: list[str] = []
-    head = _head(path)
+    head = _read_head(path)
     is_log = head.startswith(_OWN)
     # Found by searching upwards, as in a shared /tmp: its records could steer the agents of whoever runs a command here.
     if not explicit and is_foreign(path, os.getcwd()):
@@ -108,7 +108,7 @@ def require_record(store: Store) -> None:
         raise Damaged(f"{store.location}: no record of it can be read ({reason})", "'ctxmgr verify' lists what is damaged")
 
 
-def _head(path: str) -> bytes:
+def _read_head(path: str) -> bytes:
     """Return the first bytes of a file that is not one of our databases; nothing if its name or content says it is one.
 
     An empty file is what its name says, and a database with a damaged beginning is not taken for anything else. A database

@@ -109,14 +109,14 @@ def take_blocks(
                     report.plus(write_lines(block))
                 else:
                     report.added += block.count
-                    _count(own, block, met)
+                    _count_block(own, block, met)
             writer.flush()
         yield report, (end, last)
         if heard is not None:
             heard(end)
 
 
-def _count(own: OwnCount, block: RowBatch, met: Callable[[str], None]) -> None:
+def _count_block(own: OwnCount, block: RowBatch, met: Callable[[str], None]) -> None:
     sessions = list(block.parts or ())
     for session in sessions:
         met(session)

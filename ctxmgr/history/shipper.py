@@ -98,7 +98,7 @@ class Progress:
         return f"{records} can't be stored" + ("" if self.refusal is None else f": {self.refusal}")
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields that JSON output shows."""
+        """Return the fields that JSON output shows, {name: value}; ``unit`` says what ``lag`` counts."""
         fields = asdict(self)
         del fields["mark"], fields["last"], fields["missed"]
         fields["leftOut"] = fields.pop("left_out")
@@ -109,7 +109,7 @@ def _is_log(path: str) -> bool:
     return path.lower().endswith(LOG_SUFFIXES)
 
 
-def _note_of(source: str, target: str) -> str:
+def _note_path(source: str, target: str) -> str:
     name = hashlib.sha256(f"{os.path.realpath(source)}\0{target}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return os.path.join(_folder(), f"{name}.json")
 
@@ -178,7 +178,12 @@ class _Log:
             yield line, line.record, line.length, line.offset + line.length + 1
 
     def require_own(self, target: str) -> None:
-        """Refuse a file without any record of ours: shipping nothing of it would look like success."""
+        """Refuse a file without any record of ours: shipping nothing of it would look like success.
+
+        Raises:
+            InvalidInput: it is a log of another program, or of no known format.
+            Damaged: no record of it can be read.
+        """
         from ctxmgr.history.foreign_log import foreign_importer
 
         if not self.size():
@@ -241,7 +246,7 @@ class Shipper:
         if not os.path.isfile(path):
             raise NotFound(f"no log at {path}", "check the path")
         self._source = _source(path)
-        self._note = _note_of(path, target)
+        self._note = _note_path(path, target)
         self._trusted = trusted
         self.progress = _read_note(self._note) or Progress(os.path.abspath(path), shown)
 
@@ -296,7 +301,7 @@ class Shipper:
         if len(progress.last) != 3:
             # Where it took nothing of the source it can't lack anything.
             return not (progress.added or progress.known)
-        return holds_record(store.engine, *progress.last) or _archive_of(store, progress.last[0]) is not None
+        return holds_record(store.engine, *progress.last) or _find_archive(store, progress.last[0]) is not None
 
     def _batches(self, start: int) -> Iterator[_Batch]:
         batch = _Batch(end=start)
@@ -359,12 +364,12 @@ class _Sent:
         try:
             self.result.plus(_append_all(store, items))
         except InvalidInput as error:
-            rest = self._without_archived(store, items) if self._again else items
+            rest = self._drop_archived(store, items) if self._again else items
             if len(rest) < len(items):
                 self.append(store, rest)
             elif len(items) == 1:
                 self._refused, self._refusal = self._refused + 1, error.message
-                if _archive_of(store, _session(items[0])) is not None:
+                if _find_archive(store, _session(items[0])) is not None:
                     self._missed.append(_session(items[0]))
             else:
                 # One record that can't be stored must not hold up all behind it: the batch is tried record by record.
@@ -373,9 +378,9 @@ class _Sent:
         else:
             self._note_last(items)
 
-    def _without_archived(self, store: Store, items: Sequence[Line | Record]) -> list[Line | Record]:
+    def _drop_archived(self, store: Store, items: Sequence[Line | Record]) -> list[Line | Record]:
         """Return the records of sessions that the store has; those of the others are in its archive already."""
-        archives = {session: _archive_of(store, session) for session in {_session(item) for item in items}}
+        archives = {session: _find_archive(store, session) for session in {_session(item) for item in items}}
         gone = [item for item in items if archives[_session(item)] is not None]
         if gone:
             self._archived += len(gone)
@@ -415,7 +420,7 @@ def _identity(item: Line | Record) -> list[str]:
     return [str(record["session"]), str(record["kind"]), named] if isinstance(named, str) and named else []
 
 
-def _archive_of(store: Store, session: str) -> str | None:
+def _find_archive(store: Store, session: str) -> str | None:
     """Return the archive into which a session was moved out of a store, None where it was not."""
     found = find_archive(store.engine, storable(session))
     return None if found is None else str(found["archive"])
@@ -423,7 +428,7 @@ def _archive_of(store: Store, session: str) -> str | None:
 
 def _is_any_restored(store: Store, missed: Sequence[str]) -> bool:
     """Whether the store has taken back an archived session whose newer records it refused."""
-    return any(_archive_of(store, session) is None for session in missed)
+    return any(_find_archive(store, session) is None for session in missed)
 
 
 def _append_all(store: Store, items: Sequence[Line | Record]) -> AppendResult:

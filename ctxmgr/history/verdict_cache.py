@@ -89,7 +89,7 @@ class VerdictCache:
         self._put("verdict", key, session, found, by_store=lasts)
 
     def continuation(self, key: int, session: str) -> dict[str, Any] | None:
-        """Return the cached continuation, which is valid while nothing is recorded in the store, or None."""
+        """Return the cached continuation as its JSON form, which is valid while nothing is recorded in the store, or None."""
         self._places[key] = self._store.sessions.last_record(None)[0]
         return self._get("continuation", key, session)
 
@@ -97,7 +97,7 @@ class VerdictCache:
         """Cache a continuation; ``records`` is the number of records that the recovery itself has written."""
         added = self._store.sessions.last_record(None)[0] - self._places.pop(key)
         if key in self._marks and added == records:  # else another process has written meanwhile
-            self._marks[key] = None, self._mark(None)
+            self._marks[key] = None, self._make_mark(None)
             self._put("continuation", key, session, told, by_store=True)
 
     def close(self) -> None:
@@ -111,7 +111,7 @@ class VerdictCache:
             return None
         # Taken before the session is judged: if records come meanwhile, the verdict is cached under a mark that never recurs.
         by_session, by_store = kind != "continuation", kind != "session"
-        marks = self._marks[key] = (self._mark(key) if by_session else None, self._mark(None) if by_store else None)
+        marks = self._marks[key] = (self._make_mark(key) if by_session else None, self._make_mark(None) if by_store else None)
         for mark in marks:
             text = None if mark is None else self._answers.get(f"{kind} {session}", mark)
             if text is not None:
@@ -137,7 +137,7 @@ class VerdictCache:
         self._answers.put(self._waiting)
         self._waiting = []
 
-    def _mark(self, scope: int | None) -> str | None:
+    def _make_mark(self, scope: int | None) -> str | None:
         """Return a mark that stays equal while no record is added to a session, or with None to the store."""
         place, total = self._store.sessions.last_record(scope)
         if self._common is None or total is None:  # without sums a changed history could not be recognised

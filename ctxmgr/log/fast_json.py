@@ -44,7 +44,7 @@ class _Plain:
     parse_constant = _CONSTANTS.__getitem__
 
 
-def _by_parts() -> tuple[Callable[[str], Any], Callable[[Any], str], tuple[_Scan, _Scan]]:
+def _load_parts() -> tuple[Callable[[str], Any], Callable[[Any], str], tuple[_Scan, _Scan]]:
     import _json
 
     parts: Any = _json
@@ -71,7 +71,7 @@ def _by_parts() -> tuple[Callable[[str], Any], Callable[[Any], str], tuple[_Scan
     return read, write, (scan, parts.scanstring)
 
 
-def _by_package() -> tuple[Callable[[str], Any], Callable[[Any], str], None]:
+def _load_package() -> tuple[Callable[[str], Any], Callable[[Any], str], None]:
     import json
 
     encoder = json.JSONEncoder(allow_nan=False, separators=(",", ":"), check_circular=False, default=str)
@@ -82,9 +82,9 @@ parts: tuple[_Scan, _Scan] | None
 """The scanner of a value and of a string inside of a longer text; None with another interpreter."""
 
 try:
-    loads, _write, parts = _by_parts()
+    loads, _write, parts = _load_parts()
 except (ImportError, AttributeError, TypeError, ValueError):  # another interpreter: slower to start, the same in effect
-    loads, _write, parts = _by_package()
+    loads, _write, parts = _load_package()
 
 
 def dumps(value: Any) -> str:

@@ -129,8 +129,8 @@ class _Place:
         self._at = 0
 
     def offset_at(self, at: int) -> int:
-        passed = self._text[self._at : at]
-        self._offset += len(passed) if passed.isascii() else len(passed.encode("utf-8", "surrogateescape"))
+        skipped_text = self._text[self._at : at]
+        self._offset += len(skipped_text) if skipped_text.isascii() else len(skipped_text.encode("utf-8", "surrogateescape"))
         self._at = at
         return self._offset
 
@@ -172,7 +172,7 @@ class _Reader:
         """Yield the objects on a line and report the rest of it."""
         before = "\n" if 0 <= offset - self._damage.end <= 2 else None
         for start, piece in self._pieces(offset, raw):
-            for value in self._piece(start, piece, before):
+            for value in self._read_piece(start, piece, before):
                 yield Line(number, offset, value, len(raw))
             before = "\0"
 
@@ -190,7 +190,7 @@ class _Reader:
                 at = run.end()
         yield offset + at, raw[at:] if at else raw
 
-    def _piece(self, offset: int, piece: bytes, before: str | None) -> Iterator[dict[str, Any]]:
+    def _read_piece(self, offset: int, piece: bytes, before: str | None) -> Iterator[dict[str, Any]]:
         """Yield the objects of a piece; ``before`` is the damage in front of it, if any."""
         if _has_too_many_values(piece):
             self._damage.add(offset, len(piece), "more values on one line than fit into memory")

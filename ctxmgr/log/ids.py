@@ -45,14 +45,14 @@ def new_id(milliseconds: int | None = None) -> str:
     stamp = time.time_ns() // 1_000_000 if milliseconds is None else milliseconds
     head = _head
     if head[0] != stamp:
-        _head = head = (stamp, _head_of(stamp))
+        _head = head = (stamp, _time_part(stamp))
     try:
         return head[1] + _tails.pop()
     except IndexError:
         return head[1] + _new_tail()
 
 
-def _head_of(stamp: int) -> str:
+def _time_part(stamp: int) -> str:
     text = f"{stamp & (1 << 48) - 1:012x}"
     return f"{text[:8]}-{text[8:]}-"
 
@@ -72,7 +72,7 @@ def now() -> str:
     """Return the present as RFC 3339 in UTC with microseconds, ending in ``Z``."""
     moment = time.time_ns() // 1_000
     second = moment // 1_000_000
-    return f"{_text_of(second)}{moment - second * 1_000_000:06d}Z"
+    return f"{_format_second(second)}{moment - second * 1_000_000:06d}Z"
 
 
 def new_id_and_time() -> tuple[str, str]:
@@ -83,7 +83,7 @@ def new_id_and_time() -> tuple[str, str]:
     both = _both
     if both[0] != stamp:
         second = stamp // 1_000
-        _both = both = (stamp, _head_of(stamp), f"{_text_of(second)}{stamp - second * 1_000:03d}")
+        _both = both = (stamp, _time_part(stamp), f"{_format_second(second)}{stamp - second * 1_000:03d}")
     try:
         tail = _tails.pop()
     except IndexError:
@@ -95,7 +95,7 @@ def new_id_and_time() -> tuple[str, str]:
     return both[1] + tail, both[2] + micros
 
 
-def _text_of(second: int) -> str:
+def _format_second(second: int) -> str:
     global _second
     present = _second
     if present[0] != second:

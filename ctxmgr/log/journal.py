@@ -279,7 +279,7 @@ class Journal:
         with contextlib.suppress(OSError):
             status = os.fstat(descriptor)
             head = anchor.Anchor(size, last, anchor.first_session(os.pread(descriptor, 4096, 0)), status.st_ino)
-            anchor.advance(self.path, head, lambda found: holds(descriptor, found), made=status.st_ino == self._empty)
+            anchor.advance(self.path, head, lambda found: matches_anchor(descriptor, found), made=status.st_ino == self._empty)
 
     def _raise_late_failure(self) -> None:
         error, self._failure = self._failure, None
@@ -351,7 +351,7 @@ def _leave_parent() -> None:
 os.register_at_fork(after_in_child=_leave_parent)
 
 
-def holds(descriptor: int, found: anchor.Anchor) -> bool:
+def matches_anchor(descriptor: int, found: anchor.Anchor) -> bool:
     """Whether a log still holds what its anchor says: it is as long, a line ends there, and the last sum is the same.
 
     Raises:

@@ -96,7 +96,7 @@ def type_name(value: object) -> str:
 
 
 def shorten(value: object) -> dict[str, Any]:
-    """Return the stand-in for a value too large to record: its size in characters, its hash and its beginning."""
+    """Return the stand-in for a value too large to record: {tooLarge: characters, sha256, head: its first characters}."""
     text = value if isinstance(value, str) else _represent(value, None)
     digest = codec.digest(text.encode("utf-8", "surrogatepass"))
     return {"tooLarge": len(text), "sha256": digest, "head": text[:MAX_REPR]}
@@ -119,23 +119,26 @@ def _plain(value: object, parents: tuple[int, ...]) -> Any:
         return _convert_nested(value, parents)
     if isinstance(value, enum.Enum):
         return _plain(cast("object", value.value), parents)
+    if isinstance(value, (str, int, float)):
+        return _text_or_number(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return _text_or_base64(bytes(cast("bytes", value)))
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, os.PathLike):
+        return _plain(os.fspath(cast("os.PathLike[str]", value)), parents)
+    return _convert_nested(value, parents)
+
+
+def _text_or_number(value: str | float) -> Any:
+    """Return a large number, or a value of a class of its own, as JSON's own type."""
     if isinstance(value, str):
         # The text itself: a subclass may answer `str` with something else.
         return str.__str__(value)
     if isinstance(value, int):
         # A digit holds more than three bits, so this many bits stay below the limit of `int` in digits.
         return int(value) if value.bit_length() < 3 * _MAX_DIGITS else hex(value)[:MAX_REPR]
-    if isinstance(value, float):
-        return _number(float(value))
-    if isinstance(value, memoryview):
-        value = cast("memoryview[int]", value).tobytes()
-    if isinstance(value, (bytes, bytearray)):
-        return _text_or_base64(bytes(value))
-    if isinstance(value, (date, time)):
-        return value.isoformat()
-    if isinstance(value, os.PathLike):
-        return _plain(os.fspath(cast("os.PathLike[str]", value)), parents)
-    return _convert_nested(value, parents)
+    return _number(float(value))
 
 
 def _convert_nested(value: object, parents: tuple[int, ...]) -> Any:
@@ -164,12 +167,17 @@ def _number(value: float) -> float | str:
 def _container(value: object, parents: tuple[int, ...]) -> Any:
     if type(value) is dict or isinstance(value, Mapping):
         items = cast("Mapping[object, object]", value).items()
-        return {name if type(name) is str else _key(name): _plain(item, parents) for name, item in items}
+        return {name if type(name) is str else _plain_key(name): _plain(item, parents) for name, item in items}
     if isinstance(value, (set, frozenset)):
         members = [_plain(item, parents) for item in cast("Iterable[object]", value)]
         return sorted(members, key=repr)  # the order of a set differs from run to run, and its fingerprint must not
     if isinstance(value, (list, tuple)):
         return [_plain(item, parents) for item in cast("Iterable[object]", value)]
+    return _convert_object(value, parents)
+
+
+def _convert_object(value: object, parents: tuple[int, ...]) -> Any:
+    """Return a class, or an object of any class that is no container: by its own method, its fields or its ``repr``."""
     if isinstance(value, type):  # a class has the attributes of its instances' protocols, but no values
         return _represent(value)
     if callable(dump := getattr(value, "model_dump", None)):
@@ -183,7 +191,7 @@ def _container(value: object, parents: tuple[int, ...]) -> Any:
     if _has_own_repr(value) and not _ADDRESS.search(text := _represent(value)):
         return text
     if isinstance(value, _CODE) or not (names := _field_names(value)):
-        return _without_fields(value)
+        return _stand_in(value)
     return _object(value, parents, names)
 
 
@@ -191,7 +199,7 @@ def _has_own_repr(value: object) -> bool:
     return type(value).__repr__ is not object.__repr__
 
 
-def _without_fields(value: object) -> Any:
+def _stand_in(value: object) -> Any:
     """Return the stand-in for an object without fields; nothing of it is lost."""
     if type(value).__module__ != "builtins" and not _has_own_repr(value):
         return {}
@@ -201,13 +209,13 @@ def _without_fields(value: object) -> Any:
 def _field_names(value: object) -> list[str]:
     """Return the names of an object's fields: the public ones, or the others where there are none."""
     # Bases first, the order in which the fields were declared.
-    names = [name for kind in reversed(type(value).__mro__) for name in _slots(kind)]
+    names = [name for kind in reversed(type(value).__mro__) for name in _list_slots(kind)]
     names += vars(value) if hasattr(value, "__dict__") else ()
     names = [name for name in dict.fromkeys(names) if not name.startswith("__")]
     return [name for name in names if not name.startswith("_")] or names
 
 
-def _slots(kind: type) -> list[str]:
+def _list_slots(kind: type) -> list[str]:
     slots: Any = vars(kind).get("__slots__", ())
     return [slots] if isinstance(slots, str) else [name for name in slots if isinstance(name, str)]
 
@@ -219,7 +227,7 @@ def _object(value: object, parents: tuple[int, ...], names: Iterable[str] | None
     _walk.left -= 1
     _walk.depth += 1
     try:
-        return {name: _field(value, name, parents) for name in names or _field_names(value) if _is_set(value, name)}
+        return {name: _read_field(value, name, parents) for name in names or _field_names(value) if _is_set(value, name)}
     finally:
         _walk.depth -= 1
 
@@ -231,7 +239,7 @@ def _is_set(value: object, name: str) -> bool:
         return True
 
 
-def _field(value: object, name: str, parents: tuple[int, ...]) -> Any:
+def _read_field(value: object, name: str, parents: tuple[int, ...]) -> Any:
     try:
         return _plain(getattr(value, name), parents)
     except Exception:
@@ -243,7 +251,7 @@ def _mark_unstored(value: object) -> str:
     return f"<{type(value).__name__}>"
 
 
-def _key(name: object) -> str:
+def _plain_key(name: object) -> str:
     if isinstance(name, str):
         return str.__str__(name)
     made = _plain(name, ())

@@ -286,7 +286,7 @@ def mask(line: bytes) -> bytes:
     runs = line.translate(RUNS)
     has_run = RUN_OF in runs
     named = named or (has_run and _EASYPOST in line)
-    if tokens or named or (has_run and any(_holds(said) for _, _, said in decode_pieces(line, runs))):
+    if tokens or named or (has_run and any(_find_kind(said) for _, _, said in decode_pieces(line, runs))):
         return _mask_line(line, tokens=bool(tokens), named=named)
     if (hidden or coded or (_PERCENT in folded and _may_quote(folded))) and any(_passes(view.text) for view in views(line)):
         return mask_without_sieves(line)
@@ -336,18 +336,18 @@ def mask_without_sieves(line: bytes) -> bytes:
 def secret_spans(line: bytes) -> list[Span]:
     """Return (start, end, kind) of everything that `mask` would replace in a line, in order; most lines have none."""
     found: list[Span] = []
-    for span in sorted(_spans(line, tokens=True, named=True)) if mask(line) is not line else ():
+    for span in sorted(_find_spans(line, tokens=True, named=True)) if mask(line) is not line else ():
         if not found or span[0] >= found[-1][1]:
             found.append(span)
     return found
 
 
 def _mask_line(line: bytes, *, tokens: bool, named: bool) -> bytes:
-    spans = _spans(line, tokens=tokens, named=named)
+    spans = _find_spans(line, tokens=tokens, named=named)
     return _replace(line, spans) if spans else line
 
 
-def _spans(line: bytes, *, tokens: bool, named: bool) -> list[Span]:
+def _find_spans(line: bytes, *, tokens: bool, named: bool) -> list[Span]:
     """Return the places of the secrets of a line.
 
     Args:
@@ -370,7 +370,7 @@ def _spans(line: bytes, *, tokens: bool, named: bool) -> list[Span]:
             if first not in ends or (last > ends[first] and _is_continued(line[ends[first] : last])):
                 spans.append((first, last, kind))
     for start, end, said in decode_pieces(line, line.translate(RUNS)):
-        kind = _holds(said)
+        kind = _find_kind(said)
         if kind:
             spans.append((start, end, kind))
     # Examples of the standards are no secrets. They are compared by hash, so that this file holds no likeness of one.
@@ -382,7 +382,7 @@ def _is_continued(rest: bytes) -> bool:
     return len(rest) >= _MIN_TOKEN and _DIGIT.search(rest) is not None
 
 
-def _holds(said: bytes) -> str:
+def _find_kind(said: bytes) -> str:
     """Return the kind of the first secret in a text, or nothing."""
     return next((kind for found in (_token_spans, named_spans) for _, _, kind in found(said)), "")
 
@@ -441,7 +441,7 @@ class View:
         self._from: list[int] | None = None
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """Return where in the line a part of the view is."""
+        """Return (start, end) in the line, in bytes, of a part of the view."""
         if self._from is None:
             self._from = [*chain.from_iterable(self._kept), self._length]
         return self._from[start], self._from[end]

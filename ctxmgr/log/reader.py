@@ -208,12 +208,12 @@ def _salvage(text: str, last: str | None, following: Following) -> Iterator[_Fou
     for _ in range(_MAX_TRIES):
         if start < 0:
             return
-        run, to_line_end = _run(text, start)
+        run, to_line_end = _read_run(text, start)
         before = text[at:start]
         if run and before.strip(_PADDING) and not (to_line_end and _stands_alone(before, run, last, following)):
             run = []
         for begin, raw, record in run:
-            place += _size(text[at:begin])
+            place += _byte_size(text[at:begin])
             yield _FoundRecord(place, raw, record)
             place += len(raw)
             at = begin + len(raw.decode("utf-8"))
@@ -221,7 +221,7 @@ def _salvage(text: str, last: str | None, following: Following) -> Iterator[_Fou
         start = text.find(_HEAD, max(at, start + 1))
 
 
-def _run(text: str, start: int) -> tuple[list[tuple[int, bytes, Record]], bool]:
+def _read_run(text: str, start: int) -> tuple[list[tuple[int, bytes, Record]], bool]:
     """Return the whole records that follow each other from ``start``, and whether they reach the end of the line."""
     run: list[tuple[int, bytes, Record]] = []
     while text.startswith(_HEAD, start):
@@ -294,7 +294,7 @@ def _parse(text: str, start: int) -> tuple[Record | None, int]:
     return (cast("Record", value), stop) if isinstance(value, dict) else (None, start)
 
 
-def _size(text: str) -> int:
+def _byte_size(text: str) -> int:
     return len(text.encode("utf-8", "surrogateescape"))
 
 

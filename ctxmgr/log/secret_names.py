@@ -28,7 +28,7 @@ _KEY = "|".join(f"(?<={owner}{joint}k)" for owner in OWNERS.split("|") for joint
 
 
 @cache
-def _names() -> tuple[tuple[str, re.Pattern[bytes]], ...]:
+def _name_patterns() -> tuple[tuple[str, re.Pattern[bytes]], ...]:
     return (
         ("password", re.compile(rb"w(?:(?<=passw)(?:or)?d|(?<=pw)d)" + _ASSIGN)),
         # "compass=" and "bypass=" name no password, PGPASS does.
@@ -158,57 +158,70 @@ _MIN_PEM_DATA = 24
 def named_spans(line: bytes) -> Iterator[Span]:
     """Yield (start, end, kind) of every secret that is named as one."""
     lowered = line.lower()
-    for kind, pattern in _names():
+    for kind, pattern in _name_patterns():
         if pattern.search(lowered):
             yield from _assignments(line, lowered, kind, pattern)
             if kind == "key":
                 yield from _private_keys(line)
-    yield from _in_urls(line)
+    yield from _url_secrets(line)
     yield from _credentials(lowered)
     yield from _options(line, lowered)
-    yield from _files(line, lowered)
+    yield from _file_secrets(line, lowered)
 
 
 def _assignments(line: bytes, lowered: bytes, kind: str, pattern: re.Pattern[bytes]) -> Iterator[Span]:
-    strong = kind in _STRONG  # these names mean a secret by themselves; "key" and "token" mean many other things
+    reported = "password" if kind == "passphrase" else kind
     for match in pattern.finditer(lowered):
-        start = match.end()
-        opened = match["open"]
-        if opened is None:  # the header of a private key block
-            continue
-        reported = "password" if kind == "passphrase" else kind
-        # The pattern begins with the rare letter of a name, so the rest of the name stands before the match.
-        before = max(0, match.start() - _CONTEXT_BEFORE), match.start()
-        if reported in {"key", "secret"} and _NO_SECRET.search(lowered, *before):
-            continue
-        if reported == "key" and _OF_A_REQUEST.search(lowered, *before) and _UUID.match(line, start):
-            continue
-        if match["close"] == b'"' and opened == b'"':  # a member of the record itself: its value is one JSON string
-            member = _MEMBER.match(line, start)
-            if member and _is_secret_member(member[0], strong):
-                yield start, member.end(), reported
-            continue
-        value = (_QUOTED if opened else _BARE).match(line, start)
-        if value is None:
-            continue
-        after = line[value.end() : value.end() + 1]
-        # A blank follows: a sentence, e.g. a message about passwords, and no value.
-        if opened and after not in b"\"'`\\":
-            continue
-        # A call or an index of a program, e.g. ``token = read_token(path)``.
-        if not opened and after in (b"(", b"[", b"{", b"<"):
-            continue
-        # A lone "pass" is a word of programs and of test reports; quoted, or behind a joint, it names a password.
-        if (
-            kind == "passphrase"
-            and not opened
-            and line[match.start() - 1 : match.start()] not in b"_-"
-            and line[match.start() : match.start() + 4] != b"PASS"
-            and b"passp" not in lowered[match.start() : match.start() + 5]
-        ):
-            continue
-        if (_is_secret_literal if opened else _is_secret_word)(value[0], strong) or _is_of_shell(line, start, value[0]):
-            yield start, value.end(), reported
+        # Without an opening it is the header of a private key block.
+        if match["open"] is not None and not _names_no_secret(line, lowered, match, kind):
+            end = _value_end(line, match, strong=kind in _STRONG)
+            if end is not None:
+                yield match.end(), end, reported
+
+
+def _names_no_secret(line: bytes, lowered: bytes, match: re.Match[bytes], kind: str) -> bool:
+    """Whether a name that a pattern found is another word, by what stands before it."""
+    # The pattern begins with the rare letter of a name, so the rest of the name stands before the match.
+    start = match.start()
+    before = max(0, start - _CONTEXT_BEFORE), start
+    if kind in {"key", "secret"} and _NO_SECRET.search(lowered, *before):
+        return True
+    if kind == "key":
+        return _OF_A_REQUEST.search(lowered, *before) is not None and _UUID.match(line, match.end()) is not None
+    # A lone "pass" is a word of programs and of test reports; quoted, or behind a joint, it names a password.
+    return (
+        kind == "passphrase"
+        and not match["open"]
+        and line[start - 1 : start] not in b"_-"
+        and line[start : start + 4] != b"PASS"
+        and b"passp" not in lowered[start : start + 5]
+    )
+
+
+def _value_end(line: bytes, match: re.Match[bytes], *, strong: bool) -> int | None:
+    """Return where a secret behind its name ends, None where no secret stands there.
+
+    Args:
+        line: the line of the log.
+        match: the name, with what stands between it and the value.
+        strong: whether the name means a secret by itself; "key" and "token" mean many other things.
+    """
+    start, opened = match.end(), match["open"]
+    if match["close"] == b'"' and opened == b'"':  # a member of the record itself: its value is one JSON string
+        member = _MEMBER.match(line, start)
+        return member.end() if member and _is_secret_member(member[0], strong) else None
+    value = (_QUOTED if opened else _BARE).match(line, start)
+    if value is None:
+        return None
+    after = line[value.end() : value.end() + 1]
+    # A blank follows: a sentence, e.g. a message about passwords, and no value.
+    if opened and after not in b"\"'`\\":
+        return None
+    # A call or an index of a program, e.g. ``token = read_token(path)``.
+    if not opened and after in (b"(", b"[", b"{", b"<"):
+        return None
+    is_secret = (_is_secret_literal if opened else _is_secret_word)(value[0], strong) or _is_of_shell(line, start, value[0])
+    return value.end() if is_secret else None
 
 
 def _is_of_shell(line: bytes, start: int, value: bytes) -> bool:
@@ -248,7 +261,7 @@ def _is_secret_literal(value: bytes, strong: bool) -> bool:
         return True
     if _is_placeholder(value, strong) or _is_reference(value, strong):
         return False
-    digits, letters = _count(value)
+    digits, letters = _count_characters(value)
     if strong:
         return len(value) >= 6 and (digits > 0 or any(sign in value for sign in b"!@#$^&*+="))
     return len(value) >= 12 and digits >= 2 and letters >= 2
@@ -260,7 +273,7 @@ def _is_secret_word(value: bytes, strong: bool) -> bool:
         return True
     if _is_placeholder(value, strong) or _is_reference(value, strong) or value.startswith((b"~", b"0x")):
         return False
-    digits, letters = _count(value)
+    digits, letters = _count_characters(value)
     if _DOTTED.fullmatch(value) and (len(value) < 24 or digits < 6 or value.lower().endswith((b"key", b"token", b"secret"))):
         return False
     if strong:
@@ -273,33 +286,33 @@ def _is_aws_secret(value: bytes) -> bool:
     """Whether a value is one of AWS, which may begin with a slash but is no path; one with `STAND_IN` in it is not whole."""
     if _AWS_SECRET.fullmatch(value) is None or STAND_IN in value:
         return False
-    digits, _ = _count(value)
+    digits, _ = _count_characters(value)
     # A SHA-1 in hex has 40 signs as well, but letters of one case.
     return digits >= 2 and len(value.translate(None, _LOWER)) <= 36 and len(value.translate(None, _UPPER)) <= 36
 
 
-def _count(value: bytes) -> tuple[int, int]:
+def _count_characters(value: bytes) -> tuple[int, int]:
     length = len(value)
     return length - len(value.translate(None, _DIGITS)), length - len(value.translate(None, _LETTERS))
 
 
-def _in_urls(line: bytes) -> Iterator[Span]:
+def _url_secrets(line: bytes) -> Iterator[Span]:
     if b"@" in line:
         for match in USERINFO.finditer(line):
             if match[1].lower() not in _PASSWORD_WORDS:
                 yield *match.span(1), "url-password"
         for match in URL_TOKEN.finditer(line):  # a long user name may be a token, as for pushing to GitHub
-            digits, letters = _count(match[1])
+            digits, letters = _count_characters(match[1])
             if digits >= 2 and letters >= 4:
                 yield *match.span(1), "url-password"
     for match in _SIGNATURE.finditer(line):
-        if _count(match[1])[0] >= 2 and len(match[1].replace(STAND_IN, b"")) >= _MIN_SIGNATURE:
+        if _count_characters(match[1])[0] >= 2 and len(match[1].replace(STAND_IN, b"")) >= _MIN_SIGNATURE:
             yield *match.span(1), "signature"
 
 
 def _credentials(lowered: bytes) -> Iterator[Span]:
     for match in _AUTHORIZATION.finditer(lowered):
-        digits, _ = _count(match[2])
+        digits, _ = _count_characters(match[2])
         if (
             digits
             and (match["scheme"] or len(match[2]) >= 16)
@@ -308,11 +321,11 @@ def _credentials(lowered: bytes) -> Iterator[Span]:
         ):
             yield *match.span(2), "authorization"
     for match in _BEARER.finditer(lowered):
-        if _count(match[1])[0]:
+        if _count_characters(match[1])[0]:
             yield *match.span(1), "authorization"
     for found in _COOKIES.finditer(lowered):
         for match in _COOKIE.finditer(lowered, *found.span(1)):
-            digits, letters = _count(match[1])
+            digits, letters = _count_characters(match[1])
             if (
                 letters
                 and digits
@@ -325,7 +338,7 @@ def _credentials(lowered: bytes) -> Iterator[Span]:
 def _options(line: bytes, lowered: bytes) -> Iterator[Span]:
     """Yield the secrets that are given to programs as arguments."""
     for match in _OPTION.finditer(lowered):
-        digits, letters = _count(match[1])
+        digits, letters = _count_characters(match[1])
         if (
             len(match[1]) >= 5
             and digits
@@ -348,7 +361,7 @@ def _options(line: bytes, lowered: bytes) -> Iterator[Span]:
         yield from ((*match.span(1), "password") for match in _CURL.finditer(lowered) if not match[1].isdigit())
 
 
-def _files(line: bytes, lowered: bytes) -> Iterator[Span]:
+def _file_secrets(line: bytes, lowered: bytes) -> Iterator[Span]:
     """Yield the secrets in the notations of password files: netrc, pgpass, XML, Docker's and npm's."""
     if b"login" in lowered and b"password" in lowered:
         yield from ((*match.span(1), "password") for match in _NETRC.finditer(lowered))
@@ -356,7 +369,7 @@ def _files(line: bytes, lowered: bytes) -> Iterator[Span]:
         yield from ((*match.span(1), "password") for match in _PGPASS.finditer(line))
     if b"</" in line:
         for match in _ELEMENT.finditer(lowered):
-            if _count(match[1])[0]:
+            if _count_characters(match[1])[0]:
                 yield *match.span(1), "password"
     if b"auth" in lowered:
         for match in _AUTH.finditer(lowered):

@@ -187,11 +187,11 @@ def counter_by_name(name: str) -> Counter:
         return ESTIMATE
     if name not in VOCABULARIES:
         raise InvalidInput(f"no token counter is called {name!r}", f"use one of: {', '.join((ESTIMATE.name, *VOCABULARIES))}")
-    return _exact(name)
+    return _load_exact(name)
 
 
 @lru_cache(maxsize=len(VOCABULARIES))
-def _exact(vocabulary: str) -> Counter:
+def _load_exact(vocabulary: str) -> Counter:
     try:
         return Exact(vocabulary)
     except ImportError:

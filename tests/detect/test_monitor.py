@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ctxmgr.detect.interface import Opinion, Sighting, Wake
 from ctxmgr.detect.monitor import Monitor, detect
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.step import Call, Step
+from ctxmgr.detect.step import Call, ObservedStep
 from ctxmgr.types.finding import FindingKind, Observation, find_verdict
 from tests.detect.scenario import Scenario
 
@@ -154,7 +154,7 @@ class _Listener:
     def __init__(self, settings: DetectSettings) -> None:
         self.state: tuple[Observation, ...] = ()
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
         """Forget what was said: the agent acted."""
         self.state = ()
         return None
@@ -164,10 +164,10 @@ class _Listener:
         self.state = (*self.state, event)
         if len(self.state) < 3:
             return None
-        steps = tuple(Step((Call.from_observations(each, None),)) for each in self.state)
+        steps = tuple(ObservedStep((Call.from_observations(each, None),)) for each in self.state)
         return Sighting("monologue", "talk", 1, steps, 3, 0.5)
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Have none."""
         return Opinion("monologue", "", 0, 3, "it acted")
 

@@ -311,7 +311,7 @@ from pathlib import Path
 from ctxmgr.history import ingest
 from ctxmgr.store import open_store
 left = int(sys.argv[3])
-ours = ingest._without_project_state
+ours = ingest._drop_project_state
 def dying(*given, **named):
     global left
     for record in ours(*given, **named):
@@ -319,7 +319,7 @@ def dying(*given, **named):
             os.kill(os.getpid(), signal.SIGKILL)
         left -= 1
         yield record
-ingest._without_project_state = dying
+ingest._drop_project_state = dying
 ingest.import_logs(open_store(sys.argv[2], create=True), [Path(sys.argv[1])], home=Path("/nowhere"), environment={})
 """
 

@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake, asks_for_pending, is_paced, is_patient, is_poll_only
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.step import Call, Step, excerpt
+from ctxmgr.detect.step import Call, ObservedStep, excerpt
 from ctxmgr.detect.text import fingerprints
 from ctxmgr.detect.text.comparison import MESSAGES, MessageText, event_text
 from ctxmgr.detect.text.fingerprints import mask_numbers, mask_volatile
@@ -43,20 +43,13 @@ class CycleDetector(StepDetector):
     kind: FindingKind = "cycle"
     wake = Wake.NEAR
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
         """Return a sighting when a round has just been completed or continued after its last needed repeat."""
         longest = min(self._settings.max_period, len(past))
+        if not self._may_go_round(step, past, longest):
+            self.state = ()
+            return None
         query = step.query
-        for earlier in past[len(past) - longest :]:
-            if earlier.query == query:
-                break
-        else:  # a question that is new within the longest period breaks every round
-            self.state = ()
-            return None
-        # Seven questions in turn, 8 s apart, go round though one is answered "pending": `_polls` looks at the whole round.
-        if is_patient(past[-1], step, self._settings) and not is_poll_only(past[-1], step, self._settings):
-            self.state = ()
-            return None
         if self.state and self.state.same[1] >= self._settings.max_period and past[-1].query == query and step.same(past[-1]):
             return None  # still the one step: the counters say so already
         counts = self._count(step, past[len(past) - longest :])
@@ -72,7 +65,16 @@ class CycleDetector(StepDetector):
                         return sighting
         return None
 
-    def _count(self, step: Step, past: Sequence[Step]) -> _Counts:
+    def _may_go_round(self, step: ObservedStep, past: Sequence[ObservedStep], longest: int) -> bool:
+        """Whether a step may be part of a round of at most ``longest`` steps."""
+        query = step.query
+        for earlier in past[len(past) - longest :]:  # a plain loop: most steps end here
+            if earlier.query == query:
+                # Seven questions in turn, 8 s apart, go round though one is answered "pending": `_polls` looks at all of them.
+                return not is_patient(past[-1], step, self._settings) or is_poll_only(past[-1], step, self._settings)
+        return False  # a question that is new within the longest period breaks every round
+
+    def _count(self, step: ObservedStep, past: Sequence[ObservedStep]) -> _Counts:
         size = self._settings.max_period + 1
         old: _Counts = self.state or _Counts((0,) * size, (0,) * size)
         same: list[int] = [0] * size
@@ -88,7 +90,7 @@ class CycleDetector(StepDetector):
         self.state = _Counts(tuple(same), tuple(alike))
         return self.state
 
-    def _sighting(self, period: int, steps: tuple[Step, ...], rounds: int) -> Sighting | None:
+    def _sighting(self, period: int, steps: tuple[ObservedStep, ...], rounds: int) -> Sighting | None:
         round_ = steps[-period:]
         queries = [step.query for step in round_]
         # A round whose questions have a shorter period differs only in its answers, and an answer that changes is
@@ -103,13 +105,13 @@ class CycleDetector(StepDetector):
         confidence = 0.95 if rounds == self._settings.cycle_rounds else 0.75
         return Sighting("cycle", tuple(sorted(queries)), period, steps, rounds, confidence)
 
-    def _is_futile(self, round_: Sequence[Step], steps: Sequence[Step]) -> bool:
+    def _is_futile(self, round_: Sequence[ObservedStep], steps: Sequence[ObservedStep]) -> bool:
         """Whether one act of the round had the same outcome each time, and an answer in the last round reports trouble."""
         acts = [step for step in round_ if step.meaning(self._settings.pollers) in ("mutation", "other")]
         constant = any(all(step.same(other) for other in steps if other.query == step.query) for step in acts)
         return constant and any(step.failed or tells_trouble(step.answer()) for step in round_)
 
-    def _polls(self, round_: Sequence[Step]) -> bool:
+    def _polls(self, round_: Sequence[ObservedStep]) -> bool:
         """Whether at least half of a round asks after something under way, and time is given for it to change.
 
         One look at a thing that is pending, in a round of other questions, does not make the round a poll.
@@ -119,7 +121,7 @@ class CycleDetector(StepDetector):
             return False
         return any(is_poll_only(before, step, self._settings) for before, step in pairwise(round_) if step in waiting)
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Say which period fits best, and how many rounds of it were seen."""
         rounds = self._settings.cycle_rounds
         counts: tuple[int, ...] = self.state.same if self.state else ()
@@ -137,7 +139,7 @@ class CycleDetector(StepDetector):
         self.state: _Counts | tuple[()] = ()
 
 
-def _is_alike(step: Step, other: Step) -> bool:
+def _is_alike(step: ObservedStep, other: ObservedStep) -> bool:
     """Whether two answers to one question differ in times, ids and numbers alone."""
     # `answer` is that of the first call alone, so it says nothing about a batch.
     if step.failed != other.failed or len(step.calls) > 1 or len(other.calls) > 1 or step.first.finish is None:
@@ -163,7 +165,7 @@ class _Word(NamedTuple):
 
     speaker: tuple[str | None, str | None]
     what: MessageText | Hashable
-    step: Step | None
+    step: ObservedStep | None
     about: Hashable = None
 
     def repeats(self, other: _Word) -> bool:
@@ -174,11 +176,11 @@ class _Word(NamedTuple):
         """Whether the same one hands over the same thing, whatever is said to that."""
         return self.speaker == other.speaker and self.about is not None and self.about == other.about
 
-    def as_step(self) -> Step:
+    def as_step(self) -> ObservedStep:
         """Return it as a step of a round."""
         if isinstance(self.what, MessageText):
-            return Step((Call.of_words(self.what.event, self.what.plain),))
-        return cast("Step", self.step)
+            return ObservedStep((Call.from_event(self.what.event, self.what.plain),))
+        return cast("ObservedStep", self.step)
 
     def as_key(self) -> Hashable:
         """Return who gives which words, without the event in which they were given."""
@@ -212,7 +214,7 @@ class PingPongDetector:
         self._settings = settings
         self.state: _State | None = None
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
         """Take a hand-over; a change of the world ends the talk."""
         start = step.first.start
         if hands_over(start.action):
@@ -262,7 +264,7 @@ class PingPongDetector:
                 )  # fmt: skip
         return None
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Say how often the same words went round."""
         rounds = self._settings.handoff_rounds
         if not hands_over(step.action):
@@ -313,7 +315,7 @@ _MAX_LOOPS = 32
 class _LoopAnswers(NamedTuple):
     """The continuations given for one loop; it came ``back`` so many times after one."""
 
-    continuations: tuple[Step, ...]
+    continuations: tuple[ObservedStep, ...]
     back: int
     waiting: bool
 
@@ -331,7 +333,7 @@ class RecoveryLoopDetector:
         self._settings = settings
         self.state: dict[str, _LoopAnswers] = {}
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
         """Pass: steps are for the detectors of loops."""
         return None
 
@@ -347,22 +349,22 @@ class RecoveryLoopDetector:
                     continue
                 new = old._replace(back=old.back + 1, waiting=False)
             else:
-                step = Step((Call.of_words(event, identity),))
+                step = ObservedStep((Call.from_event(event, identity),))
                 previous = old or _LoopAnswers((), 0, False)
                 # A second continuation while the first still waits for its effect: the loop is back, or nobody would ask.
                 back = previous.back + previous.waiting
                 new = _LoopAnswers((*previous.continuations, step)[-self._settings.window :], back, True)
-            kept = {name: answered for name, answered in self.state.items() if name != identity}
-            while len(kept) >= _MAX_LOOPS:
-                del kept[next(iter(kept))]
-            self.state = {**kept, identity: new}
+            others = {name: answered for name, answered in self.state.items() if name != identity}
+            while len(others) >= _MAX_LOOPS:
+                del others[next(iter(others))]
+            self.state = {**others, identity: new}
             if new.back >= self._settings.recovery_rounds:
                 steps = new.continuations[-self._settings.recovery_rounds - 1 :]
                 facts = (("loopIdentity", identity), ("cameBack", new.back))
                 found = Sighting(self.kind, identity, 1, steps, len(steps), 0.9, facts=facts, everyone=True, at=event)
         return found
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Say how often any loop came back."""
         back = max((answered.back for answered in self.state.values()), default=0)
         return Opinion(self.kind, "", back, self._settings.recovery_rounds, "it rests on continuations, not on single steps")
@@ -400,7 +402,7 @@ _QUIET = ("query", "poll", "sleep", "paced", "gesture")
 class _Attempts(NamedTuple):
     """The failed attempts at one subtask since its last success; ``by_result`` when results of subtasks say so themselves."""
 
-    failures: tuple[Step, ...]
+    failures: tuple[ObservedStep, ...]
     by_result: bool
 
 
@@ -423,30 +425,30 @@ class EscalatingFailureDetector:
         self._settings = settings
         self.state: dict[str, _Attempts] = {}
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
         """Return a sighting when the step is one failed attempt too many."""
         task = _step_task(step)
         if not task or step.meaning(self._settings.pollers) in _QUIET:
             return None
-        return self._note(task, step, step.failed, by_result=False)
+        return self._count_attempt(task, step, step.failed, by_result=False)
 
     def hear(self, event: Observation) -> Sighting | None:
         """Take the result of a subtask."""
         task, failed = _result(event)
         if failed is None:
             return None
-        return self._note(task, Step((Call.of_words(event, task),)), failed, by_result=True)
+        return self._count_attempt(task, ObservedStep((Call.from_event(event, task),)), failed, by_result=True)
 
-    def _note(self, task: str, step: Step, failed: bool, *, by_result: bool) -> Sighting | None:
+    def _count_attempt(self, task: str, step: ObservedStep, failed: bool, *, by_result: bool) -> Sighting | None:
         old = self.state.get(task, _Attempts((), by_result))
         if not failed:
             self.state = {name: attempts for name, attempts in self.state.items() if name != task}
             return None
         new = _Attempts((*old.failures, step)[-self._settings.window :], by_result or old.by_result)
-        kept = {name: attempts for name, attempts in self.state.items() if name != task}
-        while len(kept) >= _MAX_TASKS:
-            del kept[next(iter(kept))]
-        self.state = {**kept, task: new}
+        others = {name: attempts for name, attempts in self.state.items() if name != task}
+        while len(others) >= _MAX_TASKS:
+            del others[next(iter(others))]
+        self.state = {**others, task: new}
         needed = self._settings.escalate_attempts
         if len(new.failures) < needed:
             return None
@@ -462,7 +464,7 @@ class EscalatingFailureDetector:
             severity="loop" if climbed or new.by_result else "warn", leave=_LEFT_AFTER, facts=facts,
         )  # fmt: skip
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Say how many attempts of the step's task failed."""
         needed = self._settings.escalate_attempts
         task = _step_task(step)
@@ -478,13 +480,13 @@ class EscalatingFailureDetector:
         self.state = {}
 
 
-def _step_task(step: Step) -> str:
+def _step_task(step: ObservedStep) -> str:
     """Return the task a step belongs to, or that it hands over; "" when there is none."""
     start = step.first.start
     if start.task is not None:
         return start.task[:200]
     if isinstance(start.input, dict) and len(step.calls) == 1 and delegates(start.action):
-        return _name(cast("dict[str, object]", start.input), None)
+        return _task_name(cast("dict[str, object]", start.input), None)
     return ""
 
 
@@ -493,24 +495,24 @@ def _parent(task: str) -> str:
     return "/".join(parts[:-1])
 
 
-def _name(fields: Mapping[str, object], given: object) -> str:
+def _task_name(fields: Mapping[str, object], given: object) -> str:
     """Return what the task of a result is called: its own name below that of its parent, else what it was given to do.
 
     Results are attempts of one subtask only where all of this is equal.
     """
-    own = _first(fields, _SUBTASKS) or _first(fields, _NAMES)
-    parts = [part for part in (_first(fields, _TASKS), own) if part]
+    own = _first_value(fields, _SUBTASKS) or _first_value(fields, _NAMES)
+    parts = [part for part in (_first_value(fields, _TASKS), own) if part]
     if not parts:
-        parts = [_first(fields, ("id",)) or (fingerprints.canonical(given) or "" if given else "")]
+        parts = [_first_value(fields, ("id",)) or (fingerprints.canonical(given) or "" if given else "")]
     return "/".join(parts)[:200]
 
 
-def _first(fields: Mapping[str, object], keys: tuple[str, ...]) -> str:
+def _first_value(fields: Mapping[str, object], keys: tuple[str, ...]) -> str:
     for key in keys:
         value = fields.get(key)
         if isinstance(value, dict):
             # The task may be an object of its own: {"task": {"id": "m3"}}.
-            value = _first(cast("dict[str, object]", value), ("id", *_NAMES)) or None
+            value = _first_value(cast("dict[str, object]", value), ("id", *_NAMES)) or None
         if isinstance(value, str | int) and str(value):
             return str(value)
     return ""
@@ -524,7 +526,7 @@ def _result(event: Observation) -> tuple[str, bool | None]:
     inner = data.get("input")
     # The event's own fields come last: a "status" in the input is what was asked for, not what came of it.
     fields = {**cast("dict[str, object]", inner), **data} if isinstance(inner, dict) else data
-    name = _name(fields, cast("object", inner))
+    name = _task_name(fields, cast("object", inner))
     # A truth value settles it. The texts below may be prose, so they count only where the whole of one is a known word.
     for key in ("success", "ok", "passed"):
         if isinstance(fields.get(key), bool):

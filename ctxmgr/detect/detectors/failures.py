@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake, backs_off, is_patient, seconds_between
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.step import Call, Step, excerpt
+from ctxmgr.detect.step import Call, ObservedStep, excerpt
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.detect.text.comparison import MESSAGES, PATH_KEYS, call_target, event_text
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -20,8 +20,8 @@ _MAX_STREAKS = 16
 class _ErrorStreak(NamedTuple):
     """Failures with one error since the world last changed: all of them, and those no success lies between."""
 
-    failures: tuple[Step, ...]
-    unbroken: tuple[Step, ...]
+    failures: tuple[ObservedStep, ...]
+    unbroken: tuple[ObservedStep, ...]
     gap: float | None
 
 
@@ -40,7 +40,7 @@ class ErrorRepetitionDetector(StepDetector):
     kind: FindingKind = "errorRepetition"
     wake = Wake.FAILED
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
         """Return a sighting when the step's error has come back often enough."""
         if not step.failed:
             if self.state:
@@ -51,7 +51,7 @@ class ErrorRepetitionDetector(StepDetector):
         if not self.state:
             self.state = {None: _ErrorStreak((step,), (step,), None)}
             return None
-        self._name()
+        self._name_error()
         core = fingerprints.error_core(step.first.error())
         streak = self._extend(core, step, past)
         # Taken out and put in again as the newest, so that the oldest streak is dropped first.
@@ -62,13 +62,13 @@ class ErrorRepetitionDetector(StepDetector):
         self.state = streaks
         return self._sighting(core, streak, past)
 
-    def _name(self) -> None:
+    def _name_error(self) -> None:
         """Work out the error of a failure that was kept without one."""
         alone = self.state.get(None)
         if alone is not None:
             self.state = {fingerprints.error_core(alone.failures[-1].first.error()): alone}
 
-    def _extend(self, core: str, step: Step, past: Sequence[Step]) -> _ErrorStreak:
+    def _extend(self, core: str, step: ObservedStep, past: Sequence[ObservedStep]) -> _ErrorStreak:
         old = self.state.get(core)
         if old is None or step.number - old.failures[-1].number > self._settings.error_gap:
             return _ErrorStreak((step,), (step,), None)
@@ -80,30 +80,30 @@ class ErrorRepetitionDetector(StepDetector):
         return _ErrorStreak((*old.failures, step)[-keep:], (*old.unbroken, step)[-keep:], gap)
 
     @staticmethod
-    def _without_query(streak: _ErrorStreak, step: Step) -> _ErrorStreak:
+    def _without_query(streak: _ErrorStreak, step: ObservedStep) -> _ErrorStreak:
         """Return the streak without a call that failed differently now: that is a new answer to it."""
         if any(failure.query == step.query for failure in streak.failures[:-1]):
             failures = tuple(failure for failure in streak.failures if failure.query != step.query)
             return streak._replace(failures=failures or streak.failures[-1:])
         return streak
 
-    def _after_success(self, step: Step) -> dict[str | None, _ErrorStreak]:
+    def _after_success(self, step: ObservedStep) -> dict[str | None, _ErrorStreak]:
         meaning = step.meaning(self._settings.pollers)
         if meaning in ("mutation", "other"):
             return {}  # the world may be another one now
         if meaning == "sleep":  # waiting is what cures trouble of the infrastructure, and nothing else
             return {error: streak for error, streak in self.state.items() if not streak.failures[-1].transient}
-        kept: dict[str | None, _ErrorStreak] = {}
+        streaks: dict[str | None, _ErrorStreak] = {}
         for error, streak in self.state.items():
             failures = tuple(failure for failure in streak.failures if failure.query != step.query)
             if failures:
                 # A success of an action that failed so shows that the error is not the tool's.
-                tried = {failure.action for failure in streak.unbroken}
-                unbroken = () if step.action in tried else streak.unbroken
-                kept[error] = streak._replace(failures=failures, unbroken=unbroken)
-        return kept
+                actions = {failure.action for failure in streak.unbroken}
+                unbroken = () if step.action in actions else streak.unbroken
+                streaks[error] = streak._replace(failures=failures, unbroken=unbroken)
+        return streaks
 
-    def _sighting(self, core: str, streak: _ErrorStreak, past: Sequence[Step]) -> Sighting | None:
+    def _sighting(self, core: str, streak: _ErrorStreak, past: Sequence[ObservedStep]) -> Sighting | None:
         step = streak.failures[-1]
         settings = self._settings.for_action(step.action)
         same = tuple(failure for failure in streak.failures if failure.query == step.query)
@@ -124,12 +124,12 @@ class ErrorRepetitionDetector(StepDetector):
             severity="loop" if proved else "warn",
         )  # fmt: skip
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Say how often this error came, from this call or from any."""
         settings = self._settings.for_action(step.action)
         if not step.failed:
             return Opinion(self.kind, excerpt(step), 0, settings.error_same_rounds, "it did not fail")
-        self._name()
+        self._name_error()
         core = fingerprints.error_core(step.first.error())
         streak = self.state.get(core)
         if streak is None:
@@ -148,7 +148,7 @@ class ErrorRepetitionDetector(StepDetector):
         self.state: dict[str | None, _ErrorStreak] = {}
 
 
-def _is_round(same: tuple[Step, ...], past: Sequence[Step]) -> bool:
+def _is_round(same: tuple[ObservedStep, ...], past: Sequence[ObservedStep]) -> bool:
     """Whether what lies between the last failures repeats as well: then the round is the pattern, not the error."""
     length = same[-1].number - same[-2].number
     # Failures that follow on each other have nothing between them that could be a round.
@@ -165,7 +165,7 @@ _PROVIDER = None
 class _Streak(NamedTuple):
     """Failures in a row. ``cause`` is worked out when a second one comes, for most come alone."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ObservedStep, ...]
     cause: str | None
 
 
@@ -188,10 +188,10 @@ class FailureStreakDetector(StepDetector):
     wake = Wake.FAILED
     hears = MESSAGES | {"error"}
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
         """Return a sighting when the action has failed alike often enough."""
         if not step.failed:
-            if self.state and self._ends(step):
+            if self.state and self._ends_streak(step):
                 self.state = {}
             return None
         # Refusals have a detector of their own, and trouble that may pass proves nothing.
@@ -210,7 +210,7 @@ class FailureStreakDetector(StepDetector):
         self.state = {step.action: streak} | {name: other for name, other in streaks.items() if name is _PROVIDER}
         return self._sighting(streak)
 
-    def _ends(self, step: Step) -> bool:
+    def _ends_streak(self, step: ObservedStep) -> bool:
         meaning = step.meaning(self._settings.pollers)
         return step.action in self.state or _PROVIDER in self.state or meaning in ("mutation", "other")
 
@@ -225,7 +225,7 @@ class FailureStreakDetector(StepDetector):
             return None
         cause = fingerprints.error_core(message)
         old: _Streak | None = self.state.get(_PROVIDER)
-        step = Step((Call.of_words(event, cause),))
+        step = ObservedStep((Call.from_event(event, cause),))
         steps = (*old.steps, step)[-self._settings.window :] if old is not None and old.cause == cause else (step,)
         self.state = {**self.state, _PROVIDER: _Streak(steps, cause)}
         transient = vocabulary.is_transient(message)
@@ -254,7 +254,7 @@ class FailureStreakDetector(StepDetector):
             streak.cause, severity="loop" if is_proved else "warn",
         )  # fmt: skip
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Say how often the action has failed alike."""
         settings = self._settings.for_action(step.action)
         streak: _Streak | None = self.state.get(step.action)
@@ -271,14 +271,14 @@ class FailureStreakDetector(StepDetector):
         self.state: dict[str | None, _Streak] = {}
 
 
-def _failure_cause(step: Step) -> str:
+def _failure_cause(step: ObservedStep) -> str:
     call = step.first
     return fingerprints.error_core(
         fingerprints.without_input(call.error()[-fingerprints.MAX_TEXT :], cast("object", call.start.input))
     )
 
 
-def _is_refused(step: Step) -> bool:
+def _is_refused(step: ObservedStep) -> bool:
     return step.first.finish is not None and step.first.finish.status == "denied"
 
 
@@ -299,17 +299,17 @@ def _rounds_needed(streak: _Streak, settings: DetectSettings) -> tuple[int, int 
     return settings.failing_rounds, settings.failing_loop_rounds
 
 
-def _explores(steps: Sequence[Step], settings: DetectSettings) -> bool:
+def _explores(steps: Sequence[ObservedStep], settings: DetectSettings) -> bool:
     """Whether the calls look for something: they search, run commands, or ask for one path after the other."""
     start = steps[-1].first.start
     if vocabulary.searches(start):
         return True
     if steps[-1].meaning(settings.pollers) != "query":
         return False
-    return len({_paths(step.first.start.input) for step in steps[-settings.failing_rounds :]}) > 1
+    return len({_list_paths(step.first.start.input) for step in steps[-settings.failing_rounds :]}) > 1
 
 
-def _paths(given: object) -> tuple[str, ...]:
+def _list_paths(given: object) -> tuple[str, ...]:
     if not isinstance(given, dict):
         return ()
     fields = cast("dict[Any, Any]", given)
@@ -333,9 +333,9 @@ class DeniedDetector(StepDetector):
     kind: FindingKind = "denied"
     wake = Wake.FAILED
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
         """Return a sighting when the step was refused often enough."""
-        old: tuple[Step, ...] = self.state or ()
+        old: tuple[ObservedStep, ...] = self.state or ()
         if old and step.number - old[-1].number > _MAX_REFUSAL_GAP:
             old = ()
         if not is_denied(step):
@@ -355,11 +355,11 @@ class DeniedDetector(StepDetector):
             )
         return None
 
-    def _counts(self, step: Step) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+    def _counts(self, step: ObservedStep) -> tuple[tuple[ObservedStep, ...], tuple[ObservedStep, ...]]:
         alike = tuple(refusal for refusal in self.state or () if refusal.action == step.action)
         return tuple(refusal for refusal in alike if refusal.query == step.query), alike
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Say how often the call, or its action, was refused."""
         settings = self._settings.for_action(step.action)
         if not is_denied(step):
@@ -372,7 +372,7 @@ class DeniedDetector(StepDetector):
         return Opinion(self.kind, excerpt(step), count, needed, "seen" if count >= needed else "more wanted")
 
 
-def is_denied(step: Step) -> bool:
+def is_denied(step: ObservedStep) -> bool:
     """Whether every call of the step was refused, by its status or by the words of its answer."""
     return step.failed and all(
         (call.finish is not None and call.finish.status == "denied")
@@ -390,7 +390,7 @@ def _says_denied(output: object, error: str) -> bool:
 
 _MAX_TOOL_GAP = 6
 """Steps after which another unknown tool is a new story."""
-# As `_type` writes them: "ToolNotFoundError" and "tool_not_found_error" are one.
+# As `_error_type` writes them: "ToolNotFoundError" and "tool_not_found_error" are one.
 _TYPES = frozenset({"unknowntool", "toolnotfound", "nosuchtool", "unknownfunction", "toolnotfounderror", "nosuchtoolerror"})
 # The 80 characters are for the name between: "Tool 'search_web' is not available". Behind a colon or a failure stands
 # what the tool itself says: "Error executing tool read_config: a.py not found".
@@ -415,9 +415,9 @@ class UnknownToolDetector(StepDetector):
     wake = Wake.FAILED
     watchful = False
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
         """Return a sighting when tools that do not exist were called often enough."""
-        old: tuple[Step, ...] = self.state or ()
+        old: tuple[ObservedStep, ...] = self.state or ()
         if old and step.number - old[-1].number > _MAX_TOOL_GAP:
             old = ()
         if not is_unknown_tool(step):
@@ -430,7 +430,7 @@ class UnknownToolDetector(StepDetector):
         tools = sorted({fingerprints.one_line(call.action, 60) for call in calls})
         return Sighting(self.kind, "unknown tool", 1, calls[-needed:], needed, 0.9, facts=(("tools", tools[:8]),))
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Say how many calls of unknown tools there were."""
         needed = self._settings.for_action(step.action).unknown_rounds
         if not is_unknown_tool(step):
@@ -439,10 +439,10 @@ class UnknownToolDetector(StepDetector):
         return Opinion(self.kind, excerpt(step), count, needed, "seen" if count >= needed else "more wanted")
 
 
-def is_unknown_tool(step: Step) -> bool:
+def is_unknown_tool(step: ObservedStep) -> bool:
     """Whether every call of the step failed because its tool does not exist."""
     return step.failed and all(
-        _is_unknown(call.start.action, call.start.meta, call.error()[:600], _type(call.finish)) for call in step.calls
+        _is_unknown(call.start.action, call.start.meta, call.error()[:600], _error_type(call.finish)) for call in step.calls
     )
 
 
@@ -456,7 +456,7 @@ def _is_unknown(action: str, meta: object, error: str, kind: str) -> bool:
     return bool(action) and said.startswith(action.lower()) and _NAMED.match(said, len(action.lower())) is not None
 
 
-def _type(finish: object) -> str:
+def _error_type(finish: object) -> str:
     error = getattr(finish, "error", None)
     kind = cast("dict[str, object]", error).get("type") if isinstance(error, dict) else None
     return "".join(char for char in kind[:80].lower() if char.isalnum()) if isinstance(kind, str) else ""
@@ -478,9 +478,9 @@ _CONTEXT_HINTS = ("context", "is too long", "token", "reduce the length")
 class _ContextErrors(NamedTuple):
     """Compactions since the last new work; ``older`` of them lie before the last word of a person."""
 
-    compactions: tuple[Step, ...] = ()
+    compactions: tuple[ObservedStep, ...] = ()
     older: int = 0
-    errors: tuple[Step, ...] = ()
+    errors: tuple[ObservedStep, ...] = ()
 
 
 class ContextLoopDetector:
@@ -500,7 +500,7 @@ class ContextLoopDetector:
         self._settings = settings
         self.state: _ContextErrors | None = None
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
         """Return a sighting when the step says once too often that the context is full."""
         state = self.state or _ContextErrors()
         if not step.failed:
@@ -522,9 +522,9 @@ class ContextLoopDetector:
             text = event_text(event)
             if text is None or not is_context_error(text):
                 return None
-            self.state = state._replace(errors=(*state.errors, Step((Call.of_words(event, "context"),)))[-keep:])
+            self.state = state._replace(errors=(*state.errors, ObservedStep((Call.from_event(event, "context"),)))[-keep:])
             return self._too_long(self.state.errors)
-        step = Step((Call.of_words(event, "compaction"),))
+        step = ObservedStep((Call.from_event(event, "compaction"),))
         compactions = (*state.compactions, step)[-keep:]
         # Some of the older ones may have left the window just now.
         self.state = state = state._replace(compactions=compactions, older=min(state.older, len(compactions)))
@@ -536,13 +536,13 @@ class ContextLoopDetector:
             return Sighting(self.kind, "compaction", 1, compactions, len(compactions), 0.8, leave=_LEFT_AFTER)
         return None
 
-    def _too_long(self, errors: tuple[Step, ...]) -> Sighting | None:
+    def _too_long(self, errors: tuple[ObservedStep, ...]) -> Sighting | None:
         rounds = self._settings.context_error_rounds
         if len(errors) < rounds:
             return None
         return Sighting(self.kind, "context error", 1, errors[-rounds:], rounds, 0.9, leave=_LEFT_AFTER)
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Say how many errors in a row said that the context is full."""
         rounds = self._settings.context_error_rounds
         if not step.failed or not is_context_error(step.first.error()):

@@ -343,18 +343,18 @@ class StallWatch:
 
         An agent makes its next call when it has the answers to the last ones: one without a result is lost, not in flight.
         """
-        flow = self._flow(start)
+        flow = self._find_flow(start)
         if flow.landed:
             if self._open:
-                for left in flow.calls:
-                    self._drop(left)
+                for call in flow.calls:
+                    self._drop(call)
             flow.calls.clear()
             flow.over = False
         return flow
 
     def end(self, finish: Observation) -> None:
         """Take the result of an entry."""
-        flow = self._flow(finish)
+        flow = self._find_flow(finish)
         flow.landed = True
         if self._delegated or finish.parent is not None:
             self._keep_parents_alive(finish)
@@ -429,13 +429,13 @@ class StallWatch:
         if event.at is None:
             self._untimed = True
         else:
-            self._flow(event).latest = event.at
+            self._find_flow(event).latest = event.at
 
     def _expect(self, beginning: Observation) -> None:
         # From here on silence counts: a process that begins and then does nothing is a stall, too.
         if self._state == "new" and beginning.at is not None:
             self._state = "working"
-            self._flow(beginning).latest = beginning.at
+            self._find_flow(beginning).latest = beginning.at
 
     def take_over(self, beginning: Observation) -> None:
         """Note that a later process of the session begins: what the one before it left behind is over."""
@@ -453,7 +453,7 @@ class StallWatch:
         self._state = "ended"
 
     def judge(self, now: float | None, live: bool = False, progress: Progress | None = None) -> list[Finding]:
-        """Return all stalls: past ones, and what stalls as of ``now``.
+        """Return all stalls: past ones, and what stalls as of ``now`` (seconds since 1970).
 
         Without ``now`` the log is all there will ever be, unless the process is ``live``: then nothing is claimed.
         ``progress`` is what the session has last achieved.
@@ -462,7 +462,7 @@ class StallWatch:
         if now is not None:
             standing = [] if self._untimed else self._find_stalls(now)
         elif not live:
-            standing = self._at_log_end()
+            standing = self._list_last_calls()
         for stall in standing:
             stall.progress = progress
         return [stall_finding(stall, self._session, self._newest) for stall in (*self._past, *standing)]
@@ -471,11 +471,11 @@ class StallWatch:
         # Waiting for a person, paused and finished are not hung (design ruling 9).
         if self._state in ("paused", "waiting", "ended"):
             return []
-        in_flight = self._in_flight()
-        overdue = [call for call in in_flight if now - self._clock(call) > call.limit + self._settings.call_grace]
+        in_flight = self._list_in_flight()
+        overdue = [call for call in in_flight if now - self._start_time(call) > call.limit + self._settings.call_grace]
         if overdue:
-            first = min(overdue, key=self._clock)
-            return [Stall(overdue, "overdue", now - self._clock(first), first.limit, self._last())]
+            first = min(overdue, key=self._start_time)
+            return [Stall(overdue, "overdue", now - self._start_time(first), first.limit, self._find_last())]
         times = [flow.latest for own in self._flows.values() for flow in own.values() if flow.latest is not None]
         if self._state != "working" or not times:
             return []
@@ -487,22 +487,22 @@ class StallWatch:
         waited = [call for call in in_flight if not call.child_seen]
         if waited:
             return self._warn_without_life(waited, now)
-        return [Stall(in_flight, "silent", silent, self._settings.stall_seconds, self._last())]
+        return [Stall(in_flight, "silent", silent, self._settings.stall_seconds, self._find_last())]
 
     def _warn_without_life(self, waited: list[OpenCall], now: float) -> list[Stall]:
         """Return a warning for calls that declare no limit and gave no sign of life; at their limit it becomes a stall."""
         calls = [
             call
             for call in waited
-            if not call.declared and not call.alive and now - self._clock(call) > self._settings.stall_seconds
+            if not call.declared and not call.alive and now - self._start_time(call) > self._settings.stall_seconds
         ]
         # One among them that declares a limit, or gave a sign of life, shows that the agent may wait in good faith.
         if not calls or len(calls) < len(waited):
             return []
-        first = min(calls, key=self._clock)
-        return [Stall(calls, "overdue", now - self._clock(first), first.limit, self._last(), severity="warn")]
+        first = min(calls, key=self._start_time)
+        return [Stall(calls, "overdue", now - self._start_time(first), first.limit, self._find_last(), severity="warn")]
 
-    def _at_log_end(self) -> list[Stall]:
+    def _list_last_calls(self) -> list[Stall]:
         """Return the calls that the log ends in: nothing came after them, of their agent or of one it launched.
 
         A call whose agent gave signs of life, or whose child went on, was waited for when the log ended: that is not yet a
@@ -512,11 +512,11 @@ class StallWatch:
         if self._state in ("paused", "waiting", "ended"):
             return []
         if self._state == "working" and not self._begun and not self._answered:
-            return [Stall([], "torn", None, None, self._last(), ended=True)]
-        calls = [call for call in self._in_flight() if not call.alive and not call.child_seen]
-        return [Stall(calls, "torn", None, None, self._last(), ended=True)] if calls else []
+            return [Stall([], "torn", None, None, self._find_last(), ended=True)]
+        calls = [call for call in self._list_in_flight() if not call.alive and not call.child_seen]
+        return [Stall(calls, "torn", None, None, self._find_last(), ended=True)] if calls else []
 
-    def _in_flight(self) -> list[OpenCall]:
+    def _list_in_flight(self) -> list[OpenCall]:
         """Return the calls that their agent still waits for; none when the log does not seem to record results."""
         calls = [call for call in self._open.values() if not call.flow.over and not self._is_excused(call)]
         # A log in which no call of several has a result does not record results; calls of one batch may all be in flight.
@@ -536,7 +536,7 @@ class StallWatch:
             self._delegated.pop(entry, None)
         return self._open.pop(entry, None)
 
-    def _clock(self, call: OpenCall) -> float:
+    def _start_time(self, call: OpenCall) -> float:
         # The 0 is never compared: a log with entries that have no time is not judged by the clock.
         began = call.start.at or 0.0
         return began if call.child_at is None else max(began, call.child_at)
@@ -561,7 +561,7 @@ class StallWatch:
             return [flow for own in self._flows.values() for flow in own.values()]
         return list(self._flows.get(event.agent, {}).values())
 
-    def _flow(self, observation: Observation) -> Flow:
+    def _find_flow(self, observation: Observation) -> Flow:
         own = self._flows.get(observation.agent)
         if own is None:
             own = self._flows[observation.agent] = {}
@@ -579,7 +579,7 @@ class StallWatch:
         else:
             flow.latest = observation.at
 
-    def _last(self) -> tuple[str, int | None]:
+    def _find_last(self) -> tuple[str, int | None]:
         if self._newest is not None and self._last_id == self._newest.id:
             # Only entries have an index, and the last record may be an event.
             return (self._newest.id, self._newest.index)

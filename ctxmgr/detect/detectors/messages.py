@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ctxmgr.detect.interface import Opinion, Sighting, Wake
 from ctxmgr.detect.settings import MAX_CHANT_ROUNDS, DetectSettings
-from ctxmgr.detect.step import Call, Step
+from ctxmgr.detect.step import Call, ObservedStep
 from ctxmgr.detect.text.comparison import (
     CHUNKS,
     MESSAGES,
@@ -137,7 +137,7 @@ class ChantingDetector:
         self._settings = settings
         self.state: dict[str, _Stream] = {}
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
         """Forget the streams: the agent acted."""
         self.state = {}
         return None
@@ -170,7 +170,7 @@ class ChantingDetector:
         # Pieces can be stopped at any time, so a chant counts at once; a whole message that ends otherwise has left it.
         chant = (stream.chant or stream.over) if pieces else _chant_to_end(stream)
         if chant is not None:
-            own = _steps(stream.events[-rounds:]) if pieces else (Step((Call.of_words(event, text),)),)
+            own = _make_steps(stream.events[-rounds:]) if pieces else (ObservedStep((Call.from_event(event, text),)),)
             facts = (("said", one_line(chant.said, 300)),)
             return Sighting(
                 self.kind, (name, "chant"), 1, own, rounds, 0.85, leave=1, facts=facts, total=chant.times,
@@ -183,12 +183,13 @@ class ChantingDetector:
             facts = (("characters", volume), ("seconds", round(lasted, 3)))
             alone = len(stream.events) >= self._settings.monologue_rounds and _speaks_alone(stream)
             return Sighting(
-                self.kind, (name, "volume"), 1, _steps(stream.events[-rounds:]), 1, 0.6, severity="loop" if alone else "warn",
+                self.kind, (name, "volume"), 1, _make_steps(stream.events[-rounds:]), 1, 0.6,
+                severity="loop" if alone else "warn",
                 leave=1, facts=facts,
             )  # fmt: skip
         return None
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Say that the agent acted."""
         return Opinion(self.kind, "", 0, self._settings.chant_rounds, "the agent acted, which ends the stream")
 
@@ -208,8 +209,8 @@ def _chant_to_end(stream: _Stream) -> _Chant | None:
     return chant if _is_periodic(text, len(text), chant.period, 2 * chant.period) else None
 
 
-def _steps(events: Sequence[Observation]) -> tuple[Step, ...]:
-    return tuple(Step((Call.of_words(event, event_text(event)),)) for event in events)
+def _make_steps(events: Sequence[Observation]) -> tuple[ObservedStep, ...]:
+    return tuple(ObservedStep((Call.from_event(event, event_text(event)),)) for event in events)
 
 
 def _split_phrases(text: str) -> tuple[list[str], str]:
@@ -266,26 +267,26 @@ def _is_rare(phrase: str, text: str, rounds: int) -> bool:
 def _read_all(stream: _Stream, text: str, rounds: int, *, is_complete: bool) -> _Stream:
     """Return the stream with everything unread and one more text read."""
     for unread in stream.unread:
-        stream = _read(_at_message_start(stream), unread + "\n", rounds)
-    stream = _read(_at_message_start(stream), text + "\n", rounds) if is_complete else _read(stream, text, rounds)
+        stream = _add_text(_begin_message(stream), unread + "\n", rounds)
+    stream = _add_text(_begin_message(stream), text + "\n", rounds) if is_complete else _add_text(stream, text, rounds)
     return stream._replace(unread=(), most=_volume(stream))
 
 
-def _at_message_start(stream: _Stream) -> _Stream:
+def _begin_message(stream: _Stream) -> _Stream:
     """Return the stream at the start of a whole message."""
     return _Stream(prose=_volume(stream), events=stream.events, since=stream.since, unread=stream.unread, most=stream.most)
 
 
-def _read(stream: _Stream, text: str, rounds: int) -> _Stream:
+def _add_text(stream: _Stream, text: str, rounds: int) -> _Stream:
     """Return the stream with more text: phrase by phrase, the unfinished one as far as it goes."""
     stream = stream._replace(over=None)
     phrases, rest = _split_phrases(stream.tail + text)
     for phrase in phrases:
         while len(phrase) > _MAX_PHRASE:
-            stream, phrase = _take(stream, phrase[:_MAX_PHRASE], rounds), phrase[_MAX_PHRASE:]
-        stream = _take(stream, phrase, rounds)
+            stream, phrase = _add_phrase(stream, phrase[:_MAX_PHRASE], rounds), phrase[_MAX_PHRASE:]
+        stream = _add_phrase(stream, phrase, rounds)
     while len(rest) > _MAX_PHRASE:
-        stream, rest = _take(stream, rest[:_MAX_PHRASE], rounds), rest[_MAX_PHRASE:]
+        stream, rest = _add_phrase(stream, rest[:_MAX_PHRASE], rounds), rest[_MAX_PHRASE:]
     # The block ends with its mark, not with the line: prose that goes on behind it would else wait for a line end.
     if stream.fenced and rest.lstrip().startswith(_FENCES):
         rest = rest.lstrip()[3:]
@@ -300,13 +301,13 @@ def _opens_fence(phrase: str) -> bool:
     return phrase.lstrip().startswith(_FENCES)
 
 
-def _take(stream: _Stream, phrase: str, rounds: int) -> _Stream:
+def _add_phrase(stream: _Stream, phrase: str, rounds: int) -> _Stream:
     """Return the stream with one finished phrase more."""
     if _opens_fence(phrase):
         if not stream.fenced:
             return stream._replace(fenced=True, tail="", taken=0)
         # What stands on the line after the end of a block of code is no code.
-        return _take(stream._replace(fenced=False, tail="", taken=0), phrase.lstrip()[3:], rounds)
+        return _add_phrase(stream._replace(fenced=False, tail="", taken=0), phrase.lstrip()[3:], rounds)
     if stream.fenced or _is_structure(phrase):
         return stream._replace(tail="", taken=0)
     stream = _take_text(stream, phrase, rounds)._replace(tail="", taken=0, prose=stream.prose + text_length(phrase))
@@ -337,7 +338,7 @@ def _take_text(stream: _Stream, phrase: str, rounds: int) -> _Stream:
     # Fixed places of the joined text are looked at, so that it does not matter in which pieces the text came.
     for at in range(stream.read // _SCAN_STEP * _SCAN_STEP + _SCAN_STEP, read + 1, _SCAN_STEP):
         if chant is not None:
-            # A chant that was found by its phrases is counted by them in `_take`; here it can only end.
+            # A chant that was found by its phrases is counted by them in `_add_phrase`; here it can only end.
             if chant.period and _is_periodic(text, at - shift, chant.period, min(at - chant.at + chant.period, _MAX_TEXT)):
                 chant = chant._replace(
                     times=chant.times + (at - chant.at) // chant.period, at=at - (at - chant.at) % chant.period
@@ -348,7 +349,7 @@ def _take_text(stream: _Stream, phrase: str, rounds: int) -> _Stream:
             continue
         period = _period(text, at - shift, rounds)
         if period:
-            chant = _Chant(_from_sentence_start(text[at - shift - period : at - shift]), (), period, rounds, at)
+            chant = _Chant(_cut_to_sentence(text[at - shift - period : at - shift]), (), period, rounds, at)
     return stream._replace(text=text[-_MAX_TEXT:], read=read, chant=chant, over=over, phrases=phrases)
 
 
@@ -372,7 +373,7 @@ def _period(text: str, end: int, rounds: int) -> int:
     return 0
 
 
-def _from_sentence_start(said: str) -> str:
+def _cut_to_sentence(said: str) -> str:
     """Return a text that is said over and over from where a sentence in it begins, else a word."""
     # Doubled, for what goes round can be cut at any place, its seam included.
     twice = said + said
@@ -427,7 +428,7 @@ def _find_chant(phrases: tuple[str, ...], rounds: int) -> tuple[tuple[str, ...],
     # A few phrases in any order: at least two of them must be more than one word, and none may be rare.
     is_full = len(window) == _MAX_DIFFERENT * rounds and len(few) <= _MAX_DIFFERENT
     if is_full and sum(" " in phrase for phrase in few) >= 2 and min(map(window.count, few)) >= rounds // 2:
-        # The phrase just said comes last, for `_take` counts rounds by it.
+        # The phrase just said comes last, for `_add_phrase` counts rounds by it.
         return (*sorted(few - {last}), last), rounds
     return None
 
@@ -459,7 +460,7 @@ class MonologueDetector:
         self._kept = min(_MAX_MESSAGES, max(settings.monologue_rounds, settings.paraphrase_rounds))
         self.state: dict[str, _Monologue] = {}
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
         """Forget what was said: the agent acted."""
         self.state = {}
         return None
@@ -469,39 +470,42 @@ class MonologueDetector:
         text = event_text(event)
         if text is None:
             return None
-        rounds = self._settings.monologue_rounds
         stream = "thought" if event.type in THOUGHTS else "message"
-        said, same, near = MessageText(event, text), 1, 1
-        old = self.state.get(stream)
-        if old is not None:
-            last = old.messages[-1]
-            if said == last:
-                same, near = old.same + 1, old.near + 1
-            elif are_alike(said.gist, last.gist):
-                near = old.near + 1
-        run = _Monologue(
-            ((*old.messages, said) if old is not None else (said,))[-max(self._kept, _MAX_TURNS * rounds) :], same, near
-        )
+        run = self._extend(self.state.get(stream), MessageText(event, text))
         self.state = {**self.state, stream: run}
-        if same >= rounds:
+        rounds = self._settings.monologue_rounds
+        if run.same >= rounds:
             return self._sighting(stream, run, rounds, 0.9)
         for period in range(2, _MAX_TURNS + 1):
             if _goes_round(run.messages, period, rounds):
                 return self._sighting(stream, run, period * rounds, 0.8)
         if _alternates(run.messages, self._settings.paraphrase_rounds):
             return self._sighting(stream, run, 2 * self._settings.paraphrase_rounds, 0.7)
-        if near >= self._settings.paraphrase_rounds:
+        if run.near >= self._settings.paraphrase_rounds:
             return self._sighting(stream, run, self._settings.paraphrase_rounds, 0.7)
         return None
+
+    def _extend(self, run: _Monologue | None, message: MessageText) -> _Monologue:
+        """Return what was said in a row with one more message, as many as a sighting may need."""
+        if run is None:
+            return _Monologue((message,), 1, 1)
+        same = near = 1
+        last = run.messages[-1]
+        if message == last:
+            same, near = run.same + 1, run.near + 1
+        elif are_alike(message.gist, last.gist):
+            near = run.near + 1
+        most = max(self._kept, _MAX_TURNS * self._settings.monologue_rounds)
+        return _Monologue((*run.messages, message)[-most:], same, near)
 
     def _sighting(self, stream: str, run: _Monologue, rounds: int, confidence: float) -> Sighting:
         last = run.messages[-1]
         # What says the same in other words says something.
         facts = (("said", one_line(last.text, 300)), ("empty", run.same >= self._settings.monologue_rounds and not last.plain))
-        steps = tuple(Step((Call.of_words(message.event, message.plain),)) for message in run.messages[-rounds:])
+        steps = tuple(ObservedStep((Call.from_event(message.event, message.plain),)) for message in run.messages[-rounds:])
         return Sighting(self.kind, (stream, "said"), 1, steps, rounds, confidence, leave=1, facts=facts)
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Say that the agent acted."""
         return Opinion(self.kind, "", 0, self._settings.monologue_rounds, "the agent acted, which is no monologue")
 

@@ -17,7 +17,7 @@ from ctxmgr.detect.interface import (
     rounds_needed,
     seconds_between,
 )
-from ctxmgr.detect.step import Step, excerpt
+from ctxmgr.detect.step import ObservedStep, excerpt
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.detect.text.comparison import Span, call_target, counts_up, drift_key, line_span, near_key
 from ctxmgr.detect.text.fingerprints import mask_numbers, mask_receipts, mask_ticks, mask_times, mask_volatile
@@ -31,7 +31,7 @@ class _Run(NamedTuple):
 
     length: int
     gap: float | None
-    first: Step | None = None
+    first: ObservedStep | None = None
     foreseen: bool = True
 
 
@@ -41,7 +41,7 @@ class RepetitionDetector(StepDetector):
     kind: FindingKind = "repetition"
     wake = Wake.NEXT | Wake.IN_BATCH
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
         """Return a sighting when this is the third identical step in a row or a later one."""
         last = _find_repeated(step, past, alone=self.state is None)
         if last is None:
@@ -65,7 +65,7 @@ class RepetitionDetector(StepDetector):
             steps = (run.first, *steps[1:])
         return Sighting("repetition", step.query, 1, steps, needed, 0.95)
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Say how often this step came in a row, and what it was told apart by."""
         settings = self._settings.for_action(step.action)
         run: _Run = self.state or _Run(1, None)
@@ -84,7 +84,7 @@ class RepetitionDetector(StepDetector):
         return Opinion(self.kind, excerpt(step), run.length, needed, why)
 
 
-def _find_repeated(step: Step, past: Sequence[Step], *, alone: bool) -> Step | None:
+def _find_repeated(step: ObservedStep, past: Sequence[ObservedStep], *, alone: bool) -> ObservedStep | None:
     """Return the step just before when it is the same: a whole step or, where a run begins, one call of a batch."""
     last = past[-1] if past else None
     if last is None:
@@ -95,7 +95,7 @@ def _find_repeated(step: Step, past: Sequence[Step], *, alone: bool) -> Step | N
         return None
     for call in last.calls:
         if call.query == step.query:
-            one = Step((call,), last.number)
+            one = ObservedStep((call,), last.number)
             return one if step.same(one) else None
     return None
 
@@ -113,7 +113,7 @@ _MAX_TEXT = 400
 class _Changes(NamedTuple):
     """The last of ``length`` steps with one core; the results of the last ``settled`` are equal as they stand."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ObservedStep, ...]
     core: str
     settled: int
     length: int
@@ -134,7 +134,7 @@ class TrivialChangeDetector(StepDetector):
     kind: FindingKind = "trivialChange"
     wake = Wake.NEXT
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
         """Return a sighting when only trifles have changed for long enough."""
         self.state = run = self._run(step, past)
         if run is None:
@@ -154,7 +154,7 @@ class TrivialChangeDetector(StepDetector):
             severity="loop" if proved else "warn",
         )
 
-    def _run(self, step: Step, past: Sequence[Step]) -> _Changes | None:
+    def _run(self, step: ObservedStep, past: Sequence[ObservedStep]) -> _Changes | None:
         last = past[-1] if past else None
         settings = self._settings.for_action(step.action)
         if last is None or last.query != step.query or step.failed != last.failed or len(step.calls) > 1:
@@ -165,14 +165,14 @@ class TrivialChangeDetector(StepDetector):
             return None
         old: _Changes | None = self.state
         same = step.same(last)
-        core = old.core if same and old is not None else _core(step)
-        if core is None or core != (old.core if old is not None else _core(last)):
+        core = old.core if same and old is not None else _result_core(step)
+        if core is None or core != (old.core if old is not None else _result_core(last)):
             return None
         old = old or _Changes((last,), core, 1, 1)
         steps = (*old.steps, step)[-settings.trivial_rounds :]
         return _Changes(steps, core, old.settled + 1 if same else 1, old.length + 1)
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Say how many results in a row differed in trifles alone."""
         needed = self._settings.for_action(step.action).trivial_rounds
         run: _Changes | None = self.state
@@ -183,7 +183,7 @@ class TrivialChangeDetector(StepDetector):
         return Opinion(self.kind, fingerprints.one_line(run.core), count, needed, why)
 
 
-def _core(step: Step) -> str | None:
+def _result_core(step: ObservedStep) -> str | None:
     """Return the result without trifles, None when it can't be compared or is empty."""
     call = step.first
     # A result with an identity was replaced by a stub when the context was compacted: its text says nothing.
@@ -222,7 +222,7 @@ class _Duplicates(NamedTuple):
 
     near: Hashable
     drift: Hashable
-    steps: tuple[Step, ...]
+    steps: tuple[ObservedStep, ...]
     nearly: int
 
 
@@ -230,7 +230,7 @@ class _Reading(NamedTuple):
     """What was read of one file: its lines as pieces, and the reads that brought nothing new."""
 
     pieces: tuple[tuple[int, int], ...]
-    stale: tuple[Step, ...]
+    stale: tuple[ObservedStep, ...]
     seen: int
 
 
@@ -249,7 +249,7 @@ class NearDuplicateDetector(StepDetector):
     kind: FindingKind = "nearDuplicate"
     wake = Wake.ECHO | Wake.SPAN
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
         """Return a sighting when the step's question was asked in another guise often enough."""
         state: _Readings = self.state or _Readings(None, {})
         if len(step.calls) > 1:
@@ -268,7 +268,7 @@ class NearDuplicateDetector(StepDetector):
         facts = (("about", span.target), ("linesRead", sum(last - first + 1 for first, last in reading.pieces)))
         return Sighting(self.kind, ("sweep", span.target), 1, reading.stale[-needed:], needed, 0.8, facts=facts, leave=_MAX_GAP)
 
-    def _run(self, step: Step, past: Sequence[Step], run: _Duplicates | None) -> _Duplicates | None:
+    def _run(self, step: ObservedStep, past: Sequence[ObservedStep], run: _Duplicates | None) -> _Duplicates | None:
         last = past[-1] if past else None
         settings = self._settings.for_action(step.action)
         if (
@@ -298,7 +298,7 @@ class NearDuplicateDetector(StepDetector):
             return _Duplicates(near, drift, (*run.steps, step)[-keep:], 1)
         return _Duplicates(near, drift, (step,), 1)
 
-    def _judge_run(self, step: Step, run: _Duplicates) -> Sighting | None:
+    def _judge_run(self, step: ObservedStep, run: _Duplicates) -> Sighting | None:
         settings = self._settings.for_action(step.action)
         steps = run.steps
         about = f"{step.action} {call_target(step.first.start)}".strip()
@@ -317,7 +317,7 @@ class NearDuplicateDetector(StepDetector):
                 break
         return None
 
-    def _read(self, step: Step, files: dict[str, _Reading]) -> tuple[dict[str, _Reading], _Reading | None, Span | None]:
+    def _read(self, step: ObservedStep, files: dict[str, _Reading]) -> tuple[dict[str, _Reading], _Reading | None, Span | None]:
         # Where no file is remembered and none is read, it does not matter what the step does.
         meaning = step.meaning(self._settings.pollers) if files or step.traits & Wake.SPAN else "query"
         if meaning in ("mutation", "other") and not step.failed:
@@ -332,12 +332,12 @@ class NearDuplicateDetector(StepDetector):
         near = step.number - old.seen <= _MAX_GAP
         run = ((*old.stale, step) if near else (step,)) if stale else ()
         new = _Reading(_merge(span, old.pieces), run[-self._settings.window :], step.number)
-        kept = {name: reading for name, reading in files.items() if name != span.target}
-        while len(kept) >= _MAX_FILES:
-            del kept[next(iter(kept))]
-        return {**kept, span.target: new}, new, span
+        others = {name: reading for name, reading in files.items() if name != span.target}
+        while len(others) >= _MAX_FILES:
+            del others[next(iter(others))]
+        return {**others, span.target: new}, new, span
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Say how many neighbours asked nearly the same, or how many reads in a row brought no new line."""
         settings = self._settings.for_action(step.action)
         state: _Readings = self.state or _Readings(None, {})
@@ -384,7 +384,7 @@ _LEFT_AFTER = 8
 class _SimilarSteps(NamedTuple):
     """Steps like the last one, newest last; ``edited`` says whether new content was written between."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ObservedStep, ...]
     edited: bool
 
 
@@ -403,7 +403,7 @@ class InterleavedDetector(StepDetector):
     kind: FindingKind = "interleaved"
     wake = Wake.REPEATED
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
         """Return a sighting when the call came back often enough."""
         if past and past[-1].query == step.query:
             return None  # neighbours are a repetition, or another answer
@@ -418,12 +418,12 @@ class InterleavedDetector(StepDetector):
             severity="loop" if count >= proved else "warn", leave=_LEFT_AFTER, facts=facts,
         )  # fmt: skip
 
-    def _is_round(self, step: Step, past: Sequence[Step]) -> bool:
+    def _is_round(self, step: ObservedStep, past: Sequence[ObservedStep]) -> bool:
         """Whether the last steps ask what as many steps before them asked: then the round is the pattern, if any is."""
         asked = [earlier.query for earlier in past[-2 * self._settings.max_period :]] + [step.query]
         return any(asked[-period:] == asked[-2 * period : -period] for period in range(2, len(asked) // 2 + 1))
 
-    def _thresholds(self, step: Step, seen: _SimilarSteps) -> tuple[int, int]:
+    def _thresholds(self, step: ObservedStep, seen: _SimilarSteps) -> tuple[int, int]:
         """Return how many steps make a warning, and how many a loop."""
         settings = self._settings.for_action(step.action)
         if step.falls_short and not seen.edited:
@@ -434,14 +434,14 @@ class InterleavedDetector(StepDetector):
             return settings.interleaved_loop_rounds, 2 * settings.interleaved_loop_rounds
         return settings.interleaved_rounds, settings.interleaved_loop_rounds
 
-    def _find_similar(self, step: Step, past: Sequence[Step]) -> _SimilarSteps:
+    def _find_similar(self, step: ObservedStep, past: Sequence[ObservedStep]) -> _SimilarSteps:
         """Return the steps like this one since anything moved, this one included."""
         settings = self._settings.for_action(step.action)
         if self._is_routine(step):
             return _SimilarSteps((step,), False)
         futile = step.falls_short
         seen, edited, pending = [step], False, False
-        answers: dict[int, Step] = {step.query: step}
+        answers: dict[int, ObservedStep] = {step.query: step}
         for earlier in reversed(past[-settings.window :]):
             known = answers.setdefault(earlier.query, earlier)
             if earlier.query == step.query:
@@ -458,7 +458,7 @@ class InterleavedDetector(StepDetector):
                 break
         return _SimilarSteps(tuple(seen[::-1]), edited)
 
-    def _is_routine(self, step: Step) -> bool:
+    def _is_routine(self, step: ObservedStep) -> bool:
         settings = self._settings.for_action(step.action)
         if step.meaning(settings.pollers) in ("sleep", "paced", "poll", "gesture"):
             return True
@@ -466,7 +466,7 @@ class InterleavedDetector(StepDetector):
             return True
         return not step.failed and (step.is_pending or is_lookout(step.first.start))
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Say how often the call brought this result since anything moved."""
         seen = self._find_similar(step, past)
         needed, count = self._thresholds(step, seen)[0], len(seen.steps)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake, asks_for_pending, is_patient
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.step import BEGIN_PATCH, Call, Step, excerpt
+from ctxmgr.detect.step import BEGIN_PATCH, Call, ObservedStep, excerpt
 from ctxmgr.detect.text import fingerprints
 from ctxmgr.detect.text.comparison import COMMAND_KEYS, PATH_KEYS, call_target
 from ctxmgr.detect.text.fingerprints import mask_times, mask_volatile
@@ -27,7 +27,7 @@ _TELLING_WORD = lazy_pattern(r"\w{4,}")
 
 
 class _Run(NamedTuple):
-    steps: tuple[Step, ...]
+    steps: tuple[ObservedStep, ...]
     answer: tuple[int | None, ...]
 
 
@@ -42,7 +42,7 @@ class StagnationDetector(StepDetector):
     kind: FindingKind = "stagnation"
     wake = Wake.ECHO
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
         """Return a sighting when the answer has not changed for long enough."""
         self.state = self._run(step, past)
         if self.state is None:
@@ -70,7 +70,7 @@ class StagnationDetector(StepDetector):
             severity="loop" if proved else "warn",
         )  # fmt: skip
 
-    def _run(self, step: Step, past: Sequence[Step]) -> _Run | None:
+    def _run(self, step: ObservedStep, past: Sequence[ObservedStep]) -> _Run | None:
         last = past[-1] if past else None
         settings = self._settings.for_action(step.action)
         if last is None or last.action != step.action or step.failed or last.failed or len(step.calls) > 1:
@@ -89,7 +89,7 @@ class StagnationDetector(StepDetector):
         before = old.steps if old is not None and old.answer == answer else (last,)
         return _Run((*before, step)[-settings.window :], answer)
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Say for how many questions the answer has been the same."""
         settings = self._settings.for_action(step.action)
         run: _Run | None = self.state
@@ -101,13 +101,13 @@ class StagnationDetector(StepDetector):
         return Opinion(self.kind, excerpt(step), len(run.steps), needed, why)
 
 
-def _is_asking(step: Step, settings: DetectSettings) -> bool:
+def _is_asking(step: ObservedStep, settings: DetectSettings) -> bool:
     """Whether a step is a question: it reads, or it moves a view and is answered by what can be seen then."""
     meaning = step.meaning(settings.pollers)
     return meaning == "query" or (meaning == "gesture" and step.shows_a_view())
 
 
-def _round_limit(steps: tuple[Step, ...], settings: DetectSettings) -> int:
+def _round_limit(steps: tuple[ObservedStep, ...], settings: DetectSettings) -> int:
     answer = steps[-1].answer()[:200]
     if _BARREN.match(answer) or _NONE_IN_JSON.match(answer):
         return settings.barren_rounds
@@ -135,7 +135,7 @@ def _share_any_part(starts: Sequence[Observation]) -> bool:
     return bool(shared)
 
 
-def _share_word(steps: Sequence[Step]) -> bool:
+def _share_word(steps: Sequence[ObservedStep]) -> bool:
     """Whether all questions are in words, and have a telling one in common."""
     shared: set[str] | None = None
     for step in steps:
@@ -164,9 +164,9 @@ _MAX_IGNORED = 1_000_000  # a recorded count may be any integer
 
 
 class _ProgressCounts(NamedTuple):
-    stalls: tuple[Step, ...] = ()
+    stalls: tuple[ObservedStep, ...] = ()
     ignored: int = 0
-    updates: tuple[Step, ...] = ()
+    updates: tuple[ObservedStep, ...] = ()
 
 
 class NoProgressDetector:
@@ -185,7 +185,7 @@ class NoProgressDetector:
         self._settings = settings
         self.state: _ProgressCounts | None = None
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
         """Single steps are no statement about progress."""
         return None
 
@@ -198,8 +198,10 @@ class NoProgressDetector:
             self.state = state._replace(ignored=0, updates=()) if state.stalls else None
             return None
         if event.type == IGNORED:
-            updates = (*state.updates, Step((Call.of_words(event, IGNORED),)))[-keep:]
-            self.state = state = state._replace(ignored=min(state.ignored + _count(event.data), _MAX_IGNORED), updates=updates)
+            updates = (*state.updates, ObservedStep((Call.from_event(event, IGNORED),)))[-keep:]
+            self.state = state = state._replace(
+                ignored=min(state.ignored + _read_count(event.data), _MAX_IGNORED), updates=updates
+            )
             if state.ignored < self._settings.ignored_updates:
                 return None
             facts = (("ignoredUpdates", state.ignored),)
@@ -207,14 +209,14 @@ class NoProgressDetector:
         stalled = _reports_stall(event.data)
         if stalled is None:
             return None
-        stalls = (*state.stalls, Step((Call.of_words(event, "stalled"),)))[-keep:] if stalled else state.stalls[:-1]
+        stalls = (*state.stalls, ObservedStep((Call.from_event(event, "stalled"),)))[-keep:] if stalled else state.stalls[:-1]
         self.state = state._replace(stalls=stalls)
         needed = self._settings.stalled_ledgers
         if not stalled or len(stalls) < needed:
             return None
         return Sighting(self.kind, "ledger", 1, stalls[-needed:], needed, 0.8, severity="hung")
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Say how many reports told of no progress."""
         count = len(self.state.stalls) if self.state else 0
         return Opinion(
@@ -227,7 +229,7 @@ class NoProgressDetector:
         self.state = None
 
 
-def _count(data: object) -> int:
+def _read_count(data: object) -> int:
     count = cast("dict[str, object]", data).get("count") if isinstance(data, dict) else None
     return min(max(count, 1), _MAX_IGNORED) if isinstance(count, int) and not isinstance(count, bool) else 1
 
@@ -263,10 +265,10 @@ class BusyDetector(StepDetector):
     wake = Wake.REPEATED
     watchful = False
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
         """Return a sighting when nearly all of the last steps were old."""
         window = self._settings.busy_window
-        old: tuple[Step, ...] = self.state or ()
+        old: tuple[ObservedStep, ...] = self.state or ()
         expired = 0  # of the old ones, how many have left the window
         while expired < len(old) and old[expired].number <= step.number - window:
             expired += 1
@@ -286,13 +288,13 @@ class BusyDetector(StepDetector):
         window = self._settings.busy_window
         return max(1, round(window * (1 - self._settings.busy_novelty)))
 
-    def _is_stale(self, step: Step, past: Sequence[Step]) -> bool:
+    def _is_stale(self, step: ObservedStep, past: Sequence[ObservedStep]) -> bool:
         before = next((earlier for earlier in reversed(past) if earlier.query == step.query), None)
         if before is None or not step.same(before):
             return False
         return not asks_for_pending(step, self._settings) and not is_patient(before, step, self._settings)
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Say how many of the last steps were old."""
         count = len(self.state or ())
         why = "seen" if count >= self._stale_limit() else f"of the last {self._settings.busy_window} steps the others were new"
@@ -304,7 +306,7 @@ _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class _Slept(NamedTuple):
-    steps: tuple[Step, ...]
+    steps: tuple[ObservedStep, ...]
     seconds: float
 
 
@@ -317,7 +319,7 @@ class SleepBudgetDetector(StepDetector):
     kind: FindingKind = "hung"
     wake = Wake.SLEEP
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
         """Return a sighting when the agent has slept too often and too long without looking."""
         if step.failed or step.meaning(self._settings.pollers) != "sleep":
             self.state = None
@@ -330,7 +332,7 @@ class SleepBudgetDetector(StepDetector):
         facts = (("sleptSeconds", round(slept.seconds, 3)),)
         return Sighting(self.kind, "sleep", 1, slept.steps, len(slept.steps), 0.7, severity="hung", leave=1, facts=facts)
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Say how often and how long it slept without looking."""
         rounds = self._settings.sleep_rounds
         slept: _Slept | None = self.state
@@ -341,7 +343,7 @@ class SleepBudgetDetector(StepDetector):
         return Opinion(self.kind, excerpt(step), len(slept.steps), rounds, why, "pauses")
 
 
-def _seconds(step: Step) -> float:
+def _seconds(step: ObservedStep) -> float:
     """Return how long a pause took by the clock, else what it asked for."""
     if step.started is not None and step.ended is not None and step.ended > step.started:
         return step.ended - step.started
@@ -373,7 +375,7 @@ _LEFT_AFTER = 8
 class _Change(NamedTuple):
     before: int | None
     after: int
-    step: Step
+    step: ObservedStep
 
 
 class EditRevertDetector(StepDetector):
@@ -388,7 +390,7 @@ class EditRevertDetector(StepDetector):
     wake = Wake.CHANGE
     watchful = False
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
         """Return a sighting when the file came back to the same two states often enough."""
         change = _read_change(step)
         if change is None:
@@ -404,19 +406,19 @@ class EditRevertDetector(StepDetector):
         if undoes and change[1] is None and len(old) > 1 and _brings_news(step, old[-2].step):
             undoes = False
         run = (*old, new)[-self._settings.window :] if undoes else (new,)
-        kept = files.copy()
-        kept.pop(path, None)  # put in again as the newest, so that the first one is the one unused for longest
-        kept[path] = run
-        if len(kept) > _MAX_FILES:
-            del kept[next(iter(kept))]
-        self.state = kept
+        changes = files.copy()
+        changes.pop(path, None)  # put in again as the newest, so that the first one is the one unused for longest
+        changes[path] = run
+        if len(changes) > _MAX_FILES:
+            del changes[next(iter(changes))]
+        self.state = changes
         rounds = self._settings.for_action(step.action).revert_rounds
         if len(run) < 2 * rounds:
             return None
         steps = tuple(edit.step for edit in run[-2 * rounds :])
         return Sighting(self.kind, ("revert", path), 2, steps, rounds, 0.85, leave=_LEFT_AFTER, facts=(("file", path),))
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
         """Say how often the file went to and fro."""
         rounds = self._settings.for_action(step.action).revert_rounds
         change = _read_change(step)
@@ -429,20 +431,20 @@ class EditRevertDetector(StepDetector):
         )
 
 
-def _brings_news(step: Step, before: Step) -> bool:
+def _brings_news(step: ObservedStep, before: ObservedStep) -> bool:
     """Whether a write was answered differently from the one of the same content before it, but for the clock."""
     one, two = (write.first.finish for write in (step, before))
     if one is None or two is None:
         return False
     texts = [fingerprints.plain_text(answer.output) for answer in (one, two)]
-    return texts[0] is not None and texts[1] is not None and _without_times(texts[0]) != _without_times(texts[1])
+    return texts[0] is not None and texts[1] is not None and _mask_clock(texts[0]) != _mask_clock(texts[1])
 
 
-def _without_times(text: str) -> str:
+def _mask_clock(text: str) -> str:
     return mask_times(mask_volatile(text))
 
 
-def _read_change(step: Step) -> tuple[str, int | None, int] | None:
+def _read_change(step: ObservedStep) -> tuple[str, int | None, int] | None:
     """Return file, text before and text after (as hashes) of a change that took place; before is None when unknown."""
     start = step.first.start
     if step.failed or len(step.calls) > 1 or not step.traits & Wake.CHANGE:
@@ -453,19 +455,18 @@ def _read_change(step: Step) -> tuple[str, int | None, int] | None:
         if isinstance(text, str) and BEGIN_PATCH in text:
             return _patch_change(text)
     path = next((fields[key] for key in PATH_KEYS if key in fields), None)
-    if not isinstance(path, str) or not path:
-        return None
-    for one, two in _PAIRS:
-        if one in fields and two in fields:
-            old, new = fields[one], fields[two]
-            if isinstance(old, str) and isinstance(new, str):
-                # An edit that changes nothing would undo itself each time.
-                return (path, hash(old), hash(new)) if old != new else None
-    for key in _CONTENT_FIELDS:
-        content = fields.get(key)
-        if isinstance(content, str):
-            return path, None, hash(content)
-    return None
+    return _field_change(path, fields) if isinstance(path, str) and path else None
+
+
+def _field_change(path: str, fields: Mapping[str, Any]) -> tuple[str, int | None, int] | None:
+    """Return the change that an editing tool is asked for: of a text within the file, or of the whole file."""
+    for before, after in _PAIRS:
+        old, new = fields.get(before), fields.get(after)
+        if isinstance(old, str) and isinstance(new, str):
+            # An edit that changes nothing would undo itself each time.
+            return (path, hash(old), hash(new)) if old != new else None
+    content = next((fields[key] for key in _CONTENT_FIELDS if isinstance(fields.get(key), str)), None)
+    return None if content is None else (path, None, hash(content))
 
 
 def _patch_change(text: str) -> tuple[str, int | None, int] | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
-from functools import lru_cache
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
@@ -49,32 +48,32 @@ def event_text(event: Observation) -> str | None:
         return text
     data: object = event.data
     if type(data) is dict and type(said := cast("dict[str, Any]", data).get(_TEXT_KEYS[0])) is str:
-        text = _words(said)  # as of most events
+        text = _drop_label(said)  # as of most events
     else:
-        text = _text(cast("object", data), 0)
+        text = _find_text(cast("object", data), 0)
     _latest = event, text
     return text
 
 
-def _words(text: str) -> str | None:
+def _drop_label(text: str) -> str | None:
     text = text[:MAX_TEXT]
     bare = text.strip(" *#:\n")
     return None if len(bare) <= _MAX_LABEL and bare.lower() in _LABELS else text
 
 
-def _text(data: object, depth: int) -> str | None:
+def _find_text(data: object, depth: int) -> str | None:
     if isinstance(data, str):
-        return _words(data)
+        return _drop_label(data)
     if depth > 3:  # the deepest real form is a message of content blocks
         return None
     if isinstance(data, dict):
         fields = cast("dict[str, Any]", data)
         for key in _TEXT_KEYS:
             if key in fields:
-                return _text(fields[key], depth + 1)
+                return _find_text(fields[key], depth + 1)
         return None
     if isinstance(data, list):
-        parts = [_text(part, depth + 1) for part in cast("list[Any]", data)[:64]]
+        parts = [_find_text(part, depth + 1) for part in cast("list[Any]", data)[:64]]
         known = [part for part in parts if part is not None]
         return "".join(known) if known else None
     return None
@@ -87,21 +86,14 @@ def plain(text: str) -> str:
 
 def gist(text: str) -> frozenset[str]:
     """Return the stems of the words that carry a text's meaning, and its numbers."""
+    from ctxmgr.text.tokens import stem  # loaded here: most runs compare no messages
+
     words = set(_WORD.findall(text[:4000].lower()))
     unspaced = [word for word in words if len(word) > 1 and _UNSPACED.search(word)]
     if unspaced:  # such a script sets no blanks between words: pairs of signs stand for them
         words -= set(unspaced)
         words |= {word[place : place + 2] for word in unspaced for place in range(len(word) - 1)}
-    return frozenset(map(_stem, words - _EMPTY_WORDS))
-
-
-@lru_cache(maxsize=8192)
-def _stem(word: str) -> str:
-    # The longest first, or "es" would never be reached: "boxes" ends in "s" as well.
-    for ending in ("ing", "ed", "es", "s"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word
+    return frozenset(map(stem, words - _EMPTY_WORDS))
 
 
 def are_alike(one: frozenset[str], two: frozenset[str]) -> bool:
@@ -270,8 +262,8 @@ def near_key(start: Observation) -> Hashable:
 def drift_key(start: Observation) -> Hashable:
     """Return what is equal for calls that differ, beyond that, in numbers alone; None when they hold none."""
     near = _drop_volatile(start.input, 0)
-    blurred = _without_numbers(near, 0)
-    text = canonical(blurred)
+    masked = _mask_numbers(near, 0)
+    text = canonical(masked)
     return None if text is None or text == canonical(near) else (start.action, text)
 
 
@@ -289,14 +281,14 @@ def _drop_volatile(value: object, depth: int) -> object:
     # Recorded inputs may be nested to any depth; what lies deeper is compared as it stands.
     if isinstance(value, dict) and depth < 20:
         fields = cast("dict[Any, Any]", value)
-        kept = {key: item for key, item in fields.items() if key not in VOLATILE_KEYS} or fields
-        return {key: _near_field(key, item, depth) for key, item in kept.items()}
+        stable = {key: item for key, item in fields.items() if key not in VOLATILE_KEYS} or fields
+        return {key: _normalize_field(key, item, depth) for key, item in stable.items()}
     if isinstance(value, list) and depth < 20:
         return cast("object", [_drop_volatile(item, depth + 1) for item in cast("list[Any]", value)])
     return " ".join(value.split()) if isinstance(value, str) else cast("object", value)
 
 
-def _near_field(key: object, value: object, depth: int) -> object:
+def _normalize_field(key: object, value: object, depth: int) -> object:
     if isinstance(value, str):
         if key in COMMAND_KEYS:
             return plain_command(value)
@@ -305,7 +297,7 @@ def _near_field(key: object, value: object, depth: int) -> object:
     return _drop_volatile(value, depth + 1)
 
 
-def _without_numbers(value: object, depth: int) -> object:
+def _mask_numbers(value: object, depth: int) -> object:
     if isinstance(value, bool):
         return value
     if isinstance(value, int | float):
@@ -314,7 +306,7 @@ def _without_numbers(value: object, depth: int) -> object:
         fields = cast("dict[Any, Any]", value)
         return {key: _drift_field(key, item, depth) for key, item in fields.items()}
     if isinstance(value, list) and depth < 20:
-        return cast("object", [_without_numbers(item, depth + 1) for item in cast("list[Any]", value)])
+        return cast("object", [_mask_numbers(item, depth + 1) for item in cast("list[Any]", value)])
     return cast("object", value)
 
 
@@ -322,7 +314,7 @@ def _drift_field(key: object, value: object, depth: int) -> object:
     if isinstance(value, str) and (key in COMMAND_KEYS or value.isdecimal()) and key not in _TARGET_KEYS:
         return _NUMBER.sub("#", value)
     # A number in a path or an id names another thing.
-    return value if key in _TARGET_KEYS else _without_numbers(value, depth + 1)
+    return value if key in _TARGET_KEYS else _mask_numbers(value, depth + 1)
 
 
 def call_target(start: Observation) -> str:
@@ -343,19 +335,22 @@ def line_span(start: Observation) -> Span | None:
         if key in fields:
             return _sed_span(fields[key])
     target = next((value for key, value in fields.items() if key in PATH_KEYS and isinstance(value, str)), None)
-    if target is None:
-        return None
+    return None if target is None else _field_span(target, fields)
+
+
+def _field_span(target: str, fields: Mapping[str, Any]) -> Span | None:
+    """Return the lines that the fields of a reading tool name: as a pair, as first and last, or as offset and number."""
     for key in ("view_range", "line_range", "range", "lines"):
         pair = fields.get(key)
         if isinstance(pair, list) and len(cast("list[Any]", pair)) == 2:
-            return _span(target, *cast("list[Any]", pair))
-    for one, two in (("start", "end"), ("start_line", "end_line"), ("startLine", "endLine"), ("line_start", "line_end"),
-                     ("from", "to")):  # fmt: skip
-        if one in fields and two in fields:
-            return _span(target, fields[one], fields[two])
+            return _make_span(target, *cast("list[Any]", pair))
+    for first, last in (("start", "end"), ("start_line", "end_line"), ("startLine", "endLine"), ("line_start", "line_end"),
+                        ("from", "to")):  # fmt: skip
+        if first in fields and last in fields:
+            return _make_span(target, fields[first], fields[last])
     offset, limit = fields.get("offset"), fields.get("limit")
     if _is_line(offset) and _is_line(limit):
-        return _span(target, offset, cast("int", offset) + cast("int", limit) - 1)
+        return _make_span(target, offset, cast("int", offset) + cast("int", limit) - 1)
     return None
 
 
@@ -364,10 +359,10 @@ def _sed_span(command: object) -> Span | None:
         return None
     match = _SED.search(command[:4000])
     # `int` refuses a number of more than 4,300 digits, and a command may hold one.
-    return _span(match[3], int(match[1][:9]), int(match[2][:9])) if match else None
+    return _make_span(match[3], int(match[1][:9]), int(match[2][:9])) if match else None
 
 
-def _span(target: str, first: object, last: object) -> Span | None:
+def _make_span(target: str, first: object, last: object) -> Span | None:
     if not _is_line(first) or not _is_line(last):
         return None
     one, two = cast("int", first), cast("int", last)

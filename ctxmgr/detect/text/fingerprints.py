@@ -84,11 +84,11 @@ _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 def canonical(value: object) -> str | None:
     """Return an input as text that is equal for equal inputs, whatever the order of keys; None when it is not JSON."""
     if isinstance(value, dict):
-        return _encode_or_none(_without_cosmetics(cast("dict[Any, Any]", value)))
+        return _encode_or_none(_drop_cosmetics(cast("dict[Any, Any]", value)))
     return _encode_or_none(value)
 
 
-def _without_cosmetics(fields: dict[Any, Any]) -> dict[Any, Any]:
+def _drop_cosmetics(fields: dict[Any, Any]) -> dict[Any, Any]:
     cosmetic = COSMETIC_KEYS if _COMMAND_SET.isdisjoint(fields) else _COMMAND_COSMETICS
     if cosmetic.isdisjoint(fields) or cosmetic.issuperset(fields):
         return fields
@@ -100,7 +100,7 @@ _MAX_SHAPE = 400
 _shapes: dict[tuple[Any, ...], tuple[str, ...]] = {}
 
 
-def texts_of(fields: dict[Any, Any]) -> tuple[str, ...] | None:
+def list_texts(fields: dict[Any, Any]) -> tuple[str, ...] | None:
     """Return the keys and values of an object whose values are all texts, as most inputs are; None for any other.
 
     They are in canonical order, so they are equal where `canonical` is equal, at a fraction of its cost. What depends on
@@ -121,7 +121,7 @@ def _learn_shape(keys: tuple[Any, ...]) -> tuple[str, ...]:
     """Return the keys that count, in canonical order; none of them when one is no text."""
     if not all(type(key) is str for key in keys):
         return ()
-    significant = tuple(sorted(_without_cosmetics(dict.fromkeys(keys))))
+    significant = tuple(sorted(_drop_cosmetics(dict.fromkeys(keys))))
     if sum(map(len, keys)) <= _MAX_SHAPE:
         if len(_shapes) >= _MAX_SHAPES:
             _shapes.clear()

@@ -79,7 +79,7 @@ class _Line(NamedTuple):
 
 def telling_line(evidence: Evidence, step: EntryView) -> str:
     """Return the line of a call's output that says most of why it ended so; "" where it printed nothing."""
-    return max(_lines(evidence, step), key=lambda each: each.rank, default=_Line("", 0, 0)).text
+    return max(_list_lines(evidence, step), key=lambda each: each.rank, default=_Line("", 0, 0)).text
 
 
 def reasons(evidence: Evidence, steps: Sequence[EntryView], room: int) -> list[str]:
@@ -95,7 +95,9 @@ def reasons(evidence: Evidence, steps: Sequence[EntryView], room: int) -> list[s
     for step in steps[:_FORMS]:
         # Of other calls only what is new and tells something
         lines = [
-            line for line in _lines(evidence, step) if _comparison_key(line.text) not in known and (not texts or line.score > 0)
+            line
+            for line in _list_lines(evidence, step)
+            if _comparison_key(line.text) not in known and (not texts or line.score > 0)
         ]
         chosen = _choose_lines(lines, room)
         known |= {_comparison_key(line.text) for line in lines}
@@ -123,15 +125,15 @@ def _choose_lines(lines: Sequence[_Line], room: int) -> list[_Line]:
     return sorted(whole, key=lambda each: each.place)
 
 
-def _lines(evidence: Evidence, step: EntryView) -> list[_Line]:
+def _list_lines(evidence: Evidence, step: EntryView) -> list[_Line]:
     """Return the lines of an output, each once, that have words and are no order."""
     found: dict[str, _Line] = {}
     texts = evidence.text(step)[-_READ:].split("\n")
-    passed = _passed_frames(texts)
+    frames = _passed_frames(texts)
     for place, text in enumerate(texts):
         line = _DECORATION.sub("", text).strip()[:_MOST]
         # An order in an output is never told again
-        if place not in passed and _LETTERS.search(line) and not ORDERS.search(text):
+        if place not in frames and _LETTERS.search(line) and not ORDERS.search(text):
             found.setdefault(line, _Line(line, _score(line), place))
     return list(found.values())
 

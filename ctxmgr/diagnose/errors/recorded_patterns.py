@@ -35,7 +35,7 @@ def matches(pattern: str, text: str) -> bool:
     if max(len(pattern), len(text)) > _LONGEST:
         return False
     choices = _choices(pattern.removeprefix("^").removesuffix("$"), grouped=False)
-    return choices is not None and len(text) in _ends(choices, text, {0})
+    return choices is not None and len(text) in _match_ends(choices, text, {0})
 
 
 def _choices(pattern: str, *, grouped: bool) -> tuple[tuple[_Part, ...], ...] | None:
@@ -48,7 +48,7 @@ def _choices(pattern: str, *, grouped: bool) -> tuple[tuple[_Part, ...], ...] | 
             place += 1
             continue
         token = _TOKEN.match(pattern, place)
-        part = _part(token) if token is not None and not (grouped and token["group"]) else None
+        part = _parse_token(token) if token is not None and not (grouped and token["group"]) else None
         if token is None or part is None:
             return None
         choices[-1].append(part)
@@ -56,7 +56,7 @@ def _choices(pattern: str, *, grouped: bool) -> tuple[tuple[_Part, ...], ...] | 
     return tuple(map(tuple, choices))
 
 
-def _part(token: re.Match[str]) -> _Part | None:
+def _parse_token(token: re.Match[str]) -> _Part | None:
     least, most = 1, 1
     if token["sign"]:
         least, most = _SIGNS[token["sign"]]
@@ -75,25 +75,25 @@ def _part(token: re.Match[str]) -> _Part | None:
         return None
 
 
-def _ends(choices: tuple[tuple[_Part, ...], ...], text: str, starts: set[int]) -> set[int]:
+def _match_ends(choices: tuple[tuple[_Part, ...], ...], text: str, starts: set[int]) -> set[int]:
     """Return the places at which one of the alternatives may end, when it begins at one of these."""
     found: set[int] = set()
     for parts in choices:
         places = starts
         for part in parts:
-            places = _ends_of_part(part, text, places)
+            places = _match_part_ends(part, text, places)
         found |= places
     return found
 
 
-def _ends_of_part(part: _Part, text: str, starts: set[int]) -> set[int]:
+def _match_part_ends(part: _Part, text: str, starts: set[int]) -> set[int]:
     found = set(starts) if part.least == 0 else set[int]()
     places = starts
     # After as many rounds as there are characters, either nothing is left or nothing changes
     least = min(part.least, len(text) + 1)
     for count in range(1, min(part.most, len(text) + 1) + 1):
         if part.one is None:
-            places = _ends(part.group, text, places)
+            places = _match_ends(part.group, text, places)
         else:
             places = {place + 1 for place in places if place < len(text) and part.one.match(text[place])}
         if count >= least:

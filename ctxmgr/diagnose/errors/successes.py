@@ -63,7 +63,7 @@ def known_success(kind: str, evidence: Evidence) -> Diagnosis | None:
         same = same_answer(evidence, partial(error_table.match_row, evidence, row=row))
         if same is not None:
             start = f"{call_phrase(same.entry)} says the same {same.times} times"
-            told = error_table.answer(kind, evidence, same.entry, row, same.match, start)
-            if told is not None:
-                return told
+            found = error_table.answer(kind, evidence, same.entry, row, same.match, start)
+            if found is not None:
+                return found
     return None

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.base.paths import packaged_text
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, edited_paths, fields_of, parts_of
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, edited_paths, fields_of, split_command
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -56,7 +56,7 @@ class ErrorRow:
 
     @cached_property
     def fields(self) -> dict[str, Any]:
-        """All that the row says."""
+        """All that the row says, {key of the table: value}."""
         return tomllib.loads(self.source)["error"][0]
 
     @property
@@ -118,12 +118,12 @@ def _candidates(folded: str) -> Iterator[ErrorRow]:
     """Yield the rows that a text may be about, in their order: nearly all are ruled out without a look at each."""
     starts = _starts()
     rows = error_rows()
-    places = {place for start in (_parts(folded) & starts.keys()) | {""} for place in starts.get(start, ())}
+    places = {place for start in (_substrings(folded) & starts.keys()) | {""} for place in starts.get(start, ())}
     return (rows[place] for place in sorted(places))
 
 
 @lru_cache(maxsize=16)
-def _parts(folded: str) -> frozenset[str]:
+def _substrings(folded: str) -> frozenset[str]:
     return frozenset(folded[at : at + _PART] for at in range(len(folded) - _PART + 1))
 
 
@@ -137,18 +137,18 @@ def _tables() -> tuple[str, ...]:
 
 
 @cache
-def _data() -> dict[str, Any]:
+def _load_tables() -> dict[str, Any]:
     return tomllib.loads("".join(part for part in _tables() if not part.startswith(_ROW)))
 
 
-def table(name: str) -> list[dict[str, str]]:
+def read_table(name: str) -> list[dict[str, str]]:
     """Return the rows of a table that another module reads."""
-    return _data()[name]
+    return _load_tables()[name]
 
 
 def error_words() -> str:
     """Return the words that errors are made of."""
-    return _data()["words"]["error"]
+    return _load_tables()["words"]["error"]
 
 
 @cache
@@ -156,7 +156,7 @@ def error_rows() -> tuple[ErrorRow, ...]:
     """Return the rows in their order."""
     return tuple(
         ErrorRow(
-            _keys(part),
+            _row_keys(part),
             "\nlate = true\n" in part,
             "\nok = true\n" in part,
             "\nok = true\n" not in part or "\nfails = true\n" in part,
@@ -167,7 +167,7 @@ def error_rows() -> tuple[ErrorRow, ...]:
     )
 
 
-def _keys(row: str) -> tuple[str, ...]:
+def _row_keys(row: str) -> tuple[str, ...]:
     """Return the keys of a row; an array of TOML in one line is nearly always one of JSON."""
     match = _KEY.search(row)
     if match is None:
@@ -213,7 +213,7 @@ def fact_rows() -> tuple[Fact, ...]:
             row["means"], row["step"], bool(row.get("late", False)), row.get("given", ""), bool(row.get("ok", False)),
             bool(row.get("fails", not row.get("ok", False))), row.get("undone", ""), row.get("also", ""),
         )
-        for row in _data()["fact"]
+        for row in _load_tables()["fact"]
     )  # fmt: skip
 
 
@@ -230,11 +230,11 @@ def topics() -> tuple[Topic, ...]:
     """Return what failures are about, in the order in which they are tried."""
     return tuple(
         Topic(name, lazy_pattern(row["meets"]), lazy_pattern(rf"(?<![\w-])(?:{row['words']})(?![\w-])", re.IGNORECASE))
-        for name, row in _data()["topics"].items()
+        for name, row in _load_tables()["topics"].items()
     )
 
 
-def topic_of(said: str) -> Topic | None:
+def find_topic(said: str) -> Topic | None:
     """Return what a text is about, or None."""
     return next((topic for topic in topics() if topic.meets.search(said[:6_000])), None)
 
@@ -248,9 +248,9 @@ def known_error(kind: str, evidence: Evidence, *, late: bool, once: bool = False
         if not once and evidence.times(entry) < 2 and len(evidence.failing_calls) < 2:
             continue
         for row, match in matching_rows(evidence, entry):
-            told = answer(kind, evidence, entry, row, match) if row.late == late and row.fails else None
-            if told is not None:
-                return told
+            found = answer(kind, evidence, entry, row, match) if row.late == late and row.fails else None
+            if found is not None:
+                return found
     return None
 
 
@@ -262,7 +262,7 @@ def best_step(kind: str, evidence: Evidence) -> Diagnosis | None:
 def matching_rows(evidence: Evidence, entry: EntryView) -> Iterator[tuple[ErrorRow, re.Match[str]]]:
     """Yield the rows that the result of a call meets, and where, in their order; the longer of two that overlap comes first."""
     found = [
-        (row, match) for row in _candidates(_folded(_ends(evidence, entry)))
+        (row, match) for row in _candidates(_folded(_head_and_tail(evidence, entry)))
         if (match := match_row(evidence, entry, row)) is not None
     ]  # fmt: skip
     while found:
@@ -288,14 +288,14 @@ def match_row(evidence: Evidence, entry: EntryView, row: ErrorRow) -> re.Match[s
     command = command_of(entry)
     if row.late and row.caller is None and CHECKS.search(command) is not None:
         return None
-    short = _ends(evidence, entry)
+    short = _head_and_tail(evidence, entry)
     return row.match(short, _folded(short), command or f"{entry.action} {call_input(entry)}"[:_MOST_CALL])
 
 
 _folded = lru_cache(maxsize=16)(str.casefold)
 
 
-def _ends(evidence: Evidence, entry: EntryView) -> str:
+def _head_and_tail(evidence: Evidence, entry: EntryView) -> str:
     said = evidence.text(entry)
     return said[:_HEAD] + said[-_HEAD:] if len(said) > 2 * _HEAD else said
 
@@ -304,7 +304,7 @@ def answer(
     kind: str, evidence: Evidence, entry: EntryView, row: ErrorRow, match: re.Match[str], start: str = ""
 ) -> Diagnosis | None:
     """Return what a row says of a call, or None where a slot stays open; ``start`` begins the sentence, "CALL fails" else."""
-    slots = _slots(evidence, entry, match)
+    slots = _slot_values(evidence, entry, match)
     means, step = fill_slots(row.meaning, slots), fill_slots(row.step, slots)
     # A slot that nothing fills would leave a hole in the sentence
     if means is None or step is None:
@@ -328,12 +328,12 @@ def _known_place(place: str, slots: dict[str, str]) -> str:
     return value if plain_name(value) else place
 
 
-def _slots(evidence: Evidence, entry: EntryView, match: re.Match[str]) -> dict[str, str]:
+def _slot_values(evidence: Evidence, entry: EntryView, match: re.Match[str]) -> dict[str, str]:
     return {**_call_slots(evidence, entry), **named_groups(match)}
 
 
 def named_groups(match: re.Match[str]) -> dict[str, str]:
-    """Return the groups that were met; the other names of a thing stand in for `name`."""
+    """Return the groups that were met, {name: text}; the other names of a thing stand in for `name`."""
     groups = {name: value.strip() for name, value in match.groupdict().items() if value}
     for name in _STANDS_IN:
         if name in groups:
@@ -383,18 +383,20 @@ def _call_slots(evidence: Evidence, entry: EntryView) -> dict[str, str]:
     command, asked = command_of(entry), call_input(entry)
     host = _HOST.search(asked)
     writes = _WRITES.search(command)
-    paths = [word for words in parts_of(command) for word in words[1:] if "/" in word and "://" not in word and word[0] != "-"]
-    program = next((words[0].rpartition("/")[2] for words in parts_of(command) if words[0] != "cd"), "")
+    paths = [
+        word for words in split_command(command) for word in words[1:] if "/" in word and "://" not in word and word[0] != "-"
+    ]
+    program = next((words[0].rpartition("/")[2] for words in split_command(command) if words[0] != "cd"), "")
     found = {
         "host": next((group for group in host.groups() if group), "") if host else "",
         "method": _method(entry, command),
         "address": address.group(1) if (address := _ADDRESS.search(asked)) else "",
         "path": writes.group(1) if writes else paths[-1] if paths else "",
-        "file": _file(evidence, entry, command),
+        "file": _data_file(evidence, entry, command),
         "program": program,
         "script": script.group(1) if (script := _SCRIPT.search(command)) else "",
         "target": _target(command),
-        "trace": _trace(evidence, entry),
+        "trace": _last_frames(evidence, entry),
         "own": _own_test(evidence) if CHECKS.search(command) else "",
         "podman": _podman(evidence) if program == "docker" else "",
     }
@@ -407,7 +409,7 @@ def _method(entry: EntryView, command: str) -> str:
     return value if isinstance(value, str) and value.isalpha() else match.group(1) if match else ""
 
 
-def _file(evidence: Evidence, entry: EntryView, command: str) -> str:
+def _data_file(evidence: Evidence, entry: EntryView, command: str) -> str:
     """Return the file of data that the call reads: named in its traceback, or in its command."""
     opened = _OPENED.findall(evidence.text(entry)[-6_000:])
     named = _DATA.search(command)
@@ -420,7 +422,7 @@ def _target(command: str) -> str:
     return next((group for group in match.groups() if group), "") if match else ""
 
 
-def _trace(evidence: Evidence, entry: EntryView) -> str:
+def _last_frames(evidence: Evidence, entry: EntryView) -> str:
     """Return the last two files of the project in a traceback, joined by a comma."""
     named = [evidence.relative_path(path) for path in _FRAME.findall(evidence.text(entry)[-8_000:])]
     own = list(dict.fromkeys(path for path in named if not path.startswith(("/usr/", "<")) and "-packages/" not in path))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple, cast
 
-from ctxmgr.diagnose.evidence.items import json_in, objects_in
+from ctxmgr.diagnose.evidence.items import find_json, find_objects
 from ctxmgr.diagnose.evidence.texts import plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
@@ -115,7 +115,7 @@ class Violation(NamedTuple):
         return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path).lstrip(".")
 
 
-def violations_of(result: Any, text: str) -> list[Violation]:
+def find_violations(result: Any, text: str) -> list[Violation]:
     """Return what a result refuses, in its order, each place once; empty where it is no validator's.
 
     Args:
@@ -127,7 +127,7 @@ def violations_of(result: Any, text: str) -> list[Violation]:
     bare = text[:_MOST_TEXT].replace('\\"', '"')
     for each in (
         *_list_object_violations(result),
-        *(one for value in json_in(text[:_MOST_TEXT]) for one in _list_object_violations(value)),
+        *(one for value in find_json(text[:_MOST_TEXT]) for one in _list_object_violations(value)),
         *_list_text_violations(bare),
     ):
         # A path that is no name is none of a validator's
@@ -137,9 +137,9 @@ def violations_of(result: Any, text: str) -> list[Violation]:
 
 
 def _list_object_violations(value: Any) -> Iterator[Violation]:
-    for fields in objects_in(value):
+    for fields in find_objects(value):
         message = " ".join(str(fields[key])[:300] for key in _MESSAGE_KEYS if isinstance(fields.get(key), str))
-        path = next((path for key in _PATH_KEYS if (path := _path(fields.get(key)))), ())
+        path = next((path for key in _PATH_KEYS if (path := _join_path(fields.get(key)))), ())
         keys = fields.get("keys")
         # Zod lists the keys that it does not know beside the path
         if isinstance(keys, list) and _UNEXPECTED.search(message.replace("_", " ")):
@@ -153,14 +153,14 @@ def _list_object_violations(value: Any) -> Iterator[Violation]:
         if isinstance(lacks := more.get("missingProperty"), str):
             yield Violation((*path, lacks), "required")
             continue
-        told = _violation(path, message, "", _listed_options(more))
+        violation = _violation(path, message, "", _listed_options(more))
         expected = more.get("expected")
         kind = _TYPES.get(str(expected).lower(), "")
         # Zod names the type that it expected in a member of its own
-        if told is not None and kind and told.kind in ("required", "type"):
-            told = told._replace(wants=kind)
-        if told is not None:
-            yield told
+        if violation is not None and kind and violation.kind in ("required", "type"):
+            violation = violation._replace(wants=kind)
+        if violation is not None:
+            yield violation
 
 
 def _listed_options(fields: dict[str, Any]) -> tuple[str, ...]:
@@ -178,23 +178,28 @@ def _list_field_violations(fields: dict[str, Any]) -> Iterator[Violation]:
         if isinstance(inner, dict):
             for name, said in cast("dict[str, Any]", inner).items():
                 texts = cast("list[Any]", said) if isinstance(said, list) else [said]
-                told = _violation(_path(name), " ".join(str(each)[:200] for each in texts[:3] if isinstance(each, str)), "", ())
-                if told is not None:
-                    yield told
+                violation = _violation(
+                    _join_path(name), " ".join(str(each)[:200] for each in texts[:3] if isinstance(each, str)), "", ()
+                )
+                if violation is not None:
+                    yield violation
 
 
 def _list_text_violations(text: str) -> Iterator[Violation]:
     for match in _PYDANTIC.finditer(text):
-        told = _violation(_path(match.group(1)), re.split(r" \[type=", match.group(2))[0], "", ())
-        if told is not None:
-            yield told
+        violation = _violation(_join_path(match.group(1)), re.split(r" \[type=", match.group(2))[0], "", ())
+        if violation is not None:
+            yield violation
     for pattern in _SENTENCES:
         for match in pattern.finditer(text):
             groups = match.groupdict()
-            path = _path(groups.get("path") or "") or (*_path(groups.get("parent") or ""), *_path(groups.get("name") or ""))
-            told = _violation(path, match.group("message"), groups.get("rest") or "", ())
-            if told is not None:
-                yield told
+            path = _join_path(groups.get("path") or "") or (
+                *_join_path(groups.get("parent") or ""),
+                *_join_path(groups.get("name") or ""),
+            )
+            violation = _violation(path, match.group("message"), groups.get("rest") or "", ())
+            if violation is not None:
+                yield violation
 
 
 def _violation(path: tuple[str | int, ...], message: str, rest: str, options: tuple[str, ...]) -> Violation | None:
@@ -233,7 +238,7 @@ def _options(said: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in words if word not in ("or", "and", "received")))[:40]
 
 
-def _path(value: Any) -> tuple[str | int, ...]:
+def _join_path(value: Any) -> tuple[str | int, ...]:
     """Return a path, given as a list or as text: `body.items[0].sku`, `/items/0/sku`."""
     if isinstance(value, str):
         value = [part for part in re.split(r"[./\[\]]+", value.strip("`'\"# ")[:200]) if part]

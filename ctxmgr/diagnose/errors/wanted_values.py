@@ -12,7 +12,7 @@ from ctxmgr.diagnose.errors.recorded_patterns import matches
 from ctxmgr.diagnose.errors.violations import Violation
 from ctxmgr.diagnose.evidence import Evidence, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
-from ctxmgr.diagnose.evidence.items import json_in, objects_in
+from ctxmgr.diagnose.evidence.items import find_json, find_objects
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered
 from ctxmgr.diagnose.evidence.texts import plain_name, strip_line_numbers
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -60,24 +60,24 @@ class KnownForm(NamedTuple):
     entry: EntryView
 
 
-def arguments_of(evidence: Evidence, entry: EntryView) -> Any:
+def list_arguments(evidence: Evidence, entry: EntryView) -> Any:
     """Return what a call was given: its input, the JSON within its command, or that of the file which the command reads."""
     command = command_of(entry)
     if not command:
         return entry.input
-    inline = next(iter(json_in(command)), None)
+    inline = next(iter(find_json(command)), None)
     # JSON in the command itself comes before a file that it may write
     if inline is not None:
         return inline
     for word in re.findall(r"[\w./-]{1,120}\.json\b", command):
         seen = evidence.last_content(word.removeprefix("//"), entry.index)
-        value = next(iter(json_in(seen.text)), None) if seen is not None else None
+        value = next(iter(find_json(seen.text)), None) if seen is not None else None
         if value is not None:
             return value
     return fields_of(entry)
 
 
-def value_at(value: Any, path: tuple[str | int, ...]) -> Any:
+def find_value(value: Any, path: tuple[str | int, ...]) -> Any:
     """Return what stands at a path, or `_MISSING`; names that lead to it from outside of the call are skipped."""
     # Some validators begin a path at the body, the request or the model
     for start in range(len(path)):
@@ -96,7 +96,7 @@ def value_at(value: Any, path: tuple[str | int, ...]) -> Any:
 
 def given_value(given: Any, path: tuple[str | int, ...]) -> Any:
     """Return what a call gave at a path, or None."""
-    found = value_at(given, path)
+    found = find_value(given, path)
     return None if found is _MISSING else found
 
 
@@ -171,14 +171,14 @@ def _fit_pattern(pattern: str, text: str) -> str:
 
 def _convert_amount(evidence: Evidence, entry: EntryView, violation: Violation, text: str, given: Any) -> str:
     """Return an amount in the unit that a name speaks of: what was given with another unit, else the user's only one."""
-    unit = unit_of(violation.name)
+    unit = find_unit(violation.name)
     if unit is None:
         return ""
     found = list(_quantities(text))
     if not found:
         parent = given_value(given, violation.path[:-1]) if len(violation.path) > 1 else given
         for key, value in cast("dict[str, Any]", parent).items() if isinstance(parent, dict) else ():
-            other = unit_of(key)
+            other = find_unit(key)
             if other is not None and isinstance(value, int | float) and not isinstance(value, bool):
                 found.append((float(value), *other))
             elif isinstance(value, str):
@@ -195,7 +195,7 @@ def _convert_amount(evidence: Evidence, entry: EntryView, violation: Violation, 
     return str(int(amount)) if amount == int(amount) else str(amount) if violation.wants == "number" else ""
 
 
-def unit_of(name: str) -> tuple[str, float] | None:
+def find_unit(name: str) -> tuple[str, float] | None:
     """Return the dimension and size of the unit that a name ends in, as `timeout_ms`, `grams` and `amountCents` do."""
     parts = [part.casefold() for part in _PART.findall(name)]
     # A single letter is a name of its own, and no unit
@@ -223,11 +223,11 @@ def find_form(evidence: Evidence, entry: EntryView, violation: Violation) -> Kno
             continue
         text = strip_line_numbers(evidence.text(other)[:_MOST])
         for match in mark.finditer(text):
-            value = next(iter(json_in(text[match.end() :][:2_000], 1)), None) if text[match.end()] in "[{" else None
+            value = next(iter(find_json(text[match.end() :][:2_000], 1)), None) if text[match.end()] in "[{" else None
             # A member called `type` makes it a schema, and no example
             if value is None or not _has_type(value, violation) or "type" in value:
                 continue
-            own = given_value(arguments_of(evidence, entry), violation.path)
+            own = given_value(list_arguments(evidence, entry), violation.path)
             fill = own if isinstance(own, str | int | float) and not isinstance(own, bool) else None
             return KnownForm(f'"{name}": {json.dumps(_outline(value, fill), ensure_ascii=False)}', other)
     return None
@@ -250,7 +250,7 @@ def find_sibling_name(evidence: Evidence, entry: EntryView, violation: Violation
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if len(neighbours) > 1 else ():
         if other.status != "ok" or evidence.has_failed(other):
             continue
-        for fields in objects_in(evidence.text(other)[:_MOST]):
+        for fields in find_objects(evidence.text(other)[:_MOST]):
             new = [name for name in fields if name not in neighbours and name in violation.options]
             if len(new) == 1 and len(neighbours & fields.keys()) * 2 > len(neighbours):
                 return new[0]
@@ -274,7 +274,7 @@ def recorded_fields(evidence: Evidence, entry: EntryView) -> tuple[dict[str, tup
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         if other.status != "ok" or not other.action.startswith(family) or other.action == entry.action:
             continue
-        for fields in objects_in(other.output):
+        for fields in find_objects(other.output):
             described = fields.get("properties")
             if isinstance(described, dict) and entry.action.rpartition("__")[2] in str(other.input) + str(other.output)[:_MOST]:
                 return {name: _enum_values(value) for name, value in cast("dict[str, Any]", described).items()}, other

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from ctxmgr.diagnose.errors.table import error_words
 from ctxmgr.diagnose.evidence import call_input
-from ctxmgr.diagnose.evidence.items import json_in
+from ctxmgr.diagnose.evidence.items import find_json
 from ctxmgr.diagnose.evidence.texts import ORDERS, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.word_set import word_set
@@ -93,7 +93,7 @@ _ASKS = lazy_pattern(
 _MOST_TOKENS, _FOREIGN, _MOST_LINE = 40, 0.6, 190
 
 
-def asks(text: str) -> bool:
+def addresses_reader(text: str) -> bool:
     """Whether a text speaks to somebody: it asks, orders or allows."""
     return _ASKS.search(text) is not None
 
@@ -156,13 +156,13 @@ def error_details(entry: EntryView, said: str, told: str) -> str:
         if value not in asked and name not in told
     ]
     sentences = [f"The answer names {', '.join(members[:_MOST_MEMBERS])}."] if members else []
-    offer = next((each for each in offers_of(said) if each not in asked), "")
+    offer = next((each for each in list_offers(said) if each not in asked), "")
     if offer:
         sentences.append(f"The error itself names {code(offer, 90)}.")
     return " ".join(sentences)
 
 
-def offers_of(said: str) -> list[str]:
+def list_offers(said: str) -> list[str]:
     """Return the names and calls that an error offers; nothing that deletes, forces or fetches."""
     text = said[:_OFFERS_READ]
     found = [match.group(1).strip().rstrip(".,:?") for pattern in _OFFERED for match in pattern.finditer(text)]
@@ -202,4 +202,4 @@ def error_members(entry: EntryView, said: str) -> list[tuple[str, str]]:
 
 
 def _parse_json(text: str) -> Any:
-    return next(json_in(text), None) if len(text) <= _MOST_PARSED else None
+    return next(find_json(text), None) if len(text) <= _MOST_PARSED else None

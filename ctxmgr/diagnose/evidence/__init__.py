@@ -17,7 +17,7 @@ What most classes need can be imported from here.
 
 from __future__ import annotations
 
-from ctxmgr.diagnose.evidence.calls import CHECKS, call_input, call_key, may_change, program_of, start_clause
+from ctxmgr.diagnose.evidence.calls import CHECKS, call_input, call_key, may_change, program_name, start_clause
 from ctxmgr.diagnose.evidence.messages import Message, messages_of
 from ctxmgr.diagnose.evidence.session import MOST_ENTRIES, Evidence
 from ctxmgr.diagnose.evidence.texts import clock
@@ -32,6 +32,6 @@ __all__ = [
     "clock",
     "may_change",
     "messages_of",
-    "program_of",
+    "program_name",
     "start_clause",
 ]  # fmt: skip

@@ -82,13 +82,13 @@ def command_of(entry: EntryView) -> str:
     return wrapped.group(2) if wrapped else text
 
 
-def parts_of(command: str) -> list[list[str]]:
+def split_command(command: str) -> list[list[str]]:
     """Return the commands within a command, each as words; leading assignments and redirections are left out."""
-    return [list(words) for words in _parts(command)]
+    return [list(words) for words in _split_command(command)]
 
 
 @lru_cache(_KEPT)  # each failure class asks for those of the same calls
-def _parts(command: str) -> tuple[tuple[str, ...], ...]:
+def _split_command(command: str) -> tuple[tuple[str, ...], ...]:
     found: list[tuple[str, ...]] = []
     for part in _PART.split(command)[:20]:
         try:
@@ -122,7 +122,7 @@ def path_of(entry: EntryView) -> str | None:
     return None
 
 
-def changes_of(entry: EntryView) -> list[Change]:
+def list_changes(entry: EntryView) -> list[Change]:
     """Return the replacements that a call of an editing tool asks for; empty when it is none."""
     fields = fields_of(entry)
     edits = fields.get("edits")
@@ -142,7 +142,7 @@ def written_content(entry: EntryView) -> str | None:
     """Return the whole content that a call writes to its file, or None."""
     fields = fields_of(entry)
     # An editing tool whose verb is not to create only names its place
-    if path_of(entry) is None or changes_of(entry) or fields.get("command") not in (None, "create"):
+    if path_of(entry) is None or list_changes(entry) or fields.get("command") not in (None, "create"):
         return None
     content = next((fields[name] for name in _CONTENT if isinstance(fields.get(name), str)), None)
     words = set(re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", entry.action[:80]))
@@ -151,7 +151,7 @@ def written_content(entry: EntryView) -> str | None:
     return content if makes else None
 
 
-def tool(entry: EntryView) -> str:
+def tool_phrase(entry: EntryView) -> str:
     """Return the name of a call's tool for a reader; what is no name is not passed on."""
     return entry.action if _TOOL.fullmatch(entry.action) else "tool"
 
@@ -166,7 +166,7 @@ def subject(entry: EntryView, name: Callable[[str], str] | None = None) -> str:
         plain = " ".join(command.split())
         # Of a long command the folder says least: many clients begin each one with it.
         return code(_CHANGES_FOLDER.sub("", plain) if len(plain) > _LONG else plain, 80)
-    action = tool(entry)
+    action = tool_phrase(entry)
     patched = patched_paths(entry)
     path = path_of(entry) or (patched[0] if patched else None)
     if path and is_readable(path):
@@ -180,7 +180,7 @@ def subject(entry: EntryView, name: Callable[[str], str] | None = None) -> str:
 def call_phrase(entry: EntryView, room: int = 90) -> str:
     """Return a call as the beginning of a sentence: its command as a quote, else "The Read call"."""
     command = command_of(entry)
-    return code(command, room) if command else f"The {tool(entry)} call"
+    return code(command, room) if command else f"The {tool_phrase(entry)} call"
 
 
 def is_readable(path: str) -> bool:
@@ -203,7 +203,7 @@ def same_file(one: str, other: str) -> bool:
 _PATCH_FILE = lazy_pattern(r"^\*\*\* (?:Update|Add|Delete) File: (.{1,400})$", re.MULTILINE)
 
 
-def patch_of(entry: EntryView) -> str:
+def find_patch(entry: EntryView) -> str:
     """Return the patch that a call applies, in the form that starts with ``*** Begin Patch``, or ""."""
     fields = fields_of(entry)
     texts: list[Any] = [entry.input, *(fields.get(name) for name in ("input", "patch", "diff", *_COMMANDS))]
@@ -217,7 +217,7 @@ def patch_of(entry: EntryView) -> str:
 
 def patched_paths(entry: EntryView) -> list[str]:
     """Return the files that a call's patch names, in its order."""
-    patch = patch_of(entry)
+    patch = find_patch(entry)
     if patch:
         return [path.strip() for path in _PATCH_FILE.findall(patch)[:50]]
     command = command_of(entry)
@@ -227,7 +227,7 @@ def patched_paths(entry: EntryView) -> list[str]:
 def edited_paths(entry: EntryView) -> list[str]:
     """Return the files that a call of an editing tool, or a patch, changes; empty for any other call."""
     own = path_of(entry)
-    return [own] if own and (changes_of(entry) or written_content(entry) is not None) else patched_paths(entry)
+    return [own] if own and (list_changes(entry) or written_content(entry) is not None) else patched_paths(entry)
 
 
 _APPLIES = lazy_pattern(r"\bgit (?:-\S+ )*(?:apply|am)\b|\bpatch\b(?!\.)")
@@ -278,36 +278,31 @@ def _is_content(lines: list[str], place: int) -> bool:
 
 def patch_changes(entry: EntryView, path: str) -> list[Change]:
     """Return the replacements that a call's patch asks for in a file, one for each hunk."""
-    found: list[Change] = []
-    own = False
-    old: list[str] = []
-    new: list[str] = []
-
-    def close() -> None:
-        if own and (old or new):
-            found.append(Change("\n".join(old), "\n".join(new)))
-        old.clear()
-        new.clear()
-
-    if not patch_of(entry) and _APPLIES.search(command_of(entry)):
+    patch = find_patch(entry)
+    if not patch and _APPLIES.search(command_of(entry)):
         return [change for named, change in diff_changes(command_of(entry)) if same_file(named, path)]
-    for line in patch_of(entry).split("\n"):
+    found: list[Change] = []
+    is_file = False
+    hunk: list[str] = []
+    for line in [*patch.split("\n"), "*** End Patch"]:
+        if not line.startswith(("*** ", "@@")):
+            hunk.append(line)
+            continue
+        change = _hunk_change(hunk)
+        if is_file and change is not None:
+            found.append(change)
+        hunk = []
         if line.startswith("*** "):
-            close()
             named = _PATCH_FILE.match(line)
-            own = named is not None and same_file(named.group(1), path)
-        elif line.startswith("@@"):
-            close()
-        elif line.startswith("-"):
-            old.append(line[1:])
-        elif line.startswith("+"):
-            new.append(line[1:])
-        # A blank line within a hunk has lost its leading blank
-        elif own and (line.startswith(" ") or not line):
-            old.append(line[1:])
-            new.append(line[1:])
-    close()
+            is_file = named is not None and same_file(named.group(1), path)
     return found
+
+
+def _hunk_change(lines: list[str]) -> Change | None:
+    # A blank line within a hunk has lost its leading blank
+    old = [line[1:] for line in lines if line[:1] in ("-", " ", "")]
+    new = [line[1:] for line in lines if line[:1] in ("+", " ", "")]
+    return Change("\n".join(old), "\n".join(new)) if old or new else None
 
 
 def call_key(entry: EntryView) -> str:
@@ -336,10 +331,10 @@ def _flatten(value: Any) -> str:
     return "\n".join(reversed(parts))
 
 
-def program_of(entry: EntryView) -> str:
+def program_name(entry: EntryView) -> str:
     """Return the program that a command runs last, else the name of the tool."""
     # Filters at the end of a pipe are not what fails
-    parts = [words for words in parts_of(command_of(entry)) if words[0] not in _FILTERS]
+    parts = [words for words in split_command(command_of(entry)) if words[0] not in _FILTERS]
     return parts[-1][0].rpartition("/")[2] if parts else entry.action
 
 

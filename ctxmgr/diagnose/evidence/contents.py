@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.diagnose.evidence.calls import (
     Change,
-    changes_of,
     command_of,
     fields_of,
-    parts_of,
+    list_changes,
     patch_changes,
     patched_paths,
     path_of,
     same_file,
+    split_command,
     written_content,
 )
 from ctxmgr.diagnose.evidence.texts import NUMBERED, clean, strip_line_numbers, text_of
@@ -58,7 +58,7 @@ class Content:
         """The known lines as one text."""
         return "\n".join(self.lines)
 
-    def numbers_of(self, text: str) -> list[int]:
+    def find_line_numbers(self, text: str) -> list[int]:
         """Return the numbers of the lines at which a text begins, the first 20 of them."""
         whole, found, start = self.text, list[int](), 0
         while text and len(found) < 20 and (start := whole.find(text, start)) >= 0:
@@ -98,16 +98,16 @@ def _content_of_entry(entry: EntryView, path: str, said: Callable[[EntryView], s
     if own is not None and same_file(own, path):
         content = written_content(entry)
         if content is not None:
-            return Content(path, _lines(content), 1, True, entry)
-        return _content_of_read(entry, path, said) if _reads(entry) else None
+            return Content(path, _split_lines(content), 1, True, entry)
+        return _content_of_read(entry, path, said) if _is_read(entry) else None
     command = command_of(entry)
     name = path.rpartition("/")[2]
     return _content_of_command(entry, command, path, said) if command and name and name in command else None
 
 
-def _reads(entry: EntryView) -> bool:
+def _is_read(entry: EntryView) -> bool:
     words = {word.lower() for word in _WORD.findall(entry.action[:80])}
-    return (bool(words & _READS) or fields_of(entry).get("command") == "view") and not changes_of(entry)
+    return (bool(words & _READS) or fields_of(entry).get("command") == "view") and not list_changes(entry)
 
 
 def _content_of_read(entry: EntryView, path: str, said: Callable[[EntryView], str]) -> Content | None:
@@ -129,7 +129,7 @@ def _raw_output(entry: EntryView, said: Callable[[EntryView], str]) -> str:
 
 def _content_of_command(entry: EntryView, command: str, path: str, said: Callable[[EntryView], str]) -> Content | None:
     """Return what a command that prints one file shows of it: cat, nl, head, tail, sed -n."""
-    parts = [words for words in parts_of(command) if words[0] != "cd"]
+    parts = [words for words in split_command(command) if words[0] != "cd"]
     if len(parts) != 1:
         return None
     words = parts[0]
@@ -149,7 +149,7 @@ def _content_of_command(entry: EntryView, command: str, path: str, said: Callabl
 
 
 def _content(text: str, path: str, first: int, entry: EntryView, *, whole: bool) -> Content | None:
-    lines = _lines(text)
+    lines = _split_lines(text)
     numbered = [match.group() for line in lines if (match := NUMBERED.match(line))]
     filled = sum(bool(line.strip()) for line in lines)
     # A file may begin some of its own lines with a number
@@ -159,7 +159,7 @@ def _content(text: str, path: str, first: int, entry: EntryView, *, whole: bool)
     return Content(path, lines, first, whole and first == 1, entry) if lines else None
 
 
-def _lines(text: str) -> tuple[str, ...]:
+def _split_lines(text: str) -> tuple[str, ...]:
     return tuple(clean_line(line) for line in text.replace("\r\n", "\n").removesuffix("\n").split("\n")[:_MOST_LINES])
 
 
@@ -172,7 +172,7 @@ def _apply_change(known: Content, entry: EntryView, path: str) -> Content:
     own = path_of(entry)
     changes: list[Change] = []
     if own is not None and same_file(own, path):
-        changes = changes_of(entry)
+        changes = list_changes(entry)
     elif any(same_file(named, path) for named in patched_paths(entry)):
         changes = patch_changes(entry, path)
     else:

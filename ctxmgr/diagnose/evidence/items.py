@@ -17,7 +17,7 @@ from ctxmgr.types.view import EntryView
 _MOST_OBJECTS = 400
 
 
-def json_in(text: str, most: int = 6) -> Iterator[Any]:
+def find_json(text: str, most: int = 6) -> Iterator[Any]:
     """Yield the objects and arrays of JSON that stand within a text, the outermost ones."""
     decoder, at, found = json.JSONDecoder(), 0, 0
     for _ in range(40):
@@ -35,7 +35,7 @@ def json_in(text: str, most: int = 6) -> Iterator[Any]:
             yield value
 
 
-def objects_in(value: Any) -> Iterator[dict[str, Any]]:
+def find_objects(value: Any) -> Iterator[dict[str, Any]]:
     """Yield the objects within a value of JSON, the outer ones first; texts that hold JSON are opened."""
     waiting: list[tuple[Any, int]] = [(value, 0)]
     for _ in range(_MOST_OBJECTS):
@@ -43,7 +43,7 @@ def objects_in(value: Any) -> Iterator[dict[str, Any]]:
             return
         item, depth = waiting.pop(0)
         if isinstance(item, str) and depth < 4 and ("{" in item or "[" in item):
-            waiting += [(part, depth + 1) for part in json_in(item[:_MOST_TEXT])]
+            waiting += [(part, depth + 1) for part in find_json(item[:_MOST_TEXT])]
         elif isinstance(item, list) and depth < 12:
             waiting += [(part, depth + 1) for part in cast("list[Any]", item)[:100]]
         elif isinstance(item, dict) and depth < 12:
@@ -87,24 +87,24 @@ def answers(evidence: Evidence) -> Iterator[tuple[EntryView, Item]]:
     """Yield the items of the newest answers, the newest answer first; what is around them holds what was asked, too."""
     for entry in list(reversed(evidence.recent))[:_LOOKED_AT]:
         if entry.status != "open":
-            for item in items_in(evidence.text(entry)[:_MOST_TEXT]):
+            for item in list_items(evidence.text(entry)[:_MOST_TEXT]):
                 yield entry, item._replace(around=f"{call_input(entry)[:600]}\n{item.around}")
 
 
-def ids_in(text: str) -> set[str]:
+def find_ids(text: str) -> set[str]:
     """Return the ids in a text: names with a digit, but dates, counts and durations."""
     return {each for each in _ID.findall(text[:_MOST_TEXT]) if not _DULL.fullmatch(each) or (each.isdigit() and len(each) > 2)}
 
 
 @lru_cache(_KEPT)  # several failure classes read the same answers
-def items_in(text: str) -> tuple[Item, ...]:
+def list_items(text: str) -> tuple[Item, ...]:
     """Return the items of an answer, in their order."""
     found = list(_items_of_json(text))
     return tuple(found or [*_items_of_lines(text), *_items_of_table(text)])[:_MOST_ITEMS]
 
 
 def _items_of_json(text: str) -> Iterator[Item]:
-    waiting: list[tuple[Any, str, str, int]] = [(value, "", "", 0) for value in json_in(text, 1)]
+    waiting: list[tuple[Any, str, str, int]] = [(value, "", "", 0) for value in find_json(text, 1)]
     while waiting:
         each, key, around, depth = waiting.pop(0)
         if depth > _MOST_DEPTH:
@@ -159,13 +159,13 @@ def _items_of_table(text: str) -> Iterator[Item]:
             yield Item("", dict(zip(heads, cells, strict=True)), "")
 
 
-def row_of(line: str, heads: list[str]) -> dict[str, str] | None:
+def parse_row(line: str, heads: list[str]) -> dict[str, str] | None:
     """Return a line as a row of a table with these columns, or None."""
     cells = [cell.strip() for cell in _SEVERAL.split(line.strip())]
     return dict(zip(heads, cells, strict=True)) if len(cells) == len(heads) and not _RULE.fullmatch(line) else None
 
 
-def heads_of(text: str) -> list[str]:
+def parse_heads(text: str) -> list[str]:
     """Return the names of the columns, where a text is nothing but the head of a table."""
     lines = [line for line in text.split("\n") if line.strip() and not _RULE.fullmatch(line)]
     cells = [cell.strip() for cell in _SEVERAL.split(lines[0].strip())] if len(lines) == 1 else []

@@ -61,7 +61,7 @@ class Listing(NamedTuple):
         return next((each.description for each in self.siblings("") if each.name == name), code(name, 50))
 
 
-def listing_of(evidence: Evidence, entry: EntryView, field: str, value: str, noun: str = "") -> Listing | None:
+def find_listing(evidence: Evidence, entry: EntryView, field: str, value: str, noun: str = "") -> Listing | None:
     """Return the newest list of what a field of a call takes: it has the value, one that worked, or one that is like it.
 
     Args:
@@ -79,7 +79,7 @@ def listing_of(evidence: Evidence, entry: EntryView, field: str, value: str, nou
         # An answer of the same tool lists what was asked for, not what may be asked
         if other.status != "ok" or evidence.has_failed(other) or (other.action == entry.action and not command_of(other)):
             continue
-        for rows in lists_in(evidence.text(other)[:_READ]):
+        for rows in find_lists(evidence.text(other)[:_READ]):
             for column in rows[0]:
                 names = [row[column] for row in rows if column in row]
                 own = f"{other.action} {column}".casefold()
@@ -101,11 +101,11 @@ def topic_words(evidence: Evidence, entry: EntryView) -> str:
     return "\n".join([*(call_input(each)[:1_000] for each in same[-6:]), *(evidence.text(each)[:1_000] for each in before)])
 
 
-def lists_in(text: str) -> Iterator[list[Row]]:
+def find_lists(text: str) -> Iterator[list[Row]]:
     """Yield the lists that a text holds: of JSON objects with equal members, or of lines under a header."""
     if text.lstrip()[:1] in ("{", "["):
         try:
-            yield from _lists_of_json(json.loads(text))
+            yield from _find_json_lists(json.loads(text))
         except (ValueError, RecursionError):
             return
         return
@@ -120,12 +120,12 @@ def lists_in(text: str) -> Iterator[list[Row]]:
             return
 
 
-def _lists_of_json(value: Any, depth: int = 0) -> Iterator[list[Row]]:
+def _find_json_lists(value: Any, depth: int = 0) -> Iterator[list[Row]]:
     if depth > 4:
         return
     if isinstance(value, dict):
         for part in list(cast("dict[str, Any]", value).values())[:_MOST_CELLS]:
-            yield from _lists_of_json(part, depth + 1)
+            yield from _find_json_lists(part, depth + 1)
     elif isinstance(value, list):
         items = cast("list[Any]", value)[:_MOST_ROWS]
         rows = [
@@ -138,4 +138,4 @@ def _lists_of_json(value: Any, depth: int = 0) -> Iterator[list[Row]]:
         elif len(items) >= _LEAST and all(isinstance(item, str) for item in items):
             yield [{"name": str(item)} for item in items]
         for item in items[:_LEAST]:
-            yield from _lists_of_json(item, depth + 1)
+            yield from _find_json_lists(item, depth + 1)

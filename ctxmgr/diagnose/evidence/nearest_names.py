@@ -55,14 +55,14 @@ class Counterpart(NamedTuple):
 
 
 def find_nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: float = _NEAR) -> Counterpart | None:
-    """Return the recorded name most like one that a call named in vain, or None."""
+    """Return the recorded name most like one that a call named in vain, or None; ``least`` as in `likeness`."""
     best: Counterpart | None = None
-    parts = _parts(name)
+    parts = _name_parts(name)
     stems = {part[:4] for part in parts} | {part[:1] + _VOWEL.sub("", part[1:])[:2] for part in parts if len(part) > _SHORT}
     digits = re.sub(r"\D", "", name)
     # What stands behind FROM or JOIN is a table, and no column that could have been meant
     of_column = re.search(r"\b(?:column|field)\b", evidence.text(entry)[:400], re.IGNORECASE) is not None
-    for text, place in _texts(evidence, entry):
+    for text, place in _list_texts(evidence, entry):
         # Without a stem of the name, or its first consonants (`stg` of `staging`), a text holds no name like it
         if len(name) > _SHORT and not any(stem in text.casefold() for stem in stems):
             continue
@@ -72,7 +72,7 @@ def find_nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least
                 0.0
                 if len(word) < 3
                 else likeness(name, word) + (_LISTED if lists else 0.0)
-                if word[:2].casefold() == name[:2].casefold() or parts & _parts(word)
+                if word[:2].casefold() == name[:2].casefold() or parts & _name_parts(word)
                 else 0.0
             )
             if isinstance(place, Message):
@@ -123,7 +123,7 @@ def likeness(one: str, other: str) -> float:
         _is_abbreviation(part, second) for part in re.split(r"[\W_]+", first)
     ):
         ratio = max(ratio, _NEAR)
-    mine, theirs = _parts(one), _parts(other)
+    mine, theirs = _name_parts(one), _name_parts(other)
     whole = (first.startswith(second) or second.startswith(first)) and len(second) > 0.55 * len(first)
     stems = {part[:4] for part in mine if len(part) > 3} & {part[:4] for part in theirs if len(part) > 3}
     shared = len(mine & theirs) / max(len(mine | theirs), 1)
@@ -143,11 +143,11 @@ def _is_abbreviation(part: str, word: str) -> bool:
     return all(letter in letters for letter in part) and not any(letter in "aeiou" for letter in part[1:])
 
 
-def _parts(name: str) -> frozenset[str]:
+def _name_parts(name: str) -> frozenset[str]:
     return frozenset(part.casefold() for part in _PART.findall(name[:120]) if len(part) > 1)
 
 
-def _texts(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, Message | EntryView]]:
+def _list_texts(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, Message | EntryView]]:
     for message in reversed(evidence.user_texts):
         yield message.text, message
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
@@ -170,14 +170,14 @@ def _was_tried(evidence: Evidence, word: str, entry: EntryView) -> bool:
 def _counterpart(evidence: Evidence, word: str, text: str, place: Message | EntryView, alike: float) -> Counterpart:
     line = next((line for line in text.split("\n") if word in line), word)
     if isinstance(place, Message):
-        return Counterpart(word, f"the user{clock(place.at)}", evidence.quote_of(place, line), True, False, alike, None)
+        return Counterpart(word, f"the user{clock(place.at)}", evidence.quote_message(place, line), True, False, alike, None)
     used = word in call_input(place)
     quote = evidence.quote(place, command_of(place) or line if used else line)
     return Counterpart(word, evidence.source(place), quote, False, used, alike, place)
 
 
 def find_nearest_offered(name: str, offered: Iterable[str], least: float = 0.6) -> str | None:
-    """Return the one of the offered names that is most like a name, or None."""
+    """Return the one of the offered names that is most like a name, or None; ``least`` as in `likeness`."""
     rated = [(likeness(name, each), each) for each in offered if each != name]
     best = max(rated, default=(0.0, ""))
     return best[1] if best[0] >= least else None

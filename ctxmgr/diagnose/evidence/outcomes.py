@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.detect.text import vocabulary
-from ctxmgr.diagnose.evidence.calls import command_of, parts_of, path_of
+from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.texts import strip_wrapper
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.word_set import word_set
@@ -97,6 +97,6 @@ def reports_failure(entry: EntryView, text: str) -> bool:
     if _COUNTED.fullmatch(said.strip("\n")):
         return True
     # These show what other programs said
-    if all(words[0].rpartition("/")[2] in _SHOWS for words in parts_of(command)[:1]):
+    if all(words[0].rpartition("/")[2] in _SHOWS for words in split_command(command)[:1]):
         return False
     return any(pattern.search(said) is not None for pattern in (_REPORT, _HTTP, _REFUSAL))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ctxmgr.diagnose.evidence.calls import call_input, command_of, parts_of, patched_paths, path_of
+from ctxmgr.diagnose.evidence.calls import call_input, command_of, patched_paths, path_of, split_command
 from ctxmgr.diagnose.evidence.session import Evidence
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
@@ -52,7 +52,7 @@ def _given_paths(entry: EntryView) -> list[str]:
 def listed_paths(entry: EntryView, said: str, name: str) -> list[str]:
     """Return the paths in an output that end in a name; in the output of ``ls``, joined with the folder they lie in."""
     command = command_of(entry)
-    parts = [words for words in parts_of(command) if words[0] in ("ls", "tree", "find")] if command else []
+    parts = [words for words in split_command(command) if words[0] in ("ls", "tree", "find")] if command else []
     folder = ""
     if parts and parts[-1][0] == "ls" and not re.search(rf"(?m)\s{re.escape((parts[-1][1:] or ['-'])[-1])}$", said[:4_000]):
         folders = [word for word in parts[-1][1:] if not word.startswith("-")]
@@ -80,7 +80,7 @@ def is_file_name(name: str) -> bool:
 
 def asked_paths(entry: EntryView) -> list[str]:
     """Return the paths that a call names: its own field, its patch, the words of its command."""
-    words = [word for part in parts_of(command_of(entry)) for word in part[1:] if not word.startswith("-")]
+    words = [word for part in split_command(command_of(entry)) for word in part[1:] if not word.startswith("-")]
     text = call_input(entry) if not words and path_of(entry) is None else ""
     loose = [match.group(1) for match in PATH.finditer(text[:2_000]) if "/" in match.group(1) or is_file_name(match.group(1))]
     return [*_given_paths(entry), *words, *loose][:60]

@@ -52,7 +52,7 @@ def forbids(sentence: str) -> re.Match[str] | None:
     return None if _NO_ORDER.search(sentence) else FORBIDS.search(sentence)
 
 
-def task_words_in(evidence: Evidence, text: str) -> list[str]:
+def find_task_words(evidence: Evidence, text: str) -> list[str]:
     """Return the words of the user's task that a text is about: what agents say is no order of ours, the user's words are."""
     asked = {
         word.casefold().rstrip("s"): word for message in evidence.user_texts for word in _WORD.findall(message.text[:8_000])
@@ -74,13 +74,13 @@ def is_forbidden(sentence: str, names: Sequence[str]) -> bool:
     return all(forbids(part) is not None for part in parts)
 
 
-def sentences(evidence: Evidence) -> Iterator[tuple[Message, str]]:
+def user_sentences(evidence: Evidence) -> Iterator[tuple[Message, str]]:
     """Yield the sentences of people, the newest message first, in the order of the message."""
     for message in list(reversed(evidence.user_texts))[:_MOST]:
-        for sentence in sentences_of(message.text):
+        for sentence in split_sentences(message.text):
             yield message, sentence
 
 
-def sentences_of(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """Return the sentences of a text, each a line at most."""
     return [each for sentence in _SENTENCE.findall(text[:8_000]) if len(each := sentence.strip()) > 3]

@@ -18,10 +18,10 @@ from ctxmgr.diagnose.evidence.calls import (
     edited_paths,
     is_readable,
     may_change,
-    parts_of,
-    program_of,
+    program_name,
     same_file,
     short_path,
+    split_command,
     subject,
 )
 from ctxmgr.diagnose.evidence.messages import Message
@@ -29,8 +29,8 @@ from ctxmgr.diagnose.evidence.outcomes import reports_failure
 from ctxmgr.diagnose.evidence.texts import (
     blanks_for_underscores,
     clean,
+    clip_ends,
     clock,
-    ends,
     excerpt,
     plain_name,
     strip_wrapper,
@@ -133,9 +133,9 @@ class Evidence:
                 often.add(call_key(each))
         ordered = list(found.values()) if self.finding is not None else sorted(found.values(), key=lambda each: -each.index)
         repeated = [each for each in ordered if call_key(each) in often]
-        own = {program_of(each) for each in repeated}
+        own = {program_name(each) for each in repeated}
         # A look-up beside the trouble that failed once may fail for its own reasons
-        once = [each for each in ordered if call_key(each) not in often and (not own or program_of(each) in own)]
+        once = [each for each in ordered if call_key(each) not in often and (not own or program_name(each) in own)]
         return [*repeated, *once]
 
     def _list_unresolved_failures(self, entries: Sequence[EntryView]) -> list[tuple[EntryView, int, int]]:
@@ -152,12 +152,12 @@ class Evidence:
                 error = self._error(entry)
                 errors[error] = errors.get(error, 0) + 1
                 # Without a finding a later success of the same program and words has mended the failure
-                mine = () if self.finding is not None else _words(entry)
+                mine = () if self.finding is not None else _command_words(entry)
                 if key not in worked and not (mine and any(words[: len(mine)] == mine for words in done)):
                     found.setdefault(key, entry)
             elif entry.status == "ok":
                 worked.add(key)
-                done.add(_words(entry))
+                done.add(_command_words(entry))
         return [
             (each, max(times[key], errors[self._error(each)]), entries[-1].index - each.index) for key, each in found.items()
         ]
@@ -186,7 +186,7 @@ class Evidence:
             looks = [entry for entry in looks if entry.id in members]
         alike: dict[tuple[str, str], list[EntryView]] = {}
         for entry in looks:
-            same = alike.setdefault((program_of(entry), mask_volatile(_AGE.sub("0s", self.text(entry)))), [])
+            same = alike.setdefault((program_name(entry), mask_volatile(_AGE.sub("0s", self.text(entry)))), [])
             # An empty answer is equal to every other empty one
             if self.text(entry).strip() and (not same or _is_same_form(same[0], entry)):
                 same.append(entry)
@@ -229,8 +229,8 @@ class Evidence:
     def last_progress(self) -> EntryView | None:
         """The last entry before the trouble that ended ok."""
         if self.finding is not None and self.finding.last_progress is not None:
-            wanted = self.finding.last_progress
-            return next((entry for entry in reversed(self.recent) if entry.id == wanted), None)
+            progress_id = self.finding.last_progress
+            return next((entry for entry in reversed(self.recent) if entry.id == progress_id), None)
         return next((entry for entry in self.entries_before(self.onset) if entry.status == "ok"), None)
 
     @cached_property
@@ -272,7 +272,7 @@ class Evidence:
         output = text_of(entry.output)
         # Some clients put the error into the output, too
         both = output if message in output else message if output and output in message else f"{message}\n{output}"
-        return clean(ends(both, _MOST_TEXT // 2)).strip("\n")
+        return clean(clip_ends(both, _MOST_TEXT // 2)).strip("\n")
 
     def line(self, entry: EntryView, pattern: re.Pattern[str]) -> str:
         """Return the line of an entry's result that a pattern is found in; one that only names a code is the last choice."""
@@ -362,7 +362,7 @@ class Evidence:
         said = self.text(entry) if text is None else text
         return Quote(entry=entry.id, source=self.source(entry), text=excerpt(said))
 
-    def quote_of(self, message: Message, text: str | None = None) -> Quote:
+    def quote_message(self, message: Message, text: str | None = None) -> Quote:
         """Return a message, or a part of one, as a quote."""
         who = "the user" if message.by == "user" else clean(message.who)[:60]
         who = "the summary of the compaction" if message.kind == "compaction" else who
@@ -375,9 +375,9 @@ def _key_without_pauses(entry: EntryView) -> str:
     return _PAUSE.sub("", command) if command else call_key(entry)
 
 
-def _words(entry: EntryView) -> tuple[str, ...]:
+def _command_words(entry: EntryView) -> tuple[str, ...]:
     """Return the words of a command but its options: "terraform plan -out p" does what "terraform plan" was to do."""
-    parts = parts_of(command_of(entry))
+    parts = split_command(command_of(entry))
     words = [word for word in parts[-1] if not word.startswith("-")] if parts else []
     return tuple(words) if len(words) > 1 else ()
 

@@ -73,7 +73,7 @@ def strip_line_numbers(text: str) -> str:
     return NUMBERED.sub("", text)
 
 
-def ends(text: str, most: int = _ENDS) -> str:
+def clip_ends(text: str, most: int = _ENDS) -> str:
     """Return a text, of a long one its first and last ``most`` characters: errors tell at both ends."""
     return text if len(text) <= 2 * most else f"{text[:most]}\n…\n{text[-most:]}"
 
@@ -86,7 +86,8 @@ def clip(text: str, limit: int) -> str:
     return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
 
 
-_SENTENCE_END = lazy_pattern(r"(?<=[.;]) (?=[A-Z`])")
+# What follows a semicolon in lower case, or begins with a quoted name, goes on with the same sentence
+_SENTENCE_END = lazy_pattern(r"(?<=\.) (?=[A-Z`])|(?<=;) (?=[A-Z])")
 
 
 def sentences_in(text: str) -> list[str]:
@@ -129,7 +130,7 @@ def how_often(times: int) -> str:
     return f", {times} times" if times > 1 else ""
 
 
-def words_of(pattern: re.Pattern[str], text: str, limit: int = 60) -> str:
+def quote_match(pattern: re.Pattern[str], text: str, limit: int = 60) -> str:
     """Return what a pattern matched, as a quote within a sentence.
 
     A sentence of ours quotes no more of an output than the words that it was recognised by: what stands beside them may be
@@ -157,7 +158,7 @@ def text_of(value: Any, most: int = 2 * _ENDS) -> str:
     while waiting and room > 0:
         item, depth = waiting.pop()
         if isinstance(item, str):
-            found.append(ends(item, max(room // 2, 1)))
+            found.append(clip_ends(item, max(room // 2, 1)))
             room -= len(found[-1])
         elif isinstance(item, list) and depth < 6:
             waiting += [(part, depth + 1) for part in reversed(cast("list[Any]", item)[:200])]
@@ -182,7 +183,10 @@ def _dump_json(value: object) -> str:
 
 
 def find_nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
-    """Return the known name most like ``name``, or None when none is; equal names are no answer."""
+    """Return the known name most like ``name``, or None when none is; equal names are no answer.
+
+    ``least`` is the share of letters that must agree, 0 to 1.
+    """
     folded = name.casefold()[:_LONGEST_NAME]
     fair: dict[str, str] = {}
     for other in known:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.errors.lines import is_advice
 from ctxmgr.diagnose.evidence import Evidence, call_input, clock
-from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
@@ -88,9 +88,11 @@ def _find_value_in_form(evidence: Evidence, steps: Sequence[EntryView]) -> Alter
             if name is not None:
                 end = evidence.text(steps[0])[match.end(1) :][:1]
                 shown = f"{name}{end}" if end in ":/)]" and end else name
-                told = f"The error shows {code(example, 40)} as an example; the user named {code(name, 40)}{clock(message.at)}."
+                cause = (
+                    f"The error shows {code(example, 40)} as an example; the user named {code(name, 40)}{clock(message.at)}."
+                )
                 return Alternative(
-                    told, f"Put {code(shown, 40)} in the place that the error speaks of, in the form of its example."
+                    cause, f"Put {code(shown, 40)} in the place that the error speaks of, in the form of its example."
                 )
     return None
 
@@ -206,7 +208,7 @@ def _find_installed_version(evidence: Evidence, steps: Sequence[EntryView]) -> A
     # The version fits, so it is not why
     if _numbers(shows[1]) >= _numbers(least):
         return None
-    told = f"It runs with {program} {code(shows[1], 20)}, and the project asks for {code(least, 20)} or newer."
+    cause = f"It runs with {program} {code(shows[1], 20)}, and the project asks for {code(least, 20)} or newer."
     for other in reversed(evidence.recent[-_LOOKED_AT:]):
         lines = evidence.text(other)[:_READ].split("\n")
         found = [
@@ -218,12 +220,12 @@ def _find_installed_version(evidence: Evidence, steps: Sequence[EntryView]) -> A
         if other.status == "ok" and found and other.id != shows[2].id and program[:4] in call_input(other):
             source = evidence.source(other)
             return Alternative(
-                f"{told} {capital(source)} shows {code(found[-1], 20)} as installed.",
+                f"{cause} {capital(source)} shows {code(found[-1], 20)} as installed.",
                 f"Make the call with {program} {code(found[-1], 20)}, which is installed, by its full path or after "
                 "switching to it in the same call.",
             )
     return Alternative(
-        told, f"Make the call with a {program} of {code(least, 20)} or newer: see which are installed, or ask the user."
+        cause, f"Make the call with a {program} of {code(least, 20)} or newer: see which are installed, or ask the user."
     )
 
 
@@ -238,7 +240,7 @@ def _find_advised_tool(evidence: Evidence, steps: Sequence[EntryView]) -> Altern
     for other in reversed(evidence.recent[-_LOOKED_AT:]):
         parts = set(re.findall(r"[a-z]{5,20}", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", other.action).casefold()))
         if other.status == "ok" and other.action != steps[0].action and not command_of(other) and parts & words:
-            name = code(tool(other), 60)
+            name = code(tool_phrase(other), 60)
             return Alternative(
                 "", f"Call {name} anew first, as it worked{clock(other.ts)}, and take the values of this call from its answer."
             )

@@ -14,13 +14,13 @@ from typing import NamedTuple
 from ctxmgr.diagnose.errors.lines import telling_line
 from ctxmgr.diagnose.errors.names import unknown_names
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import call_phrase, changes_of, command_of, path_of
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, list_changes, path_of
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
 from ctxmgr.diagnose.evidence.paths import is_file_name
 from ctxmgr.diagnose.evidence.sentences import forbids
 from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name, strip_line_numbers
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.related.related_lines import COMMON, names_in, quotable_parts
+from ctxmgr.diagnose.related.related_lines import COMMON, find_names, quotable_parts
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.word_set import word_set
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -62,7 +62,7 @@ class _Note(NamedTuple):
 def diagnose_note(kind: str, evidence: Evidence, entry: EntryView, name: str = "") -> Diagnosis | None:
     """Return the note that speaks of what a failing call names in vain, or of ``name``; None where there is none."""
     names, parts = _list_subjects(evidence, entry, name)
-    held = {each: sum(each in evidence.text(one).casefold() for one in evidence.recent if one.status == "ok"
+    word_counts = {each: sum(each in evidence.text(one).casefold() for one in evidence.recent if one.status == "ok"
                              and not evidence.has_failed(one)) for each in names}  # fmt: skip
     best: _Note | None = None
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
@@ -74,7 +74,7 @@ def diagnose_note(kind: str, evidence: Evidence, entry: EntryView, name: str = "
             words = folded | {piece for each in folded for piece in re.split(r"[/.-]", each)}
             rank = sum(
                 # A name that stands in few outputs tells more than one that stands everywhere
-                _SURE if held[each] <= _FEW else _PART
+                _SURE if word_counts[each] <= _FEW else _PART
                 for each in names if each in words or (len(each) > 4 and each in text.casefold())
             )  # fmt: skip
             own = [each for each in parts if each in words]
@@ -100,7 +100,7 @@ def _list_subjects(evidence: Evidence, entry: EntryView, name: str) -> tuple[lis
         return [], []  # a name that is nearly right is no matter of a note
     quoted = [one or other for one, other in _ERROR_NAME.findall(line)]
     names = [
-        each.casefold().strip("/.") for each in [*unknown, *quoted, *names_in(f"{line}\n{said[-_READ:]}")] if plain_name(each)
+        each.casefold().strip("/.") for each in [*unknown, *quoted, *find_names(f"{line}\n{said[-_READ:]}")] if plain_name(each)
     ]
     project = {evidence.folder.rpartition("/")[2].casefold(), *re.findall(r"/([\w.-]+)/", f"{evidence.folder}/")}
     sure = [each for each in dict.fromkeys(names) if _is_topic(evidence, entry, each) and each not in project]
@@ -190,12 +190,12 @@ def _window(text: str, topics: Sequence[str]) -> str:
 
 def _answer(kind: str, evidence: Evidence, entry: EntryView, note: _Note, topics: Sequence[str]) -> Diagnosis | None:
     shown = _window(note.text, topics)
-    tried = "\n".join(call_input(each) for each in evidence.failing_calls).casefold()
+    given_text = "\n".join(call_input(each) for each in evidence.failing_calls).casefold()
     # All names of the note were tried: it says nothing new
-    if all(word in tried for word in _NAME.findall(shown.casefold()) if word not in _DULL):
+    if all(word in given_text for word in _NAME.findall(shown.casefold()) if word not in _DULL):
         return None
     cause = f"{failure_text(evidence, entry)} {capital(evidence.source(note.entry))} says of it: {code(shown, _LONGEST)}."
-    names = [name for name in quotable_parts(shown) if name.casefold() not in tried][:_MAX_NAMES]
+    names = [name for name in quotable_parts(shown) if name.casefold() not in given_text][:_MAX_NAMES]
     holds = f" ({join_names(names)})" if names else ""
     step = f"Look again at that note{holds}, and go by it where it fits the task: no failing call has."
     return diagnosis(
@@ -288,17 +288,17 @@ def find_way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str
     steps = [each for each in evidence.failing_calls if each.agent == entry.agent]
     asked = "\n".join(command_of(step) or call_input(step) for step in [entry, *steps])
     said = evidence.text(entry)[:2_000]
-    stems = _stems(f"{asked}\n{said}\n{entry.action.replace('_', ' ')}")
+    stems = _find_stems(f"{asked}\n{said}\n{entry.action.replace('_', ' ')}")
     places = {place.strip("/.") for place in _PLACE.findall(asked)}
     parts = {part for place in places for part in place.split("/") if len(part) > _MAX_TOLD}
     best: tuple[float, NotedWay] | None = None
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         # What an edit answers is the agent's own text
-        if other.status != "ok" or evidence.has_failed(other) or changes_of(other):
+        if other.status != "ok" or evidence.has_failed(other) or list_changes(other):
             continue
-        for unit in _units(evidence.text(other)[:_MOST_TEXT]):
+        for unit in _split_units(evidence.text(other)[:_MOST_TEXT]):
             verb = _SAYS.search(unit)
-            shared = len(_stems(unit) & stems)
+            shared = len(_find_stems(unit) & stems)
             same = any(re.search(rf"(?<![\w-]){re.escape(part)}(?![\w-])", unit) for part in parts)
             rank = shared + 2 * same + (about is not None and about.search(unit) is not None)
             # A note must say what to do, not only mention the matter
@@ -306,7 +306,7 @@ def find_way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str
                 continue
             names = [
                 name
-                for name in _names(unit, verb.end())
+                for name in _note_names(unit, verb.end())
                 # A name that failed, or that the error itself has, is no other way
                 if name not in asked and name not in said and not _is_in_places(name, places)
             ]
@@ -324,7 +324,7 @@ def find_way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str
     return best[1] if best is not None else None
 
 
-def _units(text: str) -> Iterator[str]:
+def _split_units(text: str) -> Iterator[str]:
     """Yield the paragraphs and list items of a text, in one line each; long ones, and what could be an order, are left out."""
     for unit in _UNIT.split(strip_line_numbers(text)):
         lines = unit.strip().split("\n")
@@ -340,12 +340,12 @@ def _is_prose(lines: list[str]) -> bool:
     return sum(len(line.split()) for line in lines) > 4 * len(lines)
 
 
-def _stems(text: str) -> set[str]:
+def _find_stems(text: str) -> set[str]:
     found = (word.casefold() for word in _STEM.findall(text[:6_000]))
     return {word[:6].rstrip("s") for word in found if word not in COMMON and word not in _NO_NAME}
 
 
-def _names(unit: str, behind: int) -> list[str]:
+def _note_names(unit: str, behind: int) -> list[str]:
     """Return the names of a note, those behind a place in it first."""
     found: dict[str, int] = {}
     for pattern in _NAMES:

@@ -12,11 +12,11 @@ from math import fsum, log1p
 from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.lines import reasons, telling_line, tells
-from ctxmgr.diagnose.errors.table import topic_of
-from ctxmgr.diagnose.errors.words import asks, is_error_word
-from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, may_change, program_of
-from ctxmgr.diagnose.evidence.calls import changes_of, command_of
-from ctxmgr.diagnose.evidence.sentences import BINDS, sentences_of
+from ctxmgr.diagnose.errors.table import find_topic
+from ctxmgr.diagnose.errors.words import addresses_reader, is_error_word
+from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, may_change, program_name
+from ctxmgr.diagnose.evidence.calls import command_of, list_changes
+from ctxmgr.diagnose.evidence.sentences import BINDS, split_sentences
 from ctxmgr.diagnose.evidence.texts import ORDERS, clean, clip, code, join_names, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.word_set import word_set
@@ -28,6 +28,7 @@ _PART = lazy_pattern(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}(?![a-z])|\d{3,}")
 _CODED = lazy_pattern(r"[\d_./:@-]")
 _NAME = lazy_pattern(r"(?<![\w)*\]])[~.@/$-]{0,3}[\w][\w./:@%+=~-]{0,80}")
 _SCHEME = lazy_pattern(r"\b[a-z]{2,10}://")
+_VARIABLE = lazy_pattern(r"(?<![^\s;&|(])([A-Z][A-Z0-9_]{1,60})=(?=[^\s;&|])")
 _VALUE = lazy_pattern(r"\d")
 # The number before a line: Claude Code's `12→`, a tab as of `cat -n`, `12: `, `12| `
 _NUMBERED = lazy_pattern(r"^\s{0,6}\d{1,5}(?:→|\t|[|:] | {2,})")
@@ -199,33 +200,39 @@ class _Search:
         asked = "\n".join(_requested_text(step) for step in steps)
         telling = evidence.text(steps[0])[-_LINE * 2 :]
         said = "\n".join(evidence.text(step)[-_READ:] for step in steps)
-        weights = dict.fromkeys(_words(said), _FAR_WORD) | dict.fromkeys(_words(f"{asked}\n{steps[0].action}"), 1.0)
-        weights |= dict.fromkeys((word for word in _words(telling) if _NUMBER.fullmatch(word) and word not in asked), _NAMED)
+        weights = dict.fromkeys(_comparison_words(said), _FAR_WORD) | dict.fromkeys(
+            _comparison_words(f"{asked}\n{steps[0].action}"), 1.0
+        )
+        weights |= dict.fromkeys(
+            (word for word in _comparison_words(telling) if _NUMBER.fullmatch(word) and word not in asked), _NAMED
+        )
         self.known = f"{asked}\n{said}"
         # Plain words that the calls are given alone say what they do, and not what they fail at
-        told = _words("\n".join(reasons(evidence, steps, _READ // 10)))
-        coded = [word for word in _words(asked) if _CODED.search(word)]
-        named = {*coded, *(part for word in coded for part in _words(word.rstrip("/").rpartition("/")[2]))}
-        self.telling = {word for word in (*told, *named) if not _SAYS_LITTLE.fullmatch(word) and not _YEAR.fullmatch(word)}
-        self.telling -= _words(f"{steps[0].action} {program_of(steps[0])}")
-        self.by_user = {name for message in evidence.user_texts for name in names_in(message.text[:_READ])}
+        error_words = _comparison_words("\n".join(reasons(evidence, steps, _READ // 10)))
+        coded = [word for word in _comparison_words(asked) if _CODED.search(word)]
+        named = {*coded, *(part for word in coded for part in _comparison_words(word.rstrip("/").rpartition("/")[2]))}
+        self.telling = {
+            word for word in (*error_words, *named) if not _SAYS_LITTLE.fullmatch(word) and not _YEAR.fullmatch(word)
+        }
+        self.telling -= _comparison_words(f"{steps[0].action} {program_name(steps[0])}")
+        self.by_user = {name for message in evidence.user_texts for name in find_names(message.text[:_READ])}
         self.fails = evidence.has_failed(steps[0])
         line = telling_line(evidence, steps[0]).casefold()
         self.named = {word[:_STEM] for word in re.findall(r"[a-z]{5,}", line) if word not in COMMON}
         self.agent = steps[0].agent
         places = list(_places(evidence, steps))
-        programs = Counter(program_of(place) for place, _, _ in places if isinstance(place, EntryView))
-        self.program = program_of(steps[0]) if programs[program_of(steps[0])] <= _FEW else None
-        self.topic = topic_of(said)
+        programs = Counter(program_name(place) for place, _, _ in places if isinstance(place, EntryView))
+        self.program = program_name(steps[0]) if programs[program_name(steps[0])] <= _FEW else None
+        self.topic = find_topic(said)
         self.records = [
             _Record(
                 number,
                 place,
                 said,
-                self._extra(place, asked, said),
+                self._extra_score(place, asked, said),
                 set(),
                 [],
-                _words(f"{_action(place)}\n{asked}"),
+                _comparison_words(f"{_action(place)}\n{asked}"),
                 _DOCUMENT.search(f"{_action(place)} {asked[:_LINE]}") is not None,
             )
             for number, (place, asked, said) in enumerate(places)
@@ -233,15 +240,15 @@ class _Search:
         for record, (place, asked, said) in zip(self.records, places, strict=True):
             folded = f"{_action(place)}\n{asked}\n{said}"
             if any(word in folded.casefold() for word in weights):
-                record.words.update(_words(folded) & weights.keys())
+                record.words.update(_comparison_words(folded) & weights.keys())
                 record.units.extend(self.split(place, said))
         self.held = Counter(word for record in self.records for word in record.words)
         common = max(_SEVERAL, len(self.records) // 4)
         self.weights = {word: weight for word, weight in weights.items() if self.held[word] <= common}
 
-    def _extra(self, place: EntryView | Message, asked: str, said: str) -> float:
+    def _extra_score(self, place: EntryView | Message, asked: str, said: str) -> float:
         """Return what a record counts beside its words: by its program, and by the words of the topic of the error."""
-        same = isinstance(place, EntryView) and program_of(place) == self.program
+        same = isinstance(place, EntryView) and program_name(place) == self.program
         words = (
             {match.group(0).casefold() for match in self.topic.words.finditer(f"{asked[:_LINE]} {said}")} if self.topic else ()
         )
@@ -260,7 +267,7 @@ class _Search:
         # A look-up for what the error speaks of: `kubectl config get-contexts`, where there is no such context
         if not isinstance(place := record.place, EntryView):
             return False
-        asks = set(re.findall(r"[a-z]{5,}", _requested_text(place).casefold())) - {program_of(place)}
+        asks = set(re.findall(r"[a-z]{5,}", _requested_text(place).casefold())) - {program_name(place)}
         return any(word[:_STEM] in self.named for word in asks)
 
     def take_best(self) -> tuple[float, _Record]:
@@ -294,7 +301,7 @@ class _Search:
 
     def rank(self, record: _Record) -> float:
         """Return how much a record says: by its best line, and less by what else it has."""
-        if _by_user(record.place):
+        if _is_by_user(record.place):
             return max((self.worth(unit) for unit in record.units), default=0.0) * _USER
         if not record.words and not record.extra:
             return 0.0
@@ -311,20 +318,20 @@ class _Search:
 
     def split(self, place: EntryView | Message, said: str) -> Iterator[_Unit]:
         """Yield the lines of a record, of what a person said those sentences that may bear on a failure."""
-        return self._sentences(said) if _by_user(place) else self._units(said)
+        return self._sentences(said) if _is_by_user(place) else self._split_units(said)
 
     def _sentences(self, said: str) -> Iterator[_Unit]:
         """Yield the sentences of a person that name something new or bind: the rest of a task says nothing of a failure."""
-        for place, text in enumerate(sentences_of(said)):
-            names = [name for name in names_in(text) if name not in self.known]
+        for place, text in enumerate(split_sentences(said)):
+            names = [name for name in find_names(text) if name not in self.known]
             if (names and place) or BINDS.search(text):
-                yield _Unit(text, _words(text), _ADDS if names else 0.0, bool(names))
+                yield _Unit(text, _comparison_words(text), _ADDS if names else 0.0, bool(names))
 
-    def _units(self, said: str) -> Iterator[_Unit]:
+    def _split_units(self, said: str) -> Iterator[_Unit]:
         for text in _pieces(said):
-            names = [name for name in names_in(text) if name not in self.known]
+            names = [name for name in find_names(text) if name not in self.known]
             extra = (_ADDS if names else 0.0) + (_PRESCRIBED if PRESCRIBES.search(text) else 0.0)
-            yield _Unit(text, _words(text), extra, bool(names))
+            yield _Unit(text, _comparison_words(text), extra, bool(names))
 
     def take_newest(self, record: _Record) -> _Record:
         """Return the newest record that tells a value of the same in its place; the older ones are taken out."""
@@ -342,7 +349,7 @@ class _Search:
 
     def follow(self, line: str, *, tells: bool) -> None:
         """Search for the numbers and names of a line that was found, too; ``tells`` says whether it is about the failure."""
-        for word in _words(line):
+        for word in _comparison_words(line):
             if _CODED.search(word) and word not in self.weights:
                 self.weights[word] = _HOP
                 self.telling |= {word} if tells else set()
@@ -379,7 +386,7 @@ def _places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tuple[En
         keys.add(key)
         if telling and telling in evidence.text(entry):
             continue  # the same failure, which its command hid
-        if entry.agent == steps[0].agent and may_change(entry) and (changes_of(entry) or entry.index > first):
+        if entry.agent == steps[0].agent and may_change(entry) and (list_changes(entry) or entry.index > first):
             continue  # what the agent tried itself
         yield entry, _requested_text(entry), evidence.text(entry)[:_READ]
     for message in list(reversed(evidence.messages))[:_LOOKED_AT]:
@@ -394,17 +401,17 @@ def _describe_record(evidence: Evidence, record: _Record, rank: float, search: _
         return None
     whole = " ⏎ ".join(unit.text for unit in units)
     ordered = sorted(units, key=search.line_score, reverse=True)
-    line = whole if len(whole) <= _SHORT and not _by_user(record.place) else max(units, key=search.worth).text
-    told = line if len(whole) <= _SHORT else " ⏎ ".join(unit.text for unit in ordered[:_TOLD_LINES])
-    names = [name for name in quotable_parts(told) if name not in search.known and not _is_known(name, search.known)]
+    line = whole if len(whole) <= _SHORT and not _is_by_user(record.place) else max(units, key=search.worth).text
+    line_text = line if len(whole) <= _SHORT else " ⏎ ".join(unit.text for unit in ordered[:_TOLD_LINES])
+    names = [name for name in quotable_parts(line_text) if name not in search.known and not _is_known(name, search.known)]
     names.sort(key=lambda name: _COUNTED.fullmatch(name) is not None)
     place = record.place
     if isinstance(place, Message):
-        source = clean(evidence.quote_of(place, line).source)
+        source = clean(evidence.quote_message(place, line).source)
         return RelatedLine(rank, source, line, names, None, by_user=place.by == "user") if line else None
     if (not line or _EMPTY.fullmatch(line)) and (place.agent == evidence.agent or not may_change(place)):
         return None
-    shared = [] if names else [name for name in names_in(whole[:_READ]) if name in search.known and _CODED.search(name)]
+    shared = [] if names else [name for name in find_names(whole[:_READ]) if name in search.known and _CODED.search(name)]
     best = sorted(_choose_lines(ordered), key=units.index)
     shown = [unit.text for unit in (units if len(whole) <= _SHORT else best)]
     source = evidence.source(place)
@@ -424,7 +431,9 @@ def _find_call_of_other(search: _Search, place: EntryView, source: str) -> list[
     given = " ".join(_requested_text(place).split())
     # A prompt cuts a longer source in its middle.
     seen = search.known if len(source) > MOST_SOURCE else f"{search.known}\n{source}"
-    if all(name in seen for name in names_in(given)):
+    # A variable may be called by a word of errors, such as MODE or KEY, which is no name elsewhere
+    names = [*find_names(given), *_VARIABLE.findall(command_of(place))]
+    if all(name in seen for name in names):
         return []
     return [clip(f"$ {given}" if command_of(place) else f"{place.action} {given}", _CALL)]
 
@@ -445,7 +454,7 @@ def _action(place: EntryView | Message) -> str:
     return place.action if isinstance(place, EntryView) else ""
 
 
-def _by_user(place: EntryView | Message) -> bool:
+def _is_by_user(place: EntryView | Message) -> bool:
     return isinstance(place, Message) and place.by == "user"
 
 
@@ -481,8 +490,8 @@ def quotable_parts(text: str) -> list[str]:
     """
     spans = [span for span in _SPAN.findall(text) if _is_plain(span)]
     members = [f"{name} {value}" for name, value in _members(text) if _is_plain(value)]
-    taken = " ".join([*spans, *members])
-    return list(dict.fromkeys([*spans, *members, *(name for name in names_in(text) if name not in taken)]))
+    quoted = " ".join([*spans, *members])
+    return list(dict.fromkeys([*spans, *members, *(name for name in find_names(text) if name not in quoted)]))
 
 
 def _members(text: str) -> Iterator[tuple[str, str]]:
@@ -497,12 +506,12 @@ def _is_plain(text: str) -> bool:
     """Whether a text is a name or a few plain words, asks for nothing and does no harm."""
     words = text.split()
     return (
-        0 < len(words) <= _PLAIN_WORDS and len(text) <= _LONGEST and not asks(text) and not ORDERS.search(text)
+        0 < len(words) <= _PLAIN_WORDS and len(text) <= _LONGEST and not addresses_reader(text) and not ORDERS.search(text)
         and all(plain_name(word.lstrip("-").strip("()<>'\",;") or "-") for word in words)
     )  # fmt: skip
 
 
-def names_in(text: str) -> list[str]:
+def find_names(text: str) -> list[str]:
     """Return the names in a text, each once, those of persons last: what is no word of a sentence, number, time or mode."""
     found = (name.rstrip("/.,:;=") for name in _NAME.findall(_SCHEME.sub("", text)))
     names = (
@@ -513,7 +522,7 @@ def names_in(text: str) -> list[str]:
     return list(dict.fromkeys([*names, *_PERSON.findall(text)]))
 
 
-def _words(text: str) -> set[str]:
+def _comparison_words(text: str) -> set[str]:
     """Return the words of a text by which records are compared: names as they stand, and the stems of their parts."""
     found: set[str] = set()
     for word in _WORD.findall(text):

@@ -11,17 +11,17 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.lines import is_advice, reasons, telling_line, tells
-from ctxmgr.diagnose.errors.table import Topic, topic_of
-from ctxmgr.diagnose.errors.words import error_details, error_members, offers_of, told_lines, told_words
-from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, program_of
-from ctxmgr.diagnose.evidence.calls import command_of, parts_of
+from ctxmgr.diagnose.errors.table import Topic, find_topic
+from ctxmgr.diagnose.errors.words import error_details, error_members, list_offers, told_lines, told_words
+from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, program_name
+from ctxmgr.diagnose.evidence.calls import command_of, split_command
 from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.paths import is_file_name
-from ctxmgr.diagnose.evidence.sentences import is_forbidden, sentences, sentences_of
+from ctxmgr.diagnose.evidence.sentences import is_forbidden, split_sentences, user_sentences
 from ctxmgr.diagnose.evidence.texts import clip, code, join_names, sentences_in
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_ERROR, MOST_STEP
 from ctxmgr.diagnose.related.alternatives import Alternative, alternatives
-from ctxmgr.diagnose.related.related_lines import COMMON, PRESCRIBES, RelatedLine, find_related_lines, names_in
+from ctxmgr.diagnose.related.related_lines import COMMON, PRESCRIBES, RelatedLine, find_names, find_related_lines
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
@@ -107,11 +107,13 @@ class CauseExplanation(NamedTuple):
 
     def texts_without(self, shown: Collection[str | None]) -> tuple[str, str]:
         """Return cause and step for a reader who is shown the lines of these records: neither tells of them again."""
-        left = [each for each in self.related_lines if each.entry not in shown]
+        hidden = [each for each in self.related_lines if each.entry not in shown]
         cause = self._cause(shown)
-        after = [each for each in self.after if not (each.startswith(_BEGIN) and _spans(each) <= _spans(cause))]
-        step = self._step([*self.before, _describe_look(left, later=self.later), *after])
-        again = [each for each in sentences_in(cause) if each.startswith(_USER_SAID) and _spans(each) <= _spans(step)]
+        after = [each for each in self.after if not (each.startswith(_BEGIN) and _quoted_spans(each) <= _quoted_spans(cause))]
+        step = self._step([*self.before, _describe_look(hidden, later=self.later), *after])
+        again = [
+            each for each in sentences_in(cause) if each.startswith(_USER_SAID) and _quoted_spans(each) <= _quoted_spans(step)
+        ]
         return " ".join(each for each in sentences_in(cause) if each not in again), step or _SHOWN_STEP
 
     def minimum_length(self, shown: Collection[str | None]) -> int:
@@ -150,7 +152,7 @@ class CauseExplanation(NamedTuple):
         return _join_sentences([*spoken, *(each for each in rest if each not in names), *own, *names])
 
 
-def explanation_of(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] = ()) -> CauseExplanation:
+def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] = ()) -> CauseExplanation:
     """Return a diagnosis with the error's own words and, where it is not certain, with what else the record says of it.
 
     Args:
@@ -175,18 +177,18 @@ def explanation_of(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryVi
         if around.step.startswith("Go by "):
             found = found.model_copy(update={"next_step": clip(f"{around.step} Else: {found.next_step}", MOST_STEP)})
             around = around._replace(step="")
-        return CauseExplanation(_add_quotes(found, around.quotes, ()), causes, [around.step], quotes=_quotes_of(related))
+        return CauseExplanation(_add_quotes(found, around.quotes, ()), causes, [around.step], quotes=_choose_quotes(related))
     related, texts = others, reasons(evidence, about, _MOST_REASON)
     # Where the error says what to do, these may be quoted, but nobody is sent to look at them
     looks = [each for each in related if each.of_failure or each.by_user or found.kind not in _STATED]
-    person = _find_sentence_of_person(evidence, entry, topic_of(said), found)
+    person = _find_sentence_of_person(evidence, entry, find_topic(said), found)
     spoken = [person] if person is not None else []
     named = None if person or not evidence.has_failed(entry) else _find_named_by_user(evidence, about, found)
     lines = _reasons(texts, found)
     shown = [(each.sentence, each.entry) for each in looks if each.names or each.by_user]
     shared = [(each.sentence, each.entry) for each in related if not each.names and not each.by_user]
     other = next(alternatives(evidence, about), Alternative("", ""))
-    named = None if named is not None and _spans(named.step) & _spans(other.step) else named
+    named = None if named is not None and _quoted_spans(named.step) & _quoted_spans(other.step) else named
     # An answer that names somebody, such as whoever a ticket is assigned to, refuses nothing
     holder = _holder_step(entry, said) if evidence.has_failed(entry) else ""
     rest = [_describe_earlier_error(evidence, entry), *(each.cause for each in spoken)]
@@ -222,18 +224,18 @@ def _add_quotes(found: Diagnosis, spoken: Sequence[Quote], related: Sequence[Rel
 
     Where no cause is known, the last step that brought something new comes last.
     """
-    seen = _quotes_of(related)
+    seen = _choose_quotes(related)
     own = found.evidence
     first = (*own[:1], *seen, *own[1:]) if found.kind == "unknown" else (*own, *seen)
     return found.model_copy(update={"evidence": (*spoken, *first)[:6]})
 
 
-def _quotes_of(related: Sequence[RelatedLine]) -> list[Quote]:
+def _choose_quotes(related: Sequence[RelatedLine]) -> list[Quote]:
     """Return the lines of records, of those with names first."""
     return [each.quote for each in _sort_by_names(related) if each.quote is not None]
 
 
-def _spans(text: str) -> set[str]:
+def _quoted_spans(text: str) -> set[str]:
     """Return what stands in backticks."""
     return set(_QUOTED_SPAN.findall(text))
 
@@ -269,21 +271,21 @@ def _find_named_by_user(
 ) -> _WayAround | None:
     """Return what the user named in a sentence about these calls, and none of them has; ``where`` must be in it."""
     asked = "\n".join(f"{call_input(step)}\n{evidence.text(step)}" for step in steps)
-    about = _stems("\n".join(call_input(step) for step in steps) + evidence.text(steps[0])[:_MOST_LINE])
-    for message, sentence in sentences(evidence):
+    about = _find_stems("\n".join(call_input(step) for step in steps) + evidence.text(steps[0])[:_MOST_LINE])
+    for message, sentence in user_sentences(evidence):
         if where is not None and not where.search(sentence):
             continue
         names = [
-            name for name in names_in(sentence)
+            name for name in find_names(sentence)
             if name not in asked and name not in found.cause and not name.isupper() and not _UNIT.fullmatch(name)
             and (("/" in name and not is_file_name(name)) or not _was_used(evidence, name))
         ]  # fmt: skip
-        if names and _stems(sentence) & about and not is_forbidden(sentence, names):
-            told = join_names(names, 2)
+        if names and _find_stems(sentence) & about and not is_forbidden(sentence, names):
+            shown_names = join_names(names, 2)
             return _WayAround(
-                f"The user named {told}{clock(message.at)}, and none of these calls has it.",
-                _describe_use(evidence, names[0], told, is_way=where is not None),
-                [evidence.quote_of(message, sentence)],
+                f"The user named {shown_names}{clock(message.at)}, and none of these calls has it.",
+                _describe_use(evidence, names[0], shown_names, is_way=where is not None),
+                [evidence.quote_message(message, sentence)],
             )
     return None
 
@@ -308,7 +310,7 @@ def _find_most_similar_name(evidence: Evidence, steps: Sequence[EntryView], rela
     if not evidence.has_failed(steps[0]):
         return ""
     asked = "\n".join(call_input(step) for step in steps)
-    refused = [name for name in names_in(telling_line(evidence, steps[0])) if name in asked]
+    refused = [name for name in find_names(telling_line(evidence, steps[0])) if name in asked]
     found = [
         (likeness(bad, name), bad, name, each.source)
         for bad in refused for each in related for name in each.names
@@ -347,8 +349,8 @@ def _list_other_forms(evidence: Evidence, steps: list[EntryView]) -> list[EntryV
 
 def _program(entry: EntryView) -> str:
     """Return the program of a call, of an interpreter the script that it runs."""
-    program = program_of(entry)
-    parts = [words for words in parts_of(command_of(entry)) if words[0].rpartition("/")[2] == program]
+    program = program_name(entry)
+    parts = [words for words in split_command(command_of(entry)) if words[0].rpartition("/")[2] == program]
     plain = [word for word in parts[-1][1:] if not word.startswith("-")] if parts else []
     return " ".join([program, *plain[:1]]) if _INTERPRETS.match(program) else program
 
@@ -364,14 +366,14 @@ def _join_sentences(parts: Sequence[str]) -> str:
 
 def _reasons(texts: Sequence[str], found: Diagnosis) -> list[str]:
     """Return what the calls say of why they fail, as sentences; nothing that is told already."""
-    told = set(_WORD.findall(found.cause))
+    cause_words = set(_WORD.findall(found.cause))
     new: list[str] = []
     for text in texts:
         words = set(_WORD.findall(text))
-        first = not new and (found.kind == "unknown" or len(words - told) >= _NEW_WORDS or not told & words)
-        if first or len(words - told) > len(words) / 2:
+        first = not new and (found.kind == "unknown" or len(words - cause_words) >= _NEW_WORDS or not cause_words & words)
+        if first or len(words - cause_words) > len(words) / 2:
             new.append(text)
-        told |= words
+        cause_words |= words
     quoted = [told_lines(text.split(" ⏎ ")).replace(".`", "`") for text in new[:_REASONS]]  # prose may be an order
     return [f"It {'also ' if place else ''}says {words}." for place, words in enumerate(each for each in quoted if each)]
 
@@ -380,7 +382,7 @@ def _list_offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence
     """Yield what the error offers, advises or names that no call has tried: names, and words that errors are made of."""
     asked = "\n".join(call_input(step) for step in steps)
     said = evidence.text(steps[0])
-    offer = next((each for each in offers_of(said) if each not in found.next_step and not evidence.was_tried(each)), "")
+    offer = next((each for each in list_offers(said) if each not in found.next_step and not evidence.was_tried(each)), "")
     if offer:
         yield f"The error offers {code(offer, 90)}: see whether it fits the task."
     # A piece out of the middle of a line advises nothing.
@@ -396,7 +398,7 @@ def _list_offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence
     if len(advice.split()) >= _LEAST_ADVICE and "…" not in advice and advice.strip("`") not in found.next_step:
         yield f"It advises {advice}."
     names = [
-        name for text in texts[:1] for name in names_in(text)
+        name for text in texts[:1] for name in find_names(text)
         if name not in asked and name not in found.next_step and not _OF_CHECK.match(name) and not name.isupper()
     ]  # fmt: skip
     names = [name for name in names if not any(name != other and name.endswith(f".{other}") for other in names)]
@@ -423,30 +425,30 @@ def _sort_by_names(related: Iterable[RelatedLine]) -> list[RelatedLine]:
     return sorted(related, key=lambda each: not each.names)
 
 
-def _stems(text: str) -> set[str]:
+def _find_stems(text: str) -> set[str]:
     return {word[:6].casefold() for word in _STEM.findall(text[:4_000]) if word.casefold() not in COMMON}
 
 
 def _is_task(evidence: Evidence, sentence: str) -> bool:
     """Whether a sentence is the first one of the session's task: it says what is to be done, and nothing of a failure."""
-    return next(iter(sentences_of(evidence.user_texts[0].text)), "") == sentence
+    return next(iter(split_sentences(evidence.user_texts[0].text)), "") == sentence
 
 
 def _find_sentence_of_person(evidence: Evidence, entry: EntryView, topic: Topic | None, found: Diagnosis) -> _WayAround | None:
     """Return the sentence of a person that names something for this which no failing call has used."""
-    tried = "\n".join(call_input(each) for each in evidence.failing_calls)
-    about = _stems(f"{call_input(entry)}\n{found.evidence[0].text if found.evidence else ''}")
-    for message, sentence in sentences(evidence):
-        names = [name for name in _NAME.findall(sentence) if name.rstrip("/.") not in tried]
+    given_text = "\n".join(call_input(each) for each in evidence.failing_calls)
+    about = _find_stems(f"{call_input(entry)}\n{found.evidence[0].text if found.evidence else ''}")
+    for message, sentence in user_sentences(evidence):
+        names = [name for name in _NAME.findall(sentence) if name.rstrip("/.") not in given_text]
         if not names or not PRESCRIBES.search(sentence) or is_forbidden(sentence, names) or sentence in found.cause:
             continue
         if (topic is not None and topic.words.search(sentence)) or (
-            _stems(sentence) & about and not _is_task(evidence, sentence)
+            _find_stems(sentence) & about and not _is_task(evidence, sentence)
         ):
             said = code(sentence, 150)
             return _WayAround(
                 f"The user said{clock(message.at)}: {said}.",
                 f"{_AS_SAID}{said}.",
-                [evidence.quote_of(message, sentence)],
+                [evidence.quote_message(message, sentence)],
             )
     return None

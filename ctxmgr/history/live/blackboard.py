@@ -193,7 +193,8 @@ class BlackboardHistory:
         """Record a published event: an `Event`, an action's start or end, or any other object (see `describe`).
 
         Raises:
-            CtxmgrError: it could not be recorded completely, and counts as lost.
+            InvalidInput: it holds what can't be read, so that its class stands in its place; it counts as lost.
+            CtxmgrError: it could not be recorded, and counts as lost.
             DegenerateLoopError: it closes a loop.
         """
         self._thread.seq = seq
@@ -330,7 +331,10 @@ class BlackboardHistory:
         return answered is None or finding.count >= answered + self._monitor.rounds(finding)
 
     def tick(self, now: float | None = None) -> None:
-        """Check once for stalls, and call ``on_hung`` for a new one; the thread of ``watch_every`` calls this."""
+        """Check once for stalls as of ``now`` (seconds since 1970), and call ``on_hung`` for a new one.
+
+        The thread of ``watch_every`` calls this.
+        """
         if self._alarm is not None and self._open:
             self._alarm.tick(now)
 

@@ -170,7 +170,7 @@ class StallAlarm:
         self._stopped = threading.Event()
 
     def tick(self, now: float | None = None) -> None:
-        """Check once; an exception of ``on_hung`` is added to the history's failures."""
+        """Check once, as of ``now`` (seconds since 1970); an exception of ``on_hung`` is added to the history's failures."""
         board = self._board()
         if board is None:
             self._stopped.set()

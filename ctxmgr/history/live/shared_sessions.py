@@ -76,13 +76,17 @@ class SharedSessions:
             del self._active[key], self._last_seen[key]
 
     def _choose(self) -> None:
-        if not self._share:
-            newest = sorted(self._active, key=self._last_seen.__getitem__, reverse=True)[:MOST]
-            for key in [key for key in self._followed if key not in newest]:
-                self._leave(key)
-            for key in newest:
-                self._begin(key)
+        if self._share:
+            self._follow_share()
             return
+        newest = sorted(self._active, key=self._last_seen.__getitem__, reverse=True)[:MOST]
+        for key in [key for key in self._followed if key not in newest]:
+            self._leave(key)
+        for key in newest:
+            self._begin(key)
+
+    def _follow_share(self) -> None:
+        """Follow as many of the active sessions as fall to each watcher, and none that another one follows."""
         if not self._renewed:
             self._remove_expired()
         self._take(f"{WATCHER}{self._holder}")
@@ -95,11 +99,11 @@ class SharedSessions:
         fair = min(MOST, math.ceil(len(self._active) / members))
         for key in list(self._followed)[fair:]:
             self._leave(key)
-        taken = held_leases(self._store.engine, WATCHED)
+        leases = held_leases(self._store.engine, WATCHED)
         for key, name in self._active.items():
             if len(self._followed) >= fair:
                 return
-            if key not in self._followed and f"{WATCHED}{name}" not in taken and self._take(f"{WATCHED}{name}"):
+            if key not in self._followed and f"{WATCHED}{name}" not in leases and self._take(f"{WATCHED}{name}"):
                 self._begin(key)
 
     def _take(self, name: str) -> bool:

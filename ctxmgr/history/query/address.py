@@ -59,7 +59,7 @@ def session_key(store: Store, session: str | None, entry_id: str | None = None) 
     none is named it is the one that holds the entry asked for, else the only or the latest one.
 
     Raises:
-        NotFound: the named session does not exist.
+        NoSession: the named session does not exist; it is a `NotFound`.
         InvalidInput: the name, or the entry's, fits several sessions.
     """
     if session is None:
@@ -128,7 +128,11 @@ def _hint(store: Store, name: str) -> str:
 
 
 def find_entry_form(store: Store, reader: Any, key: int | None, index: int | None, entry_id: str | None) -> Any:
-    """Return the entry in the form of the reader (view or row); see `entry_of`."""
+    """Return the entry in the form of the reader (view or row); ``index`` and ``entry_id`` as in `entry_of`.
+
+    Raises:
+        InvalidInput, NoHistory, OutOfBounds, NotFound: as `entry_of`.
+    """
     if (index is None) == (entry_id is None):
         raise InvalidInput("name the entry by its index or by its id", "e.g. SESSION@42, @-1, or an entry id")
     total = 0 if key is None else store.sessions.entry_count(key)
@@ -160,7 +164,11 @@ def find_entries(store: Store, key: int | None, indexes: Sequence[int], ids: Seq
 
 
 def find_entry_rows(store: Store, rows: Rows, key: int | None, indexes: Sequence[int], ids: Sequence[str]) -> list[Plain]:
-    """Return the named entries as rows of the store, see `find_entries`."""
+    """Return the named entries as rows of the store, {column: value}, in the order of the log, each once.
+
+    Raises:
+        InvalidInput, NoHistory, OutOfBounds, NotFound: as `find_entries`.
+    """
     if not indexes and not ids:
         raise InvalidInput("no entries are named", "give indexes or ids, e.g. 3 4 5")
     named = [find_entry_form(store, rows, key, index, None) for index in dict.fromkeys(indexes)]

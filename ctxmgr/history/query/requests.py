@@ -114,11 +114,11 @@ def search(store: Store, request: SearchRequest) -> SearchResponse:
     Raises:
         InvalidInput: "Query cannot be empty".
     """
-    found = tools.search(store, store.queries, request, _hit)
+    found = tools.search(store, store.queries, request, _make_hit)
     return SearchResponse(status=found.status, session=found.session, hits=found.rows, page=Page.make(*found.page))
 
 
-def _hit(row: EntryView | EventView, field: str, excerpt: str) -> SearchHit:
+def _make_hit(row: EntryView | EventView, field: str, excerpt: str) -> SearchHit:
     return SearchHit(field=field, excerpt=excerpt, row=row)
 
 

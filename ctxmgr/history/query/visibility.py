@@ -111,20 +111,22 @@ def citations(record: Record) -> list[str] | None:
 
 
 def _cited_ids(record: Record) -> Iterator[str]:
-    context, diagnosis = _table(record.get("context")), _table(record.get("diagnosis"))
+    context, diagnosis = _require_table(record.get("context")), _require_table(record.get("diagnosis"))
     for items in (context.get("facts"), context.get("held"), record.get("doNotRepeat"), record.get("alternatives")):
-        for item in _list(items):
-            yield from _texts(_table(item).get("entries"))
+        for item in _require_list(items):
+            yield from _require_texts(_require_table(item).get("entries"))
     for items, name in ((context.get("held"), "given"), (diagnosis.get("evidence"), "entry")):
-        yield from _texts([item[name] for item in map(_table, _list(items)) if item.get(name) is not None])
-    for pattern in map(_table, (record.get("loop"), record.get("stall"))):
-        yield from _texts(pattern.get("members"))
-        yield from _texts([pattern[name] for name in ("start", "lastProgress") if pattern.get(name) is not None])
-    yield from _texts(record.get("quarantined"))
-    yield from _texts([name for name in (record.get("snapshot"), context.get("diffOf")) if name is not None])
+        yield from _require_texts(
+            [item[name] for item in map(_require_table, _require_list(items)) if item.get(name) is not None]
+        )
+    for pattern in map(_require_table, (record.get("loop"), record.get("stall"))):
+        yield from _require_texts(pattern.get("members"))
+        yield from _require_texts([pattern[name] for name in ("start", "lastProgress") if pattern.get(name) is not None])
+    yield from _require_texts(record.get("quarantined"))
+    yield from _require_texts([name for name in (record.get("snapshot"), context.get("diffOf")) if name is not None])
 
 
-def _table(value: object) -> dict[str, Any]:
+def _require_table(value: object) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -132,7 +134,7 @@ def _table(value: object) -> dict[str, Any]:
     return cast("dict[str, Any]", value)
 
 
-def _list(value: object) -> list[Any]:
+def _require_list(value: object) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
@@ -140,8 +142,8 @@ def _list(value: object) -> list[Any]:
     return cast("list[Any]", value)
 
 
-def _texts(value: object) -> Iterator[str]:
-    for item in _list(value):
+def _require_texts(value: object) -> Iterator[str]:
+    for item in _require_list(value):
         if not isinstance(item, str):
             raise TypeError
         yield item
@@ -213,7 +215,7 @@ class VisibilitySync:
         Beside itself these are records that waited for it, directly or through others that did.
         """
         if stored.kind in FRAME:
-            return self._frame_rows([stored]) if self._shows(stored) else []
+            return self._frame_rows([stored]) if self._is_shown(stored) else []
         found: dict[int, Record] = {}
         due = {stored.place: stored}
         while due:
@@ -225,10 +227,7 @@ class VisibilitySync:
                 self._waiting = True
                 continue
             if each.kind == "entry":
-                # Only saves look-ups in the index, so it may be emptied at any time.
-                if len(self._entries) >= _MAX_REMEMBERED:
-                    self._entries.clear()
-                self._entries[each.key, each.id] = verdict
+                self._remember_entry(each, verdict)
             if record is not None and verdict:
                 found[place] = record
                 if each is not stored and each.kind == "event":
@@ -238,10 +237,16 @@ class VisibilitySync:
                 due |= {waiter.place: waiter for waiter in self._extract.release(each.key, each.id)}
         if not found:
             return []
-        rows = [] if self._shows(stored) else self._frame_rows(self._extract.frame(stored.key, stored.place))
+        rows = [] if self._is_shown(stored) else self._frame_rows(self._extract.frame(stored.key, stored.place))
         self._shown.add(stored.key)
         rows += [(place, self._redact(record, found)) for place, record in found.items()]
         return sorted(rows, key=lambda row: row[0])
+
+    def _remember_entry(self, entry: StoredRow, visible: bool) -> None:
+        # Only saves look-ups in the index, so it may be emptied at any time.
+        if len(self._entries) >= _MAX_REMEMBERED:
+            self._entries.clear()
+        self._entries[entry.key, entry.id] = visible
 
     def _redact(self, record: Record, accepted: Container[int]) -> Record:
         """Return what the agent sees of a visible record: of a note no links to records that it does not see.
@@ -259,7 +264,7 @@ class VisibilitySync:
     def _leads_to_visible(self, link: str, accepted: Container[int]) -> bool:
         return any(place in accepted or self._extract.holds(place) for place in self._extract.places(CITED, storable(link)))
 
-    def _shows(self, stored: StoredRow) -> bool:
+    def _is_shown(self, stored: StoredRow) -> bool:
         if stored.key in self._shown or self._extract.shows(stored.session):
             self._shown.add(stored.key)
             return True
@@ -270,7 +275,7 @@ class VisibilitySync:
         for stored in frame:
             record = None if stored.session == PROJECT else read(stored)
             if record is not None:
-                rows.append((stored.place, redact_session_record(record, with_words=self._may(USER, stored.session))))
+                rows.append((stored.place, redact_session_record(record, with_words=self._may_read(USER, stored.session))))
         return rows
 
     def _verdict(
@@ -278,19 +283,19 @@ class VisibilitySync:
     ) -> bool | str:
         """Return whether a record is visible, or the id of a record on which that depends and that is not judged yet."""
         stand = visibility_conditions(record, self._agent)
-        if stand is None or (stand.owner is not None and not self._may(stand.owner, stored.session)):
+        if stand is None or (stand.owner is not None and not self._may_read(stand.owner, stored.session)):
             return False
         missing: str | None = None
         for kinds, name in stand.names:
             visible = self._entries.get((stored.key, name)) if kinds == ENTRIES else None
             if visible is None:
-                visible = self._sees(self._extract.places(kinds, name, stored.key, upto), accepted, due)
+                visible = self._are_visible(self._extract.places(kinds, name, stored.key, upto), accepted, due)
             if visible is False:
                 return False
             missing = name if visible is None and missing is None else missing
         return True if missing is None else missing
 
-    def _sees(self, places: Collection[int], accepted: Container[int], due: Container[int]) -> bool | None:
+    def _are_visible(self, places: Collection[int], accepted: Container[int], due: Container[int]) -> bool | None:
         """Return whether the records at these places are visible; None if there are none, or some are not judged yet."""
         open_ = not places
         for place in places:
@@ -300,5 +305,5 @@ class VisibilitySync:
                 open_ = True
         return None if open_ else True
 
-    def _may(self, owner: str, session: str) -> bool:
+    def _may_read(self, owner: str, session: str) -> bool:
         return self._rules.may(self._agent, "read", "history", owner, session)

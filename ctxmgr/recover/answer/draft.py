@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from ctxmgr.base.light_dataclass import dataclass, field, replace
 from ctxmgr.diagnose import CauseExplanation, Evidence, explain, explain_contrast, messages_of
 from ctxmgr.diagnose.next_looks import varies
-from ctxmgr.history.evidence import RelatedEntries, session_folder
+from ctxmgr.history.session_evidence import RelatedEntries, session_folder
 from ctxmgr.log.codec import encode
 from ctxmgr.log.ids import new_id
 from ctxmgr.recover.answer.facts import SIZES, Amounts, alternatives, brief_text, context_of, count_tokens, do_not_repeat, facts

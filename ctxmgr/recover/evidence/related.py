@@ -13,7 +13,7 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.texts import capital
-from ctxmgr.history.evidence import RelatedSession, newest_entries, related_sessions
+from ctxmgr.history.session_evidence import RelatedSession, newest_entries, related_sessions
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.log.ids import parse_time
 from ctxmgr.recover.evidence.excerpts import Row

@@ -76,10 +76,10 @@ class LogBytes:
 
     def holds(self, found: Anchor) -> bool:
         """Whether the log still is, up to there, what its anchor says."""
-        from ctxmgr.log.journal import holds
+        from ctxmgr.log.journal import matches_anchor
 
         try:
-            return holds(self._descriptor, found)
+            return matches_anchor(self._descriptor, found)
         except OSError:
             return False
 

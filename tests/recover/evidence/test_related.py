@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.history.evidence import related_sessions
+from ctxmgr.history.session_evidence import related_sessions
 from ctxmgr.log.codec import Record
 from ctxmgr.recover.model.consultation import consultant
 from ctxmgr.recover.recovery import Recovery, RecoveryOptions

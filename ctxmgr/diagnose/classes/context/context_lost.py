@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, clock, may_change
-from ctxmgr.diagnose.evidence.calls import command_of, path_of, tool
+from ctxmgr.diagnose.evidence.calls import command_of, path_of, tool_phrase
 from ctxmgr.diagnose.evidence.texts import code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -62,7 +62,7 @@ def _list_repeated_lookups(evidence: Evidence, place: int) -> list[tuple[EntryVi
 def _answer(
     evidence: Evidence, compactions: list[Message], last: Message, again: list[tuple[EntryView, EntryView]]
 ) -> Diagnosis:
-    names = [evidence.name(path) if (path := path_of(each)) else command_of(each) or tool(each) for each, _ in again]
+    names = [evidence.name(path) if (path := path_of(each)) else command_of(each) or tool_phrase(each) for each, _ in again]
     often = f" {len(compactions)} times, last" if len(compactions) > 1 else ""
     earlier = clock(again[0][0].ts)
     cause = (
@@ -82,7 +82,9 @@ def _answer(
         "Write down in one note the task, what these files and answers show, and the next step; do not read them"
         f" again.{onward}"
     )
-    quotes = [evidence.quote(again[0][0]), evidence.quote_of(last)] + ([evidence.quote_of(dropped)] if dropped else [])
+    quotes = [evidence.quote(again[0][0]), evidence.quote_message(last)] + (
+        [evidence.quote_message(dropped)] if dropped else []
+    )
     return diagnosis(KIND, cause, step, *quotes, check="The note must answer what you looked up after the compaction.")
 
 
@@ -90,14 +92,14 @@ def _find_dropped_message(evidence: Evidence, last: Message) -> Message | None:
     """Return the newest words of a person of which the summary holds next to nothing."""
     if not last.text.strip():
         return None
-    held = {word for word in last.text.casefold().split() if len(word) > 3}
+    summary_words = {word for word in last.text.casefold().split() if len(word) > 3}
     for message in reversed(evidence.user_texts):
         # What was said since the compaction could not be in its summary
         if message.after is not None and last.after is not None and message.after > last.after:
             continue
         words = {word for word in message.text.casefold().split() if len(word) > 3}
         # A summary says things in its own words, so a few shared ones are enough
-        if len(words) > 2 and len(words & held) * 5 < len(words):
+        if len(words) > 2 and len(words & summary_words) * 5 < len(words):
             return message
     return None
 
@@ -150,7 +152,7 @@ def _diagnose_dropped_value(evidence: Evidence, last: Message, place: int) -> Di
     )
     step = f"Go on with {code(value, 60)}, as the user said; look it up no more, and keep it in your notes."
     used = next((entry for entry in evidence.entries_before(place + 1) if value in call_input(entry)), None)
-    quotes = [evidence.quote_of(message, sentence), evidence.quote_of(last)] + (
+    quotes = [evidence.quote_message(message, sentence), evidence.quote_message(last)] + (
         [evidence.quote(used, call_input(used)[:300])] if used else []
     )
     return diagnosis(KIND, cause, step, *quotes, check="The next call must name it.")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, may_change
-from ctxmgr.diagnose.evidence.calls import changes_of, command_of, edited_paths, fields_of, path_of
+from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, fields_of, list_changes, path_of
 from ctxmgr.diagnose.evidence.texts import ORDERS, code, join_names, strip_line_numbers, text_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -88,15 +88,15 @@ def _answer(evidence: Evidence, asked: str, index: int) -> tuple[str, Message | 
             and vocabulary.asks_human(entry.action)
             and _is_same_question(_asked_text(entry), asked)
         ):
-            found = _reply(evidence, entry, index) or (_asked_text(entry), entry, evidence.text(entry))
+            found = _find_reply(evidence, entry, index) or (_asked_text(entry), entry, evidence.text(entry))
     return found
 
 
-def _reply(evidence: Evidence, asking: EntryView, until: int) -> tuple[str, Message, str] | None:
+def _find_reply(evidence: Evidence, asking: EntryView, until: int) -> tuple[str, Message, str] | None:
     """Return what a person said right behind a call that asks, where its own result is no answer."""
     # Some tools only confirm that the question was sent; the answer comes as a message
-    told = next((m for m in evidence.user_texts if m.after is not None and asking.index <= m.after < until), None)
-    return (_asked_text(asking), told, told.text) if told and len(evidence.text(asking)) < _RECEIPT else None
+    reply = next((m for m in evidence.user_texts if m.after is not None and asking.index <= m.after < until), None)
+    return (_asked_text(asking), reply, reply.text) if reply and len(evidence.text(asking)) < _RECEIPT else None
 
 
 _RECEIPT = 40
@@ -124,7 +124,7 @@ def _diagnose_repeated_question(
         if here
         else ("Take that answer as the decision and go on with the task; do not ask again.")
     )
-    quote = evidence.quote_of(answer) if isinstance(answer, Message) else evidence.quote(answer, said)
+    quote = evidence.quote_message(answer) if isinstance(answer, Message) else evidence.quote(answer, said)
     return diagnosis(KIND, cause, step, quote, check="Ask again only if something new speaks against the answer.")
 
 
@@ -202,15 +202,15 @@ def _diagnose_repeated_weighing(evidence: Evidence) -> Diagnosis | None:
             if _SETTLED.search(sentence) and shared and not sentence.strip().endswith("?"):
                 where = f"the user said{clock(message.at)}: {code(sentence.strip(), 150)}"
                 step = f"what the user said as it stands, {code(sentence.strip(), 130)}"
-                return _diagnose_decided(said, where, step, evidence.quote_of(message, sentence))
+                return _diagnose_decided(said, where, step, evidence.quote_message(message, sentence))
     return _diagnose_documented_decision(evidence, said, recurring, set(counts), least)
 
 
 def _statements(evidence: Evidence) -> Iterator[str]:
     """Yield what agents said since a person last spoke, and the sentences that they gave to calls, in their order."""
-    told = max((place for place, message in enumerate(evidence.messages) if message.by == "user"), default=-1)
-    since = evidence.messages[told].after if told >= 0 else None
-    yield from (message.text for message in evidence.messages[told + 1 :] if message.by == "agent")
+    last_by_user = max((place for place, message in enumerate(evidence.messages) if message.by == "user"), default=-1)
+    since = evidence.messages[last_by_user].after if last_by_user >= 0 else None
+    yield from (message.text for message in evidence.messages[last_by_user + 1 :] if message.by == "agent")
     for entry in evidence.tail:
         # Sentences before the user's last words are answered by them
         if entry.index > (-1 if since is None else since) and not command_of(entry) and not edited_paths(entry):
@@ -230,7 +230,7 @@ def _diagnose_documented_decision(
     if best is None:
         return None
     _, entry, line = best
-    names = _names(line, all_words)
+    names = _decision_names(line, all_words)
     # An agent that goes by the decision weighs something else
     last = next((_written_text(each).casefold() for each in reversed(evidence.recent) if may_change(each)), "")
     if names and all(name.casefold() in last for name in names):
@@ -245,7 +245,7 @@ def _diagnose_documented_decision(
 
 
 def _written_text(entry: EntryView) -> str:
-    return "\n".join(change.new for change in changes_of(entry)) or call_input(entry)
+    return "\n".join(change.new for change in list_changes(entry)) or call_input(entry)
 
 
 def _document_lines(evidence: Evidence) -> Iterator[tuple[EntryView, str]]:
@@ -260,7 +260,7 @@ def _strip_markers(line: str) -> str:
     return strip_line_numbers(line).lstrip("-*> ")
 
 
-def _names(line: str, words: set[str]) -> list[str]:
+def _decision_names(line: str, words: set[str]) -> list[str]:
     """Return the names of a decision: of its first sentence what was weighed, and what is written like a name."""
     sentence = re.split(r"(?<=[\w)])[.;](?=\s)", _strip_markers(line))[0]
     sentence = " ; ".join(part for part in re.split(r"[,;:]", sentence) if not _REFUSED.search(part))

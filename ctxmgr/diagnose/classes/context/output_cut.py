@@ -6,9 +6,9 @@ import re
 from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.lines import tells
-from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, program_of
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, path_of, tool
-from ctxmgr.diagnose.evidence.texts import NUMBERED, code, plain_name, words_of
+from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, program_name
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, path_of, tool_phrase
+from ctxmgr.diagnose.evidence.texts import NUMBERED, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -110,10 +110,10 @@ class _Rest(NamedTuple):
     sizes: str
 
 
-def _rest(said: str) -> _Rest | None:
+def _find_rest(said: str) -> _Rest | None:
     """Return what an answer says of entries which it does not show, or None."""
     ends = f"{said[:600]}\n{said[-1_500:]}"
-    sizes = _sizes(ends)
+    sizes = _read_sizes(ends)
     for match in _MORE.finditer(ends):
         name, token = match.group(1), match.group(2)
         # A marker without "next" in its name may be the one that the call was given
@@ -124,7 +124,7 @@ def _rest(said: str) -> _Rest | None:
     return _Rest("", "", sizes) if sizes or (_HAS_MORE.search(ends) and "\n\n" not in said[:200]) else None
 
 
-def _sizes(said: str) -> str:
+def _read_sizes(said: str) -> str:
     known = {match.group("name").lower().replace("_", ""): int(match.group("size")) for match in _SIZES.finditer(said)}
     total = max((size for name, size in known.items() if name.startswith("total")), default=0)
     part = next((known[name] for name in ("returned", "rowsreturned", "shown", "count", "pagesize") if name in known), 0)
@@ -139,12 +139,12 @@ def _diagnose_first_page(evidence: Evidence) -> Diagnosis | None:
     """Say that a first page is asked for again and again, in whatever form, and how the next one is named."""
     alike: dict[tuple[str, str], list[EntryView]] = {}
     for entry in evidence.tail:
-        rest = _rest(evidence.text(entry)) if entry.status == "ok" else None
+        rest = _find_rest(evidence.text(entry)) if entry.status == "ok" else None
         if rest is not None:
-            alike.setdefault((program_of(entry), rest.token or evidence.text(entry)), []).append(entry)
+            alike.setdefault((program_name(entry), rest.token or evidence.text(entry)), []).append(entry)
     for (_, token), calls in alike.items():
         last = calls[-1]
-        rest = _rest(evidence.text(last))
+        rest = _find_rest(evidence.text(last))
         asked = any(token in call_input(each) for each in evidence.recent if each.index > calls[0].index)
         # A token that was used since is no page left out; what is long past is no trouble
         if rest is None or len(calls) < _OFTEN or (rest.token and asked) or evidence.recent[-1].index - last.index > _NEAR:
@@ -211,10 +211,14 @@ def _find_cut_notice(said: str) -> str | None:
 def _answer(evidence: Evidence, entry: EntryView, line: str, times: int) -> Diagnosis:
     path, command = path_of(entry), command_of(entry)
     what = (
-        code(command, 80) if command else (f"The {tool(entry)} of {evidence.name(path)}") if path else f"The {tool(entry)} call"
+        code(command, 80)
+        if command
+        else (f"The {tool_phrase(entry)} of {evidence.name(path)}")
+        if path
+        else f"The {tool_phrase(entry)} call"
     )
     own = _find_own_cut(entry) == line
-    notice = code(line, 40) if own else words_of(_CUT, f" {line}")
+    notice = code(line, 40) if own else quote_match(_CUT, f" {line}")
     cause = f"{what} was made {times} times, and its output is cut at the same place each time: {notice}."
     shown = _SHOWN.search(line)
     part = _FIRST.search(line)

@@ -6,7 +6,7 @@ import re
 
 from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import Evidence, clock
-from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, parts_of, path_of, same_file
+from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, path_of, same_file, split_command
 from ctxmgr.diagnose.evidence.paths import is_file_name
 from ctxmgr.diagnose.evidence.texts import code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -59,7 +59,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         # Equal calls first: the same call is sure to run the same check
         outcome = _outcome
         if len(runs) < _LEAST:
-            runs, outcome = _list_same_checks(evidence, entry), _end
+            runs, outcome = _list_same_checks(evidence, entry), _last_lines
         # A changed outcome means that the check does see the edits
         if len(runs) < _LEAST or len({outcome(evidence, each) for each in runs[-_LEAST:]}) > 1:
             continue
@@ -86,22 +86,22 @@ def _outcome(evidence: Evidence, entry: EntryView) -> str:
     return mask_volatile(_TIMES.sub("", evidence.text(entry)), ids=True)
 
 
-def _end(evidence: Evidence, entry: EntryView) -> str:
+def _last_lines(evidence: Evidence, entry: EntryView) -> str:
     """Return the last lines of what a check says: a filter before them leaves them as they are."""
     return "\n".join(_outcome(evidence, entry).strip().split("\n")[-_LAST_LINES:]) if evidence.has_failed(entry) else ""
 
 
 def _list_same_checks(evidence: Evidence, entry: EntryView) -> list[EntryView]:
     """Return the calls that run the same file in another form and end alike."""
-    end, files = _end(evidence, entry), _files(entry)
+    end, files = _last_lines(evidence, entry), _named_files(entry)
     # A check that passes without a word ends like any other
     if not end.strip():
         return []
-    return [each for each in evidence.tail if files & _files(each) and _end(evidence, each) == end]
+    return [each for each in evidence.tail if files & _named_files(each) and _last_lines(evidence, each) == end]
 
 
-def _files(entry: EntryView) -> set[str]:
-    return {word.removeprefix("./") for words in parts_of(command_of(entry)) for word in words if is_file_name(word)}
+def _named_files(entry: EntryView) -> set[str]:
+    return {word.removeprefix("./") for words in split_command(command_of(entry)) for word in words if is_file_name(word)}
 
 
 _LAST_LINES = 2
@@ -128,7 +128,7 @@ def _diagnose_loaded_copy(evidence: Evidence, entry: EntryView, edits: list[Entr
 def _is_of_check(other: EntryView, entry: EntryView) -> bool:
     """Whether an entry shows the source of a check: a test, or a file that the command names."""
     shown = path_of(other) or next(
-        (words[1] for words in parts_of(command_of(other))[:1] if words[0] == "cat" and words[1:]), ""
+        (words[1] for words in split_command(command_of(other))[:1] if words[0] == "cat" and words[1:]), ""
     )
     name = shown.rpartition("/")[2]
     return bool(name) and (name in command_of(entry) or _TESTS.search(shown) is not None)
@@ -152,7 +152,8 @@ def _explain_loaded_copy(
 ) -> Diagnosis:
     own, build = evidence.relative_path(path), _find_build_command(evidence, entry)
     cause = (
-        f"{_start(evidence, entry, edits)}, because it loads {code(copy, 80)}, as {evidence.source(other)} shows, and you edit"
+        f"{_describe_check(evidence, entry, edits)}, because it loads {code(copy, 80)}, as {evidence.source(other)} "
+        "shows, and you edit"
         f" {code(own, 70)}; nothing has built the one from the other since."
     )
     how = f": run {code(build, 60)}" if build else " (look for the build step in the manifest)"
@@ -197,7 +198,7 @@ _TESTS = lazy_pattern(r"(?:^|[/_.-])(?:tests?|specs?|check\w*|bench\w*|__tests__
 _LOOKED_AT, _LONG = 200, 400
 
 
-def _start(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> str:
+def _describe_check(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> str:
     files = list(dict.fromkeys(evidence.name(path) for each in edits for path in edited_paths(each)))
     shown = ", ".join(code(name, 60) for name in files[:2])
     return f"{code(command_of(entry), 80)} answers the same after {len(edits)} edits of {shown}"
@@ -219,7 +220,8 @@ def _diagnose_other_file(evidence: Evidence, entry: EntryView, edits: list[Entry
             shown, own = evidence.name(copy), evidence.name(path)
             built = _COPIES.search(copy) is not None
             cause = (
-                f"{_start(evidence, entry, edits)}, because it runs another file: its message comes from {code(shown, 90)}, not"
+                f"{_describe_check(evidence, entry, edits)}, because it runs another file: its message comes from "
+                f"{code(shown, 90)}, not"
                 f" from {code(own, 70)}."
             )
             step = f"Find out which of {code(shown, 90)} and {code(own, 70)} the check is meant to use, and edit that one."
@@ -257,7 +259,8 @@ def _diagnose_stale_program(evidence: Evidence, entry: EntryView, command: str, 
         return None
     build = command_of(made)
     cause = (
-        f"{_start(evidence, entry, edits)}, because {code(words[0], 60)} was built before them, last{clock(made.ts)} with"
+        f"{_describe_check(evidence, entry, edits)}, because {code(words[0], 60)} was built before them, "
+        f"last{clock(made.ts)} with"
         f" {code(build, 90)}."
     )
     step = f"Build it again with {code(build, 110)}, and then run {code(command, 80)}."
@@ -300,7 +303,7 @@ def _diagnose_other_build(evidence: Evidence, entry: EntryView, command: str, ed
         return None
     ran = places[0]
     cause = (
-        f"{_start(evidence, entry, edits)}, because the build writes to {code(made, 60)} and what is run comes from "
+        f"{_describe_check(evidence, entry, edits)}, because the build writes to {code(made, 60)} and what is run comes from "
         f"{code(ran, 60)}: that is an old build."
     )
     step = f"Let both name one place: build to {code(ran, 60)}, or run from {code(made, 60)}; then run the check once."
@@ -320,7 +323,7 @@ _BUILT = ("build", "target", "bin", "dist", "out", "classes", "lib")
 
 def _artefact(command: str) -> list[str] | None:
     """Return the built thing that a command runs: a program, or what java, node and the like are given."""
-    for words in parts_of(command):
+    for words in split_command(command):
         if words[0].startswith(("./", *(f"{part}/" for part in _BUILT))):
             return words
         for word in words[1:]:
@@ -362,7 +365,7 @@ def _diagnose_stale_image(evidence: Evidence, entry: EntryView, edits: list[Entr
         return None
     build = command_of(builds[0])
     cause = (
-        f"{_start(evidence, entry, edits)}, because the container runs an image that was built before them, "
+        f"{_describe_check(evidence, entry, edits)}, because the container runs an image that was built before them, "
         f"last{clock(builds[0].ts)} with {code(build, 90)}."
     )
     return diagnosis(
@@ -380,7 +383,9 @@ def _diagnose_cached_output(evidence: Evidence, entry: EntryView, edits: list[En
     said = evidence.text(entry)[:8_000]
     match = _NONE_RUN.search(said)
     if match is not None:
-        cause = f"{_start(evidence, entry, edits)}, because it runs no test at all: {code(match.group(1).strip(), 60)}."
+        cause = (
+            f"{_describe_check(evidence, entry, edits)}, because it runs no test at all: {code(match.group(1).strip(), 60)}."
+        )
         step = (
             "A runner takes files and functions by their names alone (pytest `test_*.py` and `test_*`, jest `*.test.*`): rename"
             " them, or name the right folder, and see that they are collected (`pytest --collect-only`) before you edit on."
@@ -391,7 +396,7 @@ def _diagnose_cached_output(evidence: Evidence, entry: EntryView, edits: list[En
     match = _CACHED.search(said)
     if match is None:
         return None
-    cause = f"{_start(evidence, entry, edits)}, because the result is an old one: {code(match.group(1).strip(), 60)}."
+    cause = f"{_describe_check(evidence, entry, edits)}, because the result is an old one: {code(match.group(1).strip(), 60)}."
     force = "go test -count=1" if "go test" in command_of(entry) else "make -B" if command_of(entry).startswith("make") else ""
     step = (
         (f"Run it once without the cache, with {code(force, 40)}.")

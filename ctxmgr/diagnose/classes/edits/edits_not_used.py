@@ -8,8 +8,8 @@ from functools import cache
 from typing import NamedTuple
 
 from ctxmgr.detect.text.fingerprints import mask_volatile
-from ctxmgr.diagnose.classes.statements.documented_way import commands_in
-from ctxmgr.diagnose.errors.table import table
+from ctxmgr.diagnose.classes.statements.documented_way import list_commands
+from ctxmgr.diagnose.errors.table import read_table
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
@@ -47,7 +47,7 @@ class _Holder(NamedTuple):
 @cache
 def _holders() -> tuple[_Holder, ...]:
     """Return the holders of the table, those that are recognised by more first."""
-    return tuple(_Holder(**row) for row in table("holder"))
+    return tuple(_Holder(**row) for row in read_table("holder"))
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
@@ -89,7 +89,7 @@ def _diagnose_missing_step(
         # What the agent wrote itself is no documentation
         if other.status != "ok" or edited_paths(other):
             continue
-        for command in commands_in(evidence.text(other), inline=True):
+        for command in list_commands(evidence.text(other), inline=True):
             # A word alone is the name of a program, and no step
             words = command.split()
             head = " ".join(words[:2])

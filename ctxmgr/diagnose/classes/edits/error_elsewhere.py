@@ -6,7 +6,7 @@ import re
 
 from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, may_change
-from ctxmgr.diagnose.evidence.calls import changes_of, edited_paths, fields_of, path_of, same_file, written_content
+from ctxmgr.diagnose.evidence.calls import edited_paths, fields_of, list_changes, path_of, same_file, written_content
 from ctxmgr.diagnose.evidence.paths import FOREIGN
 from ctxmgr.diagnose.evidence.texts import ORDERS, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -104,10 +104,10 @@ def _diagnose_included_text(evidence: Evidence, entry: EntryView) -> Diagnosis |
     if not quoted or len(wrote) < _LEAST or not _PARSES.search(said):
         return None
     path = path_of(wrote[-1]) or ""
-    known = evidence.last_content(path, entry.index) if changes_of(wrote[-1]) else None
+    known = evidence.last_content(path, entry.index) if list_changes(wrote[-1]) else None
     text = known.text if known is not None else _written_text(wrote[-1])
     # With an unknown rest of the file the quoted line may be in it
-    if changes_of(wrote[-1]) and (known is None or not known.whole):
+    if list_changes(wrote[-1]) and (known is None or not known.whole):
         return None
     # The quoted line is its own, only broken in another way
     if any("".join(line.split()) in "".join(text.split()) for line in quoted):

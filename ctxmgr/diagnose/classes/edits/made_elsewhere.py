@@ -59,12 +59,13 @@ def _find_source(evidence: Evidence, file: str, shown: list[EntryView], _: int) 
         if not path or not evidence.same_place(path, file):
             continue
         for line in evidence.text(other).split("\n")[:_HEAD]:
-            names = [name for name in _FILE.findall(line) if plain_name(name) and name.rpartition("/")[2] != _name(file)]
+            names = [name for name in _FILE.findall(line) if plain_name(name) and name.rpartition("/")[2] != _file_name(file)]
             if _MADE.search(line) and names:
-                told = " and ".join(code(name, 80) for name in names[:2])
-                sources = f"{code(names[0], 80)} (or {code(names[1], 80)})" if len(names) > 1 else told
+                shown_names = " and ".join(code(name, 80) for name in names[:2])
+                sources = f"{code(names[0], 80)} (or {code(names[1], 80)})" if len(names) > 1 else shown_names
                 yield (
-                    f"{code(file, 80)} is generated, as its head says, and written anew from {told}, so edits of it are lost",
+                    f"{code(file, 80)} is generated, as its head says, and written anew from {shown_names}, so edits "
+                    "of it are lost",
                     f"Make the change in {sources}, not in what comes of it: generate {code(file, 80)} anew, and leave that "
                     "file alone.",
                     other,
@@ -81,7 +82,7 @@ def _find_build_target(evidence: Evidence, file: str, shown: list[EntryView], fi
         for match in _RULE.finditer(evidence.text(other)[:_MOST]):
             target, needs = match.groups()
             if (
-                _name(file) in {_name(word) for word in needs.split()}
+                _file_name(file) in {_file_name(word) for word in needs.split()}
                 and plain_name(target)
                 # A target without a dot or a folder is a task like `test`, and no file
                 and ("." in target or "/" in target)
@@ -115,7 +116,7 @@ def _find_loaded_copy(evidence: Evidence, file: str, shown: list[EntryView], _: 
 
 def _find_overriding_file(evidence: Evidence, file: str, shown: list[EntryView], _: int) -> Iterator[_OtherFile]:
     """Yield the file of a like name that a program reads besides the edited one."""
-    stem, _dot, ending = _name(file).rpartition(".")
+    stem, _dot, ending = _file_name(file).rpartition(".")
     if not stem:
         return
     like = re.compile(rf"(?<![\w.-])((?:[\w.-]+/)*{re.escape(stem)}[._-][\w-]{{1,20}}\.{re.escape(ending)})(?![\w.-])")
@@ -123,7 +124,11 @@ def _find_overriding_file(evidence: Evidence, file: str, shown: list[EntryView],
         text = evidence.text(other)[:_MOST]
         match = like.search(text)
         # Both names in one text, and as code: a list of files shows that they are there, not that they are read
-        if match and re.search(rf"(?<![\w.-]){re.escape(_name(file))}(?![\w.-])", text) and ("(" in text or "import" in text):
+        if (
+            match
+            and re.search(rf"(?<![\w.-]){re.escape(_file_name(file))}(?![\w.-])", text)
+            and ("(" in text or "import" in text)
+        ):
             name = match.group(1)
             line = next(line.strip() for line in text.split("\n") if name in line)
             yield (
@@ -134,7 +139,7 @@ def _find_overriding_file(evidence: Evidence, file: str, shown: list[EntryView],
             )
 
 
-def _name(path: str) -> str:
+def _file_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from ctxmgr.diagnose.evidence import Evidence, clock
-from ctxmgr.diagnose.evidence.calls import changes_of, command_of, edited_paths, fields_of, parts_of, tool
+from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, fields_of, list_changes, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.texts import clean, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -64,7 +64,7 @@ def _diagnose_switched_state(evidence: Evidence) -> Diagnosis | None:
 
 def _settings(entry: EntryView) -> Iterator[tuple[tuple[str, ...], str, str]]:
     """Yield what a call sets: the call but one of its values, that value, and the call as a reader knows it."""
-    for words in parts_of(command_of(entry)):
+    for words in split_command(command_of(entry)):
         plain = [word for word in words if not word.startswith("-")]
         # The last word is the value, so a program, a verb and a value must be there
         if 3 <= len(plain) <= _MOST_WORDS and any(_SETS.fullmatch(word) for word in plain[1:-1]):
@@ -75,7 +75,7 @@ def _settings(entry: EntryView) -> Iterator[tuple[tuple[str, ...], str, str]]:
         if not _STATE.search(name):
             continue
         rest = sorted(f"{other}={said}" for other, said in fields.items() if other != name)
-        yield (entry.action, name, *rest), value, f"{tool(entry)} with {code(name, 30)} {code(value, 40)}"
+        yield (entry.action, name, *rest), value, f"{tool_phrase(entry)} with {code(name, 30)} {code(value, 40)}"
 
 
 def _explain_switched_state(
@@ -101,7 +101,7 @@ def _list_written_files(entry: EntryView) -> list[str]:
     # A command that writes nothing may name files that it reads
     if edited or not _WRITES.search(command_of(entry)):
         return edited
-    words = (word for part in parts_of(command_of(entry)) for word in part[1:])
+    words = (word for part in split_command(command_of(entry)) for word in part[1:])
     # However often one command names a file, it is one turn
     return list(dict.fromkeys(word for word in words if re.fullmatch(r"[\w./@+-]{1,160}\.\w{1,8}", word)))
 
@@ -109,7 +109,7 @@ def _list_written_files(entry: EntryView) -> list[str]:
 def _answer(evidence: Evidence, path: str, writes: list[tuple[str, EntryView]], turns: int) -> Diagnosis:
     (one, first), (two, second) = next(pair for pair in reversed(list(pairwise(writes))) if pair[0][0] != pair[1][0])
     names = [name if plain_name(name := clean(who)[:40]) else "another agent" for who in (one, two)]
-    values = [code(changes[-1].new, 60) if (changes := changes_of(entry)) else "" for entry in (first, second)]
+    values = [code(changes[-1].new, 60) if (changes := list_changes(entry)) else "" for entry in (first, second)]
     to = [f" to {value}" if value else "" for value in values]
     cause = (
         f"{names[0]} and {names[1]} change {code(path, 80)} by turns, {turns} times, and each undoes what the other did: last"

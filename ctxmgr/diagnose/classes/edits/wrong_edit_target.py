@@ -9,19 +9,19 @@ from collections.abc import Iterator
 from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock
 from ctxmgr.diagnose.evidence.calls import (
     Change,
-    changes_of,
     command_of,
     diff_changes,
     edited_paths,
-    parts_of,
+    list_changes,
     patch_changes,
     patched_paths,
     path_of,
     same_file,
-    tool,
+    split_command,
+    tool_phrase,
 )
 from ctxmgr.diagnose.evidence.contents import REWRITES, Content
-from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, words_of
+from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Confidence, Diagnosis
@@ -104,7 +104,7 @@ def _list_requested_changes(evidence: Evidence, entry: EntryView) -> list[tuple[
     if named is not None and (patch := evidence.last_content(named.group(1), entry.index)) is not None:
         return diff_changes(patch.text)
     if own is not None:
-        return [(own, change) for change in changes_of(entry)]
+        return [(own, change) for change in list_changes(entry)]
     return [(path, change) for path in patched_paths(entry) for change in patch_changes(entry, path)]
 
 
@@ -122,22 +122,26 @@ def _diagnose_edit(evidence: Evidence, entry: EntryView, path: str, change: Chan
     # Without the file's content only an output that shows a part of it can tell
     if known is None:
         return _diagnose_partial_view(evidence, entry, path, change) or _diagnose_unread_file(evidence, entry, path, change)
-    old = change.old.strip("\n")
-    places = known.numbers_of(old)
+    places = known.find_line_numbers(change.old.strip("\n"))
     # Before anything else, since the text is there: no line is missing
     if len(places) > 1:
         return _diagnose_repeated_text(evidence, entry, known, places, change)
     if places:
         return _diagnose_rewritten_file(evidence, entry, known, path, change)
+    return _diagnose_absent_text(evidence, entry, known, path, change)
+
+
+def _diagnose_absent_text(evidence: Evidence, entry: EntryView, known: Content, path: str, change: Change) -> Diagnosis | None:
+    """Say what stands in the place of a text that the file does not have."""
+    old, new = change.old.strip("\n"), change.new.strip("\n")
     # An edit made already fails because its own result stands there; a short text stands there by chance
-    new = change.new.strip("\n")
     if new.strip() and len(new) > 8 and new in known.text and old not in new:
         return _diagnose_finished_edit(evidence, entry, known, change)
     missing = _first_missing(old, known)
     number = _nearest_line(missing, known)
     other = _find_other_file(evidence, path, old, entry)
     # A line of this file that is nearly the same is likelier than a whole text in another one
-    if other is not None and (number is None or _ratio(missing, known.lines[number - known.first]) < 0.9):
+    if other is not None and (number is None or _similarity(missing, known.lines[number - known.first]) < 0.9):
         return _diagnose_other_file(evidence, entry, other, change, path)
     if number is None:
         return _diagnose_missing_text(evidence, entry, known, missing, change)
@@ -166,7 +170,7 @@ def _diagnose_rewritten_file(
         return None
     name, source = evidence.name(path), evidence.source(between[-1])
     cause = (
-        f"{_call(evidence, entry, path)}: {_target(change.old.strip().split(chr(10))[0], change)} any more. You read "
+        f"{_describe_edit(evidence, entry, path)}: {_target(change.old.strip().split(chr(10))[0], change)} any more. You read "
         f"it{clock(known.entry.ts)},"
         f" and {source} came after that and may have rewritten it (quotes, blanks, order)."
     )
@@ -177,10 +181,10 @@ def _diagnose_rewritten_file(
     )  # fmt: skip
 
 
-def _call(evidence: Evidence, entry: EntryView, path: str) -> str:
+def _describe_edit(evidence: Evidence, entry: EntryView, path: str) -> str:
     times = evidence.times(entry)
     often = f" ({times} times)" if times > 1 else ""
-    what = "Your patch" if command_of(entry) else f"The {tool(entry)}"
+    what = "Your patch" if command_of(entry) else f"The {tool_phrase(entry)}"
     return f"{what} of {evidence.name(path)} can't work{often}"
 
 
@@ -196,7 +200,7 @@ def _diagnose_different_line(
     case = line.casefold() == missing.casefold()
     how = " (only blanks or indentation differ)" if blanks else " (only capitals differ)" if case else ""
     name = evidence.name(known.path)
-    cause = f"{_call(evidence, entry, known.path)}: {_target(missing, change)}. Line {number} is {code(line)}{how}."
+    cause = f"{_describe_edit(evidence, entry, known.path)}: {_target(missing, change)}. Line {number} is {code(line)}{how}."
     if known.edits:
         cause += f" Your own later edits changed the file after you read it{_read_time(evidence, known)}."
     field = change.name.removeprefix("its ")
@@ -225,7 +229,7 @@ def _diagnose_missing_text(
     # Where lines are not known, the text may be in them
     if not known.whole or known.doubtful:
         return None
-    cause = f"{_call(evidence, entry, known.path)}: {_target(missing, change)}, and no line of it comes close."
+    cause = f"{_describe_edit(evidence, entry, known.path)}: {_target(missing, change)}, and no line of it comes close."
     name = evidence.name(known.path)
     step = f"Search the project for a part of {code(missing.strip(), 60)} to find the file that holds it, and edit that one."
     return _diagnosis(
@@ -238,7 +242,10 @@ def _diagnose_repeated_text(
 ) -> Diagnosis:
     first = change.old.strip("\n").split("\n")[0]
     numbers = ", ".join(map(str, places[:6]))
-    cause = f"{_call(evidence, entry, known.path)}: {code(first)} stands {len(places)} times in the file, at lines {numbers}."
+    cause = (
+        f"{_describe_edit(evidence, entry, known.path)}: {code(first)} stands {len(places)} times in the file, at "
+        f"lines {numbers}."
+    )
     step = (
         "Add the line above or below the place you mean to the text to replace, so that it is unique and occurs only once; use"
         " an option such as `replace_all` only if you mean all of them."
@@ -258,10 +265,11 @@ def _line_above(known: Content, place: int) -> str:
 
 def _diagnose_finished_edit(evidence: Evidence, entry: EntryView, known: Content, change: Change) -> Diagnosis:
     new = change.new.strip("\n")
-    number = known.numbers_of(new)[0]
+    number = known.find_line_numbers(new)[0]
     line = next((line for line in new.split("\n") if line.strip()), new)
     cause = (
-        f"{_call(evidence, entry, known.path)}: the change is already there. Line {number} begins with {code(line.strip())},"
+        f"{_describe_edit(evidence, entry, known.path)}: the change is already there. Line {number} begins with "
+        f"{code(line.strip())},"
         " and the old text is gone."
     )
     step = f"Leave {evidence.name(known.path)} as it is and go on with what comes after this edit."
@@ -270,10 +278,11 @@ def _diagnose_finished_edit(evidence: Evidence, entry: EntryView, known: Content
 
 def _diagnose_other_file(evidence: Evidence, entry: EntryView, other: Content, change: Change, path: str) -> Diagnosis:
     first = next((line for line in change.old.split("\n") if line.strip()), change.old)
-    number = other.numbers_of(change.old.strip("\n"))[0]
+    number = other.find_line_numbers(change.old.strip("\n"))[0]
     name = evidence.name(other.path)
     cause = (
-        f"{_call(evidence, entry, path)}: {code(first)} is not in {evidence.name(path)}. It stands in {name}, line {number}."
+        f"{_describe_edit(evidence, entry, path)}: {code(first)} is not in {evidence.name(path)}. It stands in {name}, "
+        f"line {number}."
     )
     step = f"Make this edit in {name} instead."
     return _diagnosis(evidence, entry, other, cause, step, f"Read {name} around line {number} after the edit.")
@@ -310,7 +319,8 @@ def _diagnose_unseen_part(evidence: Evidence, entry: EntryView, path: str, chang
 
 def _is_search(entry: EntryView) -> bool:
     return (
-        any(words[0] in ("grep", "rg", "ag", "ack") for words in parts_of(command_of(entry))) or "grep" in entry.action.lower()
+        any(words[0] in ("grep", "rg", "ag", "ack") for words in split_command(command_of(entry)))
+        or "grep" in entry.action.lower()
     )
 
 
@@ -320,7 +330,8 @@ def _explain_unseen_part(
     shown = f"lines {cut.group(1)} to {cut.group(2)} of {cut.group(3)}" if cut.group(1) else "a part (truncated)"
     name = evidence.name(path)
     cause = (
-        f"{_call(evidence, entry, path)}: you do not know the text that you replace. {capital(evidence.source(other))} has "
+        f"{_describe_edit(evidence, entry, path)}: you do not know the text that you replace. "
+        f"{capital(evidence.source(other))} has "
         f"{code(first)} on line {number} of {name}; your readings show {shown} only."
     )
     step = (
@@ -359,7 +370,8 @@ def _diagnose_partial_view(evidence: Evidence, entry: EntryView, path: str, chan
         line = lines[number - 1]
         source = evidence.source(other)
         cause = (
-            f"{_call(evidence, entry, path)}: {_target(missing, change)}. {capital(source)} shows {code(line)} in its place."
+            f"{_describe_edit(evidence, entry, path)}: {_target(missing, change)}. {capital(source)} shows "
+            f"{code(line)} in its place."
         )
         step = (
             f"Read {evidence.name(path)} again, and make the edit with {code(line)}, exactly as it stands there, and "
@@ -376,7 +388,7 @@ def _diagnose_unread_file(evidence: Evidence, entry: EntryView, path: str, chang
         return None  # it may have been read before the entries at hand
     first = next((line for line in change.old.split("\n") if line.strip()), change.old)
     name = evidence.name(path)
-    cause = f"{_call(evidence, entry, path)}: {_target(first, change)}, and you have not read {name} in this session."
+    cause = f"{_describe_edit(evidence, entry, path)}: {_target(first, change)}, and you have not read {name} in this session."
     quotes = [evidence.quote(entry)]
     for commit, other in _commits(evidence, entry, path):
         cause += f" {capital(evidence.source(other))} has a commit of it that may have changed that: {code(commit, 110)}."
@@ -415,7 +427,7 @@ def _diagnose_missing_reread(evidence: Evidence, entry: EntryView, path: str) ->
     line = next((each for each in evidence.text(entry).split("\n") if _UNREAD.search(each)), "")
     # A reading right before the edit should have been enough, so the refusal is about something else
     if any(call_key(each) == call_key(entry) for each in later) or known is None or later:
-        cause = f"The {tool(entry)} of {name} is refused until you read the file anew: {words_of(_UNREAD, line)}."
+        cause = f"The {tool_phrase(entry)} of {name} is refused until you read the file anew: {quote_match(_UNREAD, line)}."
         step = f"Read {name} now, in the very next call, and then make the edit from what it shows."
         return diagnosis(
             KIND, cause, step, evidence.quote(entry), check="The edit must report that the file was changed.",
@@ -432,11 +444,11 @@ def _first_missing(old: str, known: Content) -> str:
 
 
 def _nearest_line(missing: str, known: Content) -> int | None:
-    wanted = missing.strip()[:_LONG]
+    line_text = missing.strip()[:_LONG]
     best, place = _ALIKE, None
-    folded = "".join(wanted.split()).casefold()
+    folded = "".join(line_text.split()).casefold()
     matcher = difflib.SequenceMatcher(autojunk=False)
-    matcher.set_seq2(wanted)
+    matcher.set_seq2(line_text)
     for number, line in enumerate(known.lines[:_MOST_LINES], known.first):
         stripped = line.strip()[:_LONG]
         if not stripped:
@@ -450,7 +462,7 @@ def _nearest_line(missing: str, known: Content) -> int | None:
     return place
 
 
-def _ratio(one: str, other: str) -> float:
+def _similarity(one: str, other: str) -> float:
     return difflib.SequenceMatcher(None, one.strip()[:_LONG], other.strip()[:_LONG], autojunk=False).ratio()
 
 
@@ -459,14 +471,14 @@ def _find_other_file(evidence: Evidence, path: str, old: str, entry: EntryView) 
     # A short text stands in many files
     if len(old.strip()) < 12:
         return None
-    tried: set[str] = set()
+    paths: set[str] = set()
     for other in evidence.entries_before(entry.index):
         named = path_of(other)
-        if named is None or named in tried or same_file(named, path):
+        if named is None or named in paths or same_file(named, path):
             continue
-        tried.add(named)
-        known = evidence.last_content(named, entry.index) if len(tried) <= 12 else None
-        if known is not None and known.numbers_of(old):
+        paths.add(named)
+        known = evidence.last_content(named, entry.index) if len(paths) <= 12 else None
+        if known is not None and known.find_line_numbers(old):
             return known
     return None
 

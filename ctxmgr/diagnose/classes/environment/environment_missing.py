@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.names import last_match
-from ctxmgr.diagnose.evidence import Evidence, clock, program_of
+from ctxmgr.diagnose.evidence import Evidence, clock, program_name
 from ctxmgr.diagnose.evidence.calls import command_of, path_of
 from ctxmgr.diagnose.evidence.sentences import forbids
 from ctxmgr.diagnose.evidence.texts import code
@@ -86,7 +86,7 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, missing: str, na
         confidence = "high"
     check = f"The message about {code(missing, 60)} must be gone."
     return diagnosis(
-        KIND, cause, step, evidence.quote(entry, _line(evidence.text(entry), missing)), named.quote, check=check,
+        KIND, cause, step, evidence.quote(entry, _find_line(evidence.text(entry), missing)), named.quote, check=check,
         confidence="high" if confidence == "high" else "medium",
     )  # fmt: skip
 
@@ -99,7 +99,9 @@ def _find_environment(evidence: Evidence, entry: EntryView, command: str) -> _En
             sentence = next((each for each in re.split(r"(?<=[.!?])\s|\n", message.text) if text in each), "")
             # An environment that the user forbids, or that failed already, is no way out
             if text not in failed and text not in command and not forbids(sentence):
-                return _Environment(text, f"The user named the environment{clock(message.at)}:", evidence.quote_of(message), 0)
+                return _Environment(
+                    text, f"The user named the environment{clock(message.at)}:", evidence.quote_message(message), 0
+                )
     output: _Environment | None = None
     own = _own_folders(evidence, entry)
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
@@ -116,7 +118,7 @@ def _find_environment(evidence: Evidence, entry: EntryView, command: str) -> _En
             said = evidence.text(other)
             output = next(
                 (
-                    _Environment(text, None, evidence.quote(other, _line(said, text)), 2)
+                    _Environment(text, None, evidence.quote(other, _find_line(said, text)), 2)
                     for text in _list_environments(said)
                     # The program's own folder is the environment that lacks it
                     if text not in failed and text not in command and text.rpartition("/")[0] not in own
@@ -128,7 +130,7 @@ def _find_environment(evidence: Evidence, entry: EntryView, command: str) -> _En
 
 def _own_folders(evidence: Evidence, entry: EntryView) -> set[str]:
     """Return the folders in which a look-up found the program that fails: its environment is the one in use, and no other."""
-    program = program_of(entry)
+    program = program_name(entry)
     lines = [
         line.strip()
         for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]
@@ -165,5 +167,5 @@ def _correct_command(command: str, environment: str) -> str | None:
     return f"{command[: match.start()]}{environment} {command[match.start() :]}"
 
 
-def _line(text: str, part: str) -> str:
+def _find_line(text: str, part: str) -> str:
     return next((line for line in text.split("\n") if part in line), text)

@@ -6,9 +6,9 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from ctxmgr.diagnose.errors.table import table
+from ctxmgr.diagnose.errors.table import read_table
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, command_of, fields_of, parts_of, path_of
+from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, command_of, fields_of, path_of, split_command
 from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -29,7 +29,7 @@ class _ManifestNeed(NamedTuple):
 
 @cache
 def _manifest_needs() -> tuple[_ManifestNeed, ...]:
-    return tuple(_ManifestNeed(**row) for row in table("manifest"))
+    return tuple(_ManifestNeed(**row) for row in read_table("manifest"))
 
 
 _PATH = r"(?<![\w./-])((?:/|\.{{1,2}}/|~/)?(?:[\w.@+-]{{1,60}}/){{1,10}}){name}(?![\w/-])"
@@ -53,7 +53,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 def _current_folder(evidence: Evidence, entry: EntryView) -> str:
     """Return the folder in which a call runs, as far as it says so itself."""
-    moved = [words[1] for words in parts_of(command_of(entry)) if words[0] == "cd" and len(words) > 1]
+    moved = [words[1] for words in split_command(command_of(entry)) if words[0] == "cd" and len(words) > 1]
     fields = fields_of(entry)
     named = next((str(fields[name]) for name in FOLDER_FIELDS if isinstance(fields.get(name), str)), "")
     return evidence.relative_path((moved[-1] if moved else named).rstrip("/"))
@@ -63,9 +63,9 @@ def _find_manifest_folder(evidence: Evidence, entry: EntryView, need: _ManifestN
     """Return the folder with the manifest, the call that shows it, and whether a `cd` of an earlier call went there."""
     path = re.compile(_PATH.format(name=need.name))
     here = _current_folder(evidence, entry)
-    tried = {_current_folder(evidence, each) for each in evidence.failing_calls}
+    tried_folders = {_current_folder(evidence, each) for each in evidence.failing_calls}
     lacking = "\n".join(evidence.text(each)[:8_000] for each in evidence.failing_calls)
-    tried |= {evidence.relative_path(match.group(1).rstrip("/")) for match in path.finditer(lacking)}
+    tried_folders |= {evidence.relative_path(match.group(1).rstrip("/")) for match in path.finditer(lacking)}
     task = " ".join(message.text for message in evidence.user_texts).casefold()
     found: dict[str, EntryView] = {}
     moved: dict[str, EntryView] = {}
@@ -81,13 +81,15 @@ def _find_manifest_folder(evidence: Evidence, entry: EntryView, need: _ManifestN
             if (
                 folder
                 and folder not in (here, ".", evidence.folder)
-                and folder not in tried
+                and folder not in tried_folders
                 and not set(folder.split("/")) & set(_FOREIGN)
                 and plain_name(folder)
             ):
                 found.setdefault(folder, other)
     # An earlier call went there: the folder is known, and its `cd` has not lasted
-    both = [folder for folder in found if folder in moved] or [folder for folder in moved if folder and folder not in tried]
+    both = [folder for folder in found if folder in moved] or [
+        folder for folder in moved if folder and folder not in tried_folders
+    ]
     if both:
         return both[0], moved[both[0]], True
     # The task's own words choose among several folders with a manifest

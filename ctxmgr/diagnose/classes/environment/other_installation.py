@@ -81,8 +81,8 @@ def _diagnose_environment(evidence: Evidence, entry: EntryView, name: str) -> Di
         return None
     for other in _list_installs(evidence, entry):
         into = _environment(command_of(other))
-        told = re.sub(r"[-.]", "_", f"{command_of(other)}\n{evidence.text(other)[:8_000]}".casefold())
-        if into not in (*_SYSTEM, runs) and re.search(rf"(?<![a-z\d]){re.escape(top)}(?![a-z\d])", told):
+        listing = re.sub(r"[-.]", "_", f"{command_of(other)}\n{evidence.text(other)[:8_000]}".casefold())
+        if into not in (*_SYSTEM, runs) and re.search(rf"(?<![a-z\d]){re.escape(top)}(?![a-z\d])", listing):
             return _explain_environment(evidence, entry, name, into, other)
     return None
 

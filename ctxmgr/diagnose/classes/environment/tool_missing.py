@@ -6,9 +6,9 @@ import re
 from collections import Counter
 
 from ctxmgr.diagnose.evidence import Evidence, clock
-from ctxmgr.diagnose.evidence.calls import command_of, parts_of, path_of
+from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.paths import mentions
-from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name, words_of
+from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.notes import diagnose_note
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -96,12 +96,14 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 def _is_run(command: str, name: str) -> bool:
     """Whether a command runs a program of that name, by itself or by way of another."""
-    heads = [word.rpartition("/")[2] for words in parts_of(command) for word in words[: 2 if words[0] in _LAUNCHERS else 1]]
+    heads = [
+        word.rpartition("/")[2] for words in split_command(command) for word in words[: 2 if words[0] in _LAUNCHERS else 1]
+    ]
     return name in heads
 
 
 def _diagnose_command(evidence: Evidence, entry: EntryView, command: str, name: str) -> Diagnosis:
-    said = words_of(_ABSENT, evidence.text(entry))
+    said = quote_match(_ABSENT, evidence.text(entry))
     missing = [name, *(each for each in _list_missing_programs(evidence) if each != name)]
     names = f"there is no command {code(name, 40)}" if len(missing) == 1 else f"there are no commands {join_names(missing, 4)}"
     cause = f"{code(command, 90)} can't work: {names} here{f', {said}' if said else ''}."
@@ -160,7 +162,7 @@ def _find_program(evidence: Evidence, name: str) -> tuple[str, EntryView] | None
         if "bin/" in each.path and plain_name(each.path) and not evidence.was_tried(each.path):
             return each.path, each.entry
     for other in reversed(evidence.recent):
-        lists = any(words[0].rpartition("/")[2] in _SHOWS for words in parts_of(command_of(other)))
+        lists = any(words[0].rpartition("/")[2] in _SHOWS for words in split_command(command_of(other)))
         if other.status != "ok" or evidence.has_failed(other) or not (lists or path_of(other)):
             continue
         for match in place.finditer(evidence.text(other)[:20_000]):
@@ -180,11 +182,11 @@ _SHOWS = frozenset(
 
 def _find_successful_call(evidence: Evidence, like: str) -> EntryView | None:
     words = like.split()
-    wanted = words[:1] if words[-1].startswith("-") else words
+    program_words = words[:1] if words[-1].startswith("-") else words
     for other in reversed(evidence.recent):
         if other.status == "ok" and not evidence.has_failed(other):
-            for ran in parts_of(command_of(other)):
-                if ran[: len(wanted)] == wanted:
+            for ran in split_command(command_of(other)):
+                if ran[: len(program_words)] == program_words:
                     return other
     return None
 
@@ -192,8 +194,8 @@ def _find_successful_call(evidence: Evidence, like: str) -> EntryView | None:
 def _nearest_tool(name: str, offered: list[str]) -> str | None:
     """Return the offered tool that shares the word which tells most, the one that fewest of them have; None of several."""
     words = {each: set(_PART.findall(each.casefold())) for each in offered}
-    held = Counter(word for each in words.values() for word in each)
-    shared = {each: max((1 / held[word] for word in own & set(_PART.findall(name.casefold()))), default=0.0)
+    word_counts = Counter(word for each in words.values() for word in each)
+    shared = {each: max((1 / word_counts[word] for word in own & set(_PART.findall(name.casefold()))), default=0.0)
               for each, own in words.items()}  # fmt: skip
     best = max(shared.values(), default=0.0)
     found = [each for each in offered if best and shared[each] == best]

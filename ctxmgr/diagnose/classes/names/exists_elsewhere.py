@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.names import unknown_names
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, call_phrase, command_of, fields_of, parts_of
+from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, call_phrase, command_of, fields_of, split_command
 from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -119,14 +119,14 @@ def _diagnose_seen_name(evidence: Evidence, entry: EntryView, name: str) -> Diag
 def _same_program(entry: EntryView, other: EntryView) -> bool:
     if not command_of(entry):
         return entry.action == other.action
-    mine, theirs = ({words[0].rpartition("/")[2] for words in parts_of(command_of(each))} for each in (entry, other))
+    mine, theirs = ({words[0].rpartition("/")[2] for words in split_command(command_of(each))} for each in (entry, other))
     # What shows files or waits is no client of any server
     return bool((mine & theirs) - {"cd", "echo", "cat", "grep", "ls", "sleep"})
 
 
 def _places(entry: EntryView) -> Iterator[_Place]:
     """Yield where a call says that it looks: options of scope, paths of databases, fields, and its folder."""
-    for words in parts_of(command_of(entry)):
+    for words in split_command(command_of(entry)):
         for number, word in enumerate(words):
             option, _, value = word.partition("=")
             if option in _SCOPES and (value or number + 1 < len(words)):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, parts_of, path_of
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name, text_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -64,7 +64,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 def _diagnose_shown_character(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Tell of a character that the error itself, or a look at the file that it is about, shows beside a name of the call."""
-    error = _raw(entry)
+    error = _raw_result(entry)
     words = {word.casefold() for word in re.findall(r"\w{3,60}", f"{call_input(entry)}\n{error}")}
     for kind in _KINDS:
         for other in [entry, *evidence.entries_before(evidence.recent[-1].index + 1)][:_LOOKED_AT]:
@@ -73,12 +73,12 @@ def _diagnose_shown_character(evidence: Evidence, entry: EntryView) -> Diagnosis
             # never meant
             if other.id != entry.id and (evidence.has_failed(other) or (not dumps and kind is not _KINDS[0])):
                 continue
-            raw = error if other.id == entry.id else _raw(other)
+            raw = error if other.id == entry.id else _raw_result(other)
             match = kind.shown.search(raw)
             if match is None:
                 continue
             name = _find_adjacent_word(kind, raw, match)
-            files = [each for each in _files(other) if other.id != entry.id]
+            files = [each for each in _list_named_files(other) if other.id != entry.id]
             file = next(
                 (each for each in files if each.rpartition("/")[2].casefold() in f"{call_input(entry)}{error}".casefold()), ""
             )
@@ -103,7 +103,7 @@ def _find_adjacent_word(kind: _Kind, raw: str, match: re.Match[str]) -> str:
 def _find_file(evidence: Evidence, name: str) -> str:
     """Return the file that was last seen to hold a name, or ""."""
     for other in list(evidence.entries_before(evidence.recent[-1].index + 1))[:_LOOKED_AT]:
-        file = next(_files(other), "")
+        file = next(_list_named_files(other), "")
         if file and other.status == "ok" and not evidence.has_failed(other) and name in evidence.text(other):
             return file
     return ""
@@ -131,7 +131,7 @@ def _diagnose_lookalike(evidence: Evidence, entry: EntryView) -> Diagnosis | Non
         parts = unicodedata.normalize("NFD", name), unicodedata.normalize("NFC", name)
         others = [part for part in parts if part != name]
         for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-            raw = _raw(other)
+            raw = _raw_result(other)
             # Both forms were seen, so that is not what differs
             if other.status != "ok" or not any(part in raw for part in others) or name in raw:
                 continue
@@ -151,17 +151,17 @@ def _diagnose_lookalike(evidence: Evidence, entry: EntryView) -> Diagnosis | Non
     return None
 
 
-def _raw(entry: EntryView) -> str:
+def _raw_result(entry: EntryView) -> str:
     message, output = text_of(entry.error, _READ), text_of(entry.output, _READ)
     return f"{message}\n{output}"
 
 
-def _files(entry: EntryView) -> Iterator[str]:
+def _list_named_files(entry: EntryView) -> Iterator[str]:
     """Yield the files that a call names."""
     path = path_of(entry)
     if path:
         yield path
-    for words in parts_of(command_of(entry)):
+    for words in split_command(command_of(entry)):
         yield from (
             word for word in words[1:] if not word.startswith("-") and _FILE.fullmatch(word) and re.search(r"[./]", word)
         )

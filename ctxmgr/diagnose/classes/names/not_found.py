@@ -6,10 +6,10 @@ import re
 
 from ctxmgr.diagnose.errors.names import Unknown, meant_names, offered_names, unknown_names
 from ctxmgr.diagnose.evidence import Evidence, call_input, may_change
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool
-from ctxmgr.diagnose.evidence.listings import listing_of, topic_words
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool_phrase
+from ctxmgr.diagnose.evidence.listings import find_listing, topic_words
 from ctxmgr.diagnose.evidence.nearest_names import Counterpart, find_nearest_offered, find_nearest_recorded, likeness
-from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, words_of
+from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.word_set import word_set
@@ -109,7 +109,7 @@ def _diagnose_address(evidence: Evidence, entry: EntryView, said: str) -> Diagno
         return None
     _, route, other = best
     source = evidence.source(other)
-    words = words_of(_NO_ADDRESS, said)
+    words = quote_match(_NO_ADDRESS, said)
     cause = f"The server knows no address {code(path, 90)}, {words}. {capital(source)} has {code(route, 90)}."
     step = (
         f"Make the same call to {code(route, 90)}, the nearest address of the record, with your own values in it; if "
@@ -177,22 +177,22 @@ def _diagnose_listed_names(evidence: Evidence, entry: EntryView, unknown: Unknow
     """Say which names a list of the record has, with what stands beside each, where no call used one of the likely ones."""
     name = unknown.name
     field = next((key for key, value in fields_of(entry).items() if value == name), "")
-    listing = listing_of(evidence, entry, field, name, unknown.noun) if field and not command_of(entry) else None
+    listing = find_listing(evidence, entry, field, name, unknown.noun) if field and not command_of(entry) else None
     if listing is None:
         return None
-    tried = [
+    tried_names = [
         # Of names that failed already none is the right one
         str(fields_of(each).get(field))
         for each in evidence.recent
         if each.action == entry.action and evidence.has_failed(each)
     ]
-    others = [each for each in listing.siblings(topic_words(evidence, entry), *tried) if each.rank >= _LIKELY]
+    others = [each for each in listing.siblings(topic_words(evidence, entry), *tried_names) if each.rank >= _LIKELY]
     # The name is in the list, so it is refused for another reason
     if not others or name in {row[listing.column] for row in listing.rows}:
         return None
     best = [each for each in others if each.rank >= others[0].rank - _MARGIN][:_FEW]
-    refused = join_names(dict.fromkeys(reversed(tried)), 4)
-    cause = f"The {tool(entry)} call can't work: {evidence.source(listing.entry)} has no {refused}. It has "
+    refused = join_names(dict.fromkeys(reversed(tried_names)), 4)
+    cause = f"The {tool_phrase(entry)} call can't work: {evidence.source(listing.entry)} has no {refused}. It has "
     cause += f"{', '.join(each.description for each in others[:_FEW])}."
     step = f"Make the same call with {code(field, 40)} {' or '.join(each.description for each in best)}"
     step += "." if len(best) == 1 else ", whichever the task is about."

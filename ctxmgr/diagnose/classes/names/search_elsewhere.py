@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.evidence import Evidence, call_key
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, parts_of, same_file, tool
-from ctxmgr.diagnose.evidence.listings import listing_of, topic_words
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, same_file, split_command, tool_phrase
+from ctxmgr.diagnose.evidence.listings import find_listing, topic_words
 from ctxmgr.diagnose.evidence.paths import PATH, asked_paths
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -87,7 +87,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     if len(empty) < _LEAST or evidence.recent[-1].index - empty[-1].index > _LATE:
         return None
     for entry in reversed(empty):
-        for term in _terms(entry):
+        for term in _search_terms(entry):
             # One search in vain is how one learns that nothing is there
             same = [each for each in empty if term.casefold() in _search_text(each).casefold()]
             found = _find_output(evidence, term, entry) if len(same) >= _LEAST else None
@@ -139,15 +139,15 @@ def _diagnose_single_place(evidence: Evidence, empty: list[EntryView]) -> Diagno
         # Where another place was tried too, the place is not what is wrong
         if any(fields_of(each).get(field) != value for each in evidence.tail if each.action == last.action):
             continue
-        listing = listing_of(evidence, last, field, value)
+        listing = find_listing(evidence, last, field, value)
         others = listing.siblings(topic_words(evidence, last), value) if listing is not None else []
         # A value that the list does not have is no place of that list
         if listing is None or not others or value not in {row[listing.column] for row in listing.rows}:
             continue
-        told = ", ".join(each.description for each in others[:_SEVERAL])
+        descriptions = ", ".join(each.description for each in others[:_SEVERAL])
         cause = (
-            f"All {len(own)} {tool(last)} calls that find nothing ask {code(field, 30)} {listing.describe(value)}. "
-            f"{capital(evidence.source(listing.entry))} has others: {told}."
+            f"All {len(own)} {tool_phrase(last)} calls that find nothing ask {code(field, 30)} {listing.describe(value)}. "
+            f"{capital(evidence.source(listing.entry))} has others: {descriptions}."
         )
         step = f"Make the same call with {code(field, 30)} {' or '.join(each.description for each in others[:2])}."
         return diagnosis(
@@ -169,7 +169,7 @@ def _is_search(entry: EntryView) -> bool:
         return any(
             # Git has many words; only its grep searches
             words[0].rpartition("/")[2] in _HEADS and (words[0] != "git" or words[1:2] == ["grep"])
-            for words in parts_of(command)[:2]
+            for words in split_command(command)[:2]
         )
     return _SEARCH.search(entry.action) is not None
 
@@ -183,12 +183,12 @@ def _is_empty(evidence: Evidence, entry: EntryView) -> bool:
 def _search_text(entry: EntryView) -> str:
     command = command_of(entry)
     if command:
-        return " ".join(word for words in parts_of(command) if words[0].rpartition("/")[2] in _HEADS for word in words[1:])
+        return " ".join(word for words in split_command(command) if words[0].rpartition("/")[2] in _HEADS for word in words[1:])
     fields = fields_of(entry)
     return " ".join(str(fields[name]) for name in _TERM_FIELDS if isinstance(fields.get(name), str))
 
 
-def _terms(entry: EntryView) -> list[str]:
+def _search_terms(entry: EntryView) -> list[str]:
     words = _TERM.findall(_search_text(entry))
     return list(
         dict.fromkeys(
@@ -230,7 +230,7 @@ def _find_output(evidence: Evidence, term: str, entry: EntryView) -> tuple[Entry
 def _places(entry: EntryView) -> list[str]:
     command = command_of(entry)
     if command:
-        return [word for words in parts_of(command) for word in words[1:] if not word.startswith("-")]
+        return [word for words in split_command(command) for word in words[1:] if not word.startswith("-")]
     fields = fields_of(entry)
     return [str(fields[name]) for name in _PLACE_FIELDS if isinstance(fields.get(name), str)]
 
@@ -247,7 +247,7 @@ def _is_in_searched_place(evidence: Evidence, path: str, entry: EntryView) -> bo
 def _answer(evidence: Evidence, entry: EntryView, term: str, same: list[EntryView], other: EntryView, path: str) -> Diagnosis:
     places = [evidence.name(place) for place in _places(entry) if plain_name(place) and term not in place]
     where = f" in {code(places[-1], 60)}" if places else ""
-    call = code(command_of(entry), 80) if command_of(entry) else f"{tool(entry)}"
+    call = code(command_of(entry), 80) if command_of(entry) else f"{tool_phrase(entry)}"
     source = evidence.source(other)
     name = evidence.name(path)
     cause = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.evidence import Evidence, clock
-from ctxmgr.diagnose.evidence.calls import command_of, same_file, tool
+from ctxmgr.diagnose.evidence.calls import command_of, same_file, tool_phrase
 from ctxmgr.diagnose.evidence.paths import Mention, asked_paths, is_file_name, listed_paths, mentions
 from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, how_often, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -103,7 +103,8 @@ def _diagnose_folder(evidence: Evidence, entry: EntryView, path: str, line: str)
             continue
         source = capital(evidence.source(other))
         cause = (
-            f"{_start(evidence, entry, path, line)} {source} has no folder {code(top, 60)}: it shows {join_names(there, 8)}."
+            f"{_describe_failure(evidence, entry, path, line)} {source} has no folder {code(top, 60)}: it shows "
+            f"{join_names(there, 8)}."
         )
         return diagnosis(
             KIND, cause, f"Make the call with the folder that holds what you look for: {join_names(there, 8)}.",
@@ -128,9 +129,9 @@ def _is_in_failing_call(evidence: Evidence, path: str) -> bool:
     return any(evidence.same_place(path, asked) for entry in evidence.failing_calls for asked in asked_paths(entry))
 
 
-def _start(evidence: Evidence, entry: EntryView, path: str, line: str) -> str:
+def _describe_failure(evidence: Evidence, entry: EntryView, path: str, line: str) -> str:
     times = evidence.times(entry)
-    call = code(command_of(entry), 80) if command_of(entry) else f"The {tool(entry)} of {evidence.name(path)}"
+    call = code(command_of(entry), 80) if command_of(entry) else f"The {tool_phrase(entry)} of {evidence.name(path)}"
     return f"{call} fails{how_often(times)}: {code(evidence.name(path), 100)} is not there."
 
 
@@ -138,14 +139,17 @@ def _diagnose_other_place(evidence: Evidence, entry: EntryView, path: str, line:
     mention = found[0]
     where = evidence.name(mention.path)
     shown = evidence.source(mention.entry)
-    cause = f"{_start(evidence, entry, path, line)} {capital(shown)} {'used' if mention.given else 'shows'} {code(where, 100)}."
-    root = _root(mention.path)
+    cause = (
+        f"{_describe_failure(evidence, entry, path, line)} {capital(shown)} {'used' if mention.given else 'shows'} "
+        f"{code(where, 100)}."
+    )
+    root = _find_package_root(mention.path)
     if root is not None:
         cause += f" It is installed for {code(evidence.name(root), 80)} alone, and the call does not run there."
         step = (
             f"Run it from {code(evidence.name(root), 80)}, where it is installed, or from a folder below it; install nothing."
         )
-        quotes = (evidence.quote(entry, line), evidence.quote(mention.entry, _line(evidence, mention)))
+        quotes = (evidence.quote(entry, line), evidence.quote(mention.entry, _find_mention_line(evidence, mention)))
         return diagnosis(KIND, cause, step, *quotes, check="The message that it is missing must be gone.")
     if len(found) > 1:
         cause += f" There is also {code(evidence.name(found[1].path), 80)}."
@@ -157,12 +161,12 @@ def _diagnose_other_place(evidence: Evidence, entry: EntryView, path: str, line:
             f" {code(evidence.name(path), 80)}."
         )
     return diagnosis(
-        KIND, cause, step, evidence.quote(entry, line), evidence.quote(mention.entry, _line(evidence, mention)),
+        KIND, cause, step, evidence.quote(entry, line), evidence.quote(mention.entry, _find_mention_line(evidence, mention)),
         check="The message that the file is missing must be gone.",
     )  # fmt: skip
 
 
-def _root(path: str) -> str | None:
+def _find_package_root(path: str) -> str | None:
     """Return the folder whose installed packages hold a path, or None."""
     match = re.match(r"(.{1,200}?)/(?:node_modules|\.?venv/lib|vendor/bundle)/", path)
     return match.group(1) if match else None
@@ -185,7 +189,8 @@ def _diagnose_similar_names(evidence: Evidence, entry: EntryView, path: str, nam
         if _is_in_failing_call(evidence, beside):
             return None
         cause = (
-            f"{_start(evidence, entry, path, line)} The listing of its folder{clock(other.ts)} has {code(near, 80)}, and no"
+            f"{_describe_failure(evidence, entry, path, line)} The listing of its folder{clock(other.ts)} has "
+            f"{code(near, 80)}, and no"
             f" {code(name, 80)}."
         )
         cause += " They differ in upper and lower case only." if near.casefold() == name.casefold() else ""
@@ -216,7 +221,7 @@ def _list_names_in_folder(entry: EntryView, said: str, folder: str) -> list[str]
     return names
 
 
-def _line(evidence: Evidence, mention: Mention) -> str:
+def _find_mention_line(evidence: Evidence, mention: Mention) -> str:
     name = mention.path.rpartition("/")[2]
     if mention.given:
         return mention.path

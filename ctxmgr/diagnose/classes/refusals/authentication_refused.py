@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.errors.table import best_step
-from ctxmgr.diagnose.errors.words import offers_of
+from ctxmgr.diagnose.errors.words import list_offers
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.evidence.calls import call_phrase
 from ctxmgr.diagnose.evidence.sentences import forbids
-from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name, words_of
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.notes import find_way_in_note
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -92,7 +92,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     call = call_phrase(entry, 80)
     times = evidence.times(entry)
     expired = "have expired" if re.search("expired", line, re.IGNORECASE) else "are refused"
-    cause = f"{call} fails{how_often(times)}: the credentials it uses {expired}, {words_of(_REFUSED, line)}."
+    cause = f"{call} fails{how_often(times)}: the credentials it uses {expired}, {quote_match(_REFUSED, line)}."
     quotes = [evidence.quote(entry, line)]
     scope = _find_missing_scope(evidence, entry)
     # A missing right tells which credentials to ask for
@@ -102,7 +102,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     if said is not None:
         message, sentence = said
         cause += f" The user said{clock(message.at)}: {code(sentence, 140)}."
-        quotes.append(evidence.quote_of(message, sentence))
+        quotes.append(evidence.quote_message(message, sentence))
         place = _WHERE.search(sentence)
         named = code(place.group(0).strip(), 80) if place else "that place"
         step = f"Make the call once with the credentials that the user named, {named}."
@@ -134,7 +134,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
         "Ask the user for valid credentials, and say which call was refused and with what words. No other form of the call"
         " helps."
     )
-    login = next((each for each in offers_of(evidence.text(entry)) if _LOGS_IN.search(each)), None)
+    login = next((each for each in list_offers(evidence.text(entry)) if _LOGS_IN.search(each)), None)
     # To log in again was tried, and the refusal stayed
     if login is not None and not evidence.was_tried(login):
         step = (

@@ -6,8 +6,8 @@ import json
 import re
 
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, may_change
-from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, parts_of, patched_paths, path_of, tool
-from ctxmgr.diagnose.evidence.sentences import ALLOWS, BINDS, forbids, sentences
+from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, patched_paths, path_of, split_command, tool_phrase
+from ctxmgr.diagnose.evidence.sentences import ALLOWS, BINDS, forbids, user_sentences
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -68,7 +68,7 @@ _LEAST = 2
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return which words of the user the loop breaks."""
-    for message, sentence in sentences(evidence):
+    for message, sentence in user_sentences(evidence):
         over = _list_over_limit(evidence, sentence)
         if over is not None:
             return _diagnose_over_limit(evidence, message, sentence, *over)
@@ -127,7 +127,7 @@ def _diagnose_reminder(evidence: Evidence) -> Diagnosis | None:
             "change, correct it so, and keep to it in all that follows."
         )
         return diagnosis(
-            KIND, cause, step, evidence.quote_of(first, sentence), evidence.quote_of(reminder),
+            KIND, cause, step, evidence.quote_message(first, sentence), evidence.quote_message(reminder),
             check="Hold each answer and change against those words before you give "
                 f"it{'' if times < 3 else '; they were said ' + str(times) + ' times'}.", confidence="medium",
         )  # fmt: skip
@@ -170,7 +170,7 @@ def _diagnose_repeated_refusal(evidence: Evidence) -> Diagnosis | None:
         " If they can't be kept to, say which word can't and ask once."
     )
     return diagnosis(
-        KIND, cause, step, evidence.quote_of(message, sentence), evidence.quote_of(refusals[-1]),
+        KIND, cause, step, evidence.quote_message(message, sentence), evidence.quote_message(refusals[-1]),
         check="Hold the next change against those words before you show it.", confidence="medium",
     )  # fmt: skip
 
@@ -210,7 +210,7 @@ def _list_over_limit(evidence: Evidence, sentence: str) -> tuple[list[EntryView]
     A number counts that the refusal names with the unit of the limit, or that all refused calls give and no accepted one.
     """
     match = _AT_MOST.search(sentence)
-    limit = _value(match.group("number")) if match else None
+    limit = _parse_number(match.group("number")) if match else None
     if match is None or limit is None or limit < _LEAST:
         # A limit of one is mostly an article
         return None
@@ -221,12 +221,13 @@ def _list_over_limit(evidence: Evidence, sentence: str) -> tuple[list[EntryView]
         named = [
             number.group(0) for number in _NUMBER.finditer(said)
             # A number counts only with the unit that the user's limit has
-            if unit and said[number.end() :].strip().casefold().startswith(unit) and (_value(number.group(0)) or 0) > limit
+            if unit and said[number.end() :].strip().casefold().startswith(unit)
+            and (_parse_number(number.group(0)) or 0) > limit
         ]  # fmt: skip
         asked = [
             number for number in _NUMBER.findall(f"{call_input(entry)[:4_000]} {json.dumps(entry.input, default=str)[:4_000]}")
             # A number hundreds of times as large is an id
-            if entry.status in ("error", "denied") and limit < (_value(number) or 0) <= limit * _MOST_TIMES
+            if entry.status in ("error", "denied") and limit < (_parse_number(number) or 0) <= limit * _MOST_TIMES
         ]  # fmt: skip
         if named or asked:
             over.append((entry, named[0] if named else asked[-1]))
@@ -239,7 +240,7 @@ def _list_over_limit(evidence: Evidence, sentence: str) -> tuple[list[EntryView]
 _MOST_TIMES = 100
 
 
-def _value(number: str) -> float | None:
+def _parse_number(number: str) -> float | None:
     """Return a written number: blanks, commas and underscores between its digits are left out."""
     bare = re.sub(r"[ ,_](?=\d{3}\b)", "", number.strip().rstrip(".,").rstrip("k"))
     try:
@@ -260,7 +261,12 @@ def _diagnose_over_limit(
         f"Make it once with at most {limit}, as the user set it; shorten or split what does not fit, and change nothing else."
     )
     return diagnosis(
-        KIND, cause, step, evidence.quote_of(message, sentence), evidence.quote(last), check=f"Nothing may be over {limit}."
+        KIND,
+        cause,
+        step,
+        evidence.quote_message(message, sentence),
+        evidence.quote(last),
+        check=f"Nothing may be over {limit}.",
     )
 
 
@@ -341,10 +347,10 @@ def _list_forbidden_calls(evidence: Evidence, sentence: str) -> list[EntryView]:
     if match is None:
         return []
     literal, verb, target = match.groups()
-    return [entry for entry in evidence.loop if _runs(evidence, entry, literal, verb, (target or "").rstrip(".,"))]
+    return [entry for entry in evidence.loop if _runs_forbidden(evidence, entry, literal, verb, (target or "").rstrip(".,"))]
 
 
-def _runs(evidence: Evidence, entry: EntryView, literal: str | None, verb: str, target: str) -> bool:
+def _runs_forbidden(evidence: Evidence, entry: EntryView, literal: str | None, verb: str, target: str) -> bool:
     command = command_of(entry)
     if literal or not command:
         return bool(literal) and str(literal) in command
@@ -353,7 +359,7 @@ def _runs(evidence: Evidence, entry: EntryView, literal: str | None, verb: str, 
     if re.search(rf"(?:^|[\s;&|]){re.escape(words[-1])}(?=\s|$)", command) is None or words[0] not in command:
         return False
     if target.lower() in _ANY:
-        return any(part[0] in _MANAGERS and words[-1] in part[1:5] for part in parts_of(command))
+        return any(part[0] in _MANAGERS and words[-1] in part[1:5] for part in split_command(command))
     return re.search(rf"(?<![\w/-]){re.escape(target)}(?![\w-])", f"{command}\n{evidence.text(entry)[:2_000]}") is not None
 
 
@@ -362,7 +368,7 @@ def _answer(evidence: Evidence, message: Message, sentence: str, breaking: list[
     what = (
         code(command_of(last), 80)
         if command_of(last)
-        else (f"the {tool(last)} of {evidence.name(path_of(last) or (patched_paths(last) or ['it'])[0])}")
+        else (f"the {tool_phrase(last)} of {evidence.name(path_of(last) or (patched_paths(last) or ['it'])[0])}")
     )
     cause = (
         f"You break what the user said{clock(message.at)}: {code(sentence, 160)}. {capital(what)} goes against it,"
@@ -378,7 +384,7 @@ def _answer(evidence: Evidence, message: Message, sentence: str, breaking: list[
             "Leave that file alone. Make the change in "
             f"{code(source, 60)}{f', and run {code(maker, 60)} again' if maker else ''}."
         )
-        quotes = (evidence.quote_of(message, sentence), evidence.quote(last), evidence.quote(content))
+        quotes = (evidence.quote_message(message, sentence), evidence.quote(last), evidence.quote(content))
         return diagnosis(KIND, cause, step, *quotes, check="The change must stand in the made file without an edit of yours.")
     step = (
         f"Leave that alone and go the way the user named: {code(way, 150)}."
@@ -389,7 +395,7 @@ def _answer(evidence: Evidence, message: Message, sentence: str, breaking: list[
         )
     )
     return diagnosis(
-        KIND, cause, step, evidence.quote_of(message, sentence), evidence.quote(last),
+        KIND, cause, step, evidence.quote_message(message, sentence), evidence.quote(last),
         check="No later call may touch what the user protected.", confidence="high",
     )  # fmt: skip
 

@@ -59,13 +59,14 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             size, limit, unit = found
             call = call_phrase(entry, 80)
             times = evidence.times(entry)
-            told = f" {unit}" if unit else ""
+            unit_text = f" {unit}" if unit else ""
             cause = (
                 f"{call} fails{how_often(times)}, because what it asks for is too large or too long: "
-                f"`{size}`{told}, and the limit is `{limit}`. Waiting or sending it again can't change that."
+                f"`{size}`{unit_text}, and the limit is `{limit}`. Waiting or sending it again can't change that."
             )
             step = (
-                f"Make it smaller: shorten what you send, or split it into parts (chunks, pages) of at most `{limit}`{told} "
+                "Make it smaller: shorten what you send, or split it into parts (chunks, pages) of at most "
+                f"`{limit}`{unit_text} "
                 "each; count the size before you send it, and do not send the same size again."
             )
             return diagnosis(
@@ -83,11 +84,11 @@ def _find_excess(line: str) -> tuple[str, str, str] | None:
             one, unit, two, other = match.groups()
             size, limit = (two, one) if first == "limit" else (one, two)
             # What is used up so far is no size of this call
-            if _value(size) > _value(limit) > 1 and not _USED.search(match.group(0)):
+            if _parse_number(size) > _parse_number(limit) > 1 and not _USED.search(match.group(0)):
                 return size, limit, (unit or other or "").lower()
     return None
 
 
-def _value(number: str) -> float:
+def _parse_number(number: str) -> float:
     digits = re.sub(r"[,_]", "", number)
     return float(digits) if digits.count(".") < 2 else 0.0

@@ -9,8 +9,8 @@ from ctxmgr.diagnose.errors.words import told_lines
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of
 from ctxmgr.diagnose.evidence.paths import asked_paths
-from ctxmgr.diagnose.evidence.sentences import ALLOWS, is_forbidden, sentences
-from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name, words_of
+from ctxmgr.diagnose.evidence.sentences import ALLOWS, is_forbidden, user_sentences
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.notes import find_way_in_note
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -66,10 +66,10 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
-def _start(evidence: Evidence, entry: EntryView, line: str) -> str:
+def _describe_refusal(evidence: Evidence, entry: EntryView, line: str) -> str:
     call = call_phrase(entry, 80)
     times = evidence.times(entry)
-    said = told_lines([line]) or words_of(_DENIED, line) or words_of(_CLOSED, line)
+    said = told_lines([line]) or quote_match(_DENIED, line) or quote_match(_CLOSED, line)
     where = next((path for path in asked_paths(entry)[::-1] if "/" in path and plain_name(path)), None)
     place = f" for {code(evidence.name(where), 80)}" if where and where not in call else ""
     return f"{call} is denied{place}{how_often(times)}{f': {said}' if said else ''}."
@@ -77,10 +77,13 @@ def _start(evidence: Evidence, entry: EntryView, line: str) -> str:
 
 def _answer(evidence: Evidence, entry: EntryView, line: str, way: tuple[Message, str]) -> Diagnosis:
     message, sentence = way
-    cause = f"{_start(evidence, entry, line)} The user named what is permitted{clock(message.at)}: {code(sentence, 150)}."
+    cause = (
+        f"{_describe_refusal(evidence, entry, line)} The user named what is permitted{clock(message.at)}: "
+        f"{code(sentence, 150)}."
+    )
     step = f"Do it the permitted way, in the user's words: {code(sentence, 150)}."
     return diagnosis(
-        KIND, cause, step, evidence.quote(entry, line), evidence.quote_of(message, sentence),
+        KIND, cause, step, evidence.quote(entry, line), evidence.quote_message(message, sentence),
         check="It must work without a denial. If it is denied too, ask the user and change nothing else.",
     )  # fmt: skip
 
@@ -93,13 +96,13 @@ def _diagnose_no_permitted_way(evidence: Evidence, entry: EntryView, line: str) 
         "Stop trying forms of this call: ask the user whether it may be done, and say what it is for. Meanwhile do the parts of"
         " the task that need no such permission."
     )
-    cause = f"{_start(evidence, entry, line)} Making the call again can't change that."
+    cause = f"{_describe_refusal(evidence, entry, line)} Making the call again can't change that."
     quotes = [evidence.quote(entry, line)]
     rule = _find_rule(evidence)
     if rule is not None:
         message, sentence = rule
         cause += f" The user said{clock(message.at)}: {code(sentence, 150)}."
-        quotes.append(evidence.quote_of(message, sentence))
+        quotes.append(evidence.quote_message(message, sentence))
         step = f"Keep to that rule of the user's in what the call is given; if it does already, {step[0].lower()}{step[1:]}"
         shown = _find_permitted_name(evidence, sentence)
         if shown is not None:
@@ -118,7 +121,7 @@ _PROPER = lazy_pattern(r"(?<![.\w])(?<!^)[A-Z][\w.-]{2,40}")
 
 def _find_rule(evidence: Evidence) -> tuple[Message, str] | None:
     """Return the sentence by which the user says what alone may be used."""
-    return next(((message, each) for message, each in sentences(evidence) if _RULE.search(each)), None)
+    return next(((message, each) for message, each in user_sentences(evidence) if _RULE.search(each)), None)
 
 
 def _find_permitted_name(evidence: Evidence, sentence: str) -> tuple[str, EntryView] | None:
@@ -135,7 +138,10 @@ def _diagnose_note(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis
     way = find_way_in_note(evidence, entry, _RIGHTS)
     if way is None:
         return None
-    cause = f"{_start(evidence, entry, line)} {way.source}{way.exclusion} names another way beside it: {way.joined_names}."
+    cause = (
+        f"{_describe_refusal(evidence, entry, line)} {way.source}{way.exclusion} names another way beside it: "
+        f"{way.joined_names}."
+    )
     step = (
         f"Look at what that note says of {way.joined_names}; if it is the way for this, take it in place of what is refused, "
         "without changing any rights. If you are not sure, ask the user."
@@ -160,7 +166,7 @@ _CLOSED = lazy_pattern(
 def _find_permitted_way(evidence: Evidence, entry: EntryView) -> tuple[Message, str] | None:
     """Return the newest sentence of a person that names a permitted place or command which this call does not use."""
     command = command_of(entry)
-    for message, sentence in sentences(evidence):
+    for message, sentence in user_sentences(evidence):
         ways = [way.strip("`'\"") for way in [*_WAY.findall(sentence), *_OF_KIND.findall(sentence)]]
         # A sentence that names a place only to forbid it permits nothing
         if not ways or not ALLOWS.search(sentence) or is_forbidden(sentence, ways):
@@ -183,7 +189,7 @@ def _diagnose_script(evidence: Evidence, entry: EntryView, said: str) -> Diagnos
         return None
     cause = (
         f"{code(command, 90)} can't start: {code(path, 80)} has no right to be executed,"
-        f" {words_of(_DENIED, evidence.line(entry, _DENIED))}."
+        f" {quote_match(_DENIED, evidence.line(entry, _DENIED))}."
     )
     step = f"Run {code(f'{runner} {command}', 140)}: it reads the file and needs no such right (`chmod +x` would give it)."
     return diagnosis(KIND, cause, step, evidence.quote(entry))

@@ -9,7 +9,7 @@ from ctxmgr.diagnose.errors.words import error_members
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.items import answers
-from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, code, join_names, plain_name, words_of
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, code, join_names, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.log.ids import parse_time
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -74,7 +74,7 @@ def _list_counted_answers(evidence: Evidence) -> list[EntryView]:
 def _answer(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis:
     # A used-up quota comes back with the day or with money; waiting seconds is no help
     if _USED_UP.search(said):
-        cause = f"The server refuses because the quota is used up: {words_of(_USED_UP, said)}. A short wait does not help."
+        cause = f"The server refuses because the quota is used up: {quote_match(_USED_UP, said)}. A short wait does not help."
         step = (
             "Tell the user that the quota of this account is used up, and ask which other one you may use. Make no more calls."
         )
@@ -92,7 +92,7 @@ def _answer(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagn
     }
     cause = (
         "The server refuses because you ask too often: "
-        f"{join_names(sorted(words.values(), key=len, reverse=True)[:2]) or words_of(_LIMITED, line)}."
+        f"{join_names(sorted(words.values(), key=len, reverse=True)[:2]) or quote_match(_LIMITED, line)}."
     )
     if re.search(r"\b429\b", said) and "429" not in cause:
         cause += " It answers 429."
@@ -161,8 +161,8 @@ def _find_limit(evidence: Evidence, entry: EntryView) -> _Limit | None:
         # One value alone may be any number of an answer
         if other.index == entry.index or evidence.has_failed(other) or len(fields) < _LEAST:
             continue
-        told = ", ".join(f"{code(name, 40)} {code(value, 40)}" for name, value in list(fields.items())[:5])
-        cause = f" {capital(evidence.source(other))} names the limit: {told}."
+        shown_fields = ", ".join(f"{code(name, 40)} {code(value, 40)}" for name, value in list(fields.items())[:5])
+        cause = f" {capital(evidence.source(other))} names the limit: {shown_fields}."
         found.append(_Limit(cause, _describe_wait(fields), other))
     return next((each for each in found if each.step != _STEP_UNKNOWN), None)
 

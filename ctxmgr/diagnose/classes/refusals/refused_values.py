@@ -8,7 +8,7 @@ from typing import Any, cast
 from ctxmgr.diagnose.errors.names import offered_names
 from ctxmgr.diagnose.errors.wanted_values import convert_value, iso_date
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered, likeness
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -87,7 +87,8 @@ def _diagnose_outdated_version(evidence: Evidence, entry: EntryView, said: str) 
         shown = (each for each in evidence.entries_before(entry.index) if each.status == "ok" and name in evidence.text(each))
         source = next((evidence.source(each) for each in shown if _contains_word(own, evidence.text(each))), "")
         cause = (
-            f"The {tool(entry)} call rests on {code(name, 40)} {code(own, 40)}{f', from {source}' if source else ''}, and the"
+            f"The {tool_phrase(entry)} call rests on {code(name, 40)} "
+            f"{code(own, 40)}{f', from {source}' if source else ''}, and the"
             f" answer says that it is {code(newer, 40)} by now: somebody changed it in between."
         )
         again = f"Make {source} again" if source else "Read it anew"
@@ -177,7 +178,7 @@ def _diagnose_field(evidence: Evidence, entry: EntryView, said: str, options: li
         return None
     near = find_nearest_offered(own, options, 0.6)
     allowed = join_names(options, 8)
-    cause = f"The {tool(entry)} call is refused: {code(field, 40)} is {code(own, 60)}, and only {allowed} are allowed."
+    cause = f"The {tool_phrase(entry)} call is refused: {code(field, 40)} is {code(own, 60)}, and only {allowed} are allowed."
     value = code(near, 60) if near else f"the one of {allowed} that fits the task"
     step = f"Make the same call with {code(field, 40)} set to {value}."
     return diagnosis(

@@ -9,20 +9,20 @@ from typing import Any, NamedTuple
 
 from ctxmgr.diagnose.classes.refusals.refused_values import NO_NAMES, argument_names, diagnose_refused_value
 from ctxmgr.diagnose.errors.names import offered_names
-from ctxmgr.diagnose.errors.violations import Violation, violations_of
+from ctxmgr.diagnose.errors.violations import Violation, find_violations
 from ctxmgr.diagnose.errors.wanted_values import (
-    arguments_of,
     convert_value,
     derive_value,
     find_form,
     find_sibling_name,
+    find_unit,
     given_value,
+    list_arguments,
     recorded_fields,
-    unit_of,
 )
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of
-from ctxmgr.diagnose.evidence.items import objects_in
+from ctxmgr.diagnose.evidence.items import find_objects
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered
 from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -103,11 +103,11 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 def _diagnose_violations(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say each place that a validator names, and what stands there when it is right."""
-    given = arguments_of(evidence, entry)
-    names = list(dict.fromkeys([*argument_names(entry), *(name for fields in objects_in(given) for name in fields)]))
+    given = list_arguments(evidence, entry)
+    names = list(dict.fromkeys([*argument_names(entry), *(name for fields in find_objects(given) for name in fields)]))
     result: list[Any] = [each for each in (entry.error, entry.output) if isinstance(each, dict | list)]
-    told = [_locate_violation(each, given) for each in violations_of(result, evidence.text(entry))]
-    refused = [each for each in told if _is_of_call(each, given, names, command_of(entry))][:_MOST_PLACES]
+    sentences = [_locate_violation(each, given) for each in find_violations(result, evidence.text(entry))]
+    refused = [each for each in sentences if _is_of_call(each, given, names, command_of(entry))][:_MOST_PLACES]
     free = [each.name for each in refused if each.kind == "unexpected"] or names
     steps = [_describe_fix(evidence, entry, each, given, free) for each in refused]
     parts = [(each, *step) for each, step in zip(refused, steps, strict=True) if step is not None]
@@ -149,7 +149,7 @@ def _locate_violation(violation: Violation, given: object) -> Violation:
     # A validator that names the place needs no look at the values
     if violation.kind != "choice" or given_value(given, violation.path) is not None:
         return violation
-    keys = [name for fields in objects_in(given) for name, value in fields.items() if value == violation.name]
+    keys = [name for fields in find_objects(given) for name, value in fields.items() if value == violation.name]
     # A value that stands twice does not tell its place
     return violation._replace(path=(keys[0],)) if len(keys) == 1 else violation
 
@@ -191,7 +191,7 @@ def _describe_fix(
         return _describe_replacement(evidence, entry, violation, given)
     near = _find_similar_name(violation.name, free) if violation.kind == "required" else None
     # Another unit needs another value, not just another name
-    if near is not None and unit_of(near) == unit_of(violation.name):
+    if near is not None and find_unit(near) == find_unit(violation.name):
         return f"{place} in place of {code(near, 40)}", True
     value = derive_value(evidence, entry, violation, given)
     typed = f" ({violation.wants})" if violation.wants and violation.kind != "form" else ""
@@ -249,10 +249,10 @@ def _describe_replacement(evidence: Evidence, entry: EntryView, violation: Viola
 def _compare_arguments(entry: EntryView, said: str) -> _Arguments:
     given = argument_names(entry)
     # A name that was given is not missing, whatever the sentence says
-    wanted = [name for name in _list_names(_WANTED, said) if name not in given]
+    missing_names = [name for name in _list_names(_WANTED, said) if name not in given]
     unwanted = [name for name in _list_names(_UNWANTED, said) if name in given]
     offered = [option for option in dict.fromkeys(_OPTION.findall(said)) if option not in unwanted]
-    return _Arguments(wanted, unwanted, given, offered)
+    return _Arguments(missing_names, unwanted, given, offered)
 
 
 def _list_names(patterns: Iterable[re.Pattern[str]], said: str) -> list[str]:
@@ -310,12 +310,12 @@ def _diagnose_unknown_argument(evidence: Evidence, entry: EntryView, asked: _Arg
         return None
     call = call_phrase(entry, 70)
     wrong, takes = asked.unwanted[0], names or asked.offered
-    told = f"The answer names {join_names(takes, 8)}"
-    if takes == ["--help"] and (listed := _options_of_help(evidence, entry, wrong)) is not None:
-        takes, shown = listed
-        told = f"{capital(evidence.source(shown))} names {join_names(takes, 8)}"
+    known_names = f"The answer names {join_names(takes, 8)}"
+    if takes == ["--help"] and (options := _options_of_help(evidence, entry, wrong)) is not None:
+        takes, shown = options
+        known_names = f"{capital(evidence.source(shown))} names {join_names(takes, 8)}"
     near = find_nearest_offered(wrong, takes, 0.65) or (takes[0] if len(takes) == 1 and takes != ["--help"] else None)
-    cause = f"{call} is refused: it does not take {code(wrong, 40)}. {told}."
+    cause = f"{call} is refused: it does not take {code(wrong, 40)}. {known_names}."
     step = (
         f"Make the same call with {code(near, 40)} in place of {code(wrong, 40)}."
         if near

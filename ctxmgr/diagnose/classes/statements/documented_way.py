@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.names import unknown_names
 from ctxmgr.diagnose.evidence import Evidence
-from ctxmgr.diagnose.evidence.calls import command_of, parts_of, path_of
+from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.sentences import forbids
 from ctxmgr.diagnose.evidence.texts import LINE_NUMBER, capital, code, how_often, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -101,24 +101,24 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, missing: list[st
 
 def _find_way(evidence: Evidence, entry: EntryView, command: str) -> _Way | None:
     """Return the command of a note that is like a failing one and has words that no call of the session had."""
-    tried = "\n".join(command_of(each) for each in evidence.recent)
+    commands = "\n".join(command_of(each) for each in evidence.recent)
     for text, source, quote, by_user in _list_notes(evidence, entry):
-        for each in commands_in(text):
+        for each in list_commands(text):
             # A note may show a command as the one not to run
             if forbids(next((line for line in text.split("\n") if each in line), "")) is not None:
                 continue
-            added = _find_added_words(each, command, tried)
+            added = _find_added_words(each, command, commands)
             if added:
                 return _Way(each, added, source, quote, by_user)
     return None
 
 
-def commands_in(text: str, *, inline: bool = False) -> Iterator[str]:
+def list_commands(text: str, *, inline: bool = False) -> Iterator[str]:
     """Yield the commands that a note shows, in blocks or only within its lines: one program each, none that is dangerous."""
     for pattern in (_INLINE,) if inline else (_BLOCK, _INLINE):
         for match in pattern.finditer(text[:20_000]):
             each = match.group(1).strip()
-            words = parts_of(each)
+            words = split_command(each)
             if (
                 _SAFE.fullmatch(each)
                 and words
@@ -133,7 +133,7 @@ def commands_in(text: str, *, inline: bool = False) -> Iterator[str]:
 def _find_added_words(documented: str, command: str, tried: str) -> list[str]:
     """Return the words of a documented command that nothing had so far, when it is a form of the failing one."""
     theirs = documented.split()
-    own = [words for words in parts_of(command) if words]
+    own = [words for words in split_command(command) if words]
     heads = {words[0].rpartition("/")[2] for words in own}
     arguments = {word for words in own for word in words[1:] if not word.startswith("-")}
     head = next((word for word in theirs if "=" not in word), theirs[0])
@@ -155,7 +155,7 @@ def _is_within(place: str, word: str) -> bool:
 
 def _list_notes(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, str, Quote, bool]]:
     for message in reversed(evidence.user_texts):
-        yield message.text, "the user", evidence.quote_of(message), True
+        yield message.text, "the user", evidence.quote_message(message), True
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         # Only notes and manifests speak for the project; any other output may be a stranger's
         if other.status == "ok" and _DOCS.search(f"{path_of(other) or ''} {command_of(other)}"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.evidence import Evidence, program_of
+from ctxmgr.diagnose.evidence import Evidence, program_name
 from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.texts import LINE_NUMBER, capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -55,7 +55,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 def _diagnose_exported_variable(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Return the variable of the program that a file of the project sets, and no call has."""
-    program = program_of(entry).rstrip("0123456789.") if command_of(entry) else ""
+    program = program_name(entry).rstrip("0123456789.") if command_of(entry) else ""
     begins = tuple(_OF_PROGRAM.get(program, "").split())
     said = evidence.text(entry)[:8_000]
     # A program may read variables and fail for any other reason
@@ -76,7 +76,7 @@ def _diagnose_exported_variable(evidence: Evidence, entry: EntryView) -> Diagnos
             "session has it: a shell that reads no such file runs without."
         )
         better = re.sub(
-            rf"(?<![\w./-]){re.escape(program_of(entry))}(?=\s)",
+            rf"(?<![\w./-]){re.escape(program_name(entry))}(?=\s)",
             lambda ran, told=told: f"{told} {ran.group(0)}",
             command_of(entry),
             count=1,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, program_of, start_clause
-from ctxmgr.diagnose.evidence.calls import command_of, parts_of, tool
+from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, program_name, start_clause
+from ctxmgr.diagnose.evidence.calls import command_of, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, Wait, find_wait
 from ctxmgr.diagnose.evidence.texts import capital, clean, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -53,7 +53,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         command = command_of(entry)
         # Earlier tries of the program that were interrupted may hold its question
         before = [each for each in evidence.entries_before(entry.index) if each.status == "interrupted"][:_MOST_BEFORE]
-        for each in [entry, *(each for each in before if program_of(each) == program_of(entry))]:
+        for each in [entry, *(each for each in before if program_name(each) == program_name(entry))]:
             found = _diagnose_prompt(evidence, each, command_of(each))
             if found is not None:
                 return found
@@ -93,7 +93,7 @@ def _diagnose_stopped_call(evidence: Evidence, entry: EntryView) -> Diagnosis | 
 
 def _find_wait(command: str) -> Wait | None:
     """Return what a program of a command waits for, where nothing is piped or read into it."""
-    found = ((words, wait) for words in parts_of(command) if "<" not in command and (wait := find_wait(words)) is not None)
+    found = ((words, wait) for words in split_command(command) if "<" not in command and (wait := find_wait(words)) is not None)
     # What is piped in answers the program
     return next((wait for words, wait in found if not re.search(rf"\|\s*{re.escape(words[0])}\b", command)), None)
 
@@ -142,15 +142,15 @@ _CLOSING = lazy_pattern(
 
 def _diagnose_prompt(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
     """Say what an open call has asked, where its output so far ends in a prompt."""
-    told = [m for m in evidence.messages if m.by == "program" and m.kind in _STREAMED and m.after == entry.index]
-    said = _CLOSING.sub("", clean("".join(m.text for m in told) or evidence.text(entry)).rstrip("\n"))
+    streamed = [m for m in evidence.messages if m.by == "program" and m.kind in _STREAMED and m.after == entry.index]
+    said = _CLOSING.sub("", clean("".join(m.text for m in streamed) or evidence.text(entry)).rstrip("\n"))
     match = _PROMPT.search(said[-400:])
     asked = match.group("asked").strip() if match else ""
     # A long line that ends like a shell's prompt is output
     if len(asked) < 3 or (asked[-1:] in ":>$#%" and len(asked.split()) > _MOST_ASKED):
         return None
     shown = f"{code(asked, 70)}" if _ASKED.fullmatch(asked) else "a question"
-    call = code(command, 100) if command else f"Your {tool(entry)} call"
+    call = code(command, 100) if command else f"Your {tool_phrase(entry)} call"
     cause = (
         f"{call}{start_clause(entry)} {_describe_end(entry)}: its output ends in a prompt, {shown}, and it waits for input "
         "that nobody types."
@@ -159,20 +159,20 @@ def _diagnose_prompt(evidence: Evidence, entry: EntryView, command: str) -> Diag
     # A pager waits for a key and no answer
     if asked in ("(END)", "--More--") or asked.endswith(("(END)", "--More--")):
         step = "Stop it and run it without its pager: `PAGER=cat`, `--no-pager`, or with `| cat` at its end."
-        return diagnosis(KIND, cause, step, *quotes, check=_limit())
+        return diagnosis(KIND, cause, step, *quotes, check=_describe_check())
     if _SECRET.search(asked):
         step = (
             "Stop it. Ask the user to do this step or to say how it is to log in; do not guess what it asks for, and "
             "run it non-interactive."
         )
-        return diagnosis(KIND, cause, step, *quotes, check=_limit())
+        return diagnosis(KIND, cause, step, *quotes, check=_describe_check())
     if _HOST_KEY.search(said[-_MOST_END:]):
         step = (
             "Stop it. Ask the user whether the fingerprint of this host key is right; if it is, add the key to "
             "`known_hosts` and"
             " make the call with `-o BatchMode=yes`, which fails in place of asking."
         )
-        return diagnosis(KIND, cause, step, *quotes, check=_limit())
+        return diagnosis(KIND, cause, step, *quotes, check=_describe_check())
     option = _find_option(evidence, entry, asked)
     if option is not None:
         name, shown = option
@@ -181,8 +181,8 @@ def _diagnose_prompt(evidence: Evidence, entry: EntryView, command: str) -> Diag
             " ask (if what it"
             " asks is what the user wants)."
         )
-        return diagnosis(KIND, cause, step, *quotes, evidence.quote(shown), check=_limit())
-    return diagnosis(KIND, cause, _describe_unattended_run(command), *quotes, check=_limit())
+        return diagnosis(KIND, cause, step, *quotes, evidence.quote(shown), check=_describe_check())
+    return diagnosis(KIND, cause, _describe_unattended_run(command), *quotes, check=_describe_check())
 
 
 def _describe_unattended_run(command: str) -> str:
@@ -217,7 +217,7 @@ def _find_option(evidence: Evidence, entry: EntryView, asked: str) -> tuple[str,
     """Return the option that spares a question, as the help or the text of the program names it, and where that stands."""
     command = command_of(entry)
     programs = {
-        name for words in parts_of(command) for word in words[:_FIRST]
+        name for words in split_command(command) for word in words[:_FIRST]
         if len(name := word.rpartition("/")[2]) > 2 and name[0].isalpha() and "=" not in word and name not in _WRAPPERS
     }  # fmt: skip
     stems = {word[:5].casefold() for word in re.findall(r"[A-Za-z]{4,30}", asked)}
@@ -248,7 +248,7 @@ _WRAPPERS = frozenset(
 def _diagnose_earlier_question(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
     """Say that a call waits for an answer, where its own output or that of another form of it holds the question."""
     for other in [entry, *evidence.failing_calls, *reversed(evidence.tail)]:
-        if program_of(other) != program_of(entry) or not _was_stopped(evidence, other):
+        if program_name(other) != program_name(entry) or not _was_stopped(evidence, other):
             continue
         matches = list(_QUESTION.finditer(evidence.text(other)[-4_000:]))
         if not matches:
@@ -266,7 +266,7 @@ def _diagnose_earlier_question(evidence: Evidence, entry: EntryView, command: st
             if option is None
             else f"Stop it and run it with {code(option[0], 50)}, which {evidence.source(option[1])} names."
         )
-        return diagnosis(KIND, cause, step, evidence.quote(other, asked), check=_limit())
+        return diagnosis(KIND, cause, step, evidence.quote(other, asked), check=_describe_check())
     return None
 
 
@@ -300,7 +300,7 @@ def _diagnose_stack_dump(evidence: Evidence, entry: EntryView, command: str) -> 
         " lock, a thread, an answer),"
         " and which case never puts, releases or counts it; mend that and run it once with a time limit."
     )
-    return diagnosis(KIND, cause, step, evidence.quote(entry), check=_limit(), confidence="medium")
+    return diagnosis(KIND, cause, step, evidence.quote(entry), check=_describe_check(), confidence="medium")
 
 
 def _diagnose_command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
@@ -325,19 +325,19 @@ def _diagnose_command(evidence: Evidence, entry: EntryView, command: str) -> Dia
         how = f"{'as long as' if ends else 'until'}{shown or ' its condition'} holds"
         why = f", and why{shown} {'still holds' if ends else 'fails'}" if shown else ""
         cause = (
-            f"{_start(evidence, entry, command)}: it repeats {how}, without a limit, "
+            f"{_describe_start(evidence, entry, command)}: it repeats {how}, without a limit, "
             f"and nothing in the record shows that it will{' end' if ends else ''}."
         )
         step = (
             "Stop it. Look once at what it waits for, the state and the log of what should bring it "
             f"about{why}; if you wait again, set a limit, as with `timeout 60 COMMAND`."
         )
-        return diagnosis(KIND, cause, step, evidence.quote(entry, command), check=_limit())
+        return diagnosis(KIND, cause, step, evidence.quote(entry, command), check=_describe_check())
     asks = _diagnose_asking_program(evidence, entry, command)
     if asks is not None:
         return asks
     # A program of the network comes last: it may also hang for any reason above
-    if any(_NETWORK.match(" ".join(words)) for words in parts_of(command)):
+    if any(_NETWORK.match(" ".join(words)) for words in split_command(command)):
         return _diagnose_network(evidence, entry, command)
     return _diagnose_earlier_duration(evidence, entry, command)
 
@@ -354,15 +354,20 @@ def _diagnose_asking_program(evidence: Evidence, entry: EntryView, command: str)
         line = next((line for line in content.lines[:4_000] if _READS_INPUT.search(line)), None)
         if line is not None:
             source = evidence.source(content.entry)
-            cause = f"{_start(evidence, entry, command)}: {_INPUT}. {capital(source)} shows {code(line.strip(), 110)}."
+            cause = f"{_describe_start(evidence, entry, command)}: {_INPUT}. {capital(source)} shows {code(line.strip(), 110)}."
             return diagnosis(
-                KIND, cause, _STEP_INPUT, evidence.quote(entry, command), evidence.quote(content.entry, line), check=_limit()
+                KIND,
+                cause,
+                _STEP_INPUT,
+                evidence.quote(entry, command),
+                evidence.quote(content.entry, line),
+                check=_describe_check(),
             )
     return None
 
 
 def _diagnose_network(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis:
-    cause = f"{_start(evidence, entry, command)}. It needs the network, and no answer is recorded."
+    cause = f"{_describe_start(evidence, entry, command)}. It needs the network, and no answer is recorded."
     step = (
         "Stop it and make the call once with a time limit, such as `timeout 60 COMMAND`; if it ends without an answer, tell the"
         " user that the other side does not answer."
@@ -386,7 +391,7 @@ def _diagnose_earlier_duration(evidence: Evidence, entry: EntryView, command: st
             and other.duration_ms < 120_000
         ):
             cause = (
-                f"{_start(evidence, entry, command)}; the same call returned after {other.duration_ms / 1000:.1f}"
+                f"{_describe_start(evidence, entry, command)}; the same call returned after {other.duration_ms / 1000:.1f}"
                 f" seconds{clock(other.ts)}."
             )
             changed = evidence.changes(other.index, entry.index)
@@ -413,7 +418,7 @@ def _diagnose_child(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     last = children[-1]
     name = last.agent if plain_name(last.agent) else "that agent"
     cause = (
-        f"Your {tool(entry)} call{clock(entry.ts)} waits for {name[:60]}, whose last step was {evidence.source(last)},"
+        f"Your {tool_phrase(entry)} call{clock(entry.ts)} waits for {name[:60]}, whose last step was {evidence.source(last)},"
         f" {last.status}."
     )
     step = f"Do not wait any longer: end {name[:60]}, and do the rest of its work yourself from what it has found."
@@ -421,11 +426,11 @@ def _diagnose_child(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
 
 
 def _answer(evidence: Evidence, entry: EntryView, command: str, wait: Wait) -> Diagnosis:
-    cause = f"{_start(evidence, entry, command)}: {wait.why}."
-    return diagnosis(KIND, cause, wait.step, evidence.quote(entry, command), check=_limit())
+    cause = f"{_describe_start(evidence, entry, command)}: {wait.why}."
+    return diagnosis(KIND, cause, wait.step, evidence.quote(entry, command), check=_describe_check())
 
 
-def _start(evidence: Evidence, entry: EntryView, command: str) -> str:
+def _describe_start(evidence: Evidence, entry: EntryView, command: str) -> str:
     return f"{code(command, 100)}{start_clause(entry)} {_describe_end(entry)}"
 
 
@@ -433,5 +438,5 @@ def _describe_end(entry: EntryView) -> str:
     return "has not returned" if entry.status == "open" else "did not return by itself"
 
 
-def _limit() -> str:
+def _describe_check() -> str:
     return "It must return; run it with a time limit, so that it can't hang again."

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, program_of
-from ctxmgr.diagnose.evidence.calls import command_of, tool
-from ctxmgr.diagnose.evidence.items import Item, answers, heads_of, ids_in, row_of
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, program_name
+from ctxmgr.diagnose.evidence.calls import command_of, tool_phrase
+from ctxmgr.diagnose.evidence.items import Item, answers, find_ids, parse_heads, parse_row
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
 from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -82,12 +82,12 @@ def _find_poll(evidence: Evidence) -> _Poll | None:
     if not waiting or evidence.recent[-1].index - waiting[-1].index > _LATE:
         return None
     last = waiting[-1]
-    own = _names(last)
+    own = _list_look_names(last)
     # Looks at one thing: the same program, with a name in common
-    same = [entry for entry in waiting if program_of(entry) == program_of(last) and own & _names(entry)]
-    held = Counter(name for entry in same for name in own & _names(entry))
-    shared = {name for name, times in held.items() if times == len(same)} or {
-        name for name, times in held.items() if times >= _LEAST
+    same = [entry for entry in waiting if program_name(entry) == program_name(last) and own & _list_look_names(entry)]
+    name_counts = Counter(name for entry in same for name in own & _list_look_names(entry))
+    shared = {name for name, times in name_counts.items() if times == len(same)} or {
+        name for name, times in name_counts.items() if times >= _LEAST
     }
     states = {
         " ".join(sorted({match.group(0).casefold() for match in _WAITS.finditer(evidence.text(entry))}))
@@ -97,13 +97,13 @@ def _find_poll(evidence: Evidence) -> _Poll | None:
     if len(same) < _LEAST or len(states) > 2 or not shared:
         return None
     rows = [line for line in evidence.text(last).split("\n") if _WAITS.search(line)]
-    shared |= ids_in("\n".join(rows))
+    shared |= find_ids("\n".join(rows))
     return _Poll(last, len(same), shared)
 
 
-def _names(entry: EntryView) -> set[str]:
+def _list_look_names(entry: EntryView) -> set[str]:
     """Return the ids and other names that a look was given."""
-    return ids_in(call_input(entry)) | {word for word in _WORD.findall(call_input(entry)) if word.casefold() not in _COMMON}
+    return find_ids(call_input(entry)) | {word for word in _WORD.findall(call_input(entry)) if word.casefold() not in _COMMON}
 
 
 def _find_subject(poll: _Poll, item: Item) -> str | None:
@@ -116,30 +116,30 @@ def _find_subject(poll: _Poll, item: Item) -> str | None:
     return None
 
 
-def _start(poll: _Poll) -> str:
+def _describe_poll(poll: _Poll) -> str:
     return (
-        f"{code(command_of(poll.last) or tool(poll.last), 80)} was answered {poll.times} times that it waits,"
+        f"{code(command_of(poll.last) or tool_phrase(poll.last), 80)} was answered {poll.times} times that it waits,"
         " and waiting can't change it"
     )
 
 
-def _items(evidence: Evidence) -> Iterator[tuple[EntryView, Item]]:
+def _list_items(evidence: Evidence) -> Iterator[tuple[EntryView, Item]]:
     """Yield the items of the answers, with the rows of tables whose head was shown apart."""
     yield from answers(evidence)
     for head in list(reversed(evidence.recent))[:_MOST]:
-        heads = heads_of(evidence.text(head)[:600])
+        heads = parse_heads(evidence.text(head)[:600])
         for entry in list(reversed(evidence.recent))[:_MOST] if heads else ():
             # A table may show its head in one call and its rows in the next, as with `grep`
-            if entry.index != head.index and program_of(entry) == program_of(head):
+            if entry.index != head.index and program_name(entry) == program_name(head):
                 for line in evidence.text(entry)[:_MOST_TEXT].split("\n"):
-                    if (fields := row_of(line, heads)) is not None:
+                    if (fields := parse_row(line, heads)) is not None:
                         yield entry, Item("", fields, "")
 
 
 def _diagnose_disabled(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
     """Say that an answer about what is waited for shows it as switched off."""
     seen: set[str] = set()
-    for entry, item in _items(evidence):
+    for entry, item in _list_items(evidence):
         name = _find_subject(poll, item)
         if name is None:
             continue
@@ -156,7 +156,7 @@ def _diagnose_disabled(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
             own = item.fields.get("name") or item.fields.get("id") or ""
             name = own if plain_name(own) else name
             cause = (
-                f"{_start(poll)}. {capital(source)} shows {code(f'{key}: {value}', _SHORT)} for"
+                f"{_describe_poll(poll)}. {capital(source)} shows {code(f'{key}: {value}', _SHORT)} for"
                 f" {code(name, _SHORT)}: so it does not begin."
             )
             step = (
@@ -188,7 +188,7 @@ def _diagnose_hold(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
     for entry, item in answers(evidence):
         # The reason must stand in the answer that says it waits
         if (
-            program_of(entry) != program_of(poll.last)
+            program_name(entry) != program_name(poll.last)
             or _find_subject(poll, item) is None
             or not _WAITS.search(evidence.text(entry))
         ):
@@ -201,7 +201,7 @@ def _diagnose_hold(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
         told = ", ".join(
             f"{code(key, 30)} {code(value, _SHORT)}" for key, value in list(reasons.items())[:4] if len(value.split()) <= _LEAST
         )
-        cause = f"{_start(poll)}: the answer itself says why it is held: {told}."
+        cause = f"{_describe_poll(poll)}: the answer itself says why it is held: {told}."
         near = find_nearest_recorded(evidence, named[0].rpartition("/")[2], poll.last)
         quotes = [evidence.quote(entry)]
         if near is not None:
@@ -242,7 +242,7 @@ def _diagnose_missing_value(evidence: Evidence, poll: _Poll) -> Diagnosis | None
             ]
             where = f" in {code(files[-1], _SHORT)}" if files and plain_name(files[-1]) else ""
             cause = (
-                f"{_start(poll)}: it wants {code(key, 30)} {code(value, 50)}, and nothing offers that."
+                f"{_describe_poll(poll)}: it wants {code(key, 30)} {code(value, 50)}, and nothing offers that."
                 f" {capital(evidence.source(shown))} "
                 f"shows {join_names(names, 6)}."
             )
@@ -270,7 +270,7 @@ def _list_offers(evidence: Evidence, asked: EntryView, key: str) -> list[tuple[E
     found = [
         (entry, name.casefold(), each)
         for entry, listing in answers(evidence)
-        if entry.index != asked.index and program_of(entry) == program_of(asked)
+        if entry.index != asked.index and program_name(entry) == program_name(asked)
         for name, values in listing.fields.items()
         if _OFFERS_KEY.fullmatch(name)
         for each in re.split(r"[,\s]+", values)

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from ctxmgr.diagnose.evidence import Evidence, call_input, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.items import answers
-from ctxmgr.diagnose.evidence.sentences import task_words_in
+from ctxmgr.diagnose.evidence.sentences import find_task_words
 from ctxmgr.diagnose.evidence.texts import clean, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.related.related_lines import names_in
+from ctxmgr.diagnose.related.related_lines import find_names
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
@@ -142,8 +142,8 @@ def _diagnose_idle_agents(evidence: Evidence, agents: set[str]) -> Diagnosis | N
         looks = [entry for entry in own if entry.status in ("ok", "error") and _is_look(entry)]
         shared = (
             set[str]()
-            .union(*(names_in(call_input(entry)) for entry in looks))
-            .intersection(*(names_in(call_input(entry)) for entry in looks))
+            .union(*(find_names(call_input(entry)) for entry in looks))
+            .intersection(*(find_names(call_input(entry)) for entry in looks))
         )
         # An agent that does anything but look at one thing goes on
         if len(looks) == _LEAST_LOOKS and shared:
@@ -155,12 +155,15 @@ def _diagnose_idle_agents(evidence: Evidence, agents: set[str]) -> Diagnosis | N
         lines = {agent: _find_agent_line(evidence.text(entry), agent) for agent in (one, two)}
         # Both must be told of in one place, or they are two matters
         if all(lines.values()):
-            told = " ".join(f"{clean(agent)[:40]} wrote {code(line, 120)}." for agent, line in lines.items() if line)
-            names = [name for name in names_in("\n".join(filter(None, lines.values()))) if evidence.was_said_by_user(name)] or [
-                name for message in evidence.user_texts for name in names_in(message.text) if name in evidence.text(entry)
-            ]
+            quotes_text = " ".join(f"{clean(agent)[:40]} wrote {code(line, 120)}." for agent, line in lines.items() if line)
+            names = [
+                name for name in find_names("\n".join(filter(None, lines.values()))) if evidence.was_said_by_user(name)
+            ] or [name for message in evidence.user_texts for name in find_names(message.text) if name in evidence.text(entry)]
             about = f" (it is about {join_names(list(dict.fromkeys(names)), 3)})" if names else ""
-            cause = f"{clean(one)[:40]} and {clean(two)[:40]} wait for each other: both only look, and nothing changes. {told}"
+            cause = (
+                f"{clean(one)[:40]} and {clean(two)[:40]} wait for each other: both only look, and nothing changes. "
+                f"{quotes_text}"
+            )
             step = (
                 f"End the wait: one of the two must act first{about}. Do your part on what is there now, without"
                 " waiting for the other's, within what "
@@ -194,18 +197,18 @@ def _find_agent_line(text: str, agent: str) -> str | None:
 
 def _list_waits(evidence: Evidence) -> list[_Wait]:
     """Return the words of each agent that say it waits, newest first; of its messages only where no call says it."""
-    called = [
+    calls = [
         _Wait(entry.agent, text, entry.ts, evidence.quote(entry, text), call_input(entry))
         for entry in reversed(evidence.recent[-_LAST:]) if (text := _sentence(call_input(entry)) or _reason(entry))
     ]  # fmt: skip
-    own = {wait.who for wait in called}
+    own = {wait.who for wait in calls}
     said = [
-        _Wait(message.who, text, message.at, evidence.quote_of(message, text), message.text)
+        _Wait(message.who, text, message.at, evidence.quote_message(message, text), message.text)
         for message in reversed(evidence.messages[-_LAST:])
         # A call that waits is surer than words
         if message.by == "agent" and message.who not in own and (text := _sentence(message.text))
     ]
-    return called + said
+    return calls + said
 
 
 def _reason(entry: EntryView) -> str:
@@ -245,7 +248,7 @@ def _answer(evidence: Evidence, first: _Wait, second: _Wait) -> Diagnosis:
         if any(name in call_input(e) for e in evidence.failing_calls)
     ]
     files = files or [name for name in _FILE.findall(f"{first.text} {second.text}") if plain_name(name)]
-    matter = [*dict.fromkeys(files), *task_words_in(evidence, f"{first.text} {second.text}")]
+    matter = [*dict.fromkeys(files), *find_task_words(evidence, f"{first.text} {second.text}")]
     about = f" about {join_names(matter, 4)}" if matter else ""
     step = (
         f"End the wait: decide the open question{about} yourself now, within what the user asked for, and send {other} a "

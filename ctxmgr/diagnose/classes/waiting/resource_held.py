@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock
-from ctxmgr.diagnose.evidence.calls import command_of, fields_of, parts_of, runs_in_background, tool
-from ctxmgr.diagnose.evidence.sentences import sentences
-from ctxmgr.diagnose.evidence.texts import clean, code, plain_name, words_of
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, runs_in_background, split_command, tool_phrase
+from ctxmgr.diagnose.evidence.sentences import user_sentences
+from ctxmgr.diagnose.evidence.texts import clean, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -100,16 +100,18 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagn
     told = _find_message_about(evidence, port)
     # The user wants the port as it is, so another one is no way out
     fixed = told is not None and _FIXED.search(told[1]) is not None
-    cause = f"{code(command_of(entry) or tool(entry), 90)} can't start: port {port} is taken, {words_of(_TAKEN, line)}."
+    cause = (
+        f"{code(command_of(entry) or tool_phrase(entry), 90)} can't start: port {port} is taken, {quote_match(_TAKEN, line)}."
+    )
     own = _find_starter(evidence, entry, port)
     listing = _find_listing(evidence, port)
     if own is not None:
-        quotes += [evidence.quote_of(*told)] if told is not None and fixed else []
+        quotes += [evidence.quote_message(*told)] if told is not None and fixed else []
         return _diagnose_own_holder(evidence, entry, port, *own, cause, quotes, fixed=fixed)
     if told is not None:
         message, sentence = told
         cause += f" The user said{clock(message.at)}: {code(sentence, 150)}."
-        quotes.append(evidence.quote_of(message, sentence))
+        quotes.append(evidence.quote_message(message, sentence))
     other = _next_port(port)
     check = f"Port {port} must be free before you start yours." if fixed else f"It must say that it listens on port {other}."
     if listing is not None:
@@ -120,8 +122,8 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagn
             f"{evidence.source(shown)} shows."
         )
         quotes.append(evidence.quote(shown))
-        held = f"the container {code(program, 40)}" if not pid else f"{code(program, 40)} (process {pid})"
-        step = f"You did not start {held}, so leave it alone: " + (
+        holder = f"the container {code(program, 40)}" if not pid else f"{code(program, 40)} (process {pid})"
+        step = f"You did not start {holder}, so leave it alone: " + (
             f"tell the user that it holds port {port}, which is to stay as it is, and ask whether it may be stopped."
             if fixed
             else f"start yours on another port, such as {other}, or ask the user."
@@ -136,10 +138,10 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagn
             " user."
         )
         return diagnosis(KIND, cause, step, *quotes, check=check)
-    begun = _find_started_server(evidence, entry)
+    server = _find_started_server(evidence, entry)
     # Without a listing the agent's own server is the likeliest holder, yet not a sure one
-    if begun is not None:
-        return _diagnose_own_server(evidence, begun, cause, port, quotes)
+    if server is not None:
+        return _diagnose_own_server(evidence, server, cause, port, quotes)
     step = f"See what holds it with `ss -ltnp`, and start yours on another port, such as {other}, unless that process is yours."
     return diagnosis(
         KIND, cause, step, *quotes, check="Trying the same port again can't help while it is held.", confidence="medium"
@@ -211,7 +213,7 @@ def _diagnose_own_server(evidence: Evidence, begun: EntryView, cause: str, port:
 
 def _find_started_server(evidence: Evidence, entry: EntryView) -> EntryView | None:
     """Return the call by which a server was left running, of the same kind as one of those that fail now."""
-    failing = {" ".join(words) for each in evidence.failing_calls for words in parts_of(command_of(each))}
+    failing = {" ".join(words) for each in evidence.failing_calls for words in split_command(command_of(each))}
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         command = command_of(other)
         # What was ended since may have been that server
@@ -220,7 +222,7 @@ def _find_started_server(evidence: Evidence, entry: EntryView) -> EntryView | No
         begins = {
             " ".join(word for word in words if word not in ("nohup", "setsid", "exec"))
             for part in command.split("&")
-            for words in parts_of(part)
+            for words in split_command(part)
         }
         same = any(f"{begun} ".startswith(f"{call} ") for begun in begins for call in failing)
         if runs_in_background(command) and other.status == "ok" and same:
@@ -231,18 +233,18 @@ def _find_started_server(evidence: Evidence, entry: EntryView) -> EntryView | No
 def _find_message_about(evidence: Evidence, port: str) -> tuple[Message, str] | None:
     """Return what a person said last of a port."""
     pattern = re.compile(rf"(?<![\d.]){port}(?!\d)")
-    return next(((message, sentence) for message, sentence in sentences(evidence) if pattern.search(sentence)), None)
+    return next(((message, sentence) for message, sentence in user_sentences(evidence) if pattern.search(sentence)), None)
 
 
 def _programs(command: str) -> set[str]:
     """Return the files that a command runs, else its programs with their first word."""
     files = {
         word.rpartition("/")[2]
-        for words in parts_of(command)
+        for words in split_command(command)
         for word in words
         if re.search(r"\.(?:py|js|ts|mjs|rb|sh|php|jar)$", word)
     }
-    return files or {" ".join(words[:2]) for words in parts_of(command) if words[0] not in _WRAPPERS and len(words) > 1}
+    return files or {" ".join(words[:2]) for words in split_command(command) if words[0] not in _WRAPPERS and len(words) > 1}
 
 
 def _is_same_program(one: EntryView, other: EntryView) -> bool:
@@ -250,7 +252,7 @@ def _is_same_program(one: EntryView, other: EntryView) -> bool:
     words = [
         {
             word
-            for words in parts_of(command_of(each))
+            for words in split_command(command_of(each))
             for word in words[1:]
             # Numbers, options and short words say nothing of the program
             if len(word) > 3 and not word.isdigit() and word[0] not in "-&>"

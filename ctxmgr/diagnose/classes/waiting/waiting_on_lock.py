@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, start_clause
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, parts_of, runs_in_background, tool
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, runs_in_background, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.interactive_commands import find_wait
-from ctxmgr.diagnose.evidence.items import ids_in, items_in
-from ctxmgr.diagnose.evidence.sentences import sentences
-from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, text_of, words_of
+from ctxmgr.diagnose.evidence.items import find_ids, list_items
+from ctxmgr.diagnose.evidence.sentences import user_sentences
+from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, quote_match, text_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Confidence, Diagnosis, Quote
@@ -58,11 +58,11 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if match is not None:
             line = evidence.line(entry, _LOCKED)
             return _diagnose_refusal(evidence, entry, said, line)
-        taken = _find_taker(evidence, entry, said) if _BUSY.search(said) else None
-        if taken is not None:
+        taker = _find_taker(evidence, entry, said) if _BUSY.search(said) else None
+        if taker is not None:
             often = _describe_times(evidence, entry) or ","
-            cause = f"{call_phrase(entry, 90)} fails{often} because it is in use: {words_of(_BUSY, said)}."
-            return _diagnose_taker(evidence, taken, cause, [evidence.quote(entry)])
+            cause = f"{call_phrase(entry, 90)} fails{often} because it is in use: {quote_match(_BUSY, said)}."
+            return _diagnose_taker(evidence, taker, cause, [evidence.quote(entry)])
     for entry in evidence.open_calls:
         found = _diagnose_open_call(evidence, entry)
         if found is not None:
@@ -74,18 +74,18 @@ def _diagnose_refusal(evidence: Evidence, entry: EntryView, said: str, line: str
     call = call_phrase(entry, 90)
     named = _FILE.search(said) or _FILE.search(command_of(entry)) or _DATABASE.search(command_of(entry))
     lock = named.group(1) if named else None
-    cause = f"{call} fails{_describe_times(evidence, entry)} because of a lock: {words_of(_LOCKED, line)}."
+    cause = f"{call} fails{_describe_times(evidence, entry)} because of a lock: {quote_match(_LOCKED, line)}."
     quotes = [evidence.quote(entry, line)]
     holder = _find_holder(evidence, entry, lock) or _find_started_holder(evidence, entry, lock)
     # A call of the record is the surest holder; what the answer says comes after it
     if holder is not None:
         return _diagnose_own_holder(evidence, holder, cause, quotes)
-    taken = _find_taker(evidence, entry, said)
-    if taken is not None:
-        return _diagnose_taker(evidence, taken, cause, quotes)
-    told = _holder_in_members(said) or _holder_in_words(said)
-    if told is not None:
-        return diagnosis(KIND, f"{cause} {told.cause}", told.step, *quotes, confidence=told.confidence)
+    taker = _find_taker(evidence, entry, said)
+    if taker is not None:
+        return _diagnose_taker(evidence, taker, cause, quotes)
+    named_holder = _holder_in_members(said) or _holder_in_words(said)
+    if named_holder is not None:
+        return diagnosis(KIND, f"{cause} {named_holder.cause}", named_holder.step, *quotes, confidence=named_holder.confidence)
     who = _WHO.search(said)
     if who is not None:
         name = code(who.group(1), 60)
@@ -106,15 +106,16 @@ def _diagnose_own_holder(evidence: Evidence, holder: EntryView, cause: str, quot
     number = _process_number(holder)
     which = f"process {number}, {code(command_of(holder), 80)}" if number else code(command_of(holder), 90)
     shown = _find_output_place(evidence, holder)
-    waits = find_wait(parts_of(command_of(holder))[-1]) if parts_of(command_of(holder)) else None
+    waits = find_wait(split_command(command_of(holder))[-1]) if split_command(command_of(holder)) else None
     cause += f" There {waits.why}." if waits else ""
-    begun = f"{which}, which {evidence.maker(holder)} started{clock(holder.ts)}"
+    holder_start = f"{which}, which {evidence.maker(holder)} started{clock(holder.ts)}"
     allowed = _find_stop_permission(evidence, holder)
     if allowed is not None:
         cause += f" The user said{clock(allowed[0].at)}: {code(allowed[1], 120)}."
-        quotes.append(evidence.quote_of(*allowed))
+        quotes.append(evidence.quote_message(*allowed))
     step = (
-        f"{f'End {begun}' if evidence.is_own(holder) else _ask_to_end(evidence, holder, begun)}, or wait until it has ended"
+        f"{f'End {holder_start}' if evidence.is_own(holder) else _ask_to_end(evidence, holder, holder_start)}, or wait "
+        "until it has ended"
         f"{f'; {shown} shows what it waits for' if shown else ''}. Then run this once more."
         f"{f' For next time: {waits.step}' if waits else ''}"
     )
@@ -131,7 +132,7 @@ def _find_stop_permission(evidence: Evidence, holder: EntryView) -> tuple[Messag
     return next(
         (
             (message, sentence)
-            for message, sentence in sentences(evidence)
+            for message, sentence in user_sentences(evidence)
             if _STOPPABLE.search(sentence) and any(word[:4].casefold() in names for word in _PLAIN.findall(sentence))
         ),
         None,
@@ -219,7 +220,7 @@ _MOMENT = lazy_pattern(r"(?:\d{4}-\d\d-\d\d)?[T ]?(?:\d{1,2}:\d\d[\d:.]{0,10} ?(
 
 def _holder_in_members(said: str) -> _Holder | None:
     """Return who holds it and until when, by the members of a structured answer."""
-    fields = [each for item in items_in(said) for each in item.fields.items()] if "{" in said else []
+    fields = [each for item in list_items(said) for each in item.fields.items()] if "{" in said else []
     who = next((value for name, value in fields if _HOLDER.search(name) and _NAME.fullmatch(value)), "")
     until = next((value for name, value in fields if _UNTIL.search(name) and value and _MOMENT.fullmatch(value)), "")
     # Without a name or a time the members say nothing that helps
@@ -269,13 +270,13 @@ _BACK = (("checkout", "check it in"), ("check_out", "check it in"), ("reserve", 
 def _find_taker(evidence: Evidence, entry: EntryView, said: str) -> EntryView | None:
     """Return the call that took what is refused, by an id that it shares, where the same agent has not given it back."""
     asked = call_input(entry)
-    ids = ids_in(said) | ids_in(asked)
+    ids = find_ids(said) | find_ids(asked)
     given_back: set[str] = set()
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         if other.status != "ok" or evidence.has_failed(other):
             continue
-        name = _verbs(other)
-        shared = ids & (ids_in(call_input(other)) | ids_in(evidence.text(other)))
+        name = _call_verbs(other)
+        shared = ids & (find_ids(call_input(other)) | find_ids(evidence.text(other)))
         # Newest first: what was given back after it was taken is free
         if _GIVES.search(name):
             given_back |= shared
@@ -284,10 +285,10 @@ def _find_taker(evidence: Evidence, entry: EntryView, said: str) -> EntryView | 
     return None
 
 
-def _verbs(entry: EntryView) -> str:
+def _call_verbs(entry: EntryView) -> str:
     """Return the words that say what a call does: the name of its tool, of a command its first plain words."""
     # Git and look-ups take nothing of this kind
-    commands = [words for words in parts_of(command_of(entry)) if words[0] not in ("git", "cat", "ls", "cd")]
+    commands = [words for words in split_command(command_of(entry)) if words[0] not in ("git", "cat", "ls", "cd")]
     plain = [word for words in commands for word in words[:3] if re.fullmatch(r"[a-z_-]{3,20}", word)]
     return " ".join(plain) if command_of(entry) else entry.action
 
@@ -296,8 +297,8 @@ def _diagnose_taker(evidence: Evidence, holder: EntryView, cause: str, quotes: l
     """Say which call of which agent took what is refused, and that it must be given back."""
     own = evidence.is_own(holder)
     name = evidence.maker(holder)
-    call = code(command_of(holder) or tool(holder), 60)
-    ids = sorted(ids_in(call_input(holder)) | ids_in(evidence.text(holder)[:600]), key=lambda each: (-len(each), each))
+    call = code(command_of(holder) or tool_phrase(holder), 60)
+    ids = sorted(find_ids(call_input(holder)) | find_ids(evidence.text(holder)[:600]), key=lambda each: (-len(each), each))
     locks = [each for each in ids if each not in call_input(holder)][:1] or ids[:1]
     cause += (
         f" {'You' if own else name} took it{clock(holder.ts)} with {call}{f' ({join_names(locks)})' if locks else ''} and did"
@@ -416,11 +417,11 @@ def _answer(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | 
     if holder is not None:
         cause += f" {_describe_own_holder(evidence, holder)}."
         quotes.append(evidence.quote(holder, command_of(holder)))
-        held = f"{code(command_of(holder), 80)}, which holds the lock"
+        holder_text = f"{code(command_of(holder), 80)}, which holds the lock"
         step = (
-            f"Stop this call, end {held}, and run it once more."
+            f"Stop this call, end {holder_text}, and run it once more."
             if evidence.is_own(holder)
-            else f"Stop this call. {_ask_to_end(evidence, holder, held)}, and run yours once more when it has ended."
+            else f"Stop this call. {_ask_to_end(evidence, holder, holder_text)}, and run yours once more when it has ended."
         )
         return diagnosis(KIND, cause, step, *quotes, check="Make sure the holder is gone before you run it again.")
     seen = _find_listing(evidence, entry, lock)
@@ -439,7 +440,9 @@ def _answer(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | 
 
 def _find_holder(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView | None:
     """Return an earlier call that names the same lock and has not ended, or was sent to the background."""
-    heads = {word for words in parts_of(command_of(entry)) for word in words[:3] if word not in _COMMON and not word.isdigit()}
+    heads = {
+        word for words in split_command(command_of(entry)) for word in words[:3] if word not in _COMMON and not word.isdigit()
+    }
     # A lock of the program's own is held by another call of that program
     if not lock or _is_of_program(entry, lock):
         own = (other for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if _is_left_running(other))
@@ -449,8 +452,8 @@ def _find_holder(evidence: Evidence, entry: EntryView, lock: str | None) -> Entr
                 for other in own
                 if not evidence.has_failed(other)
                 and (
-                    heads & {word for words in parts_of(command_of(other)) for word in words[:3]}
-                    or (not lock and _runs_one_of(evidence, other, heads))
+                    heads & {word for words in split_command(command_of(other)) for word in words[:3]}
+                    or (not lock and _runs_any(evidence, other, heads))
                 )
             ),
             None,
@@ -477,23 +480,23 @@ def _is_left_running(entry: EntryView) -> bool:
 
 def _is_of_program(entry: EntryView, lock: str) -> bool:
     """Whether a lock is one that the program of a call makes for itself, as `.git/index.lock`."""
-    heads = {words[0].rpartition("/")[2] for words in parts_of(command_of(entry))} - _COMMON
+    heads = {words[0].rpartition("/")[2] for words in split_command(command_of(entry))} - _COMMON
     # Short names stand in many paths
     return any(re.search(rf"(?:^|/)\.?{re.escape(head)}(?:/|\b)", lock) for head in heads if len(head) > 2)
 
 
 def _program_names(evidence: Evidence, started: EntryView, name: str) -> bool:
     """Whether the program that a call started was read, and names a file."""
-    words = (word for words in parts_of(command_of(started)) for word in words if re.fullmatch(r"[\w./-]+\.\w{1,4}", word))
+    words = (word for words in split_command(command_of(started)) for word in words if re.fullmatch(r"[\w./-]+\.\w{1,4}", word))
     return any((seen := evidence.last_content(word, started.index)) is not None and name in seen.text for word in words)
 
 
-def _runs_one_of(evidence: Evidence, started: EntryView, programs: set[str]) -> bool:
+def _runs_any(evidence: Evidence, started: EntryView, programs: set[str]) -> bool:
     """Whether a call takes a lock of one of these programs, or starts a script that was read and runs one of them."""
     command = command_of(started)
     if any(re.search(rf"(?<![\w-]){re.escape(each)}[._-]lock(?![\w-])", command) for each in programs):
         return True
-    scripts = [word for words in parts_of(command) for word in words if re.fullmatch(r"[\w./-]+\.\w{1,4}", word)]
+    scripts = [word for words in split_command(command) for word in words if re.fullmatch(r"[\w./-]+\.\w{1,4}", word)]
     seen = [content for word in scripts if (content := evidence.last_content(word, started.index)) is not None]
     return any(re.search(rf"(?:^|[;&|]|\bdo) ?{re.escape(each)} ", one.text, re.M) for one in seen for each in programs)
 
@@ -506,8 +509,8 @@ def _find_started_holder(evidence: Evidence, entry: EntryView, lock: str | None)
         if name and other.status == "ok" and name in command_of(other) and _SHOWS_HOLDER.search(command_of(other))
     ]  # fmt: skip
     numbers = {number for other in looks for number in re.findall(r"\b\d{2,8}\b", evidence.text(other)[:2_000])}
-    begun = (each for each in evidence.entries_before(entry.index) if runs_in_background(command_of(each)))
-    return next((each for each in begun if numbers & set(re.findall(r"\b\d{2,8}\b", evidence.text(each)[:200]))), None)
+    started_calls = (each for each in evidence.entries_before(entry.index) if runs_in_background(command_of(each)))
+    return next((each for each in started_calls if numbers & set(re.findall(r"\b\d{2,8}\b", evidence.text(each)[:200]))), None)
 
 
 def _find_listing(evidence: Evidence, entry: EntryView, lock: str) -> EntryView | None:

@@ -10,7 +10,7 @@ from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, runs_in_back
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON
 from ctxmgr.diagnose.evidence.outcomes import ENDED
 from ctxmgr.diagnose.evidence.paths import mentions
-from ctxmgr.diagnose.evidence.texts import capital, code, plain_name, words_of
+from ctxmgr.diagnose.evidence.texts import capital, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -49,28 +49,30 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 def _diagnose_process_wait(evidence: Evidence, entry: EntryView, number: str) -> Diagnosis | None:
     """Say which call of the record started the process that is waited for."""
     shown = re.compile(rf"(?<!\d){number}(?!\d)")
-    begun = next((each for each in _list_started_calls(evidence, entry) if shown.search(evidence.text(each)[:200])), None)
-    if begun is None:
+    started_call = next(
+        (each for each in _list_started_calls(evidence, entry) if shown.search(evidence.text(each)[:200])), None
+    )
+    if started_call is None:
         return None
-    cause = f"{call_phrase(entry)} waits for process {number}. That is what {evidence.source(begun)} started"
-    if RUNS_ON.search(command_of(begun)):
+    cause = f"{call_phrase(entry)} waits for process {number}. That is what {evidence.source(started_call)} started"
+    if RUNS_ON.search(command_of(started_call)):
         cause += ": it does not end by itself, but runs until it is stopped."
         step = f"Stop waiting, and go on while process {number} runs; `kill {number}` ends it when you need it no more."
     else:
-        log = _log_file(begun)
+        log = _log_file(started_call)
         look = f"at its output in {code(log, 90)}, and " if log is not None else ""
         cause += ", and the record does not show that it ends."
         step = f"Stop waiting. Look once {look}with `ps -o stat,etime,args -p {number}` whether it still runs and works."
     return diagnosis(
-        KIND, cause, step, evidence.quote(begun), evidence.quote(entry, command_of(entry)),
+        KIND, cause, step, evidence.quote(started_call), evidence.quote(entry, command_of(entry)),
         check="If you wait again, set a limit: `timeout 60 COMMAND`.",
     )  # fmt: skip
 
 
 def _diagnose_file_wait(evidence: Evidence, entry: EntryView, file: str) -> Diagnosis | None:
     """Say that the file lies elsewhere, or that what was to make it has failed."""
-    begun = _list_started_calls(evidence, entry)
-    since = begun[0].index if begun else entry.index
+    started_calls = _list_started_calls(evidence, entry)
+    since = started_calls[0].index if started_calls else entry.index
     name = file.rpartition("/")[2]
     for mention in mentions(evidence, name, entry.index):
         # What was named before the start may be an old copy; a call that only asks for a place does not show it
@@ -88,7 +90,7 @@ def _diagnose_file_wait(evidence: Evidence, entry: EntryView, file: str) -> Diag
                 check="The file must be there and be complete.", confidence="medium",
             )  # fmt: skip
     # Of several jobs only one that names the file is sure to make it
-    makers = begun if len(begun) == 1 else [each for each in begun if name in command_of(each)]
+    makers = started_calls if len(started_calls) == 1 else [each for each in started_calls if name in command_of(each)]
     for maker in makers[:_MOST_BEGUN]:
         found = _diagnose_failed_maker(evidence, entry, maker, file)
         if found is not None:
@@ -108,7 +110,7 @@ def _diagnose_failed_maker(evidence: Evidence, entry: EntryView, maker: EntryVie
         # The newest look counts: a job that failed before may have been mended in its place
         if line is None:
             return None
-        said = told_lines([line.strip()]) or words_of(ENDED, line)
+        said = told_lines([line.strip()]) or quote_match(ENDED, line)
         cause = (
             f"{call_phrase(entry)} waits for {code(file, 80)}, and what was to make it has failed:"
             f" {evidence.source(look)} shows {said}. Nothing in the record makes it any more."

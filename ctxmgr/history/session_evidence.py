@@ -59,24 +59,24 @@ def related_sessions(store: Store, session: str, limit: int = RELATED) -> list[R
     if key is None:
         return []
     own, others = store.sessions.others(key, _MAX_SESSIONS)
-    task = _task(store, key)
+    task = _find_task(store, key)
     found: list[RelatedSession] = []
     compared = 0
     for other in others:
         if len(found) >= limit:
             break
-        bond = _bond(own, other)
+        bond = _find_bond(own, other)
         # Comparing first words reads a record of each session, so it is the last resort.
         if bond is None and task and None in (own.folder, other.folder) and compared < _MAX_COMPARED:
             compared += 1
-            bond = "task" if _task(store, other.key) == task else None
+            bond = "task" if _find_task(store, other.key) == task else None
         if bond is not None and other.entries:
             earlier = own.first is None or other.first is None or other.first <= own.first
             found.append(RelatedSession(other.key, other.session, bond, earlier, other.entries))
     return found
 
 
-def _bond(own: Origin, other: Origin) -> str | None:
+def _find_bond(own: Origin, other: Origin) -> str | None:
     if own.folder is not None and other.folder is not None:
         # Different folders settle it: the same words ("fix the tests") begin work in any project.
         return "project" if own.folder.rstrip("/") == other.folder.rstrip("/") else None
@@ -84,7 +84,7 @@ def _bond(own: Origin, other: Origin) -> str | None:
     return "workflow" if named and named == other.workflow else None
 
 
-def _task(store: Store, key: int) -> str:
+def _find_task(store: Store, key: int) -> str:
     """Return a person's first message in a session, normalised for comparison; "" if it is too short to name a task."""
     record = store.sessions.first_message(key)
     data: Any = None if record is None else record.get("data")
@@ -136,7 +136,7 @@ def build_evidence(store: Store, session: str, finding: Finding | None) -> Evide
     entries = newest_entries(store, session, ENTRIES)
     last = _events(store, session, _MESSAGE_TYPES, _MAX_MESSAGES, newest_first=True)
     shown = _events(store, session, ("tool_call_update",), _MAX_FIRST, newest_first=True)
-    said = _merge(last[::-1], shown[::-1])
+    said = _merge_events(last[::-1], shown[::-1])
     # In a short session the newest messages are the first ones too.
     known = {event.id for event in said}
     # The first two types are what people said: the task stands there.
@@ -162,15 +162,15 @@ def diagnose_findings(store: Store, session: str, findings: Sequence[Finding]) -
     """
     # Of the end of the session, whichever finding it is for: reading it is what takes the time.
     known = build_evidence(store, session, None)
-    return [finding if finding.resolved is not None else _with_cause(known, finding) for finding in findings]
+    return [finding if finding.resolved is not None else _add_cause(known, finding) for finding in findings]
 
 
-def _with_cause(known: Evidence, finding: Finding) -> Finding:
+def _add_cause(known: Evidence, finding: Finding) -> Finding:
     about = replace(known, finding=finding)
     return finding.model_copy(update={"diagnosis": diagnose(about) or contrast(about)})
 
 
-def _merge(said: Sequence[EventView], shown: Sequence[EventView]) -> list[EventView]:
+def _merge_events(said: Sequence[EventView], shown: Sequence[EventView]) -> list[EventView]:
     """Merge messages and the output of calls in progress, in the order of the log."""
     # What was said before the first entry stands behind none.
     return sorted([*said, *shown], key=lambda event: -1 if event.after is None else event.after)
