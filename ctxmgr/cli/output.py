@@ -1,32 +1,36 @@
-"""Write the answer of a command: a JSON envelope, rows as NDJSON, CSV, TSV or Markdown, or a view for people."""
+"""Write the answer of a command: a JSON envelope, rows as NDJSON, CSV, TSV or Markdown, or a view for people.
+
+Every command loads this module, so what draws is loaded only where something is drawn.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
 
-from ctxmgr.base.light_dataclass import dataclass, field
-from ctxmgr.cli import declarations as typer
-from ctxmgr.cli.address import locate_store
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.cli.envelope import IndexProgress, ascii_json, envelope, report_error, say, write_json, write_lines
-from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.invocation import OUTPUT, current_agent, quiet
-from ctxmgr.cli.terminal import Printer, printer, safe
 from ctxmgr.errors import CtxmgrError, InvalidInput, StorageFailed
+from ctxmgr.log.fast_json import cast
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, Literal, NoReturn, TypeVar
+
+    from ctxmgr.cli.terminal import Printer
+    from ctxmgr.store.row_mapper import LongTexts
     from ctxmgr.types.query import Page
     from ctxmgr.workspace import Workspace
 
+    _T = TypeVar("_T")
+    Place = tuple[str | None, str | None]
+    """A session, and a store."""
+    Status = Literal["ok", "empty", "partial", "error"]
+
 _MAX_INDEX_DIGITS = 9  # of a list index in --fields; Python refuses to parse numbers of thousands of digits
 FORMATS = ("table", "json", "ndjson", "md", "csv", "tsv")
-_T = TypeVar("_T")
-Place = tuple[str | None, str | None]
-"""A session, and a store."""
-
-Status = Literal["ok", "empty", "partial", "error"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,16 @@ class OutputOptions:
     fields: tuple[str, ...] = ()
     jq: str | None = None
     raw: bool = False
+
+    @property
+    def verbatim(self) -> bool:
+        """Whether the rows are written as they are, as JSON."""
+        return self.format in ("json", "ndjson") and not self.fields and self.jq is None
+
+    @property
+    def draws(self) -> bool:
+        """Whether the answer is drawn, for people or as Markdown."""
+        return self.format in ("table", "md") and not self.fields
 
     def check(self) -> None:
         """Refuse output options that can't be met, before anything is done.
@@ -55,25 +69,43 @@ class OutputOptions:
             raise InvalidInput("--raw is for what --jq finds", "e.g. --jq '.data[].session' -r")
 
 
-@dataclass(slots=True)
 class Answer:
     """The answer of a command.
 
     Attributes:
         data: JSON values: a list of rows or one object.
         draw: shows the answer to people.
+        page: the page that the rows are, or what `make_page` makes it of; kept as JSON has it.
         next: commands that may come next.
+        code: the exit code.
         columns: the names of the columns, where there may be no row that has them.
+        texts: puts long texts into the lines of output, in place of the marks that rows hold for them.
+        line: the answer as one line of text, for pipes; ``draw`` shows it elsewhere.
     """
 
-    data: Any
-    draw: Callable[[Printer], None]
-    status: Status = "ok"
-    page: Page | None = None
-    warnings: list[str] = field(default_factory=lambda: list[str]())
-    next: list[str] = field(default_factory=lambda: list[str]())
-    code: Exit = Exit.OK
-    columns: tuple[str, ...] = ()
+    __slots__ = ("code", "columns", "data", "draw", "line", "next", "page", "status", "texts", "warnings")
+
+    def __init__(
+        self,
+        data: Any,
+        draw: Callable[[Printer], object],
+        status: Status = "ok",
+        page: Page | tuple[int, int, int, int, bool] | None = None,
+        warnings: Iterable[str] = (),
+        next: Iterable[str] = (),  # noqa: A002 -- as in the envelope
+        code: int = 0,
+        columns: tuple[str, ...] = (),
+    ) -> None:
+        self.data, self.draw, self.status, self.code, self.columns = data, draw, status, code, columns
+        self.warnings, self.next = list(warnings), list(next)
+        if isinstance(page, tuple):
+            from ctxmgr.types.plain_records import make_page
+
+            self.page: dict[str, Any] | None = make_page(*page)
+        else:
+            self.page = None if page is None else page.to_json()
+        self.texts: LongTexts | None = None
+        self.line: str | None = None
 
 
 def output_options(as_json: bool, form: str | None, fields: str | None, jq: str | None, raw: bool = False) -> OutputOptions:
@@ -152,6 +184,8 @@ def answer(
 
 def resolve_place(command: str, how: OutputOptions, target: str | None, session: str | None, store: str | None) -> Place:
     """Return (session, store) as a command line names them, see `locate_store`; an error is reported and ends the command."""
+    from ctxmgr.cli.address import locate_store
+
     return resolve(command, how, locate_store, target, session, store)
 
 
@@ -178,46 +212,68 @@ def answer_without_store(command: str, how: OutputOptions, work: Callable[[], An
 
 
 def _answer(command: str, how: OutputOptions, work: Callable[[], Answer], *, writes: bool) -> None:
+    end(show_answer(command, how, work, writes=writes))
+
+
+def end(code: int) -> None:
+    """End a command with this exit code."""
+    if code:
+        from ctxmgr.cli.declarations import Exit
+
+        raise Exit(code)
+
+
+def show_answer(command: str, how: OutputOptions, work: Callable[[], Answer], *, writes: bool) -> int:
+    """Do the work of a command and show its answer, or what went wrong; return the exit code."""
     # First: a command that writes must not learn afterwards that its answer can't be shown.
     try:
         how.check()
         done = work()
     except CtxmgrError as error:
-        fail(command, how, error)
+        return report_error(command, how.format, error)
     except OSError as error:
         if error.filename is None:  # not the work but our own output failed
             raise
-        fail(command, how, StorageFailed(f"{os.fsdecode(error.filename)}: {error.strerror}", "check it, and its permissions"))
+        reason = f"{os.fsdecode(error.filename)}: {error.strerror}"
+        return report_error(command, how.format, StorageFailed(reason, "check it, and its permissions"))
     try:
         _emit(command, how, done)
     except BrokenPipeError:
-        quiet(done.code)  # what was found stands, though nobody reads on
+        quiet(int(done.code))  # what was found stands, though nobody reads on
     except CtxmgrError as error:
         # A faulty --fields or --jq shows only now; whoever repeats a command that writes would write twice.
         hint = f"the command itself is done; {error.hint}" if writes else error.hint
-        fail(command, how, InvalidInput(error.message, hint))
-    if done.code:
-        raise typer.Exit(int(done.code))
+        return report_error(command, how.format, InvalidInput(error.message, hint))
+    return int(done.code)
 
 
 def fail(command: str, how: OutputOptions, error: CtxmgrError) -> NoReturn:
     """Say what went wrong, as the caller reads it, and end with the error's exit code."""
-    raise typer.Exit(report_error(command, how.format, error))
+    from ctxmgr.cli.declarations import Exit
+
+    raise Exit(report_error(command, how.format, error))
 
 
 def _emit(command: str, how: OutputOptions, done: Answer) -> None:
+    if how.verbatim:
+        _emit_verbatim(command, how, done)
+        return
+    if done.line is not None and how.format == "table" and not how.fields and not sys.stdout.isatty():
+        _say_warnings(done)
+        write_lines([done.line])
+        return
+    from ctxmgr.cli.terminal import printer, safe
+
     out = printer()  # made first: it teaches stdout to escape what its encoding can't hold
     data = _with_fields(done.data, how.fields)
     if how.format == "json":
-        page = None if done.page is None else done.page.to_json()
-        document = envelope(command, done.status, data, page, done.warnings, done.next)
+        document = envelope(command, done.status, data, done.page, done.warnings, done.next)
         if how.jq is None:
             write_json(document)
         else:
             write_lines(_jq_line(item, raw=how.raw) for item in _run_jq(how.jq, document))
         return
-    for warning in done.warnings:
-        say(f"ctxmgr: {warning}")
+    _say_warnings(done)
     if how.format in ("table", "md") and done.status == "empty" and _says_all(done.warnings):
         return  # the view would only repeat that there is nothing
     # The names of columns are given where there may be no row to take them from.
@@ -244,6 +300,21 @@ def _emit(command: str, how: OutputOptions, done: Answer) -> None:
     _say_more_rows(how, done)
 
 
+def _emit_verbatim(command: str, how: OutputOptions, done: Answer) -> None:
+    """Write the envelope, or the rows one a line."""
+    restored = str if done.texts is None else done.texts.restore
+    if how.format == "json":
+        write_json(envelope(command, done.status, done.data, done.page, done.warnings, done.next), restored)
+        return
+    _say_warnings(done)
+    write_lines(restored(ascii_json(row)) for row in _rows(done.data))
+
+
+def _say_warnings(done: Answer) -> None:
+    for warning in done.warnings:
+        say(f"ctxmgr: {warning}")
+
+
 def _says_all(warnings: list[str]) -> bool:
     """Whether a warning says that there is no history at all."""
     if not warnings:
@@ -264,9 +335,9 @@ def _emit_markdown(done: Answer) -> None:
 
 def _say_more_rows(how: OutputOptions, done: Answer) -> None:
     page = done.page
-    if how.format == "table" and page is not None and page.next_offset is not None and sys.stderr.isatty():
-        about = "" if page.total_is_exact else "about "
-        say(f"{page.offset + 1} to {page.next_offset} of {about}{page.total}; more: --offset {page.next_offset}")
+    if how.format == "table" and page is not None and page["nextOffset"] is not None and sys.stderr.isatty():
+        about = "" if page["totalIsExact"] else "about "
+        say(f"{page['offset'] + 1} to {page['nextOffset']} of {about}{page['total']}; more: --offset {page['nextOffset']}")
 
 
 def _compile_jq(expression: str) -> Any:
@@ -292,6 +363,8 @@ def _jq_line(item: Any, *, raw: bool) -> str:
     """Return a line of what a jq program found; a text without quotes only where no terminal could be steered by it."""
     if not raw or not isinstance(item, str):
         return ascii_json(item)
+    from ctxmgr.cli.views.safe_text import safe
+
     return safe(item, keep_lines=True) if sys.stdout.isatty() else item
 
 
