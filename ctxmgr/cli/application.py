@@ -16,9 +16,9 @@ from typer.exceptions import TyperException
 from ctxmgr.cli import COMMANDS, GROUPS, OPERATOR_ONLY, declarations, invocation, report_failure
 from ctxmgr.cli import options as o
 from ctxmgr.cli.command_line import read
+from ctxmgr.cli.envelope import take_output_options
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.invocation import OUTPUT, quiet, set_agent
-from ctxmgr.cli.output import take_output_options
 from ctxmgr.errors import InvalidInput
 from ctxmgr.text.lazy_pattern import lazy_pattern
 

@@ -8,9 +8,9 @@ detectors nor the recovery is loaded. That holds only for a request without opti
 
 from __future__ import annotations
 
-from ctxmgr.cli.envelope import tell_session
+from ctxmgr.cli.envelope import Answer, tell_session
 from ctxmgr.cli.fast.dispatch import admits
-from ctxmgr.cli.output import Answer
+from ctxmgr.cli.fast.rows import page_shape
 from ctxmgr.cli.recovery_cache import find_config, find_settings
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query.address import session_key
@@ -91,17 +91,16 @@ def _cached_sessions(store: Store, values: dict[str, Any]) -> Answer | None:
     page = offset, limit, len(rows), total, True
 
     def draw(out: Printer) -> None:
-        from ctxmgr.types.query import Page
         from ctxmgr.types.view import SessionView
 
-        _show_sessions(out, [SessionView.model_validate(row) for row in rows], Page.make(*page))
+        _show_sessions(out, [SessionView.model_validate(row) for row in rows], None if rows else page_shape(page))
 
     first_wrong = next((row["session"] for row in rows if row["verdict"] != "healthy"), None)
     following = [] if first_wrong is None else _next_command("detect", first_wrong, values["store"])
     return Answer(rows, draw, "ok" if rows else "empty", page, next=following)
 
 
-def _show_sessions(out: Printer, sessions: list[SessionView], page: Page) -> None:
+def _show_sessions(out: Printer, sessions: list[SessionView], page: Page | None) -> None:
     import time
 
     from ctxmgr.cli.views.sessions import show_sessions

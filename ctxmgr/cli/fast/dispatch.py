@@ -56,8 +56,8 @@ def answer_command(arguments: list[str]) -> int | None:
 
     set_agent(values.pop("as_agent", None))  # for every command: typer calls this option's callback even when it is not given
     if is_quick(command, values):
+        from ctxmgr.cli.envelope import take_output_options
         from ctxmgr.cli.fast.rows import quick_answer
-        from ctxmgr.cli.output import take_output_options
 
         # A copy, in which files take the place of sessions: the function that answers otherwise reads the options as given.
         copied = dict(values)
@@ -76,7 +76,7 @@ def _call_function(command: Command, values: dict[str, Any]) -> int:
     module, name = command["function"]
     function = getattr(import_module(module), name)
     if command["how"]:
-        from ctxmgr.cli.output import take_output_options
+        from ctxmgr.cli.envelope import take_output_options
 
         values["how"] = take_output_options(values)
     # Switched off at the start for short queries; a command's own function may run for hours.

@@ -2,7 +2,7 @@
 
 A handler takes the option values of its command and returns the answer; shapes, and what draws, load only where something is
 drawn. `ctxmgr.cli.fast.dispatch` calls them for a command line that the table admits, the commands' declared functions for one
-that typer has read. `ctxmgr.cli.fast.detection` has those that take verdicts.
+that typer has read. `annotations` and `detection` have those that annotate and record, and those that take verdicts.
 """
 
 from __future__ import annotations
@@ -11,11 +11,20 @@ import gc
 import os
 
 from ctxmgr.base import paths
-from ctxmgr.cli.envelope import IndexProgress, report_error, say, slow_search, tell_session
+from ctxmgr.cli.envelope import (
+    Answer,
+    IndexProgress,
+    OutputOptions,
+    end,
+    report_error,
+    say,
+    show_answer,
+    slow_search,
+    tell_session,
+)
 from ctxmgr.cli.fast import FastRequest
 from ctxmgr.cli.fast.dispatch import admits
 from ctxmgr.cli.invocation import current_agent
-from ctxmgr.cli.output import Answer, OutputOptions, end, show_answer
 from ctxmgr.errors import CtxmgrError, NotFound
 from ctxmgr.history.open_history import open_history, require_record
 from ctxmgr.history.query import tools
@@ -119,10 +128,10 @@ def _handler(name: str) -> Callable[[OpenedStore, dict[str, Any]], Answer]:
     if name in _READS:
         return _READS[name]
     if name in ("detect", "sessions"):
-        from ctxmgr.cli.fast import detection
-
-        return detection.HANDLERS[name]
-    return _ANNOTATING[name]
+        from ctxmgr.cli.fast.detection import HANDLERS
+    else:
+        from ctxmgr.cli.fast.annotations import HANDLERS
+    return HANDLERS[name]
 
 
 def _locate(name: str, values: dict[str, Any]) -> bool:
@@ -228,7 +237,7 @@ def _configured_store(folder: str) -> tuple[str | None, list[str]]:
     return config.store, config.warnings()
 
 
-def _request(name: str, shape: str, values: dict[str, Any], **changed: Any) -> Any:
+def make_request(name: str, shape: str, values: dict[str, Any], **changed: Any) -> Any:
     """Return the request of option values, times as points in time.
 
     Args:
@@ -269,20 +278,21 @@ def _shape(row: dict[str, Any]) -> Any:
     return entry_shape(row) if row["kind"] == "entry" else event_shape(row)
 
 
-def _page_shape(found: tools.QueryResult) -> Page:
+def page_shape(page: tuple[int, int, int, int, bool]) -> Page:
+    """Return a page as the views read it."""
     from ctxmgr.types.query import Page
 
-    return Page.make(*found.page)
+    return Page.make(*page)
 
 
 def _trace(opened: OpenedStore, values: dict[str, Any]) -> Answer:
     actions: list[str] = [*([values["action"]] if values["action"] else []), *(values["actions"] or [])]
-    request = _request("trace", "TraceRequest", values, action=actions, event_type=None)
+    request = make_request("trace", "TraceRequest", values, action=actions, event_type=None)
     return _list_rows("trace", opened, values, lambda reader: tools.trace(opened.store, reader, request))
 
 
 def _list(opened: OpenedStore, values: dict[str, Any]) -> Answer:
-    request = _request("list", "ListRequest", values)
+    request = make_request("list", "ListRequest", values)
     return _list_rows("list", opened, values, lambda reader: tools.list_(opened.store, reader, request))
 
 
@@ -294,14 +304,15 @@ def _list_rows(name: str, opened: OpenedStore, values: dict[str, Any], tool: Cal
     def draw(out: Printer) -> None:
         from ctxmgr.cli.views.entries import show_rows
 
-        show_rows(out, [_shape(row) for row in found.rows], _page_shape(found))
+        # Where there are rows the view needs no page, and what it is made of is not loaded.
+        show_rows(out, [_shape(row) for row in found.rows], None if found.rows else page_shape(found.page))
 
     return _page(found, reader, draw)
 
 
 def _search(opened: OpenedStore, values: dict[str, Any]) -> Answer:
     store, reader, everywhere = opened.store, Rows(opened.store.engine, exact=opened.agent is not None), values["all_sessions"]
-    request = _request("search", "SearchRequest", values, max_results=values["max_"], exact_total=False)
+    request = make_request("search", "SearchRequest", values, max_results=values["max_"], exact_total=False)
     found = opened.read("search", lambda: tools.search(store, reader, request, _hit), lambda found: found.rows)
     # A search of all sessions has meant none of them in particular.
     if not everywhere:
@@ -312,7 +323,7 @@ def _search(opened: OpenedStore, values: dict[str, Any]) -> Answer:
         from ctxmgr.types.query import SearchHit
 
         hits = [SearchHit(field=hit["field"], excerpt=hit["excerpt"], row=_shape(hit["row"])) for hit in found.rows]
-        show_hits(out, hits, values["query"], _page_shape(found), everywhere=everywhere)
+        show_hits(out, hits, values["query"], page_shape(found.page), everywhere=everywhere)
 
     warnings, following = slow_search(store.count_unindexed())
     return Answer(found.rows, draw, found.status, found.page, warnings, following)
@@ -370,7 +381,7 @@ def _messages(opened: OpenedStore, values: dict[str, Any]) -> Answer:
     if not address:
         asked["index"] = None
     store, reader = opened.store, opened.rows()
-    request = _request("messages", "MessagesRequest", values, **asked)
+    request = make_request("messages", "MessagesRequest", values, **asked)
     found = opened.read("messages", lambda: tools.messages(store, reader, request), lambda found: [found.entry, *found.rows])
     tell_session(store, session, found.session)
 
@@ -385,7 +396,7 @@ def _messages(opened: OpenedStore, values: dict[str, Any]) -> Answer:
                 session=found.session,
                 entry=None if found.entry is None else _shape(found.entry),
                 messages=[_shape(row) for row in found.rows],
-                page=_page_shape(found),
+                page=page_shape(found.page),
             ),
         )
 
@@ -399,82 +410,11 @@ def _parse_address(address: str, session: str | None) -> tuple[dict[str, Any], s
     return {"session": place.session, "index": place.index, "entry_id": place.entry_id}, place.session
 
 
-def _record(opened: OpenedStore, values: dict[str, Any]) -> Answer:
-    from ctxmgr.cli.invocation import disable_plugins
-    from ctxmgr.cli.record_input import take
-
-    disable_plugins()  # what is of no plain shape is checked by the models
-    taken = take(opened.store, values["session"], trusted=values["trust_project"])
-    answer = Answer(taken.data, lambda out: out.line(taken.line), taken.status, warnings=taken.warnings)
-    answer.line = taken.line
-    return answer
-
-
-def _add_note(opened: OpenedStore, values: dict[str, Any]) -> Answer:
-    given = {"content": values["message"], "tags": values["tag"] or [], "links": values["link"] or []}
-    request, session = _on_entries("note add", "AddNoteRequest", values, **given)
-    note = tools.add_note(opened.store, request)
-    tell_session(opened.store, session, note["session"])
-    return Answer(note, lambda out: _show_notes(out, [note]))
-
-
-def _list_notes(opened: OpenedStore, values: dict[str, Any]) -> Answer:
-    """Answer ``note list`` and ``note search``, which differ by the query alone."""
-    name = "note search" if "query" in values else "note list"
-    asked = {**values, "query": values.get("query")}
-    request = _request(name, "ListNotesRequest", asked, tags=values["tag"] or [])
-    found = opened.read(name, lambda: tools.list_notes(opened.store, request), lambda found: found.rows)
-    return Answer(found.rows, lambda out: _show_notes(out, found.rows), found.status, found.page)
-
-
-def _show_notes(out: Printer, rows: list[dict[str, Any]]) -> None:
-    from ctxmgr.cli.views.entries import show_notes
-    from ctxmgr.types.view import NoteView
-
-    show_notes(out, [NoteView.model_validate(row) for row in rows])
-
-
-def _create_snapshot(opened: OpenedStore, values: dict[str, Any]) -> Answer:
-    request, session = _on_entries("snapshot create", "CreateSnapshotRequest", values)
-    snapshot = tools.create_snapshot(opened.store, request)
-    tell_session(opened.store, session, snapshot["session"])
-    return Answer(snapshot, lambda out: _show_snapshots(out, [snapshot]))
-
-
-def _list_snapshots(opened: OpenedStore, values: dict[str, Any]) -> Answer:
-    request = _request("snapshot list", "ListSnapshotsRequest", values)
-    found = opened.read("snapshot list", lambda: tools.list_snapshots(opened.store, request), lambda found: found.rows)
-    return Answer(found.rows, lambda out: _show_snapshots(out, found.rows), found.status, found.page)
-
-
-def _show_snapshots(out: Printer, rows: list[dict[str, Any]]) -> None:
-    from ctxmgr.cli.views.entries import show_snapshots
-    from ctxmgr.types.view import SnapshotView
-
-    show_snapshots(out, [SnapshotView.model_validate(row) for row in rows])
-
-
-def _on_entries(name: str, shape: str, values: dict[str, Any], **changed: Any) -> tuple[Any, str | None]:
-    """Return the request of a command that names entries, and the session that they are in."""
-    from ctxmgr.cli.address import parse_all
-
-    session, indexes, ids = parse_all(values["entries"], values["session"])
-    return _request(name, shape, values, **changed, session=session, entry_indices=indexes, entry_ids=ids), session
-
-
 _READS: dict[str, Callable[[OpenedStore, dict[str, Any]], Answer]] = {
     "list": _list,
     "messages": _messages,
     "search": _search,
     "show": _show,
     "trace": _trace,
-}
-_ANNOTATING: dict[str, Callable[[OpenedStore, dict[str, Any]], Answer]] = {
-    "note add": _add_note,
-    "note list": _list_notes,
-    "note search": _list_notes,
-    "record": _record,
-    "snapshot create": _create_snapshot,
-    "snapshot list": _list_snapshots,
 }
 WRITES = frozenset({"note add", "record", "snapshot create"})
