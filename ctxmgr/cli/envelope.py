@@ -309,7 +309,7 @@ def _emit(command: str, how: OutputOptions, done: Answer) -> None:
         _emit_verbatim(command, how, done)
         return
     if done.line is not None and how.format == "table" and not how.fields and not sys.stdout.isatty():
-        say_warnings(done)
+        say_warnings(done.warnings)
         write_lines([done.line])
         return
     from ctxmgr.cli.output import write_form
@@ -323,14 +323,14 @@ def _emit_verbatim(command: str, how: OutputOptions, done: Answer) -> None:
     if how.format == "json":
         write_json(envelope(command, done.status, done.data, done.page, done.warnings, done.next), restored)
         return
-    say_warnings(done)
+    say_warnings(done.warnings)
     write_lines(restored(ascii_json(row)) for row in as_rows(done.data))
 
 
-def say_warnings(done: Answer) -> None:
-    """Say on stderr what the answer warns of."""
-    for warning in done.warnings:
-        say(f"ctxmgr: {warning}")
+def say_warnings(lines: Iterable[str]) -> None:
+    """Say what a person should hear, each line by itself."""
+    for line in lines:
+        say(f"ctxmgr: {line}")
 
 
 def as_rows(data: Any) -> list[dict[str, Any]]:

@@ -120,8 +120,7 @@ def resolve(command: str, how: OutputOptions, locate: Callable[..., _T], *named:
 
 def _with_store_warnings(how: OutputOptions, work: Callable[[Workspace], Answer], workspace: Workspace) -> Answer:
     left_out = workspace.config.warnings()
-    for line in left_out:  # before the work, which may fail because of a setting that was left out
-        say(f"ctxmgr: {line}")
+    say_warnings(left_out)  # before the work, which may fail because of a setting that was left out
     done = work(workspace)
     done.warnings[:0] = [line for line in workspace.warnings if how.format == "json" or line not in left_out]
     return done
@@ -157,7 +156,7 @@ def write_form(command: str, how: OutputOptions, done: Answer) -> None:
         else:
             write_lines(_jq_line(item, raw=how.raw) for item in _run_jq(how.jq, document))
         return
-    say_warnings(done)
+    say_warnings(done.warnings)
     if how.format in ("table", "md") and done.status == "empty" and _says_all(done.warnings):
         return  # the view would only repeat that there is nothing
     # The names of columns are given where there may be no row to take them from.

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import parse_all
+from ctxmgr.cli.envelope import tell_session
 from ctxmgr.cli.fast.rows import answer_quickly
 from ctxmgr.cli.output import Answer, OutputOptions, answer, resolve_place
-from ctxmgr.cli.requests import build, tell_session
+from ctxmgr.cli.requests import build
 from ctxmgr.cli.views import entries as views
 from ctxmgr.cli.views.entries import indexes_text
 from ctxmgr.cli.views.layout import Column, Span, clock, day, plural, row_text, short_ids, status_span
@@ -231,7 +232,7 @@ def retain(
             author=author, supersedes=supersedes,
         )  # fmt: skip
         kept = workspace.retain(request).episode
-        tell_session(workspace, named, kept.session)
+        tell_session(workspace.store, named, kept.session)
         return Answer(kept.to_json(), lambda out: show_episodes(out, [kept]))
 
     answer("memory retain", how, work, store=store, writes=True)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import is_folder, parse
+from ctxmgr.cli.envelope import tell_session
 from ctxmgr.cli.fast.rows import answer_quickly
 from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, resolve_place
-from ctxmgr.cli.requests import merge_settings, tell_session
+from ctxmgr.cli.requests import merge_settings
 from ctxmgr.cli.views import findings as findings_view
 from ctxmgr.cli.views.layout import Cell, Column, Span, plural, row_text
 from ctxmgr.errors import InvalidInput
@@ -178,7 +179,7 @@ def _explain(
         place = parse(address, session)
         request = ExplainRequest(session=place.session, index=place.index, entry_id=place.entry_id)
         found = explained(workspace.store, request, merge_settings(dict(workspace.config.detect), settings))
-        tell_session(workspace, place.session, found.entry.session)
+        tell_session(workspace.store, place.session, found.entry.session)
         return Answer(found.to_json(), lambda out: show_explanation(out, found))
 
     answer("detect explain", how, work, store=store)

@@ -38,8 +38,10 @@ def _settings() -> dict[str, Any]:
 _UNQUOTED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./")
 
 
-def _next_command(command: str, session: str, store: str | None) -> list[str]:
-    """Return the command that may come next, as `session_command` spells it."""
+def _next_command(command: str, session: str | None, store: str | None) -> list[str]:
+    """Return the command that may come next, as `session_command` spells it; none where there is no session for it."""
+    if session is None:
+        return []
     words = ["ctxmgr", command, "--session", session, *(["--store", store] if store is not None else [])]
     if all(word and _UNQUOTED.issuperset(word) for word in words):
         return [" ".join(words)]
@@ -54,10 +56,13 @@ def _sessions(opened: OpenedStore, values: dict[str, Any]) -> Answer:
     answer = _cached_sessions(opened.store, values) if judged and admits("sessions", values) else None
     if answer is not None:
         return answer
-    from ctxmgr.cli.detection import list_sessions
+    from ctxmgr.cli.requests import build
+    from ctxmgr.types.operations import SessionsRequest
 
     asked = {name: values[name] for name in ("agent", "project", "since", "stuck", "offset", "limit", "judge")}
-    found, following = list_sessions(opened.workspace, values["store"], **asked)
+    found = opened.workspace.sessions(build(SessionsRequest, **asked))
+    first_wrong = next((row.session for row in found.sessions if row.verdict not in (None, "healthy")), None)
+    following = _next_command("detect", first_wrong, values["store"])
     rows = [session.to_json() for session in found.sessions]
     return Answer(rows, lambda out: _show_sessions(out, found.sessions, found.page), found.status, found.page, next=following)
 
@@ -96,7 +101,7 @@ def _cached_sessions(store: Store, values: dict[str, Any]) -> Answer | None:
         _show_sessions(out, [SessionView.model_validate(row) for row in rows], None if rows else page_shape(page))
 
     first_wrong = next((row["session"] for row in rows if row["verdict"] != "healthy"), None)
-    following = [] if first_wrong is None else _next_command("detect", first_wrong, values["store"])
+    following = _next_command("detect", first_wrong, values["store"])
     return Answer(rows, draw, "ok" if rows else "empty", page, next=following)
 
 
@@ -199,7 +204,7 @@ HANDLERS: dict[str, Callable[[OpenedStore, dict[str, Any]], Answer]] = {"detect"
 def recover(opened: OpenedStore, values: dict[str, Any]) -> Answer | None:
     """Return the cached continuation, or None where the recovery has to run."""
     store = opened.store
-    settings = None if values["now"] or opened.agent is not None else find_settings()
+    settings = None if values["now"] else find_settings()
     if settings is None:
         return None
     try:

@@ -17,7 +17,7 @@ from ctxmgr.cli.envelope import (
     OutputOptions,
     end,
     report_error,
-    say,
+    say_warnings,
     show_answer,
     slow_search,
     tell_session,
@@ -32,7 +32,7 @@ from ctxmgr.store.repositories.queries import Rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import Any, TypeVar
 
     from ctxmgr.cli.terminal import Printer
@@ -113,9 +113,15 @@ def _compute_answer(name: str, values: dict[str, Any], how: OutputOptions) -> An
         # `record` may create the store, so an empty one is no error there.
         if name not in WRITES:
             require_record(opened.store)
-        return _with_warnings(opened, _handler(name)(opened, values))
-    finally:
+        answer = _with_warnings(opened, _handler(name)(opened, values))
+    except BaseException:
+        _close(opened.store)  # what closing says must not hide the error that is on its way
+        raise
+    if name in WRITES:
+        opened.store.close()  # it may say that nothing is on the disk
+    else:
         _close(opened.store)
+    return answer
 
 
 def _with_warnings(opened: OpenedStore, answer: Answer) -> Answer:
@@ -166,6 +172,8 @@ def _locate(name: str, values: dict[str, Any]) -> bool:
 
 def _cached_recovery(values: dict[str, Any], how: OutputOptions) -> Answer | None:
     """Return the cached answer of a recovery; None also at any error, which the recovery itself then reports."""
+    if current_agent() is not None:
+        return None
     from ctxmgr.cli.fast.detection import recover
 
     try:
@@ -178,7 +186,7 @@ def _cached_recovery(values: dict[str, Any], how: OutputOptions) -> Answer | Non
         return None
     if answer is None:
         return None
-    _say_all(opened.left_out)
+    say_warnings(opened.left_out)
     return _with_warnings(opened, answer)
 
 
@@ -187,11 +195,6 @@ def _close(store: Store) -> None:
         store.close()
     except CtxmgrError:  # all there is was read
         return
-
-
-def _say_all(lines: Iterable[str]) -> None:
-    for line in lines:
-        say(f"ctxmgr: {line}")
 
 
 def _open(
@@ -206,11 +209,11 @@ def _open(
             location, create=create, readonly=not writes, masked=masked, progress=IndexProgress(), agent=agent
         )
         left_out = workspace.config.warnings()
-        _say_all(left_out if told else ())
+        say_warnings(left_out if told else ())
         warnings = [line for line in workspace.warnings if line not in left_out]
         return OpenedStore(how, workspace.store, left_out, warnings, workspace)
     configured, left_out = _configured_store(os.getcwd())
-    _say_all(left_out if told else ())
+    say_warnings(left_out if told else ())
     chosen = location if location is not None else os.environ.get(paths.STORE_VARIABLE) or configured
     path = paths.nearest_store(os.getcwd()) if chosen is None else chosen
     store, warnings = open_history(
