@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ctxmgr.types.query import Page
 
     Status = Literal["ok", "empty", "partial", "error"]
+    WriteForm = Callable[[str, "OutputOptions", "Answer"], None]
 
 
 def envelope(
@@ -214,8 +215,6 @@ class OutputOptions:
         if self.format not in FORMATS:
             raise InvalidInput(f"unknown format {self.format!r}", f"formats: {', '.join(FORMATS)}")
         if self.jq is not None:
-            from ctxmgr.cli.output import compile_jq
-
             compile_jq(self.jq)
         elif self.raw:
             raise InvalidInput("--raw is for what --jq finds", "e.g. --jq '.data[].session' -r")
@@ -248,7 +247,8 @@ class Answer:
         code: int = 0,
         columns: tuple[str, ...] = (),
     ) -> None:
-        self.data, self.draw, self.status, self.code, self.columns = data, draw, status, code, columns
+        self.data, self.status, self.code, self.columns = data, status, code, columns
+        self.draw: Callable[[Printer], object] = draw
         self.warnings, self.next = list(warnings), list(next)
         if isinstance(page, tuple):
             from ctxmgr.types.plain_records import make_page
@@ -280,8 +280,11 @@ def end(code: int) -> None:
         raise Exit(code)
 
 
-def show_answer(command: str, how: OutputOptions, work: Callable[[], Answer], *, writes: bool) -> int:
-    """Do the work of a command and show its answer, or what went wrong; return the exit code."""
+def show_answer(command: str, how: OutputOptions, work: Callable[[], Answer], write: WriteForm, *, writes: bool) -> int:
+    """Do the work of a command and show its answer, or what went wrong; return the exit code.
+
+    ``write`` writes the forms that are neither JSON nor a line of text, see `ctxmgr.cli.output.write_form`.
+    """
     # First: a command that writes must not learn afterwards that its answer can't be shown.
     try:
         how.check()
@@ -294,7 +297,7 @@ def show_answer(command: str, how: OutputOptions, work: Callable[[], Answer], *,
         reason = f"{os.fsdecode(error.filename)}: {error.strerror}"
         return report_error(command, how.format, StorageFailed(reason, "check it, and its permissions"))
     try:
-        _emit(command, how, done)
+        _emit(command, how, done, write)
     except BrokenPipeError:
         quiet(int(done.code))  # what was found stands, though nobody reads on
     except CtxmgrError as error:
@@ -304,7 +307,7 @@ def show_answer(command: str, how: OutputOptions, work: Callable[[], Answer], *,
     return int(done.code)
 
 
-def _emit(command: str, how: OutputOptions, done: Answer) -> None:
+def _emit(command: str, how: OutputOptions, done: Answer, write: WriteForm) -> None:
     if how.verbatim:
         _emit_verbatim(command, how, done)
         return
@@ -312,9 +315,7 @@ def _emit(command: str, how: OutputOptions, done: Answer) -> None:
         say_warnings(done.warnings)
         write_lines([done.line])
         return
-    from ctxmgr.cli.output import write_form
-
-    write_form(command, how, done)
+    write(command, how, done)
 
 
 def _emit_verbatim(command: str, how: OutputOptions, done: Answer) -> None:
@@ -338,3 +339,19 @@ def as_rows(data: Any) -> list[dict[str, Any]]:
     if isinstance(data, list):
         return cast("list[dict[str, Any]]", data)
     return [] if data is None else [cast("dict[str, Any]", data)]
+
+
+def compile_jq(expression: str) -> Any:
+    """Return a jq program.
+
+    Raises:
+        InvalidInput: it is faulty, or there is no jq.
+    """
+    try:
+        import jq
+    except ImportError:  # there is no wheel of it for every platform
+        raise InvalidInput("--jq needs the package jq, which is not installed here", "pip install jq") from None
+    try:
+        return cast("Any", jq).compile(expression)
+    except ValueError as error:
+        raise InvalidInput(f"--jq {expression!r}: {str(error).splitlines()[0]}", "see the jq manual") from None

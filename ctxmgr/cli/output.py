@@ -13,6 +13,7 @@ from ctxmgr.cli.envelope import (
     IndexProgress,
     as_rows,
     ascii_json,
+    compile_jq,
     end,
     envelope,
     report_error,
@@ -100,7 +101,7 @@ def answer(
                 require_record(workspace.store)
             return _with_store_warnings(how, work, workspace)
 
-    end(show_answer(command, how, work_on_store, writes=writes or create))
+    end(show_answer(command, how, work_on_store, write_form, writes=writes or create))
 
 
 def resolve_place(command: str, how: OutputOptions, target: str | None, session: str | None, store: str | None) -> Place:
@@ -128,7 +129,7 @@ def _with_store_warnings(how: OutputOptions, work: Callable[[Workspace], Answer]
 
 def answer_without_store(command: str, how: OutputOptions, work: Callable[[], Answer]) -> None:
     """Do work that needs no store, show the answer, and end with its exit code."""
-    end(show_answer(command, how, work, writes=False))
+    end(show_answer(command, how, work, write_form, writes=False))
 
 
 def fail(command: str, how: OutputOptions, error: CtxmgrError) -> NoReturn:
@@ -204,22 +205,6 @@ def _say_more_rows(how: OutputOptions, done: Answer) -> None:
     if how.format == "table" and page is not None and page["nextOffset"] is not None and sys.stderr.isatty():
         about = "" if page["totalIsExact"] else "about "
         say(f"{page['offset'] + 1} to {page['nextOffset']} of {about}{page['total']}; more: --offset {page['nextOffset']}")
-
-
-def compile_jq(expression: str) -> Any:
-    """Return a jq program.
-
-    Raises:
-        InvalidInput: it is faulty, or there is no jq.
-    """
-    try:
-        import jq
-    except ImportError:  # there is no wheel of it for every platform
-        raise InvalidInput("--jq needs the package jq, which is not installed here", "pip install jq") from None
-    try:
-        return cast("Any", jq).compile(expression)
-    except ValueError as error:
-        raise InvalidInput(f"--jq {expression!r}: {str(error).splitlines()[0]}", "see the jq manual") from None
 
 
 def _run_jq(expression: str, value: Any) -> list[Any]:

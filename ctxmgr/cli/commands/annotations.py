@@ -10,7 +10,6 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import parse_all
 from ctxmgr.cli.envelope import tell_session
-from ctxmgr.cli.fast.rows import answer_quickly
 from ctxmgr.cli.output import Answer, OutputOptions, answer, resolve_place
 from ctxmgr.cli.requests import build
 from ctxmgr.cli.views import entries as views
@@ -61,7 +60,6 @@ def add(
       ctxmgr note add run.jsonl@3 -m "the first wrong turn"
       ctxmgr list --status error --format ndjson --fields id | jq -r .id | ctxmgr note add - -m "look here"
     """
-    answer_quickly("note add", locals())
 
 
 @note_app.command("list")
@@ -82,7 +80,6 @@ def list_notes(
       ctxmgr note list -t routing
       ctxmgr note list 01a1ffcb
     """
-    answer_quickly("note list", locals())
 
 
 @note_app.command("search")
@@ -103,7 +100,6 @@ def search_notes(
     Examples:
       ctxmgr note search "wrong branch" -t diagnostic
     """
-    answer_quickly("note search", locals())
 
 
 @snapshot_app.command("create")
@@ -121,7 +117,6 @@ def create(
     Examples:
       ctxmgr snapshot create 3 4 5 --summary "auth findings" --reasoning "needed by the merge agent"
     """
-    answer_quickly("snapshot create", locals())
 
 
 @snapshot_app.command("list")
@@ -139,7 +134,6 @@ def list_snapshots(
     Examples:
       ctxmgr snapshot list --json
     """
-    answer_quickly("snapshot list", locals())
 
 
 @snapshot_app.command("show")

@@ -9,7 +9,6 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import is_folder, parse
 from ctxmgr.cli.envelope import tell_session
-from ctxmgr.cli.fast.rows import answer_quickly
 from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, resolve_place
 from ctxmgr.cli.requests import merge_settings
 from ctxmgr.cli.views import findings as findings_view
@@ -66,8 +65,6 @@ def detect(
     """
     # Only a target that is spelled as a folder: a session's id may be the name of one here.
     folder = target if is_folder(target) else None
-    if folder is None and backtest is None and explain is None:
-        return answer_quickly("detect", locals())
     if folder is None:
         session, store = resolve_place("detect", how, target, session, store)
     given = {"--all-sessions": all_sessions, "--now": now, "--ever": ever}
@@ -77,6 +74,7 @@ def detect(
         return _backtest(backtest, set_, how, conflicting=conflicting)
     if folder is not None:
         return _detect_folder(folder, now, set_, how, ever=ever, exit_zero=exit_zero, conflicting=[session, explain, store])
+    assert explain is not None, "what is neither of these has a handler"
     conflicting = [name for name, value in given.items() if value]
     return _explain(explain, session, store, set_, how, conflicting=conflicting)
 
@@ -209,7 +207,6 @@ def sessions(
       ctxmgr sessions --json --fields session,verdict
       ctxmgr sessions run.jsonl
     """
-    answer_quickly("sessions", locals())
 
 
 _COLUMNS = (Column("DETECTOR"), Column("SEEN", right=True), Column("OF", right=True), Column("WHY", fill=True, least=24))

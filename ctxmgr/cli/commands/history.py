@@ -9,7 +9,6 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.address import is_place, locate_log
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.fast.rows import answer_quickly
 from ctxmgr.cli.output import Answer, OutputOptions, answer, fail, resolve, resolve_place
 from ctxmgr.cli.requests import build
 from ctxmgr.cli.views.layout import Cell, Column, Span, amount, compact, duration, plural
@@ -48,7 +47,6 @@ def trace(
       ctxmgr trace --agent main --status error --json
       ctxmgr trace Bash run.jsonl
     """
-    answer_quickly("trace", locals())
 
 
 def list_(
@@ -79,7 +77,6 @@ def list_(
       ctxmgr list --process 01a1ffcb
       ctxmgr list run.jsonl@40
     """
-    answer_quickly("list", locals())
 
 
 def search(
@@ -110,7 +107,6 @@ def search(
       ctxmgr search rm --kind entry --json
       ctxmgr search "exit code 1" run.jsonl
     """
-    answer_quickly("search", locals())
 
 
 def show(
@@ -128,7 +124,6 @@ def show(
       ctxmgr show 01a1ffcb@42 --json
       ctxmgr show run.jsonl@-1
     """
-    answer_quickly("show", locals())
 
 
 def messages(
@@ -150,7 +145,6 @@ def messages(
       ctxmgr messages --session 01a1ffcb --limit 100
       ctxmgr messages run.jsonl
     """
-    answer_quickly("messages", locals())
 
 
 def browse(target: o.Target = None, session: o.Session = None, store: o.Store = None) -> None:

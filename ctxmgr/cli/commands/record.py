@@ -12,7 +12,6 @@ from typing import IO, Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.fast.rows import answer_quickly
 from ctxmgr.cli.invocation import child_environment
 from ctxmgr.cli.output import OutputOptions, fail
 from ctxmgr.config import find_store, load_config
@@ -41,10 +40,8 @@ def record(
       my-agent --emit-ndjson | ctxmgr record
       ctxmgr record --session nightly -- make test
     """
-    if command:
-        _record_command(command, session, agent, store, how, mask=mask)
-    else:
-        answer_quickly("record", locals())
+    assert command, "without a command there is a handler"
+    _record_command(command, session, agent, store, how, mask=mask)
 
 
 def _record_command(

@@ -8,10 +8,9 @@ from ctxmgr.history.query import tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
-    from ctxmgr.cli.fast.rows import OpenedStore
+    from ctxmgr.cli.fast.rows import Handler, OpenedStore
     from ctxmgr.cli.terminal import Printer
 
 
@@ -21,13 +20,15 @@ def _record(opened: OpenedStore, values: dict[str, Any]) -> Answer:
 
     disable_plugins()  # what is of no plain shape is checked by the models
     taken = take(opened.store, values["session"], trusted=values["trust_project"])
-    answer = Answer(taken.data, lambda out: out.line(taken.line), taken.status, warnings=taken.warnings)
+    answer = Answer(
+        taken.data, lambda out: out.line(taken.line), "ok" if taken.status == "ok" else "empty", warnings=taken.warnings
+    )
     answer.line = taken.line
     return answer
 
 
 def _add_note(opened: OpenedStore, values: dict[str, Any]) -> Answer:
-    given = {"content": values["message"], "tags": values["tag"] or [], "links": values["link"] or []}
+    given: dict[str, Any] = {"content": values["message"], "tags": values["tag"] or [], "links": values["link"] or []}
     request, session = _on_entries("note add", "AddNoteRequest", values, **given)
     note = tools.add_note(opened.store, request)
     tell_session(opened.store, session, note["session"])
@@ -78,7 +79,7 @@ def _on_entries(name: str, shape: str, values: dict[str, Any], **changed: Any) -
     return make_request(name, shape, values, **changed, session=session, entry_indices=indexes, entry_ids=ids), session
 
 
-HANDLERS: dict[str, Callable[[OpenedStore, dict[str, Any]], Answer]] = {
+HANDLERS: dict[str, Handler] = {
     "note add": _add_note,
     "note list": _list_notes,
     "note search": _list_notes,

@@ -9,8 +9,7 @@ detectors nor the recovery is loaded. That holds only for a request without opti
 from __future__ import annotations
 
 from ctxmgr.cli.envelope import Answer, tell_session
-from ctxmgr.cli.fast.dispatch import admits
-from ctxmgr.cli.fast.rows import page_shape
+from ctxmgr.cli.fast.rows import admits, page_shape
 from ctxmgr.cli.recovery_cache import find_config, find_settings
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query.address import session_key
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from ctxmgr.cli.fast.rows import OpenedStore
+    from ctxmgr.cli.fast.rows import Handler, OpenedStore
     from ctxmgr.cli.terminal import Printer
     from ctxmgr.store import Store
     from ctxmgr.types.query import Page
@@ -198,9 +197,6 @@ def _draw_nothing(_: Printer) -> None:
     """Draw an answer that is only written as rows."""
 
 
-HANDLERS: dict[str, Callable[[OpenedStore, dict[str, Any]], Answer]] = {"detect": _detect, "sessions": _sessions}
-
-
 def recover(opened: OpenedStore, values: dict[str, Any]) -> Answer | None:
     """Return the cached continuation, or None where the recovery has to run."""
     store = opened.store
@@ -230,3 +226,6 @@ def recover(opened: OpenedStore, values: dict[str, Any]) -> Answer | None:
 
     told = Continuation.from_json(cached["data"]["continuation"]).model_copy(update={"told_again": True})
     return continuation_answer(opened.workspace, RecoverResponse(continuation=told), store=values["store"])
+
+
+HANDLERS: dict[str, Handler] = {"detect": _detect, "recover": recover, "sessions": _sessions}

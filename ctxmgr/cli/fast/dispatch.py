@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, TypedDict
 
+    from ctxmgr.cli.fast.rows import Handler
+
     class Quick(TypedDict):
         """What the handler on rows does not understand, and what the request of the command admits."""
 
@@ -55,16 +57,31 @@ def answer_command(arguments: list[str]) -> int | None:
     from ctxmgr.cli.invocation import set_agent
 
     set_agent(values.pop("as_agent", None))  # for every command: typer calls this option's callback even when it is not given
+    return run_command(name, command, values)
+
+
+def run_command(name: str, command: Command, values: dict[str, Any]) -> int:
+    """Run a command by the values of its parameters; return its exit code."""
     if is_quick(command, values):
         from ctxmgr.cli.envelope import take_output_options
         from ctxmgr.cli.fast.rows import quick_answer
 
         # A copy, in which files take the place of sessions: the function that answers otherwise reads the options as given.
         copied = dict(values)
-        code = quick_answer(name, copied, take_output_options(copied))
+        code = quick_answer(name, _handler(name), copied, take_output_options(copied))
         if code is not None:
             return code
     return _call_function(command, values)
+
+
+def _handler(name: str) -> Handler:
+    if name in ("detect", "recover", "sessions"):
+        from ctxmgr.cli.fast.detection import HANDLERS
+    elif name.startswith(("note", "record", "snapshot")):
+        from ctxmgr.cli.fast.annotations import HANDLERS
+    else:
+        from ctxmgr.cli.fast.rows import HANDLERS
+    return HANDLERS[name]
 
 
 def _call_function(command: Command, values: dict[str, Any]) -> int:
@@ -188,19 +205,3 @@ def is_quick(command: Command, values: dict[str, Any]) -> bool:
     """Whether the command has a handler on rows, and that understands all that was given."""
     quick = command["quick"]
     return quick is not None and all(values[name] == command["defaults"][name] for name in quick["beyond"])
-
-
-def admits(command: str, values: dict[str, Any]) -> bool:
-    """Whether the request of a command that has a handler on rows would admit the values."""
-    found = command_by_name(command)
-    quick = found and found["quick"]
-    assert quick, "the command has a handler on rows"
-    for name, (low, high) in quick["ranges"].items():
-        if values[name] is not None and not low <= values[name] <= high:
-            return False
-    for name, choices in quick["choices"].items():
-        chosen = values[name]
-        given: list[str] = [chosen] if isinstance(chosen, str) else chosen or []
-        if any(item not in choices for item in given):
-            return False
-    return True

@@ -1,8 +1,8 @@
 """The handlers of the commands that agents and hooks call most, for people and programs, on plain rows.
 
-A handler takes the option values of its command and returns the answer; shapes, and what draws, load only where something is
-drawn. `ctxmgr.cli.fast.dispatch` calls them for a command line that the table admits, the commands' declared functions for one
-that typer has read. `annotations` and `detection` have those that annotate and record, and those that take verdicts.
+A handler takes the store and the option values of its command and returns the answer; shapes, and what draws, load only where
+something is drawn. `ctxmgr.cli.fast.dispatch` calls them, whoever has read the command line. `annotations` and `detection` have
+those that annotate and record, and those that take verdicts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from ctxmgr.cli.envelope import (
     Answer,
     IndexProgress,
     OutputOptions,
-    end,
     report_error,
     say_warnings,
     show_answer,
@@ -23,11 +22,12 @@ from ctxmgr.cli.envelope import (
     tell_session,
 )
 from ctxmgr.cli.fast import FastRequest
-from ctxmgr.cli.fast.dispatch import admits
+from ctxmgr.cli.fast.table import TABLE
 from ctxmgr.cli.invocation import current_agent
 from ctxmgr.errors import CtxmgrError, NotFound
 from ctxmgr.history.open_history import open_history, require_record
 from ctxmgr.history.query import tools
+from ctxmgr.log import fast_json
 from ctxmgr.store.repositories.queries import Rows
 
 TYPE_CHECKING = False
@@ -35,12 +35,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
+    from ctxmgr.cli.fast.dispatch import Quick
     from ctxmgr.cli.terminal import Printer
     from ctxmgr.store import Store
     from ctxmgr.types.query import Page
     from ctxmgr.workspace import Workspace
 
     _T = TypeVar("_T")
+    Handler = Callable[["OpenedStore", dict[str, Any]], Answer | None]
 
 
 class OpenedStore:
@@ -87,14 +89,9 @@ class OpenedStore:
         return tool() if self.agent is None else self.workspace.log_read(command, tool, shown)
 
 
-def answer_quickly(name: str, values: dict[str, Any]) -> None:
-    """Answer a command by the parameters of its declared function, and end it with its exit code."""
-    end(quick_answer(name, values, values.pop("how")) or 0)
-
-
-def quick_answer(name: str, values: dict[str, Any], how: OutputOptions) -> int | None:
+def quick_answer(name: str, handler: Handler, values: dict[str, Any], how: OutputOptions) -> int | None:
     """Answer a command; return the exit code, or None when its declared function has to, and nothing was done."""
-    if name not in _READS:
+    if name not in HANDLERS:
         gc.enable()  # these may judge or append for minutes; the reads are over at once
     try:
         if not _locate(name, values):
@@ -102,18 +99,25 @@ def quick_answer(name: str, values: dict[str, Any], how: OutputOptions) -> int |
     except CtxmgrError as error:
         return None if name == "recover" else report_error(name, how.format, error)
     if name == "recover":
-        kept = _cached_recovery(values, how)
-        return None if kept is None else show_answer(name, how, lambda: kept, writes=True)
-    return show_answer(name, how, lambda: _compute_answer(name, values, how), writes=name in WRITES)
+        kept = _cached_recovery(handler, values, how)
+        return None if kept is None else show_answer(name, how, lambda: kept, _write_form, writes=True)
+    return show_answer(name, how, lambda: _compute_answer(name, handler, values, how), _write_form, writes=name in WRITES)
 
 
-def _compute_answer(name: str, values: dict[str, Any], how: OutputOptions) -> Answer:
+def _write_form(command: str, how: OutputOptions, answer: Answer) -> None:
+    from ctxmgr.cli.output import write_form
+
+    write_form(command, how, answer)
+
+
+def _compute_answer(name: str, handler: Handler, values: dict[str, Any], how: OutputOptions) -> Answer:
     opened = _open(values, how, writes=name in WRITES, create=name == "record")
     try:
         # `record` may create the store, so an empty one is no error there.
         if name not in WRITES:
             require_record(opened.store)
-        answer = _with_warnings(opened, _handler(name)(opened, values))
+        answer = handler(opened, values)
+        assert answer is not None, "only a recovery is handed over"
     except BaseException:
         _close(opened.store)  # what closing says must not hide the error that is on its way
         raise
@@ -121,23 +125,13 @@ def _compute_answer(name: str, values: dict[str, Any], how: OutputOptions) -> An
         opened.store.close()  # it may say that nothing is on the disk
     else:
         _close(opened.store)
-    return answer
+    return _with_warnings(opened, answer)
 
 
 def _with_warnings(opened: OpenedStore, answer: Answer) -> Answer:
     # What was left out is said on stderr; JSON holds it as well.
     answer.warnings[:0] = [*(opened.left_out if opened.how.format == "json" else ()), *opened.warnings]
     return answer
-
-
-def _handler(name: str) -> Callable[[OpenedStore, dict[str, Any]], Answer]:
-    if name in _READS:
-        return _READS[name]
-    if name in ("detect", "sessions"):
-        from ctxmgr.cli.fast.detection import HANDLERS
-    else:
-        from ctxmgr.cli.fast.annotations import HANDLERS
-    return HANDLERS[name]
 
 
 def _locate(name: str, values: dict[str, Any]) -> bool:
@@ -170,16 +164,14 @@ def _locate(name: str, values: dict[str, Any]) -> bool:
     return True
 
 
-def _cached_recovery(values: dict[str, Any], how: OutputOptions) -> Answer | None:
+def _cached_recovery(handler: Handler, values: dict[str, Any], how: OutputOptions) -> Answer | None:
     """Return the cached answer of a recovery; None also at any error, which the recovery itself then reports."""
     if current_agent() is not None:
         return None
-    from ctxmgr.cli.fast.detection import recover
-
     try:
         opened = _open(values, how, told=False)
         try:
-            answer = recover(opened, values)
+            answer = handler(opened, values)
         finally:
             _close(opened.store)
     except CtxmgrError:
@@ -238,6 +230,20 @@ def _configured_store(folder: str) -> tuple[str | None, list[str]]:
 
     config = load_config(Path(folder))
     return config.store, config.warnings()
+
+
+def admits(command: str, values: dict[str, Any]) -> bool:
+    """Whether the request of a command that has a handler on rows would admit the values."""
+    quick: Quick = fast_json.loads(TABLE[command])["quick"]
+    for name, (low, high) in quick["ranges"].items():
+        if values[name] is not None and not low <= values[name] <= high:
+            return False
+    for name, choices in quick["choices"].items():
+        chosen = values[name]
+        given: list[str] = [chosen] if isinstance(chosen, str) else chosen or []
+        if any(item not in choices for item in given):
+            return False
+    return True
 
 
 def make_request(name: str, shape: str, values: dict[str, Any], **changed: Any) -> Any:
@@ -413,7 +419,7 @@ def _parse_address(address: str, session: str | None) -> tuple[dict[str, Any], s
     return {"session": place.session, "index": place.index, "entry_id": place.entry_id}, place.session
 
 
-_READS: dict[str, Callable[[OpenedStore, dict[str, Any]], Answer]] = {
+HANDLERS: dict[str, Handler] = {
     "list": _list,
     "messages": _messages,
     "search": _search,

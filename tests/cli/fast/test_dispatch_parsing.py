@@ -64,6 +64,7 @@ class _Typer:
         def keep(**given: Any) -> None:
             self.given = given
 
+        keep.__qualname__ = "keep"  # else the handler of a quick command would be called in its place
         return keep
 
     def read(self, words: list[str]) -> dict[str, Any] | None:
