@@ -60,7 +60,7 @@ def test_a_setting_that_is_left_out_is_told_once(words: tuple[str, ...], tmp_pat
 def test_the_collector_rests_during_a_query_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Garbage is not looked for while the fast path reads; it is while it judges, while typer runs, and afterwards."""
     seen: dict[str, list[bool]] = {"list": [], "sessions": []}
-    real_list, real_sessions = tools.list_, detection.TOOLS["sessions"]
+    real_list, real_sessions = tools.list_, detection.HANDLERS["sessions"]
 
     def listing(*given: Any) -> Any:
         seen["list"].append(gc.isenabled())
@@ -71,9 +71,9 @@ def test_the_collector_rests_during_a_query_alone(monkeypatch: pytest.MonkeyPatc
         return real_sessions(*given)
 
     monkeypatch.setattr(tools, "list_", listing)
-    monkeypatch.setitem(detection.TOOLS, "sessions", sessions)
+    monkeypatch.setitem(detection.HANDLERS, "sessions", sessions)
     for words in (["list", "--json"], ["sessions", "--json"]):
         assert both(words).was_quick
         assert gc.isenabled()
 
-    assert seen == {"list": [False, True], "sessions": [True]}
+    assert seen == {"list": [False, True], "sessions": [True, True]}

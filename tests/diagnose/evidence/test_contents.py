@@ -33,7 +33,7 @@ def test_a_file_is_known_from_a_look_or_a_write(call: Call, first: int, whole: b
     assert found is not None
     assert [line for line in found.lines if line] == ["import tax", "total = 0"]
     assert (found.first, found.whole) == (first, whole)
-    assert found.numbers_of("total = 0") == [first + 2]
+    assert found.find_line_numbers("total = 0") == [first + 2]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_later_edits_are_worked_in() -> None:
         read("shop/cart.py", TEXT), edit("shop/cart.py", "total = 0", "total = 1"), edit("shop/cart.py", "x", "y", "no")
     )
     assert found is not None
-    assert (found.numbers_of("total = 1"), found.edits, found.doubtful) == ([3], 1, False)
+    assert (found.find_line_numbers("total = 1"), found.edits, found.doubtful) == ([3], 1, False)
     changed = known(read("shop/cart.py", TEXT), bash("git checkout shop/cart.py"))
     assert changed is not None
     assert changed.doubtful
