@@ -44,7 +44,7 @@ POOLER = "pooler"
 CONTRACT = {
     f"tests/{folder}/test_{name}.py"
     for folder, names in (
-        ("artifacts", "put put_faults service_access service_diff service_get version_folders versions versions_prune"),
+        ("artifacts", "finder put put_faults service_access service_diff version_folders versions versions_prune"),
         ("history", "detection detection_reserved detection_tail ingest"),
         ("history/query", "address tools_annotations tools_links tools_notes tools_snapshots visibility"),
         (

@@ -67,7 +67,7 @@ WITHOUT_OWN_TESTS = {
         ("diagnose/classes/context", "context_lost monologue", _CLASS),
         ("diagnose/classes/edits", "edits_not_used made_elsewhere undone_by_other", _CLASS),
         ("diagnose/classes/environment", "other_folder shell_state tool_missing worked_elsewhere", _CLASS),
-        ("diagnose/classes/names", "not_found search_elsewhere unknown_name wrong_place", _CLASS),
+        ("diagnose/classes/names", "not_found search_elsewhere wrong_place", _CLASS),
         ("diagnose/classes/refusals", "limit_exceeded", _CLASS),
         ("diagnose/classes/statements", "documented_way known_error noted_way stated_reason", _CLASS),
         ("diagnose/classes/waiting", "mutual_wait waiting_on_process", _CLASS),
@@ -84,6 +84,8 @@ WITHOUT_OWN_TESTS = {
         ("integrations", "claude_agent_sdk openai_agents pydantic_ai", _FRAMEWORK),
         ("recover", "case", "holds values and does nothing with them"),
         ("store/engine", "interface", "a protocol; each engine that follows it has tests of its own"),
+        ("store/engine", "postgresql_select", "tests/store/test_read_query_on_server.py runs every query through it"),
+        ("store/repositories", "blobs", "tests/artifacts/test_server_blobs.py writes and reads every content through it"),
         ("text", "word_set", "one expression"),
         ("types", "access analysis artifact context_package goal memory operations setup view", _SHAPES),
     )
