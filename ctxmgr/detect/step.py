@@ -1,4 +1,4 @@
-"""A step: one call or one parallel batch, and its results, with lazy fingerprints; and the sentence that describes a loop."""
+"""A step: one call or one parallel batch with its results and lazy fingerprints. Also writes the sentence about a loop."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ctxmgr.detect.text.vocabulary import ActionClass
 from ctxmgr.types.finding import Observation
 
 _SLACK = 4
-"""Characters by which the lengths of two answers may differ for a closer comparison to be worth its cost."""
+"""Maximum difference in length, in characters, of two answers for which a closer comparison is worth its cost."""
 _MIN_VIEW = 40
-"""Characters from which on an answer shows something; a shorter one only acknowledges."""
+"""Characters from which an answer shows something. A shorter one only acknowledges."""
 _VOLATILE_KEYS = fingerprints.NOISE_KEYS | fingerprints.CLOCK_KEYS | fingerprints.CURSOR_KEYS
 _RECEIPT_NOISE = fingerprints.NOISE_KEYS | fingerprints.RECEIPT_KEYS
 _SPAN, _CHANGE, _TASK, _SLEEP = 8, 16, 32, 64  # the flags of `interface.Wake`, which imports this module
@@ -27,16 +27,16 @@ _CHANGE_KEYS = frozenset({
     "new_content", "text", "edits",
 })  # fmt: skip
 TASK_KEYS = frozenset({"subtask", "subtask_id", "subtaskId", "subtask_name", "subtaskName", "description", "title"})
-"""Fields that name the work that is handed over."""
+"""Fields that name the work handed over."""
 _TRAIT_KEYS = _SPAN_KEYS | _CHANGE_KEYS | TASK_KEYS
 BEGIN_PATCH = "*** Begin Patch"
-"""First line of a patch in the form of Codex, in whatever field of the input it stands."""
+"""First line of a patch in Codex's format, in any field of the input."""
 _VERB_KEYS = frozenset({"action", "operation", "command", "cmd", "script"})
 
 
 @dataclass(slots=True)
 class Call:
-    """One entry and its result; ``finish`` is None in a log that records no results."""
+    """One entry and its result. ``finish`` is None in a log without results."""
 
     start: Observation
     finish: Observation | None
@@ -46,7 +46,7 @@ class Call:
 
     @classmethod
     def from_observations(cls, start: Observation, finish: Observation | None) -> Call:
-        """Return the call with the fingerprint of its question: action and canonical input."""
+        """Return the call with the fingerprint of its question, which consists of the action and the canonical input."""
         call_input: object = start.input
         traits = 0 if start.task is None else _TASK
         texts = None
@@ -57,9 +57,9 @@ class Call:
                 traits |= _field_traits(fields, start.action)
         text = fingerprints.canonical(cast("object", call_input)) if texts is None else "\n".join(texts)
         if text is None:
-            # What can't be compared is never equal to anything: a loop is claimed on evidence alone.
+            # What can't be compared equals nothing, because a loop is claimed only on evidence.
             return cls(start, finish, hash((start.action, start.id, start.seq)), traits & _TASK)
-        # Without the first letter it is found in "sleep" and in "Start-Sleep" alike.
+        # Without its first letter, one search finds both "sleep" and "Start-Sleep".
         if "leep" in text or "leep" in start.action:
             traits |= _SLEEP
         if "sed -n" in text:
@@ -70,15 +70,15 @@ class Call:
 
     @classmethod
     def from_event(cls, event: Observation, what: Hashable) -> Call:
-        """Return an event as a call without a result, fingerprinted by what it says."""
+        """Return an event as a call without a result, with its words as the fingerprint."""
         return cls(event, None, hash(("said", event.type, what)))
 
     def result(self) -> int | None:
-        """Return a hash of status and blurred output, None when the output can't be compared."""
+        """Return a hash of status and blurred output; None if the output can't be compared."""
         finish = self.finish
         if finish is None:
-            return 0  # all calls of a log without results are answered the same
-        # Ids are news in what a read returns, and noise in an error or in the receipt of a change.
+            return 0  # all calls of a log without results have the same answer
+        # Ids are news in the result of a read, but noise in an error or in the receipt of a change.
         receipt = self.failed or self.meaning() == "mutation"
         output = finish.output
         if output is None and finish.error is not None:
@@ -89,23 +89,23 @@ class Call:
         if text is None:
             return None
         masked = fingerprints.mask_volatile(text, ids=receipt)
-        # A span of time was blurred: of a benchmark that was the answer.
+        # A duration was blurred. For a benchmark, it is the answer, so keep it.
         if "~" in masked and vocabulary.measures(self._verb_and_command()[1], self.start.action):
             return hash((finish.status, text))
         return hash((finish.status, masked))
 
     @property
     def failed(self) -> bool:
-        """Whether the call ended in an error, by its status or by the exit code it reports."""
+        """Whether the call ended in an error, by its status or by the exit code that it reports."""
         return self.finish is not None and has_failed(self.finish)
 
     def error(self) -> str:
-        """Return what the failed call said."""
+        """Return the error text of the failed call."""
         finish = self.finish
         return "" if finish is None else fingerprints.error_text(finish.error, finish.output)
 
     def identity(self) -> object:
-        """Return the identity of the result from before a compaction replaced it by a stub, if the log keeps one."""
+        """Return the identity of the result before a compaction replaced it by a stub, if the log keeps one."""
         finish = self.finish
         if finish is None or not finish.meta or not isinstance(finish.meta, dict):
             return None
@@ -113,7 +113,7 @@ class Call:
         return value if isinstance(value, str | int) else None
 
     def answered_alike(self, other: Call) -> bool:
-        """Whether both results are the same text to the letter, which spares normalising them."""
+        """Whether both results are exactly the same text. This check saves their normalisation."""
         mine, theirs = self.finish, other.finish
         if mine is None or theirs is None or mine.status != theirs.status:
             return False
@@ -130,7 +130,7 @@ class Call:
         return self._class
 
     def changes(self, pollers: frozenset[str] = frozenset()) -> bool:
-        """Whether the call may have changed something, as `meaning` says; faster, for most need no classification."""
+        """Whether the call may have changed something, as `meaning` says. Faster, since most calls need no classification."""
         known = self._class
         if known is not None or pollers:
             return self.meaning(pollers) in ("mutation", "other")
@@ -147,7 +147,7 @@ class Call:
         return "sleep" if meaning in ("poll", "other") and vocabulary.pauses(self.start) else meaning
 
     def _verb_and_command(self) -> tuple[str, str]:
-        """Return the verb and the command within the input, both empty where only the name says what the call does."""
+        """Return the verb and the command in the input; both empty if only the action's name says what the call does."""
         start = self.start
         if isinstance(start.input, dict):
             fields = cast("dict[str, Any]", start.input)
@@ -172,16 +172,16 @@ def _field_traits(fields: Mapping[Any, Any], action: str) -> int:
 
 
 class ObservedStep:
-    """One call or one parallel batch: order-free, compared by what was asked and what was answered.
+    """One call or one parallel batch. It is compared by questions and answers, without regard to the order of the calls.
 
     Attributes:
-        number: place among the steps of its agent and process.
-        query: fingerprint of what was asked.
-        started, ended: seconds since 1970, None without usable times.
-        failed: whether every call of it failed.
-        world: how many changes other agents of the session had made by then.
-        foreseen: of a call without a result, whether its agent had the answer to the call before it, and nothing since makes
-            the same question a new one.
+        number: position among the steps of its agent and process.
+        query: fingerprint of its questions.
+        started, ended: seconds since 1970; None without usable times.
+        failed: every call of it failed.
+        world: number of changes that other agents of the session had made by then.
+        foreseen: for a call without a result, its agent had the answer to the previous call, and nothing since makes the
+            same question a new one.
     """
 
     __slots__ = (
@@ -203,7 +203,7 @@ class ObservedStep:
             self.failed = call.failed
         else:
             self.query = hash(tuple(sorted(call.query for call in calls)))
-            # Traits tell one call from others like it; of several at once no one is meant.
+            # Traits distinguish single calls. For a batch, they would not say which call is meant.
             self.traits = 0
             starts = [call.start.at for call in calls if call.start.at is not None]
             ends = [call.finish.at for call in calls if call.finish is not None and call.finish.at is not None]
@@ -233,17 +233,17 @@ class ObservedStep:
                 self._result = (self.calls[0].result(),)
             else:
                 pairs = [(call.query, call.result()) for call in self.calls]
-                # Calls that ask the same are ordered by their results; one that can't be compared is None, which has no order.
+                # Results order the calls with equal questions. A result that can't be compared is None, which has no order.
                 self._result = tuple(result for _, result in sorted(pairs, key=lambda pair: (pair[0], pair[1] or 0)))
         return self._result
 
     def same(self, other: ObservedStep) -> bool:
-        """Whether both steps asked the same and were answered the same."""
+        """Whether both steps have the same questions and the same answers."""
         if self.query != other.query:
             return False
         if len(self.calls) == 1 and len(other.calls) == 1:
             mine, theirs = self.calls[0], other.calls[0]
-            # A compaction may have replaced one of the two outputs by a stub; then their identities from before decide.
+            # A compaction may have replaced one of the outputs by a stub. Then their earlier identities decide.
             if mine.finish is not None and mine.finish.meta:
                 mark, their_mark = mine.identity(), theirs.identity()
                 if mark is not None and their_mark is not None:
@@ -254,7 +254,7 @@ class ObservedStep:
         return results == (other._result or other.results()) and None not in results  # None can't be compared
 
     def echoes(self, other: ObservedStep) -> bool:
-        """Whether the answers are the same to the letter, or are so much alike that comparing them is worth its cost."""
+        """Whether the answers are exactly the same, or so similar that a comparison of them is worth its cost."""
         mine, theirs = self.calls[0].finish, other.calls[0].finish
         if mine is None or theirs is None or len(self.calls) != 1 or len(other.calls) != 1:
             return False
@@ -266,7 +266,7 @@ class ObservedStep:
         if one == two:
             return True
         return (
-            # Four characters are a tenth of 40: in a shorter answer they may be all the news there is.
+            # Four characters are a tenth of 40. In a shorter answer, they may be all the news.
             -_SLACK <= len(one) - len(two) <= _SLACK < len(one) // 8
             and one[:8] == two[:8]
             and (self.results() == other.results() or self.view() == other.view())
@@ -277,7 +277,7 @@ class ObservedStep:
         return fields and self.view() == other.view()
 
     def view(self) -> int:
-        """Return a hash that is equal for answers that show one page, whatever times, ids and gauges stand on it."""
+        """Return a hash that is equal for answers with the same page, whatever times, ids and gauges it shows."""
         if self._view is None:
             finish = self.calls[0].finish
             output: object = None if finish is None else finish.output
@@ -291,11 +291,11 @@ class ObservedStep:
         return len(self.answer()) >= _MIN_VIEW
 
     def shows_the_same(self, other: ObservedStep) -> bool:
-        """Whether both answers are one view."""
+        """Whether both answers show the same view."""
         return self.shows_a_view() and not other.failed and self.view() == other.view()
 
     def meaning(self, pollers: frozenset[str] = frozenset()) -> ActionClass:
-        """Return what the step does to the world: of a batch, the most far-reaching of its calls."""
+        """Return what the step does to the world; for a batch, what its most far-reaching call does."""
         if self._meaning is None:
             meanings = {call.meaning(pollers) for call in self.calls}
             # The most far-reaching first.
@@ -321,18 +321,18 @@ class ObservedStep:
 
     @property
     def falls_short(self) -> bool:
-        """Whether it failed, or its answer says in words that something does not work."""
+        """Whether the step failed, or its answer says in words that something does not work."""
         return self.failed or vocabulary.says_failure(self.answer())
 
     @property
     def transient(self) -> bool:
-        """Whether the step failed by trouble of the infrastructure, which waiting may cure."""
+        """Whether the step failed through trouble of the infrastructure, which waiting may cure."""
         if self._transient is None:
             self._transient = self.failed and vocabulary.is_transient(self.first.error())
         return self._transient
 
     def answer(self) -> str:
-        """Return what came back as text, for excerpts and to see whether something is still under way."""
+        """Return the answer as text, for excerpts and to see whether something is still under way."""
         call = self.calls[0]
         if call.finish is None:
             return ""
@@ -346,7 +346,7 @@ Step = ObservedStep
 
 
 def call_text(start: Observation) -> str:
-    """Return a call in a few words for a sentence: its action and the telling part of its input."""
+    """Return a call in a few words for a sentence: its action and the most telling part of its input."""
     action = fingerprints.one_line(start.action, 40)
     fields = cast("dict[str, Any]", start.input) if isinstance(start.input, dict) else {}
     for key in ("command", "cmd", "file_path", "path", "filePath", "pattern", "query", "url", "q"):
@@ -363,7 +363,7 @@ def call_text(start: Observation) -> str:
 
 
 def excerpt(step: ObservedStep) -> str:
-    """Return what a step asked and what came back, in a few words for `detect --explain`."""
+    """Return the question and the answer of a step in a few words for `detect --explain`."""
     what = call_text(step.first.start) + (f" and {len(step.calls) - 1} more at once" if len(step.calls) > 1 else "")
     if step.first.finish is None:
         return f"{what}, no result"
@@ -388,12 +388,12 @@ def _text_or_empty(value: object) -> str:
 
 
 def has_failed(finish: Observation) -> bool:
-    """Whether a result is an error, by its status, by the exit code it reports or by how it begins."""
+    """Whether a result is an error, by its status, by the exit code that it reports, or by its beginning."""
     if finish.status in ("error", "denied"):
         return True
     output: object = finish.output
     if type(output) is str:
-        # Many tools return their errors as ordinary text with the status "ok".
+        # Many tools return errors as ordinary text with the status "ok".
         if output[:6] in _ERROR_STARTS and len(output) <= _MAX_ERROR:
             return True
     elif isinstance(output, dict) and _says_failed(cast("dict[str, object]", output)):
@@ -403,12 +403,12 @@ def has_failed(finish: Observation) -> bool:
 
 _ERROR_STARTS = frozenset({"Error:", "ERROR:", "error:"})
 _MAX_ERROR = 500
-"""Longest answer, in characters, that is an error as a whole; a longer one may begin like one by chance."""
+"""Longest answer, in characters, that counts as an error as a whole. A longer one may begin like an error by chance."""
 _FAILED_STATUSES = frozenset({"error", "failed", "failure", "blocked", "denied", "rejected"})
 
 
 def _says_failed(output: dict[str, object]) -> bool:
-    """Whether a result without an error status says itself that it is one (a veto, a failed command)."""
+    """Whether a result without an error status says itself that it is an error (a veto, a failed command)."""
     if _exit_code(output) not in (None, 0) or output.get("is_error") is True or output.get("isError") is True:
         return True
     status = output.get("status")
@@ -427,7 +427,7 @@ def _exit_code(holder: object) -> int | None:
 
 
 def agent_phrase(agent: str | None) -> str:
-    """Return how a sentence names the agent."""
+    """Return the name of the agent as used in a sentence."""
     return one_line(agent, 40) if agent else "the agent"
 
 
@@ -443,10 +443,10 @@ def loop_reason(
 
     Args:
         kind: kind of the finding.
-        agent: whose loop it is.
+        agent: the agent in the loop.
         round_: the steps of one round.
-        rounds: how often it was seen.
-        inputs: number of different calls, for kinds whose inputs vary.
+        rounds: how often the round was seen.
+        inputs: number of different calls, for kinds with varying inputs.
         facts: further evidence of the kind.
     """
     step = round_[-1]
@@ -576,7 +576,7 @@ def _quote_answer(step: ObservedStep) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a span of time for people: seconds up to two minutes, then minutes, then hours."""
+    """Return a duration for people: seconds up to two minutes, then minutes, then hours."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     if seconds < 7200:

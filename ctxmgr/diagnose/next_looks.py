@@ -1,4 +1,4 @@
-"""Choose the most telling thing to look at where the record holds no cause, by the kind of call and how it ended."""
+"""Choose the most informative look if the record holds no cause, by the kind of call and how it ended."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ctxmgr.types.view import EntryView
 
 
 class _Look(NamedTuple):
-    """A look, and where it applies.
+    """A look, and the calls to which it applies.
 
     Attributes:
-        call: what the command, or the name of the tool, must hold; "" for any.
-        said: what the result must say; "" for anything.
-        look: one sentence or two; ``{command}`` is the command, where it is plain and short.
+        call: must match in the command or the name of the tool; "" for any.
+        said: must match in the result; "" for any.
+        look: one or two sentences; ``{command}`` is the command, if it is plain and short.
     """
 
     call: str
@@ -32,7 +32,7 @@ class _Look(NamedTuple):
     look: str
 
 
-# A shell adds 128 to the signal: 132 is SIGILL, 134 SIGABRT, 135 SIGBUS, 136 SIGFPE, 139 SIGSEGV; 137 is SIGKILL, below
+# A shell adds 128 to the signal: 132 is SIGILL, 134 SIGABRT, 135 SIGBUS, 136 SIGFPE, 139 SIGSEGV. 137 is SIGKILL, see below.
 _CRASH = (
     r"segmentation fault|bus error|core dumped|SIGSEGV|SIGABRT|SIGBUS|SIGILL|illegal instruction|floating point "
     r"exception|stack smashing|exit(?:ed with)?(?: code| status):? 13[2-69]\b|\bAborted\b|double free|access violation"
@@ -45,12 +45,12 @@ _SERVER = (
     r"\b50[0-4]\b|internal server error|bad gateway|service unavailable|gateway time-?out|internal[ _]error"
     r"|unexpected error|something went wrong|unknown error"
 )
-# curl ends with 52 for an empty answer, with 56 where receiving failed, with 18 for a part of the body
+# curl exits with 52 after an empty answer, with 56 if receiving failed, and with 18 after a partial body.
 _CUT_OFF = (
     r"empty reply|connection (?:was )?reset|connection closed|unexpected EOF|broken pipe|remote end closed|socket "
     r"hang up|ECONNRESET|EOF occurred|server disconnected|curl: \((?:52|56|18)\)|premature"
 )
-# curl ends with 7 where it can't connect, and with 28 when its time is up
+# curl exits with 7 if it can't connect, and with 28 after a time-out.
 _UNREACHED = (
     r"connection refused|ECONNREFUSED|timed? ?out|ETIMEDOUT|no route to host|network is unreachable|curl: \((?:7|28)\)"
     r"|deadline exceeded"
@@ -152,12 +152,12 @@ _SEARCHES = lazy_pattern(r"^(?:grep|rg|find|ag|fd|ack|git grep|locate)\b")
 
 
 def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
-    """Return the look that tells most about a call which ended in the same way again, or None.
+    """Return the most informative look at a call that ended in the same way again, or None.
 
     Args:
         evidence: the session.
         step: the call.
-        told: the lines of its output that say most.
+        told: the most informative lines of its output.
     """
     known = _find_known_look(evidence, step, told)
     if known is not None:
@@ -165,7 +165,7 @@ def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
     command = command_of(step)
     said = evidence.text(step)
     works = step.status == "ok" and not evidence.has_failed(step)
-    # It works, so what has to change lies behind it
+    # The call works, so something after it must change.
     if works and said.strip() and not may_change(step) and not _SEARCHES.search(command):
         return _look_behind_answer(evidence, step)
     if CHECKS.search(command):
@@ -191,7 +191,7 @@ def _find_known_look(evidence: Evidence, step: EntryView, told: str) -> str | No
     said = evidence.text(step)
     call = command_of(step) or f"{step.action} {step.input if isinstance(step.input, str) else ''}"
     for place, look in enumerate(_LOOKS):
-        # Known ways out come before a debugger, the looks before them are surer still
+        # Known remedies come before a debugger. The looks before them are even surer.
         if place == _CRASHES and (way := find_way_out(told)) is not None:
             return way
         if not _is_look_for(look, call, said):
@@ -226,22 +226,22 @@ _RULE = lazy_pattern(r"(?:\w{1,20}_)?(?:rule|automation|trigger|policy|workflow)
 
 
 def _find_rule(evidence: Evidence, step: EntryView) -> tuple[str, EntryView] | None:
-    """Return the rule that the answer about a thing names as what changed it, and that answer."""
+    """Return the rule that an answer names as the author of a change to the thing, with that answer."""
     about = find_ids(call_input(step))
     for entry, item in answers(evidence):
         if entry.index == step.index or not about & find_ids(call_input(entry)):
             continue
         name = next((value.split()[0] for key, value in item.fields.items() if _RULE.fullmatch(key) and value), "")
-        # A word alone may be any setting
+        # A word without digits may be any setting.
         if plain_name(name) and any(map(str.isdigit, name)):
             return name, entry
     return None
 
 
 def _log_line(evidence: Evidence, step: EntryView) -> str:
-    """Return what to do with the error that a log holds which was read already; "" where none was."""
+    """Return advice on an error in a log that was read already; "" if there is none."""
     for entry in reversed(evidence.recent[-_LOOKED_AT:]):
-        # What the call itself prints is no log of its server
+        # The call's own output is no log of its server.
         if entry.status != "ok" or entry.action == step.action or not _LOG.search(command_of(entry) or entry.action):
             continue
         line = telling_line(evidence, entry)
@@ -254,7 +254,7 @@ _LOG = lazy_pattern(r"(?i)(?<![a-z])(?<!git )logs?(?![a-z])|journalctl")
 _LOOKED_AT = 100
 
 _CRASHES = 2
-"""How many of the looks, the first ones, are about a crash: they come before any other way."""
+"""Number of looks, at the beginning, that are about a crash. They come before any other remedy."""
 
 
 @cache
@@ -263,11 +263,11 @@ def _load_ways() -> tuple[tuple[re.Pattern[str], str, bool], ...]:
 
 
 def find_way_out(said: str, *, general: bool = False) -> str | None:
-    """Return what helps against the kind of failure that the decisive lines of an error tell of, or None.
+    """Return what helps against the kind of failure in the decisive lines of an error, or None.
 
     Args:
         said: these lines.
-        general: whether the ways are meant that fit nearly every error.
+        general: use the remedies that fit nearly every error.
     """
     return next((way for pattern, way, broad in _load_ways() if broad == general and pattern.search(said)), None)
 
@@ -287,10 +287,10 @@ def process_look(command: str) -> str:
 
 
 def varies(evidence: Evidence, step: EntryView) -> bool:
-    """Whether the very same call sometimes works and sometimes fails with nothing changed in between."""
+    """Whether the very same call sometimes works and sometimes fails, with nothing changed in between."""
     same = [each for each in evidence.tail if call_key(each) == call_key(step)]
     outcomes = [evidence.has_failed(each) for each in same]
-    # All failures before or behind all successes is a change, and nothing unsteady
+    # If all failures come before or after all successes, something has changed, and the call is not flaky.
     if len(same) < 3 or len(set(outcomes)) < 2 or outcomes == sorted(outcomes, reverse=True) or outcomes == sorted(outcomes):
         return False
     return not evidence.changes(same[0].index, same[-1].index) or sum(a != b for a, b in itertools.pairwise(outcomes)) >= 3

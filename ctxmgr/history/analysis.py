@@ -37,13 +37,13 @@ def _reader(store: Store) -> ReadQuery | ServerReadQuery:
 
 
 def sql(store: Store, request: SqlRequest, settings: Mapping[str, Any]) -> SqlResponse:
-    """Return the rows of a query over the views; if it names ``findings``, all sessions are judged by these settings first.
+    """Return the rows of a query over the views. If it names ``findings``, all sessions are first judged by these settings.
 
     Raises:
         InvalidInput: it is not a single SELECT, names a table that is no view, or is invalid.
     """
     reader = _reader(store)
-    # Judging every session takes far longer than a query over the others.
+    # Judge sessions only for a query that needs it: this takes far longer than any query.
     if FINDINGS in reader.find_views(request.query, request.values):
         reader.fill(_findings(detect_(store, DetectRequest(all_sessions=True), settings).verdicts))
     found = reader.run(request.query, request.values, most=request.limit, seconds=request.seconds)
@@ -58,7 +58,7 @@ def views(store: Store) -> list[SqlView]:
 
 
 def _findings(verdicts: Iterable[SessionVerdict]) -> Iterator[tuple[Any, ...]]:
-    """Yield rows of `ctxmgr.store.read_query.FINDING_COLUMNS`; places in a session are indexes, as in ``entries.idx``."""
+    """Yield rows of `ctxmgr.store.read_query.FINDING_COLUMNS`. Positions in a session are indexes, as in ``entries.idx``."""
     for verdict in verdicts:
         for finding in verdict.findings:
             places: dict[str, Any] = finding.evidence.get("indexes") or {}
@@ -72,7 +72,7 @@ def _findings(verdicts: Iterable[SessionVerdict]) -> Iterator[tuple[Any, ...]]:
 
 
 def owners(store: Store) -> list[tuple[str, str]]:
-    """Return (agent, session) of all calls, each once."""
+    """Return each distinct (agent, session) of all calls."""
     return [(str(agent), str(session)) for agent, session in _run_query(_reader(store), _OWNERS, ())]
 
 
@@ -119,8 +119,8 @@ def stats(store: Store, request: StatsRequest, session: str | None) -> StatsResp
     passes = _filter(request)
     sums: dict[str | None, _Sum] = defaultdict(_Sum)
     total = _Sum()
-    # Model responses report tokens, not calls. Those of a response are shared evenly by the calls that it made (same step);
-    # calls that the filter leaves out take their share with them.
+    # Model responses report tokens, not calls. The calls that a response made (those of the same step) share its tokens
+    # evenly; calls that the filter leaves out take their share with them.
     answers: dict[tuple[str, str], list[str | _OmittedKey | None]] = defaultdict(list)
     for call in _Call.all(_run_query(reader, _CALLS.format(reader.duration) + where, values)):
         counts = passes(call)
@@ -130,7 +130,7 @@ def stats(store: Store, request: StatsRequest, session: str | None) -> StatsResp
         if counts:
             for each in (sums[cast("str | None", key)], total):
                 each.call(call.status, call.milliseconds)
-    # A response without a call has no action and no status, so such a filter leaves it out.
+    # A response without a call has no action and no status, so a filter on these excludes it.
     only_calls = bool(request.action or request.status)
     for name, ts, day, agent, model, step, entry, given, made in _run_query(reader, _TOKENS + where, values):
         # A response names the call that it made, or the step that it shares with its calls.
@@ -155,7 +155,7 @@ def _run_query(reader: ReadQuery | ServerReadQuery, query: str, values: tuple[st
 
 
 class _OmittedKey:
-    """Key of the calls that are left out; it takes their share of a response's tokens."""
+    """Key of the calls that the filter leaves out. It takes their share of a response's tokens."""
 
 
 _LEFT = _OmittedKey()
@@ -163,7 +163,7 @@ _LEFT = _OmittedKey()
 
 @dataclass(slots=True)
 class _Call:
-    """The fields of one call that are counted, or of a response without a call."""
+    """The counted fields of one call, or of a response without a call."""
 
     session: str
     id: str | None
@@ -193,7 +193,7 @@ def _sort_key(by: StatsKey) -> Callable[[tuple[str | None, _Sum]], Any]:
 
 
 def _filter(request: StatsRequest) -> Callable[[_Call], bool]:
-    """Return the filter; names are compared regardless of case, and a call without a time passes no time limit."""
+    """Return the filter. Names are compared regardless of case; a call without a time passes no time limit."""
     sets = {name: {each.casefold() for each in getattr(request, name)} for name in ("action", "agent", "model")}
     sets = {name: wanted for name, wanted in sets.items() if wanted}
     since, until, status = parse_time(request.since), parse_time(request.until), set(request.status)

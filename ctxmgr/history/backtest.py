@@ -1,4 +1,4 @@
-"""Run the detectors, and simple baselines, over labelled sessions; count right and wrong answers."""
+"""Run the detectors, and simple baselines, over labelled sessions, and count right and wrong answers."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class DetectorRun:
         alarms: all findings of severity loop or hung, in the order in which they were raised, in their final state.
         standing: those alarms that are unresolved at the end.
         warnings: warnings that are unresolved at the end.
-        warned: whether anything was ever found, warnings included.
-        raised: finding id -> id of the record at which the alarm was raised.
-        places: record id -> place among the observations.
-        indexes: record id -> index of the entry; of an event, the index that the next entry will have.
+        warned: anything was ever found, including warnings.
+        raised: finding id -> id of the record that raised the alarm.
+        places: record id -> position among the observations.
+        indexes: record id -> index of the entry; for an event, the index of the next entry.
     """
 
     moves: list[Move]
@@ -54,9 +54,9 @@ def try_session(records: Iterable[Mapping[str, Any]], settings: DetectSettings, 
     """Show a session's records to a new monitor, one by one.
 
     Args:
-        records: in the order of the log.
-        settings: of the detectors.
-        now: seconds after the session's first usable timestamp at which stalls are judged; None: at the end of the log.
+        records: the records in the order of the log.
+        settings: settings of the detectors.
+        now: seconds after the session's first usable timestamp at which stalls are judged; None for the end of the log.
     """
     observations = list(session_observations(records))
     trial = DetectorRun(list_moves(observations))
@@ -74,7 +74,7 @@ def try_session(records: Iterable[Mapping[str, Any]], settings: DetectSettings, 
     for finding in final:
         trial.warned = True
         if finding.severity != "warn":
-            # A stall shows only when a clock is asked, behind the last record.
+            # A stall has no record: it shows only against a clock, after the last record.
             trial.raised.setdefault(finding.id, observations[-1].id or finding.raised_at)
             seen[finding.id] = finding
     trial.alarms = list(seen.values())
@@ -153,27 +153,27 @@ class LabelledResult:
 
     @property
     def loop(self) -> bool:
-        """Whether it is labelled as a loop or stall."""
+        """Whether the session is labelled as a loop or stall."""
         return self.label.loop is True
 
     @property
     def counted_alarms(self) -> list[Finding]:
-        """The alarms that count: all of them, or, for a healthy session judged at its end, those that stand there."""
+        """The alarms that count: all of them, or only the unresolved ones for a healthy session that is judged at its end."""
         return self.trial.standing if not self.loop and self.label.eval == "final" else self.trial.alarms
 
 
 def backtest_folder(folder: Path, settings: Mapping[str, Any]) -> tuple[Backtest, list[str]]:
     """Return how well the detectors classify the sessions of a folder, and notes on its logs for a person.
 
-    The logs, of any format that can be imported, are imported into a temporary store, so that the detectors see what
-    ``ctxmgr detect`` would show them. Nothing in the folder is changed.
+    The logs may have any format that can be imported. They are imported into a temporary store, so that the detectors see
+    what ``ctxmgr detect`` would show them. Nothing in the folder is changed.
 
     Args:
         folder: logs and a ``labels.json``.
         settings: the ``detect`` table of the configuration.
 
     Raises:
-        NotFound, InvalidInput, StorageFailed: no folder, no labels, or labels or settings that can't be used.
+        NotFound, InvalidInput, StorageFailed: there is no folder, there are no labels, or labels or settings can't be used.
     """
     checked = DetectSettings.from_table(settings)
     labels = read_labels(folder)
@@ -195,9 +195,9 @@ def backtest(
     """Return how well the detectors classify labelled sessions.
 
     Args:
-        labels: one a session.
-        sessions: id -> its records in the order of the log.
-        settings: of the detectors; the defaults when None.
+        labels: one label per session.
+        sessions: id -> records of the session in the order of the log.
+        settings: settings of the detectors; None for the defaults.
     """
     used = settings or DetectSettings()
     wanted = [label for label in labels if label.loop is not None]
@@ -235,7 +235,7 @@ def backtest(
 
 
 class _Sessions(Mapping[str, Iterable[Record]]):
-    """The sessions of a store, each read on access: all at once would not fit into memory."""
+    """The sessions of a store. Each is read on access, because all of them would not fit into memory."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -290,7 +290,7 @@ def _patterns(loops: Sequence[LabelledResult]) -> list[PatternCount]:
 
 
 def _onsets(loops: Sequence[LabelledResult]) -> Distances:
-    """Compare the start of the loop by the first alarm with the labelled start."""
+    """Compare the start of the loop according to the first alarm with the labelled start."""
     found: list[Distance] = []
     for each in loops:
         onset, trial = each.label.onset, each.trial
@@ -308,7 +308,7 @@ def _onsets(loops: Sequence[LabelledResult]) -> Distances:
 
 
 def _delays(loops: Sequence[LabelledResult]) -> Distances:
-    """Compare the record at which the first alarm was raised with the end of the third iteration."""
+    """Compare the record that raised the first alarm with the end of the third iteration."""
     found: list[Distance] = []
     off: list[Distance] = []
     for each in loops:
@@ -318,7 +318,7 @@ def _delays(loops: Sequence[LabelledResult]) -> Distances:
         raised = trial.raised[each.counted_alarms[0].id]
         gap = trial.indexes.get(raised, 0) - trial.indexes[third]
         found.append(Distance(session=each.label.session, labelled=third, given=raised, entries=gap))
-        # By places and not by entries: a message between two entries may be the record in question.
+        # Compare positions, not entries: the record in question may be a message between two entries.
         if trial.places.get(raised, 0) > trial.places[third]:
             off.append(found[-1])
     return _distances(found, off, [each.entries for each in found])
@@ -332,7 +332,7 @@ def _distances(found: Sequence[Distance], off: list[Distance], entries: Sequence
 
 
 ROW = 3
-"""Repeats at which a rule of thumb raises an alarm; the figure of FR-001 and of most frameworks."""
+"""Number of repeats at which a rule of thumb raises an alarm. FR-001 and most frameworks have the same number."""
 
 _MESSAGE_TYPES = frozenset({"message", "agent_message_chunk"})
 
@@ -342,7 +342,7 @@ class Move:
     """A call or a message as a rule of thumb sees it: agent, action and input, but not the result.
 
     Attributes:
-        place: its place among the moves of its session.
+        place: position among the moves of its session.
         key: equal for equal calls (agent, action and canonical input) and equal messages.
         name: the record's id.
     """
@@ -368,12 +368,12 @@ def list_moves(observations: Iterable[Observation]) -> list[Move]:
 
 
 def same_in_a_row(moves: Sequence[Move]) -> Move | None:
-    """Return the move that repeats a call or message for the `ROW`-th time in a row, of all agents together or of one."""
+    """Return the move that repeats a call or message for the `ROW`-th time in a row, among all moves or those of one agent."""
     return _first_move(_longest_row(stream) for stream in _streams(moves))
 
 
 def alternation(moves: Sequence[Move]) -> Move | None:
-    """Return the move that completes A-B-A-B, of all agents together or of one."""
+    """Return the move that completes A-B-A-B, among all moves or those of one agent."""
     return _first_move(_find_alternation(stream) for stream in _streams(moves))
 
 
@@ -388,14 +388,14 @@ def any_repeat(moves: Sequence[Move]) -> Move | None:
 
 
 RULES_OF_THUMB = {"sameInARow": same_in_a_row, "abab": alternation, "anyRepeat": any_repeat}
-"""Name -> rule; each returns the move at which it raises an alarm, or None."""
+"""Name -> rule. Each rule returns the move at which it raises an alarm, or None."""
 
 
 def _streams(moves: Sequence[Move]) -> list[Sequence[Move]]:
     own: dict[str | None, list[Move]] = {}
     for move in moves:
         own.setdefault(move.agent, []).append(move)
-    # All agents together too: a rule that knows no agents sees one stream of calls.
+    # Include the stream of all agents together, since a simple rule does not distinguish agents.
     return [moves, *own.values()] if len(own) > 1 else [moves]
 
 

@@ -1,8 +1,8 @@
 """Import foreign logs into a store, and report what was not understood.
 
-Idempotent and incremental: an unchanged file is not read again, and a grown file or a database adds only new records. One
-session is one transaction (a log of our own format is several, in order), so a killed import leaves complete sessions, or the
-beginning of a log, and can simply be run again.
+Imports are idempotent and incremental: an unchanged file is not read again, and a grown file or database adds only new
+records. One session is one transaction; a log of our own format takes several, in order. So a killed import leaves complete
+sessions, or the beginning of a log, and can simply be run again.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _T = TypeVar("_T")
 
 _RECORD = 1_000
 """Bytes of a typical record, to estimate the number of records in a damaged range."""
-_LARGE = MAX_LINE // 8  # bytes; a record has fewer than eight members of free form
+_LARGE = MAX_LINE // 8  # bytes; records have fewer than eight free-form members
 _PART = 10_000
-"""Records of our own format in one transaction; with other formats it is a whole session."""
+"""Records of our own format per transaction. With other formats, a transaction is a whole session."""
 
 Progress = Callable[[int, int, Path], None]
 """Called with (bytes done, bytes in all, the file being read)."""
@@ -112,7 +112,7 @@ def import_logs(
 ) -> ImportReport:
     """Import the logs at ``paths`` (files or folders), or all that the known agents keep on this machine.
 
-    A foreign log is evidence of what was done, and must not change the rules here: records of the project's own state
+    A foreign log is evidence of what was done, and must not change the rules here. So records of the project's own state
     (access rules, artifacts, versions) are left out and counted, unless ``trust_project`` is true.
 
     Args:
@@ -122,14 +122,14 @@ def import_logs(
         home: the user's home folder.
         environment: the environment of the process, which may name other folders for an agent's logs.
         only: the name of the one format to look for.
-        trust_project: import the project's own state too, as when a whole store is moved.
-        progress: called for each file, and repeatedly within long ones.
-        indexing: called with (places done, places in all) while the new records are indexed for searching.
+        trust_project: import the project's own state too, for example to move a whole store.
+        progress: called for each file, and repeatedly within long files.
+        indexing: called with (places done, places in all) while the new records are indexed for search.
 
     Raises:
-        InvalidInput: an unknown format name, or there is no log of a known format at any of the paths.
-        NotFound, StorageFailed: a named path is not there, or can't be read.
-        Denied, Busy: a database can't be read, or not now.
+        InvalidInput: an unknown format name, or no log of a known format at any of the paths.
+        NotFound, StorageFailed: a named path does not exist, or can't be read.
+        Denied, Busy: a database can't be read, or not at present.
     """
     importers = _chosen_importers(only)
     skipped = Skipped()
@@ -138,7 +138,7 @@ def import_logs(
     totals = _Totals(skipped.files, others=skipped.others)
     work: list[tuple[Importer | None, list[Path]]] = []
     for importer, files in chosen:
-        # Whichever file of a session is named, all of it is read: a sub-agent without its main log would be half a run.
+        # Read all files of a session, whichever of them is named. A sub-agent without its main log would be half a run.
         groups = importer.groups(_add_companions(importer, files)) if importer else [[path] for path in files]
         work += [(importer, group) for group in groups]
     done, total = 0, sum(_group_size(group) for _, group in work)
@@ -168,7 +168,7 @@ def _split_urls(paths: Sequence[Path | str], only: str | None) -> tuple[list[Pat
 
 
 def _group_size(group: Sequence[Path]) -> int:
-    """Return the total size of files in bytes; a missing one counts as empty."""
+    """Return the total size of files in bytes. A missing file counts as empty."""
     return sum(path.stat().st_size for path in group if path.exists())
 
 
@@ -188,7 +188,7 @@ def _discover(
 
 
 def require_logs(paths: Sequence[Path | str], only: str | None = None) -> None:
-    """Check that there is a log to import at ``paths``, reading only the beginning of files.
+    """Check that there is a log to import at ``paths``, by the beginning of the files.
 
     Raises:
         InvalidInput, NotFound, StorageFailed, Denied, Busy: as `import_logs`.
@@ -202,9 +202,9 @@ def require_logs(paths: Sequence[Path | str], only: str | None = None) -> None:
 
 
 def find_logs(paths: Sequence[Path]) -> FoundLogs:
-    """Return one file of each log at ``paths``, and the skipped files; folders are searched.
+    """Return one file of each log at ``paths``, and the skipped files. Folders are searched.
 
-    Files of one session (a run and its sub-agents) are one log: opening any of them reads all.
+    The files of one session (a run and its sub-agents) are one log: opening any of them reads all.
 
     Raises:
         InvalidInput, NotFound, StorageFailed: as `import_logs`.
@@ -216,7 +216,7 @@ def find_logs(paths: Sequence[Path]) -> FoundLogs:
             logs += files
             continue
         for group in importer.groups(_add_companions(importer, files)):
-            # The main log leads to the logs of its sub-agents, and one of these need not lead back.
+            # The main log leads to the logs of its sub-agents, but these need not lead back.
             logs.append(max(group, key=lambda file, of=importer: len(session_files(of, file))))
     return FoundLogs(sorted(logs), [report for report in skipped.files if report.skipped], skipped.others)
 
@@ -238,10 +238,10 @@ def _add_companions(importer: Importer, files: Iterable[Path]) -> list[Path]:
 def _import_group(
     store: Store, importer: Importer | None, group: Sequence[Path], totals: _Totals, on_bytes: Heard | None, *, trusted: bool
 ) -> None:
-    """Import the files of one session, all or none; a missing or unreadable file is reported."""
+    """Import the files of one session in one transaction. A missing or unreadable file is reported."""
     name = importer.name if importer else OWN_FORMAT
     try:
-        # Taken before reading: what is appended meanwhile makes the file count as changed the next time.
+        # Taken before reading: if something is appended meanwhile, the file counts as changed next time.
         states = [FileState.read(path) for path in group]
         if all(store.imported.is_unchanged(path, state) for path, state in zip(group, states, strict=True)):
             totals.unchanged += len(group)
@@ -251,7 +251,7 @@ def _import_group(
         totals.files.append(unread_report(group[0], error))
         return
     reports = [file_report(count, name) for count in done.counts]
-    if not done.untrusted:  # else a later import with --trust-project would skip the file as unchanged
+    if not done.untrusted:  # else an import with --trust-project would skip the file later
         with store.engine.transaction():
             for path, state, report in zip(group, states, reports, strict=False):
                 store.imported.remember(path, name, state, report.session, report.to_json())
@@ -259,14 +259,14 @@ def _import_group(
 
 
 def _import_threads(store: Store, tables: CheckpointTables, url: str, totals: _Totals, progress: Progress | None) -> None:
-    """Import each thread of a checkpoint saver, all or none, through a temporary file of its rows."""
+    """Import each thread of a checkpoint saver in a transaction of its own, through a temporary file with its rows."""
     place = printable_location(url)
     threads = tables.threads()
     done, total = 0, sum(size for _, size in threads)
     for thread, size in threads:
         if progress is not None:
             progress(done, total, Path(place))
-        # Through a file, so that the importer of exported rows serves both.
+        # A file, so that the importer for exported rows can be used here too.
         with TemporaryDirectory(prefix="ctxmgr-") as folder:
             file = Path(folder, "checkpoint_writes.jsonl")
             try:
@@ -315,7 +315,7 @@ def _append_group(
     done = _Group()
     try:
         _append(store, importer, group, done, on_bytes, careful=False, trusted=trusted)
-    except InvalidInput:  # a record can't be stored as it is; rare, so the careful way is the second attempt
+    except InvalidInput:  # rarely, a record can't be stored as it is: repeat carefully
         _append(store, importer, group, done, on_bytes, careful=True, trusted=trusted)
     if done.untrusted:
         done.counts[-1].notes.append(untrusted_message(done.untrusted))
@@ -335,7 +335,7 @@ def _append(
     done.counts.clear()
     done.untrusted = 0
     if importer is not None:
-        # Hooks note when a client waits for a person, which its log does not tell: such a wait would look like a hang.
+        # Hooks record when a client waits for a person, but its log does not. Without them, such a wait would look like a hang.
         records = with_waits(importer.name, importer.read(group, done.counts))
         if careful:
             records = _storable(records, done.counts)
@@ -343,14 +343,14 @@ def _append(
             _drop_project_state(records, done, _itself, trusted=trusted), on_conflict="keep", doubles=True
         )
         return
-    # Records that the first attempt wrote are "known" to the second one, but new with this import.
+    # Records written by the first attempt are "known" to the second one, but this import has added them.
     done.appended = AppendResult(added=done.appended.added, known=-done.appended.added)
     own = OwnCount(group[0])
     done.counts.append(own.count)
     end, last = (0, "") if careful else _append_blocks(store, own, done, on_bytes, trusted=trusted)
     lines = _drop_project_state(own_lines(own, on_bytes, end, last), done, _make_record, trusted=trusted)
     for first in lines:
-        part = chain((first,), islice(lines, _PART - 1))  # one transaction each: an interrupted import keeps them
+        part = chain((first,), islice(lines, _PART - 1))  # one transaction each, which an interrupted import keeps
         if careful:
             storable = _storable((line.record for line in part), done.counts)
             done.appended.plus(store.append(storable, on_conflict="keep"))
@@ -359,7 +359,7 @@ def _append(
 
 
 def _append_blocks(store: Store, own: OwnCount, done: _Group, on_bytes: Heard | None, *, trusted: bool) -> tuple[int, str]:
-    """Append as much of a long log as possible in blocks; return the offset of the rest, and the sum before it."""
+    """Append as much of a long log as possible in blocks. Return the offset of the rest, and the checksum before it."""
     writer = store.bulk() if own.is_long else None
     if writer is None:
         return 0, ""
@@ -376,7 +376,7 @@ def _append_blocks(store: Store, own: OwnCount, done: _Group, on_bytes: Heard | 
 
 
 def append_foreign(store: Store, records: Iterable[Record], count: FileCount) -> AppendResult:
-    """Append records that an importer read from a running program, all or none, without the project's own state.
+    """Append records that an importer read from a running program, in one transaction and without the project's own state.
 
     Args:
         store: the store to append to.
@@ -399,7 +399,7 @@ def _make_record(line: Line) -> Record:
 
 
 def _drop_project_state(items: Iterable[_T], done: _Group, record_of: Callable[[_T], Record], *, trusted: bool) -> Iterator[_T]:
-    """Yield the items without the project's own state, unless the log is trusted; collect the sessions."""
+    """Yield the items without the project's own state, unless the log is trusted. Collect the sessions."""
     last: object = None
     for item in items:
         session = record_of(item)["session"]
@@ -413,7 +413,7 @@ def _drop_project_state(items: Iterable[_T], done: _Group, record_of: Callable[[
 
 
 def _storable(records: Iterable[Record], counts: list[FileCount]) -> Iterator[Record]:
-    """Yield records that can be stored: too long values are shortened, invalid records are left out and counted."""
+    """Yield records that can be stored. Values that are too long are shortened; invalid records are left out and counted."""
     for record in records:
         try:
             encode(check(record))

@@ -19,16 +19,16 @@ _PLAIN = (".jsonl", ".json", ".ndjson", ".traj")
 _PACKED = (*PACKED_SUFFIXES, ".zip", ".lz4")
 _SUFFIXES = (*_PLAIN, ".eval", *(f"{plain}{packed}" for plain in _PLAIN for packed in _PACKED), *DATABASES)
 _NOT_LOGS = re.compile(r"\.meta\.json$|/sessions-index\.json$|/tool-results/|/\.ctxmgr(-index)?/|/\.git/")
-"""Paths of files that agents, and ctxmgr, keep beside logs."""
+"""Paths of files that agents, and ctxmgr itself, keep beside logs."""
 _CONVERSATION = re.compile(rb'"(?:messages|history|events|steps|trajectory|conversation|session_?[iI]d)"\s*:')
-"""A key that a JSON document with a conversation has, unlike a settings file."""
+"""A key that a JSON document with a conversation has, but a settings file has not."""
 _MAX_SHOWN = 5
 _MAX_NAMED = 10
 
 
 @dataclass(slots=True)
 class Others:
-    """Files in folders that are not logs: their number, and the first ten."""
+    """Files in folders that are not logs: their number, and the first ten of them."""
 
     count: int = 0
     first: list[str] = field(default_factory=lambda: list[str]())
@@ -66,7 +66,7 @@ def recognise_logs(
     for path in paths:
         before = len(skipped.files) + skipped.others.count
         holds_log = False
-        # Absolute, since the store remembers imported files by path, and ctxmgr may be run in another folder next time.
+        # Use absolute paths, because the store remembers imported files by path and the next run may start in another folder.
         for file, is_named in _walk_files(Path(os.path.abspath(path)), skipped):
             name = _format_or_skip(file, path if is_named else None, importers, only, skipped)
             if name is not None:
@@ -120,15 +120,15 @@ def _format_or_skip(
 
 
 def _is_other(file: Path, head: bytes) -> bool:
-    """Whether an unrecognised file in a folder is not worth a report: settings, or another program's database."""
-    # Settings are JSON and any program has databases, but a .jsonl of no known format may be a log that nobody reads.
+    """Whether an unrecognised file in a folder needs no report, because it holds settings or another program's database."""
+    # Settings are JSON, and any program has databases. A .jsonl of no known format, however, may be a log that nobody reads.
     if (file.name.endswith(_SUFFIXES) and file.suffix not in (".json", *DATABASES)) or holds_own(head):
         return False
     return not head.lstrip(b"\xef\xbb\xbf\0 \t\r\n").startswith((b"{", b"[")) or not _CONVERSATION.search(head)
 
 
 def _no_logs_error(passed: Sequence[FileReport]) -> InvalidInput:
-    """Return the error for paths without a log; the last report is that of the folder, if one was named."""
+    """Return the error for paths without a log. If a folder was named, its report is the last one."""
     *others, last = passed
     seen = "".join(f"\n  {each.path}: {each.skipped}" for each in others[:_MAX_SHOWN])
     more = f"\n  and {len(others) - _MAX_SHOWN} more" if len(others) > _MAX_SHOWN else ""
@@ -136,10 +136,10 @@ def _no_logs_error(passed: Sequence[FileReport]) -> InvalidInput:
 
 
 def _walk_files(path: Path, skipped: Skipped) -> Iterator[tuple[Path, bool]]:
-    """Yield (file, whether it was named itself) for a path; folders are searched, links to folders are not followed.
+    """Yield (file, whether it was named itself) for a path. Folders are searched; links to folders are not followed.
 
-    In a folder a file counts as a possible log by its name or by its beginning, so that a rotated or renamed log is found.
-    Other files are counted, except those that agents keep beside their logs.
+    In a folder, the name or the beginning of a file makes it a possible log, so that rotated or renamed logs are found. Other
+    files are counted, except those that agents keep beside their logs.
     """
     if path.is_dir():
         for folder, names, files in os.walk(path):
@@ -162,7 +162,7 @@ def _walk_files(path: Path, skipped: Skipped) -> Iterator[tuple[Path, bool]]:
 
 
 def _is_part_of_database(name: str, files: Sequence[str]) -> bool:
-    """Whether a file is the WAL or journal of a SQLite database in the same folder, which is read with that database."""
+    """Whether a file is the WAL or journal of a SQLite database in the same folder. It is read with that database."""
     return any(name.endswith(side) and name.removesuffix(side) in files for side in SIDE_FILES)
 
 

@@ -1,4 +1,4 @@
-"""Detect calls that work and bring nothing: empty answers, ledgers without progress, waiting, and changes made and undone."""
+"""Detect calls that work but bring nothing: empty answers, ledgers without progress, waiting, and changes made and undone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ctxmgr.detect.text.vocabulary import is_wall
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
-# A short answer that says "nothing", "none" or "ok", or JSON in which every member is empty, zero or false.
+# A short answer that says "nothing", "none" or "ok", or JSON with only empty, zero or false members.
 _BARREN = lazy_pattern(
     r"^\W*(?:(?:no|0|zero|nothing|none|null|empty|not found|ok|done|success\w*|true|false)\b.{0,60})?\W*$",
     re.IGNORECASE | re.DOTALL,
@@ -32,30 +32,29 @@ class _Run(NamedTuple):
 
 
 class StagnationDetector(StepDetector):
-    """Counts steps in a row with one action, one answer and questions that differ.
+    """Counts steps in a row with one action, one answer and different questions.
 
-    Only questions count: that many different changes are acknowledged alike is the rule, not a loop. An answer that says
-    there is none is news about each question, so more of those are wanted; and so they are where the questions are about
-    different things.
+    Only questions count, because many different changes normally get the same receipt. More questions are needed if the
+    answer is "none", which is news about each of them, or if they are about different things.
     """
 
     kind: FindingKind = "stagnation"
     wake = Wake.ECHO
 
     def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
-        """Return a sighting when the answer has not changed for long enough."""
+        """Return a sighting if the answer has not changed for long enough."""
         self.state = self._run(step, past)
         if self.state is None:
             return None
         run: _Run = self.state
         rounds = self._settings.for_action(step.action).stagnation_rounds
-        # Half of the questions must differ: few that repeat are a cycle or an alternation.
+        # Half of the questions must differ. A few repeated ones are a cycle or an alternation.
         if len(run.steps) < rounds or len({asked.query for asked in run.steps[-rounds:]}) < rounds // 2:
             return None
         needed = _round_limit(run.steps, self._settings.for_action(step.action))
         proved = len(run.steps) >= needed
         if not proved and _share_word(run.steps[-rounds:]):
-            needed = rounds + rounds // 3  # other words for one question: a suspicion
+            needed = rounds + rounds // 3  # other words for one question are a suspicion
         if len({asked.query for asked in run.steps[-needed:]}) < max(3, needed // 2):
             return None
         if len(run.steps) < needed:
@@ -90,7 +89,7 @@ class StagnationDetector(StepDetector):
         return _Run((*before, step)[-settings.window :], answer)
 
     def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
-        """Say for how many questions the answer has been the same."""
+        """Return for how many questions the answer has been the same."""
         settings = self._settings.for_action(step.action)
         run: _Run | None = self.state
         if run is None:
@@ -102,7 +101,7 @@ class StagnationDetector(StepDetector):
 
 
 def _is_asking(step: ObservedStep, settings: DetectSettings) -> bool:
-    """Whether a step is a question: it reads, or it moves a view and is answered by what can be seen then."""
+    """Whether a step is a question: it reads, or it moves a view and is answered with the new view."""
     meaning = step.meaning(settings.pollers)
     return meaning == "query" or (meaning == "gesture" and step.shows_a_view())
 
@@ -112,7 +111,7 @@ def _round_limit(steps: tuple[ObservedStep, ...], settings: DetectSettings) -> i
     if _BARREN.match(answer) or _NONE_IN_JSON.match(answer):
         return settings.barren_rounds
     rounds = settings.stagnation_rounds
-    # A page that asks to sign in answers no question, so it does not matter how different the questions are.
+    # A page that asks to sign in answers no question, so it does not matter how much the questions differ.
     if is_wall(steps[-1].answer()):
         return rounds
     recent = steps[-rounds:]
@@ -123,12 +122,12 @@ def _round_limit(steps: tuple[ObservedStep, ...], settings: DetectSettings) -> i
 
 
 def _share_any_part(starts: Sequence[Observation]) -> bool:
-    """Whether the questions have a part in common: a field, a word, or the program that is run; else they differ in all."""
+    """Whether the questions share a field, a word or the program that they run."""
     shared: set[tuple[str, str]] | None = None
     for start in starts:
         given = cast("dict[Any, Any]", start.input) if isinstance(start.input, dict) else {"command": start.input}
         parts = {(str(key), str(value)[:200]) for key, value in given.items() if isinstance(value, str | int | float)}
-        # A word of one field may stand in another: {"query": "bolt torque"}, then {"text": "torque of the bolt"}.
+        # A word of one field may be in another one: {"query": "bolt torque"}, then {"text": "torque of the bolt"}.
         parts |= {("word", word) for value in given.values() if isinstance(value, str) for word in _long_words(value)}
         parts |= {("program", value.split()[0]) for key, value in given.items() if key in COMMAND_KEYS and _has_words(value)}
         shared = parts if shared is None else shared & parts
@@ -136,7 +135,7 @@ def _share_any_part(starts: Sequence[Observation]) -> bool:
 
 
 def _share_word(steps: Sequence[ObservedStep]) -> bool:
-    """Whether all questions are in words, and have a telling one in common."""
+    """Whether all questions are in words and have a telling word in common."""
     shared: set[str] | None = None
     for step in steps:
         given = step.first.start.input
@@ -147,7 +146,7 @@ def _share_word(steps: Sequence[ObservedStep]) -> bool:
 
 
 def _long_words(value: str) -> set[str]:
-    """Return the longer words of a question in words; a name or a pattern has none."""
+    """Return the longer words of a question in words. Names and patterns have none."""
     words = value[:2000].lower().split()
     return {long for word in words for long in _TELLING_WORD.findall(word)} if len(words) > 1 else set()
 
@@ -170,9 +169,9 @@ class _ProgressCounts(NamedTuple):
 
 
 class NoProgressDetector:
-    """Counts ledgers that say that there is no progress, or a loop; one that says there is takes one back.
+    """Counts ledgers that report a loop or no progress; a ledger that reports progress takes one back.
 
-    And counts progress updates that were rejected because nothing had changed, until one is accepted.
+    It also counts progress updates that were rejected because nothing had changed, until one is accepted.
     """
 
     kind: FindingKind = "hung"
@@ -186,15 +185,15 @@ class NoProgressDetector:
         self.state: _ProgressCounts | None = None
 
     def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
-        """Single steps are no statement about progress."""
+        """Ignore steps: a single step says nothing about progress."""
         return None
 
     def hear(self, event: Observation) -> Sighting | None:
-        """Return a sighting when the run has said once too often that it does not move."""
+        """Return a sighting if the run has reported once too often that it does not move."""
         state = self.state or _ProgressCounts()
         keep = self._settings.window
         if event.type == PROGRESS:
-            # It takes back what was rejected, and not what a ledger says: that is another one's judgement.
+            # This takes back rejected updates, but not what a ledger says: that is somebody else's judgement.
             self.state = state._replace(ignored=0, updates=()) if state.stalls else None
             return None
         if event.type == IGNORED:
@@ -217,7 +216,7 @@ class NoProgressDetector:
         return Sighting(self.kind, "ledger", 1, stalls[-needed:], needed, 0.8, severity="hung")
 
     def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
-        """Say how many reports told of no progress."""
+        """Return how many reports said that there is no progress."""
         count = len(self.state.stalls) if self.state else 0
         return Opinion(
             self.kind, "", count, self._settings.stalled_ledgers, "it rests on progress reports, not on single steps",
@@ -225,7 +224,7 @@ class NoProgressDetector:
         )  # fmt: skip
 
     def reset(self) -> None:
-        """Forget everything: a person spoke."""
+        """Forget everything, because a person spoke."""
         self.state = None
 
 
@@ -235,7 +234,7 @@ def _read_count(data: object) -> int:
 
 
 def _reports_stall(data: object) -> bool | None:
-    """Return whether a ledger says that the run stalls, None when it says nothing about it."""
+    """Return whether a ledger says that the run stalls; None if it says nothing about it."""
     if not isinstance(data, dict):
         return None
     fields = cast("dict[str, object]", data)
@@ -255,10 +254,10 @@ def _answer(value: object) -> bool | None:
 
 
 class BusyDetector(StepDetector):
-    """Keeps the steps within the window that asked what was asked before and were answered as before.
+    """Keeps the old steps within the window: those with a question asked before and the same answer as before.
 
-    Only a warning: runs that end well hold long grinds too, so the share of news alone proves nothing. An answer that
-    differs from the last one to the same question is news, and polls and waits are not counted as work.
+    It only warns: successful runs have long grinds too, so the share of news alone proves nothing. An answer that differs
+    from the last one to the same question is news. Polls and waits do not count as work.
     """
 
     kind: FindingKind = "hung"
@@ -266,10 +265,10 @@ class BusyDetector(StepDetector):
     watchful = False
 
     def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
-        """Return a sighting when nearly all of the last steps were old."""
+        """Return a sighting if nearly all of the last steps were old."""
         window = self._settings.busy_window
         old: tuple[ObservedStep, ...] = self.state or ()
-        expired = 0  # of the old ones, how many have left the window
+        expired = 0  # number of old steps that have left the window
         while expired < len(old) and old[expired].number <= step.number - window:
             expired += 1
         old = old[expired:] if expired else old
@@ -295,7 +294,7 @@ class BusyDetector(StepDetector):
         return not asks_for_pending(step, self._settings) and not is_patient(before, step, self._settings)
 
     def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
-        """Say how many of the last steps were old."""
+        """Return how many of the last steps were old."""
         count = len(self.state or ())
         why = "seen" if count >= self._stale_limit() else f"of the last {self._settings.busy_window} steps the others were new"
         return Opinion(self.kind, excerpt(step), count, self._stale_limit(), why, "novelty")
@@ -311,16 +310,16 @@ class _Slept(NamedTuple):
 
 
 class SleepBudgetDetector(StepDetector):
-    """Adds up pauses in a row; a look at anything between them is what they were for.
+    """Adds up pauses in a row. A look at anything between them ends the row, since the pauses were for that look.
 
-    The default budget is that of a peer (Stella: 120 s of sleep in one turn).
+    The default budget is that of another tool (Stella: 120 s of sleep in one turn).
     """
 
     kind: FindingKind = "hung"
     wake = Wake.SLEEP
 
     def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
-        """Return a sighting when the agent has slept too often and too long without looking."""
+        """Return a sighting if the agent has slept too often and too long without looking."""
         if step.failed or step.meaning(self._settings.pollers) != "sleep":
             self.state = None
             return None
@@ -333,7 +332,7 @@ class SleepBudgetDetector(StepDetector):
         return Sighting(self.kind, "sleep", 1, slept.steps, len(slept.steps), 0.7, severity="hung", leave=1, facts=facts)
 
     def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
-        """Say how often and how long it slept without looking."""
+        """Return how often and how long the agent slept without looking."""
         rounds = self._settings.sleep_rounds
         slept: _Slept | None = self.state
         if slept is None:
@@ -344,7 +343,7 @@ class SleepBudgetDetector(StepDetector):
 
 
 def _seconds(step: ObservedStep) -> float:
-    """Return how long a pause took by the clock, else what it asked for."""
+    """Return the duration of a pause by the clock, else the duration that it asked for."""
     if step.started is not None and step.ended is not None and step.ended > step.started:
         return step.ended - step.started
     given = step.first.start.input
@@ -379,11 +378,11 @@ class _Change(NamedTuple):
 
 
 class EditRevertDetector(StepDetector):
-    """Follows the changes of each file: how many in a row each undid the one before.
+    """Follows the changes of each file, and counts those in a row that undo the one before.
 
-    What lies between (tests, reads) does not matter. One change that is taken back is an experiment, and so is a second
-    one; the same change made and taken back twice goes nowhere. Contents that are written whole undo nothing where the same
-    content is answered anew each time: then a new revision came of it, as of a state that is switched to and fro.
+    Steps in between (tests, reads) do not matter. One or two reverted changes are an experiment; the same change made and
+    reverted twice leads nowhere. A file written as a whole undoes nothing if the same content gets a new answer each time:
+    then each write made a new revision, as when a state is switched to and fro.
     """
 
     kind: FindingKind = "editRevert"
@@ -391,7 +390,7 @@ class EditRevertDetector(StepDetector):
     watchful = False
 
     def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
-        """Return a sighting when the file came back to the same two states often enough."""
+        """Return a sighting if the file came back to the same two states often enough."""
         change = _read_change(step)
         if change is None:
             return None
@@ -400,14 +399,14 @@ class EditRevertDetector(StepDetector):
         files: dict[str, tuple[_Change, ...]] = self.state or {}
         old = files.get(path, ())
         if before is None and old:
-            before = old[-1].after  # a file that is written as a whole held what was last written to it
+            before = old[-1].after  # before a complete write, the file holds what the last change left
         new = _Change(before, after, step)
         undoes = bool(old) and (new.before, new.after) == (old[-1].after, old[-1].before)
         if undoes and change[1] is None and len(old) > 1 and _brings_news(step, old[-2].step):
             undoes = False
         run = (*old, new)[-self._settings.window :] if undoes else (new,)
         changes = files.copy()
-        changes.pop(path, None)  # put in again as the newest, so that the first one is the one unused for longest
+        changes.pop(path, None)  # inserted again as the newest, so that the first one is the least recently used
         changes[path] = run
         if len(changes) > _MAX_FILES:
             del changes[next(iter(changes))]
@@ -419,7 +418,7 @@ class EditRevertDetector(StepDetector):
         return Sighting(self.kind, ("revert", path), 2, steps, rounds, 0.85, leave=_LEFT_AFTER, facts=(("file", path),))
 
     def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
-        """Say how often the file went to and fro."""
+        """Return how often the file went to and fro."""
         rounds = self._settings.for_action(step.action).revert_rounds
         change = _read_change(step)
         if change is None:
@@ -432,7 +431,7 @@ class EditRevertDetector(StepDetector):
 
 
 def _brings_news(step: ObservedStep, before: ObservedStep) -> bool:
-    """Whether a write was answered differently from the one of the same content before it, but for the clock."""
+    """Whether a write got another answer, apart from times, than the earlier write of the same content."""
     one, two = (write.first.finish for write in (step, before))
     if one is None or two is None:
         return False
@@ -445,7 +444,7 @@ def _mask_clock(text: str) -> str:
 
 
 def _read_change(step: ObservedStep) -> tuple[str, int | None, int] | None:
-    """Return file, text before and text after (as hashes) of a change that took place; before is None when unknown."""
+    """Return file, text before and text after (as hashes) of a successful change. Before is None if unknown."""
     start = step.first.start
     if step.failed or len(step.calls) > 1 or not step.traits & Wake.CHANGE:
         return None
@@ -470,13 +469,13 @@ def _field_change(path: str, fields: Mapping[str, Any]) -> tuple[str, int | None
 
 
 def _patch_change(text: str) -> tuple[str, int | None, int] | None:
-    """Return the change of a patch of one file: its lines before and after, those around them in both."""
+    """Return the change of a patch of one file: its lines before and after, each with the context lines."""
     path = ""
     before: list[str] = []
     after: list[str] = []
     for line in text[text.index(BEGIN_PATCH) :].split("\n"):
         if line.startswith(_FILE_LINES):
-            if path:  # of several files: undoing one of them undoes no change as a whole
+            if path:  # undoing one of several files does not undo the change as a whole
                 return None
             path = line.partition(": ")[2].strip()
         elif path and line[:1] in ("-", " ", "+"):

@@ -1,4 +1,4 @@
-"""The agent talks and does not act, or says the same words over and over."""
+"""The agent talks without acting, or says the same words over and over."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     )
     if times == 0:
         return None
-    # Of chanting the words are noise; what helps is to begin with something certain
+    # Chanted words are noise. It helps to begin with something certain.
     if finding is not None and finding.kind == "chanting":
         return _diagnose_monologue(evidence, said)
     if said is None:
@@ -47,7 +47,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         f"You repeat nearly the same message, {times} times, without a call of any tool, last: {code(text, 150)}. Words change"
         " nothing."
     )
-    # A plan that mentions what is done is no end of the task
+    # A plan that mentions finished work does not end the task.
     if _FINISHED.search(said.text) and not _PLANNED.search(said.text):
         step = (
             "If the task is done, say so once, name the proof in the record, and end your turn. If it is not, call the tool for"
@@ -60,7 +60,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             " it, and end your turn."
         )
         return diagnosis(KIND, cause, step, evidence.quote_message(said), confidence="medium")
-    # A path that only an output named may be an order's
+    # A path that only an output named may come from an order.
     path = next((path for path in _PATH.findall(said.text) if plain_name(path) and evidence.is_known_to_agent(path)), None)
     matter = find_task_words(evidence, said.text)
     about = (
@@ -76,13 +76,13 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _count_trailing_repeats(evidence: Evidence, said: Message | None) -> int:
-    """Return how many messages that say nearly the same end the record with no call between them; 0 of fewer than four."""
-    # Where the user spoke last, it is the agent's turn
+    """Return the number of nearly equal messages that end the record without a call between them; 0 for fewer than four."""
+    # If the user spoke last, it is the agent's turn.
     if said is None or not evidence.recent or (evidence.messages and evidence.messages[-1].by == "user"):
         return 0
     last: list[Message] = []
     for message in reversed(evidence.messages):
-        # A call between messages is action, not talk
+        # A call between messages is action.
         if message.by == "user" or message.after is None or message.after < evidence.recent[-1].index:
             break
         if message.by == "agent" and message.who == said.who:
@@ -93,7 +93,7 @@ def _count_trailing_repeats(evidence: Evidence, said: Message | None) -> int:
         for each in last
         if words and len(words & _long_words(each.text)) >= _SHARED * min(len(words), len(_long_words(each.text)) or 1)
     ]
-    # Few or mixed messages are a report
+    # Few or mixed messages are a report.
     return len(alike) if len(alike) >= _LEAST and len(alike) * 2 > len(last) else 0
 
 
@@ -109,7 +109,7 @@ def _last_message(evidence: Evidence) -> Message | None:
 
 
 def _first_file(evidence: Evidence) -> str | None:
-    """Return the file that the newest message of the user names first, or None."""
+    """Return the file that the user's newest message names first, or None."""
     named = (path for message in reversed(evidence.user_texts) for path in _PATH.findall(message.text[:8_000]))
     return next((path for path in named if plain_name(path)), None)
 

@@ -1,4 +1,4 @@
-"""An edit is refused because the text it replaces is not in the file, is there more than once, or was never read."""
+"""An edit is refused because the text it replaces is not in the file, occurs more than once, or was never read."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     )
 
 
-# `sed -i 's/old/new/' FILE`, with any of the usual signs in the place of the slash
+# `sed -i 's/old/new/' FILE`, with any of the usual separators instead of the slash
 _SED = lazy_pattern(
     r"\bsed\b[^|;&\n]{0,60}?\s-i\S*(?: -[Ee])? (?:-e )?(['\"])s([/|#,@])((?:\\.|(?!\2).){2,200})\2((?:\\."
     r"|(?!\2).){0,200})\2\w*\1 +([\w./@-]{2,200})"
@@ -68,14 +68,14 @@ _SED = lazy_pattern(
 
 
 def _diagnose_substitution(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
-    """Say that the pattern of a substitution is not in the file, so that it changes nothing and says nothing."""
+    """Say that the pattern of a substitution is not in the file, so that it silently changes nothing."""
     match = _SED.search(command_of(entry))
-    # A substitution that changes nothing once may be meant as a precaution
+    # A single substitution without effect may be a precaution.
     if match is None or evidence.times(entry) < _TWICE:
         return None
     old, path = re.sub(r"\\([^\w\s])", r"\1", match.group(3)), match.group(5)
     known = evidence.last_content(path, entry.index)
-    # What a real expression matches can't be told from its text
+    # The matches of a real regular expression can't be told from its text.
     if known is None or re.search(r"[*+^$\\(\[{?]|\.\*", match.group(3).replace("\\.", "")) or old in known.text:
         return None
     number = _nearest_line(old, known)
@@ -100,7 +100,7 @@ _TWICE = 2
 def _list_requested_changes(evidence: Evidence, entry: EntryView) -> list[tuple[str, Change]]:
     own = path_of(entry)
     named = _PATCH.search(command_of(entry))
-    # Of a patch file that was seen its own text tells more than the call that applies it
+    # The text of a patch file says more than the call that applies it.
     if named is not None and (patch := evidence.last_content(named.group(1), entry.index)) is not None:
         return diff_changes(patch.text)
     if own is not None:
@@ -112,18 +112,18 @@ def _diagnose_edit(evidence: Evidence, entry: EntryView, path: str, change: Chan
     said = evidence.text(entry)[:4_000]
     if _UNREAD.search(said):
         return _diagnose_missing_reread(evidence, entry, path)
-    # A tool may refuse for another reason than the text; an empty text is an insertion
+    # A tool may refuse for another reason than the text. An empty text is an insertion.
     if not _REFUSED.search(said) or not change.old.strip():
         return None
     found = _diagnose_unseen_part(evidence, entry, path, change)
     if found is not None:
         return found
     known = evidence.last_content(path, entry.index)
-    # Without the file's content only an output that shows a part of it can tell
+    # Without the file's content, only an output that shows a part of it can help.
     if known is None:
         return _diagnose_partial_view(evidence, entry, path, change) or _diagnose_unread_file(evidence, entry, path, change)
     places = known.find_line_numbers(change.old.strip("\n"))
-    # Before anything else, since the text is there: no line is missing
+    # This comes first: the text occurs, so no line is missing.
     if len(places) > 1:
         return _diagnose_repeated_text(evidence, entry, known, places, change)
     if places:
@@ -134,13 +134,13 @@ def _diagnose_edit(evidence: Evidence, entry: EntryView, path: str, change: Chan
 def _diagnose_absent_text(evidence: Evidence, entry: EntryView, known: Content, path: str, change: Change) -> Diagnosis | None:
     """Say what stands in the place of a text that the file does not have."""
     old, new = change.old.strip("\n"), change.new.strip("\n")
-    # An edit made already fails because its own result stands there; a short text stands there by chance
+    # An edit that was made already fails because its own result is there. A short text is there by chance.
     if new.strip() and len(new) > 8 and new in known.text and old not in new:
         return _diagnose_finished_edit(evidence, entry, known, change)
     missing = _first_missing(old, known)
     number = _nearest_line(missing, known)
     other = _find_other_file(evidence, path, old, entry)
-    # A line of this file that is nearly the same is likelier than a whole text in another one
+    # A nearly equal line of this file is likelier than the whole text in another one.
     if other is not None and (number is None or _similarity(missing, known.lines[number - known.first]) < 0.9):
         return _diagnose_other_file(evidence, entry, other, change, path)
     if number is None:
@@ -148,7 +148,7 @@ def _diagnose_absent_text(evidence: Evidence, entry: EntryView, known: Content, 
     return _diagnose_different_line(evidence, entry, known, missing, number, change)
 
 
-# More than `REWRITES`: these may have changed the file, which is enough where the edit does not fit any more
+# More than `REWRITES`: these may have changed the file. That is enough if the edit no longer fits.
 _MAY_REWRITE = lazy_pattern(
     r"\b(?:ruff|yapf|biome|standard|dprint|shfmt|sqlfluff|pre-commit|fmt|format|generate|codegen|protoc|openapi)\b"
     r"|--fix\b|--write\b|\bsed -\w*i"
@@ -158,8 +158,8 @@ _MAY_REWRITE = lazy_pattern(
 def _diagnose_rewritten_file(
     evidence: Evidence, entry: EntryView, known: Content, path: str, change: Change
 ) -> Diagnosis | None:
-    """Say that the file was read before something else rewrote it; None where nothing else did."""
-    # What wrote the file between the reading and the edit made the reading old
+    """Say that the file was read before something else rewrote it; None if nothing else did."""
+    # A write between the read and the edit makes the read outdated.
     between = [
         each for each in evidence.recent
         if known.entry.index < each.index < entry.index and each.status == "ok"
@@ -216,7 +216,7 @@ def _diagnose_different_line(
 
 
 def _describe_line(line: str) -> str:
-    """Return the line to copy as a part of a sentence; "" where it says more than code says."""
+    """Return the line to copy in brackets, for a sentence; "" if it may be an order or is too long."""
     return "" if ORDERS.search(line) or len(line) > _LONGEST_SHOWN else f" ({code(line.strip(), _LONGEST_SHOWN)})"
 
 
@@ -226,7 +226,7 @@ _LONGEST_SHOWN = 160
 def _diagnose_missing_text(
     evidence: Evidence, entry: EntryView, known: Content, missing: str, change: Change
 ) -> Diagnosis | None:
-    # Where lines are not known, the text may be in them
+    # The text may be in lines that are not known.
     if not known.whole or known.doubtful:
         return None
     cause = f"{_describe_edit(evidence, entry, known.path)}: {_target(missing, change)}, and no line of it comes close."
@@ -257,7 +257,7 @@ def _diagnose_repeated_text(
 
 
 def _line_above(known: Content, place: int) -> str:
-    """Return the nearest line above a place that is not empty, as a quote, or "" where it is not known."""
+    """Return the nearest non-empty line above a position as a quote, or "" if it is not known."""
     lines = known.lines[: place - known.first]
     line = next((line for line in reversed(lines) if line.strip()), "")
     return code(line.strip(), 60) if line and not ORDERS.search(line) else ""
@@ -292,26 +292,26 @@ _PARTLY = lazy_pattern(
     r"(?i:lines? (\d{1,7}) ?(?:-|–|to) ?(\d{1,7}) of (\d{1,7})|truncated|\[\.\.\.|… ?\d+ lines"
     r"|\d+ (?:more )?lines (?:omitted|not shown)|content was cut)"
 )
-# As `grep -n` shows it: `a.py:12:text` for a hit, `12-text` for a line around one
+# The format of `grep -n`: `a.py:12:text` for a hit, `12-text` for a line around one
 _AT_LINE = lazy_pattern(r"^(?:([^\s:]{1,200}):)?(\d{1,7})[:-](.*)$", re.MULTILINE)
 
 
 def _diagnose_unseen_part(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
-    """Say that the text lies in a part of the file which no reading showed: a search has its line, the readings are cut."""
+    """Say that the text is in a part of the file that no read has shown: a search has its line, but the reads are cut."""
     first = next((line.strip() for line in change.old.split("\n") if len(line.strip()) >= _SHORT), "")
     name = path.rpartition("/")[2]
     looks = [each for each in evidence.entries_before(entry.index) if each.status == "ok" and not edited_paths(each)]
     views = [each for each in looks if same_file(path_of(each) or "", path) or name in command_of(each).split(" ")[-1]]
     cuts = [match for each in views for match in _PARTLY.finditer(evidence.text(each)[:600])]
     cut = max(cuts, key=lambda match: match.group(1) is not None, default=None)
-    # A reading shows the text, so the edit fails for another reason
+    # A read shows the text, so the edit fails for another reason.
     if not first or cut is None or any(first in evidence.text(each) for each in views if not _is_search(each)):
         return None
     for other in looks:
         if name not in call_input(other) and name not in evidence.text(other):
             continue
         for match in _AT_LINE.finditer(evidence.text(other)):
-            # Search results of other files hold the same line now and then
+            # Search results of other files may hold the same line.
             if match.group(3).strip() == first and (not match.group(1) or same_file(match.group(1), path)):
                 return _explain_unseen_part(evidence, entry, other, path, first, match.group(2), cut)
     return None
@@ -364,7 +364,7 @@ def _diagnose_partial_view(evidence: Evidence, entry: EntryView, path: str, chan
         if missing in lines:
             return None
         number = _nearest_line(missing, shown)
-        # A few lines may all be unlike because the rest is not shown
+        # All of a few lines may be unlike, because the rest is not shown.
         if number is None or len(lines) < _FEW:
             continue
         line = lines[number - 1]
@@ -400,16 +400,16 @@ def _diagnose_unread_file(evidence: Evidence, entry: EntryView, path: str, chang
     return diagnosis(KIND, cause, step, *quotes, check="The edit must report that the file was changed.", confidence="medium")
 
 
-# A line of `git log --oneline`, also with `--graph`, and with the names of branches
+# A line of `git log --oneline`, also with `--graph` and the names of branches
 _COMMIT = lazy_pattern(r"^[\s*|\\/]*[0-9a-f]{7,40} (?:\([^)\n]{1,80}\) )?(\S[^\n]{4,200})$", re.MULTILINE)
 
 
 def _commits(evidence: Evidence, entry: EntryView, path: str) -> Iterator[tuple[str, EntryView]]:
-    """Yield the commits of the log whose subjects name a file and something besides, the newest first."""
+    """Yield the commits of the log whose subject names a file and says more, the newest first."""
     stem = path.rpartition("/")[2].partition(".")[0]
     for other in evidence.entries_before(entry.index):
         if "git" in command_of(other) and " log" in command_of(other):
-            # The words of a subject may be an order of a stranger
+            # The words of a subject may be a stranger's order.
             for subject in _COMMIT.findall(evidence.text(other)):
                 if re.search(rf"\b{re.escape(stem)}\b", subject) and _CHANGES.search(subject) and not ORDERS.search(subject):
                     yield subject, other
@@ -425,7 +425,7 @@ def _diagnose_missing_reread(evidence: Evidence, entry: EntryView, path: str) ->
     later = [e for e in evidence.recent if known is not None and known.entry.index < e.index < entry.index]
     name = evidence.name(path)
     line = next((each for each in evidence.text(entry).split("\n") if _UNREAD.search(each)), "")
-    # A reading right before the edit should have been enough, so the refusal is about something else
+    # A read right before the edit should have sufficed, so the refusal has another reason.
     if any(call_key(each) == call_key(entry) for each in later) or known is None or later:
         cause = f"The {tool_phrase(entry)} of {name} is refused until you read the file anew: {quote_match(_UNREAD, line)}."
         step = f"Read {name} now, in the very next call, and then make the edit from what it shows."
@@ -453,7 +453,7 @@ def _nearest_line(missing: str, known: Content) -> int | None:
         stripped = line.strip()[:_LONG]
         if not stripped:
             continue
-        # A line that differs in blanks or capitals alone is the line that is meant
+        # A line that differs only in spaces or capitals is the intended line.
         if "".join(stripped.split()).casefold() == folded:
             return number
         matcher.set_seq1(stripped)
@@ -467,8 +467,8 @@ def _similarity(one: str, other: str) -> float:
 
 
 def _find_other_file(evidence: Evidence, path: str, old: str, entry: EntryView) -> Content | None:
-    """Return another file that was seen and holds the text."""
-    # A short text stands in many files
+    """Return another file that was read and holds the text."""
+    # A short text occurs in many files.
     if len(old.strip()) < 12:
         return None
     paths: set[str] = set()

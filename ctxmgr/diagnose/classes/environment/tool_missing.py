@@ -1,4 +1,4 @@
-"""A tool or command is not there; the record shows what is."""
+"""A tool or command is missing. The record shows which ones exist."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ctxmgr.types.view import EntryView
 
 KIND: str = "toolMissing"
 
-# In turn bash, zsh, Windows, Go and Node
+# In this order: bash, zsh, Windows, Go and Node
 _COMMAND = lazy_pattern(
     r"(?:^|[\s:])([\w.+-]{1,40}): (?:command )?not found(?=\s|$)|command not found: ([\w.+-]{1,40})"
     r"|'([\w.+-]{1,40})' is not recognized as|exec: \"([\w.+-]{1,40})\": executable file not found"
@@ -72,11 +72,11 @@ _LIKE = {
     "uvicorn": ("python3 -m uvicorn",),
     "flask": ("python3 -m flask",), "alembic": ("python3 -m alembic",), "celery": ("python3 -m celery",),
 }  # fmt: skip
-"""Commands that do the same, found on most systems."""
+"""Equivalent commands, found on most systems."""
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return what is not there, and what is."""
+    """Return what is missing, and what exists instead."""
     for entry in evidence.failing_calls:
         said = evidence.text(entry)[:4_000]
         command = command_of(entry)
@@ -85,17 +85,17 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if not name:
             continue
         if not command:
-            # A tool may report that another tool is missing; only its own name is the call's
+            # A tool may report that another tool is missing. The call itself names only its own tool.
             if name == entry.action or find_nearest(name, [entry.action], 0.8):
                 return _diagnose_tool(evidence, entry, said)
-        # A word of the message that the command does not run is another program's trouble
+        # If the command does not run the named program, the trouble belongs to another program.
         elif _is_run(command, name):
             return _diagnose_command(evidence, entry, command, name)
     return None
 
 
 def _is_run(command: str, name: str) -> bool:
-    """Whether a command runs a program of that name, by itself or by way of another."""
+    """Whether a command runs a program with this name, directly or through another program."""
     heads = [
         word.rpartition("/")[2] for words in split_command(command) for word in words[: 2 if words[0] in _LAUNCHERS else 1]
     ]
@@ -125,7 +125,7 @@ def _diagnose_command(evidence: Evidence, entry: EntryView, command: str, name: 
             return diagnosis(
                 KIND, cause, f"Do the same with {code(like, 40)}.", *quotes, check="The new command must print a result."
             )
-    # A like program that works already needs no note; else a note knows the project's way
+    # If a similar program has worked, no note is needed. Otherwise a note knows the project's way.
     noted = diagnose_note(KIND, evidence, entry, name)
     if noted is not None:
         return noted
@@ -141,7 +141,7 @@ def _diagnose_command(evidence: Evidence, entry: EntryView, command: str, name: 
 
 
 def _list_missing_programs(evidence: Evidence) -> list[str]:
-    """Return the programs that calls of late did not find, the newest first, whatever status such a call had."""
+    """Return the programs that recent calls did not find, the newest first, whatever the status of the call."""
     found: dict[str, None] = {}
     for entry in reversed(evidence.tail):
         for match in _COMMAND.finditer(evidence.text(entry)[:4_000]) if command_of(entry) else ():
@@ -152,13 +152,13 @@ def _list_missing_programs(evidence: Evidence) -> list[str]:
 
 
 def _find_program(evidence: Evidence, name: str) -> tuple[str, EntryView] | None:
-    """Return where a program of that name, or one that does the like, lies as an output shows it."""
+    """Return the path, in an output, of a program with this name or of an equivalent one."""
     alike = "|".join(re.escape(each) for each in (name, *(each for each in _LIKE.get(name, ()) if " " not in each)))
     place = re.compile(
         rf"(?:^|(?<=[\s'\"`:=(]))((?:[\w.~/@+-]{{1,120}}/(?:{alike}))|(?:{alike}))(?=[\s'\"`),:;*]|$)", re.MULTILINE
     )
     for each in mentions(evidence, name, len(evidence.recent) + evidence.recent[0].index):
-        # A program lies in a folder of programs; a file of its name elsewhere is not it
+        # Only folders for programs count: elsewhere, a file may have the same name.
         if "bin/" in each.path and plain_name(each.path) and not evidence.was_tried(each.path):
             return each.path, each.entry
     for other in reversed(evidence.recent):
@@ -168,7 +168,7 @@ def _find_program(evidence: Evidence, name: str) -> tuple[str, EntryView] | None
         for match in place.finditer(evidence.text(other)[:20_000]):
             shown = match.group(1)
             bare = "/" not in shown
-            # Without a list a bare name is only a word; what was tried has not helped
+            # Outside of a list, a bare name is only a word. A path that was tried has not helped.
             if (bare and (shown == name or not lists)) or not plain_name(shown) or evidence.was_tried(f"{shown} "):
                 continue
             return shown, other
@@ -192,7 +192,7 @@ def _find_successful_call(evidence: Evidence, like: str) -> EntryView | None:
 
 
 def _nearest_tool(name: str, offered: list[str]) -> str | None:
-    """Return the offered tool that shares the word which tells most, the one that fewest of them have; None of several."""
+    """Return the offered tool that shares the rarest word with a name; of several, that with its first word, else None."""
     words = {each: set(_PART.findall(each.casefold())) for each in offered}
     word_counts = Counter(word for each in words.values() for word in each)
     shared = {each: max((1 / word_counts[word] for word in own & set(_PART.findall(name.casefold()))), default=0.0)
@@ -200,7 +200,7 @@ def _nearest_tool(name: str, offered: list[str]) -> str | None:
     best = max(shared.values(), default=0.0)
     found = [each for each in offered if best and shared[each] == best]
     first = [each for each in found if _PART.findall(name.casefold())[0] in words[each]]
-    # Of several tools equally alike the first word, mostly the verb, decides
+    # If several tools are equally similar, the first word decides, which is mostly the verb.
     return found[0] if len(found) == 1 else first[0] if len(first) == 1 else None
 
 
@@ -213,11 +213,11 @@ _VERBS = (
     frozenset(("run", "exec", "execute", "shell", "bash", "command", "terminal")),
     frozenset(("delete", "remove", "cancel", "drop")),
 )
-"""Verbs of tools that do the like; a tool of another group is no substitute."""
+"""Groups of equivalent verbs in names of tools. A tool of another group is no substitute."""
 
 
 def _list_tools_of_kind(name: str, tools: list[str]) -> list[str]:
-    """Return the tools that do what a name says: by its verb, where any of them has one of that group; else all."""
+    """Return the tools with an equivalent verb, else those without a known verb; all tools if the name has none."""
     kinds = {each: {place for place, verbs in enumerate(_VERBS) if verbs & set(_WORDS.findall(each.casefold()))}
              for each in [name, *tools]}  # fmt: skip
     same = [each for each in tools if kinds[each] & kinds[name]]

@@ -1,4 +1,4 @@
-"""The same call worked before, from another folder, with an option or a value, or for another agent: what differs is why."""
+"""The same call worked before with another folder, option, value or agent. The difference is the cause."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _ASSIGNED = lazy_pattern(r"^[A-Za-z_]\w*=")
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return what the last successful form of a failing call had that the failing one lacks."""
+    """Return what the last successful form of a failing call had, and the failing one lacks."""
     for entry in evidence.failing_calls:
         said = evidence.text(entry)[:6_000]
-        # A single failure may be a slip; there must be something to compare
+        # A single failure may be a slip, so there must be something to compare.
         if evidence.times(entry) < 2 and len(evidence.failing_calls) < 2:
             continue
-        # A call that reached the wrong place, or none, may lack what earlier ones were given
+        # A call that reached the wrong place, or none, may lack something that earlier calls had.
         if _OUTSIDE.search(said) and (way := _diagnose_settings(evidence, entry)) is not None:
             return way
         if not _ABSENT.search(said):
@@ -60,7 +60,7 @@ def _diagnose_command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
             continue
         there = _folder(other)
         if there and not evidence.same_place(_folder(entry) or ".", there) and plain_name(there):
-            # A test that fails is no call that lacks its folder
+            # A failing test does not fail for lack of its folder.
             if CHECKS.search(command) and not _NO_PLACE.search(evidence.text(entry)):
                 return None
             return _explain_folder(evidence, entry, other, last, evidence.name(there))
@@ -101,14 +101,14 @@ def _diagnose_by_success(evidence: Evidence, entry: EntryView, other: EntryView,
 
 def _diagnose_settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say which option, variable or field every successful call of the program had, and no failing one has."""
-    # A test runner's options change what is run, not whether it can
+    # A test runner's options change what is run, not whether it can run.
     if CHECKS.search(command_of(entry)):
         return None
     failing = [each for each in evidence.tail if evidence.has_failed(each) and _same_tool(each, entry)]
     first = min((each.index for each in failing), default=entry.index)
     worked = [each for each in evidence.entries_before(first) if _succeeded(evidence, each) and _same_tool(each, entry)]
     lost = _find_lost_settings(evidence, entry, failing, worked)
-    # Many differences tell nothing; one failure is too few to speak of all
+    # Many differences prove nothing. One failure is too few to speak of all.
     if not lost or len(lost) > _LEAST or len(failing) < _LEAST:
         return None
     settings = " and ".join(code(_describe_setting(entry, *pair), 60) for pair in lost)
@@ -118,7 +118,7 @@ def _diagnose_settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None
     cause = f"{code(what, 50)} fails {len(failing)} times, {quote_match(_OUTSIDE, evidence.text(entry))}. It worked"
     cause += f" {often}{clock(last.ts)}, with {settings}, which no failing call has."
     summary = next((each for each in evidence.messages if each.kind == "compaction" and (each.after or 0) >= last.index), None)
-    # The summary lost the value, which explains why the calls lack it
+    # The summary lost the value, which explains why the calls lack it.
     if summary is not None and all(value not in summary.text for _, value in lost):
         cause += f" The summary of the compaction{clock(summary.at)} has lost it."
     message = _find_message(evidence, lost[0][1])
@@ -152,7 +152,7 @@ def _find_lost_settings(
     unnamed = {name for name, _ in common if any(name not in dict(_list_settings(each)) for each in tried)}
 
     def may_be_cause(name: str, value: str) -> bool:
-        # An option is taken for the cause where all that worked had it, or the user named it
+        # An option counts as the cause if all successful calls had it, or if the user named it.
         by_calls = len(worked) >= _LEAST and name in unnamed
         return by_calls or _find_message(evidence, value) is not None
 
@@ -168,7 +168,7 @@ _OUTSIDE = lazy_pattern(
     r"|unauthori[sz]ed|forbidden|read[- ]only|not found|no such|does not exist|doesn't exist|unknown|credential\w*"
     r"|not logged in|required|missing|not allowed|permission|no route|login|\b40[134]\b)"
 )
-"""How a call fails that goes to the wrong place, or by the wrong way."""
+"""Errors of a call that goes to the wrong place, or by the wrong way."""
 _LEAST, _SETTLED = 2, 4
 
 
@@ -209,7 +209,7 @@ _SETTING = lazy_pattern(
     r"|directory|path|file|home|root|site|org|organi[sz]ation|team|group|role|subscription|bucket|branch|locale|lang|version"
     r"|instance|warehouse|catalog|company|client|mandant|scope|space|store|shop|vault|registry|remote|settings|mode).*)"
 )
-"""Options, variables and fields that say where or as whom a call works, not what it does."""
+"""Options, variables and fields for the place or the identity of a call, not for its action."""
 
 
 def _describe_setting(entry: EntryView, name: str, value: str) -> str:
@@ -233,23 +233,23 @@ def _assignments(command: str) -> list[str]:
 
 
 def _diagnose_value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
-    """Say which value differs from the last call that worked, where a person named it or it is nearly the same."""
+    """Say which value differs from the last successful call, if a person named it or it is nearly the same."""
     fields = fields_of(entry)
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         theirs = fields_of(other)
         if other.action != entry.action or other.status != "ok" or evidence.has_failed(other) or set(theirs) != set(fields):
             continue
         changed = [name for name in fields if fields[name] != theirs[name]]
-        # With two changed fields nobody can tell which one matters
+        # If two fields changed, it is unclear which one matters.
         if len(changed) != 1 or not isinstance(fields[changed[0]], str) or not isinstance(theirs[changed[0]], str):
             continue
         name, now, then = changed[0], str(fields[changed[0]])[:120], str(theirs[changed[0]])[:120]
         if (
             evidence.was_said_by_user(now)
-            # Without the user's word only a value that is nearly the same is a slip
+            # Unless the user named the old value, only a nearly equal value is a slip.
             or not (evidence.was_said_by_user(then) or _is_same_value(now, then))
             or not plain_name(then)
-            # The old value was tried again and failed
+            # The old value was tried again and failed.
             or then in json.dumps([fields_of(each) for each in evidence.failing_calls])
         ):
             continue
@@ -271,13 +271,13 @@ _VALUE = lazy_pattern(r"[\w@][\w.@/:+-]{2,60}\w")
 
 
 def _diagnose_misspelled_value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
-    """Say which value a person gave that is nearly, but not quite, what the call uses."""
+    """Say which value given by a person is nearly, but not quite, the value that the call uses."""
     fields = {
         name: str(value)
         for name, value in fields_of(entry).items()
         if isinstance(value, str | int)
         and not isinstance(value, bool)
-        # Short values and plain words are alike by chance
+        # Short values and plain words are alike by chance.
         and 3 < len(str(value)) < _LONGEST
         and any(map(str.isdigit, str(value)))
     }

@@ -1,4 +1,4 @@
-"""A script, target or sub-command is called by a name that its manifest or program does not know."""
+"""A script, target or sub-command has a name that its manifest or program does not know."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ KIND: str = "unknownName"
 
 
 class _Way(NamedTuple):
-    """How a program says that it does not know a name: what the name is called, and where names are listed.
+    """How a program says that it does not know a name, the kind of the name, and where names are listed.
 
-    Each way of saying it holds the ``sign``: a text without it is not searched, nor the pattern compiled for it.
+    Each pattern contains the ``sign``. A text without it is not searched, and the pattern is not compiled for it.
     """
 
     sign: str
@@ -101,7 +101,7 @@ _SCRIPT = lazy_pattern(r"\"([\w:.@/-]{1,60})\"\s*:\s*\"")
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return which name is not known, and the nearest one that is."""
+    """Return the unknown name, and the nearest known one."""
     for entry in evidence.failing_calls:
         command = command_of(entry)
         if not command:
@@ -111,25 +111,25 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         for way in _WAYS:
             match = way.pattern.search(said) if way.sign in folded else None
             name = next((group for group in match.groups() if group), None) if match else None
-            # A missing prerequisite of a target is a file, which wrong_place seeks
+            # A missing prerequisite of a target is a file, which is a matter of wrong_place.
             if name and _is_asked(name, command) and "needed by" not in said[match.start() :][:200] if match else False:
                 return _answer(evidence, entry, command, name or "", way)
     return None
 
 
 def _is_asked(name: str, command: str) -> bool:
-    """Whether a command asks for a name in its last part: what fails before a semicolon does not decide how it ends."""
+    """Whether the last part of a command asks for a name. A failure before a semicolon does not decide how the command ends."""
     last = [part for part in re.split(r";\s|\n", command) if part.strip()][-1:]
     return bool(last) and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", last[0]) is not None
 
 
 def _diagnose_other_manifest(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
-    """Say which other manifest has the name, in a folder where the call does not run."""
+    """Say which manifest in another folder than the call's has the name."""
     for each in evidence.entries_before(entry.index):
         named = [path_of(each) or "", *(word for words in split_command(command_of(each)) for word in words[1:])]
         path = next((evidence.relative_path(word) for word in named if word.rpartition("/")[2] in way.manifests), "")
         folder, _, manifest = path.rpartition("/")
-        # The manifest of the folder in which the call runs has been judged already
+        # The manifest in the call's own folder was judged already.
         if each.status != "ok" or not folder or not plain_name(folder) or folder in command:
             continue
         content = evidence.last_content(path, each.index + 1)
@@ -164,19 +164,19 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: 
         source = "It has" if manifest and near in names else "The output names"
         corrected = _correct_command(command, name, near)
         cause += f" {source} {code(near, 60)}, the nearest name."
-        # The nearest name was tried and failed, so it is not the right one
+        # The nearest name was tried and failed, so it is not the right one.
         if not evidence.was_tried(corrected) or corrected not in {command_of(each) for each in evidence.failing_calls}:
             return diagnosis(
                 KIND, cause, f"Run {code(corrected, 160)} instead.", *quotes,
                 check="The command must start its work instead of naming the missing one.",
             )  # fmt: skip
-    # None is near, but what there is may be told
+    # No name is near, but the existing names can be listed.
     if names:
         cause += f" It has {join_names(names, 8)}."
         step = f"Choose the {way.noun} among these that does what you need; if none does, ask the user which one is meant."
         return diagnosis(KIND, cause, step, *quotes)
     if find_nearest_recorded(evidence, name, entry) is not None or find_violations(None, evidence.text(entry)):
-        return None  # the wider search has it, or it is the value of an option, which the schema judges
+        return None  # the wider search has it, or it is an option's value, which the schema judges
     manifest_name = way.manifests[0] if way.manifests else None
     program = command.split()[0]
     step = (
@@ -188,7 +188,7 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: 
 
 
 def _find_similar_name(name: str, names: list[str]) -> str | None:
-    """Return the one name that shares a whole word with another, as `lint:types` does with `typecheck`; None of several."""
+    """Return the one name that shares a whole word with another, as `lint:types` does with `typecheck`; None if several do."""
     asked = "".join(filter(str.isalnum, name.casefold()))
     found = [
         each
@@ -212,7 +212,7 @@ def _list_suggestions(said: str, name: str) -> Iterator[str]:
 
 
 def _find_known_names(evidence: Evidence, way: _Way, name: str, entry: EntryView) -> tuple[str | None, list[str], list[Quote]]:
-    """Return the manifest that was seen, the names it lists, and the quote of the place nearest to what was asked."""
+    """Return the manifest that was read, the names that it lists, and the quote of the line nearest to the unknown name."""
     for manifest in way.manifests:
         content = evidence.last_content(manifest, entry.index)
         if content is None:

@@ -1,4 +1,4 @@
-"""A remote, branch, table, column or host is not known by that name; the record has the right one."""
+"""A remote, branch, table, column or host is not known by that name. The record has the right one."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _NAME = r"[`'\"‘]?([\w.:/@-]{1,100}?)[`'\"’]?"
 
 
 class _Unknown(NamedTuple):
-    """How a program says that it does not know a name, and what the name is of.
+    """How a program says that it does not know a name, and the kind of the name.
 
-    Each way of saying it holds one of the ``signs``: a text without any is not searched, nor the pattern compiled for it.
+    Each pattern contains one of the ``signs``. A text without any is not searched, and the pattern is not compiled for it.
     """
 
     noun: str
@@ -85,13 +85,13 @@ _TABLE_INFO = lazy_pattern(
     r"^\d{1,4}\|(\w{1,80})\||^ (\w{1,80}) +\| (?:integer|text|bigint|boolean|numeric|timestamp|character|uuid|jsonb?|date)",
     re.MULTILINE,
 )
-# MySQL's `| id | bigint |`, and what lists columns like it
+# MySQL's `| id | bigint |`, and similar lists of columns
 _DESCRIBED = lazy_pattern(
     r"^[^\w\n]{0,6}(\w{1,80}) *[|\t ]\s*(?:\w*int|varchar|text|date\w*|time\w*|decimal|float|double|bool|json|char|enum)",
     re.MULTILINE,
 )
 _COLUMN = lazy_pattern(r"^\s*[\"'`\[]?(\w{1,80})[\"'`\]]?(?=\s+\w|\s*$)")
-# What else a line of CREATE TABLE may begin with: `PRIMARY KEY (id)`
+# Other beginnings of a line in CREATE TABLE: `PRIMARY KEY (id)`
 _NO_COLUMN = frozenset(["primary", "foreign", "unique", "check", "constraint", "key", "index", "like"])
 _HOST = lazy_pattern(
     r"(?<![\w.-])((?:[a-z0-9][a-z0-9-]{0,62}\.){1,5}[a-z][a-z0-9-]{0,30}[a-z])(?![\w-])(?!\()|^ *Host(?:Name)? +([\w.-]{1,80})",
@@ -107,14 +107,14 @@ _LOOKED_AT = 400
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return which name is unknown, and the recorded one nearest to it."""
+    """Return the unknown name, and the nearest recorded one."""
     for entry in evidence.failing_calls:
         said, asked = evidence.text(entry)[:12_000], _requested_text(evidence, entry)
         folded = said.casefold()
         for noun, signs, pattern in _UNKNOWN:
             match = pattern.search(said) if any(sign in folded for sign in signs) else None
             name = next((group for group in match.groups() if group), "") if match else ""
-            # A name that the call does not have comes from a hook or a library
+            # A name that the call does not have comes from a hook or a library.
             if name and name.rpartition(".")[2] and name in asked and _is_reference(noun, name, command_of(entry)):
                 found = _answer(evidence, entry, noun, name, said)
                 if found is not None:
@@ -123,7 +123,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _requested_text(evidence: Evidence, entry: EntryView) -> str:
-    """Return what a call was given, and what its agent wrote of late into files that the call names."""
+    """Return the input of a call, and what its agent recently wrote into files that the call names."""
     wrote = [each for each in evidence.edits[-_WROTE:] if each.agent == entry.agent and each.index < entry.index]
     names = {path.rpartition("/")[2]: each for each in wrote for path in edited_paths(each)}
     return "\n".join([call_input(entry), *(call_input(each) for name, each in names.items() if name in call_input(entry))])
@@ -133,21 +133,21 @@ _WROTE = 12
 
 
 def _is_reference(noun: str, name: str, command: str) -> bool:
-    """Whether the call means such a thing by the name: a path that git does not know is no branch."""
+    """Whether the call uses the name for such a thing: a path that git does not know is no branch."""
     return noun != "branch" or (_REVISIONS.search(command) is not None and not is_file_name(name))
 
 
 def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: str) -> Diagnosis | None:
     by_user = {each for message in evidence.user_texts for each in _list_names(noun, message.text) if plain_name(each)}
     places = _find_recorded_names(evidence, entry, noun)
-    # The name itself, and its last part alone, are what is not found
+    # Neither the name itself nor its last part alone is a candidate.
     unfit = {name, name.rpartition("/")[2]}
     fair = [each for each in (*by_user, *places) if each not in unfit and not _was_tried(evidence, each, name, entry)]
     hint = _HINT.search(said)
     near = _find_column(evidence, entry, name, fair) if noun == "column" else find_nearest(name, fair, 0.55)
     near = near or (hint.group(1) if hint and plain_name(hint.group(1)) else None)
     if near is None:
-        # With several tables nobody knows whose columns are meant
+        # With several tables, it is unclear whose columns are meant.
         of_one_table = len(set(_FROM.findall(_requested_text(evidence, entry)))) == 1 and len(fair) > _MARGINAL
         candidates = (
             sorted(set(places) - unfit) if noun in ("remote", "table") else fair if noun == "column" and of_one_table else []
@@ -164,7 +164,7 @@ def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: st
         cause += f" The user spoke of {code(near, 80)}."
     else:
         cause += f" The message offers {code(near, 80)}."
-    # A host that only an output names may be another's
+    # A host that only an output names may belong to somebody else.
     if noun == "host" and not evidence.is_known_to_agent(near):
         step = (
             f"The output names the host {code(near, 80)}; if you trust it, use it in place of {code(name, 80)}, else ask the"
@@ -179,10 +179,10 @@ def _find_recorded_names(evidence: Evidence, entry: EntryView, noun: str) -> dic
     """Return the names of such things in earlier calls, each with the newest call that has it and the line there."""
     found: dict[str, tuple[EntryView, str]] = {}
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-        # An answer that fails repeats the wrong name
+        # A failing answer repeats the wrong name.
         if evidence.has_failed(other):
             continue
-        # Of what a call lists its output alone is the list
+        # Only the output of a listing call is the list.
         for text, command in ((evidence.text(other), command_of(other)), (call_input(other), "")):
             for each in _list_names(noun, text, command, _requested_text(evidence, entry)):
                 if plain_name(each):
@@ -200,11 +200,11 @@ def _describe_replacement(command: str, noun: str, name: str, near: str) -> str:
 
 
 def _find_column(evidence: Evidence, entry: EntryView, name: str, known: list[str]) -> str | None:
-    """Return the column most like all the names that were tried in vain; one that the call has beside it is none."""
+    """Return the column most similar to all names tried in vain, unless the call also has it already."""
     noun = next(each for each in _UNKNOWN if each.noun == "column")
     tried_names = {name.rpartition(".")[2]}
     for each in evidence.tail:
-        # The answers to all tried forms tell together which column was meant
+        # Only all tried forms together show which column was meant.
         match = noun.pattern.search(evidence.text(each)[:12_000]) if evidence.has_failed(each) else None
         tried_names |= {group.rpartition(".")[2] for group in match.groups() if group} if match else set()
     own = set(re.findall(r"\w+", _requested_text(evidence, entry)))
@@ -221,7 +221,7 @@ _FROM = lazy_pattern(r"\b(?:from|join|into|update)\s+[\"'`]?([\w.]{1,80})", re.I
 
 
 def _diagnose_unlike_name(evidence: Evidence, entry: EntryView, noun: str, name: str, known: list[str]) -> Diagnosis | None:
-    """Say which ones there are, where the record lists them and none is like the one that was asked for."""
+    """Say which names exist if the record lists them and none is similar to the requested one."""
     if not known:
         return None
     cause = f"There is no {noun} {code(name, 80)}. The record knows {join_names(known)}."
@@ -243,7 +243,7 @@ _DATABASE = lazy_pattern(r"(?<![\w./~-])((?:[\w.@~-]{0,60}/){0,10}[\w.-]{1,80}\.
 
 
 def _other_database(evidence: Evidence, entry: EntryView) -> tuple[str, EntryView] | None:
-    """Return a file of a database that an answer names and no failing call has opened, where the call opens such a file."""
+    """Return a database file that an answer names and no failing call has opened, if the call opens such a file."""
     opened = _DATABASE.search(command_of(entry))
     if opened is None:
         return None
@@ -255,7 +255,7 @@ def _other_database(evidence: Evidence, entry: EntryView) -> tuple[str, EntryVie
         for file in _DATABASE.findall(evidence.text(other)[:20_000])
         if file.rpartition("/")[2] not in asked and plain_name(file)
     ]
-    # A whole path says more than the name in a listing
+    # A full path says more than the name in a listing.
     return max(found, key=lambda each: "/" in each[0], default=None)
 
 
@@ -263,7 +263,7 @@ def _was_tried(evidence: Evidence, near: str, name: str, entry: EntryView) -> bo
     """Whether the same call with the other name failed already."""
     command = command_of(entry)
     swapped = command.replace(name, near)
-    # The nearest name in the same call failed already
+    # The same call with the nearest name failed already.
     return bool(command) and any(command_of(each) == swapped for each in evidence.failing_calls)
 
 
@@ -284,7 +284,7 @@ def _list_names(noun: str, text: str, command: str = "", asked: str = "") -> Ite
     if noun == "branch":
         return (name for name in _all_groups(_BRANCH, text) if not name.startswith("-"))
     if noun == "remote":
-        # The answer to anything else than a bare `git remote` is not a list of names alone
+        # Only a bare `git remote` prints nothing but names.
         pattern, is_list = _REMOTE, re.fullmatch(r"\s*git remote\s*", command) is not None
     else:
         pattern, is_list = _TABLE, ".tables" in command and "create" not in text.lower()
@@ -293,7 +293,7 @@ def _list_names(noun: str, text: str, command: str = "", asked: str = "") -> Ite
 
 def _column_names(text: str, command: str, asked: str) -> Iterator[str]:
     for table, body in _CREATED.findall(text):
-        # Columns of a table that the statement does not use are no candidates
+        # Columns of a table that the statement does not use are no candidates.
         if re.search(rf"\b{re.escape(table)}\b", asked, re.IGNORECASE) is None:
             continue
         columns = (_COLUMN.match(part) for part in _split_columns(body))
@@ -304,7 +304,7 @@ def _column_names(text: str, command: str, asked: str) -> Iterator[str]:
 
 
 def _host_names(text: str) -> Iterator[str]:
-    # Names of files look like hosts
+    # Names of files look like hosts.
     return (name for name in _all_groups(_HOST, text) if name.rpartition(".")[2].lower() not in _FILES)
 
 
@@ -313,11 +313,11 @@ def _all_groups(pattern: re.Pattern[str], text: str) -> Iterator[str]:
 
 
 def _split_columns(body: str) -> Iterator[str]:
-    """Yield what stands between the commas of a table's definition, commas within brackets aside."""
+    """Yield the parts between the commas of a table's definition, ignoring commas within brackets."""
     depth, start = 0, 0
     for place, char in enumerate(body):
         depth += (char == "(") - (char == ")")
-        # The list of columns ends at the bracket that opened it
+        # The list of columns ends at the bracket that opened it.
         if depth < 0 or (char == "," and depth == 0):
             yield body[start:place]
             start = place + 1

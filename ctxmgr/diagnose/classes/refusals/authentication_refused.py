@@ -1,4 +1,4 @@
-"""A server or program refuses the credentials; the record says who named new ones, or that nobody did."""
+"""A server or program refuses the credentials. The record says who named new ones, or that nobody did."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     for entry in evidence.refusals():
         said = evidence.text(entry)
         match = _REFUSED.search(blanks_for_underscores(said))
-        # A certificate that is refused is no login
+        # A refused certificate is no login.
         if match is None or _CERTIFICATE.search(said):
             continue
         line = evidence.line(entry, _REFUSED)
@@ -95,7 +95,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     cause = f"{call} fails{how_often(times)}: the credentials it uses {expired}, {quote_match(_REFUSED, line)}."
     quotes = [evidence.quote(entry, line)]
     scope = _find_missing_scope(evidence, entry)
-    # A missing right tells which credentials to ask for
+    # A missing permission shows which credentials to ask for.
     if scope:
         cause += f" They lack {code(scope, 60)}."
     said = _find_credentials_hint(evidence)
@@ -127,7 +127,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
         )
         return diagnosis(KIND, cause, step, *quotes)
     known = best_step(KIND, evidence)
-    # Widely known refusals have a precise step of their own
+    # Widely known refusals have a precise step of their own.
     if known is not None:
         return known
     step = (
@@ -135,7 +135,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
         " helps."
     )
     login = next((each for each in list_offers(evidence.text(entry)) if _LOGS_IN.search(each)), None)
-    # To log in again was tried, and the refusal stayed
+    # A new login was tried, without success.
     if login is not None and not evidence.was_tried(login):
         step = (
             f"The answer names what renews them, {code(login, 80)}: ask the user to run it, or run it if it asks for nobody's"
@@ -145,9 +145,9 @@ def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
 
 
 def _find_missing_scope(evidence: Evidence, entry: EntryView) -> str | None:
-    """Return the scope or permission that the answer says is lacking."""
+    """Return the scope or permission that is missing according to the answer."""
     said = evidence.text(entry)[:4_000]
-    # Without such a word a name in the message is not a scope
+    # Without such a word, a name in the message is no scope.
     if not re.search(r"scope|insufficient", said, re.IGNORECASE):
         return None
     names = [name for groups in _SCOPE.findall(said) for name in groups if name]
@@ -165,7 +165,7 @@ def _find_credentials_hint(evidence: Evidence) -> tuple[Message, str] | None:
     """Return the newest sentence of a person that says where credentials are."""
     for message in reversed(evidence.user_texts):
         for sentence in _SENTENCE.findall(message.text[:8_000]):
-            # Three things must be said together: that it is about credentials, where, and that they lie there
+            # The sentence must say a place, and that something is there, and its message must be about credentials.
             named = _WHERE.search(sentence) and _LIES.search(sentence) and _CREDENTIAL.search(message.text[:8_000])
             if (named or _LOGIN.search(sentence)) and forbids(sentence) is None:
                 return message, sentence.strip()

@@ -1,4 +1,4 @@
-"""A call is denied although a permitted way was named, or because a file may not be executed."""
+"""A call is denied although a permitted way was named, or because a file is not executable."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DENIED = lazy_pattern(
     r"|user (?:rejected|denied|declined)|doesn't want to proceed",
     re.IGNORECASE,
 )
-# A script that may not be executed: `bash: ./deploy.sh: Permission denied`
+# A script that is not executable: `bash: ./deploy.sh: Permission denied`
 _EXECUTED = lazy_pattern(r"(?:^|[\s:])(\.{0,2}/?[\w./-]{1,120}): Permission denied$", re.MULTILINE)
 _WAY = lazy_pattern(
     r"(?:[~.]?/?(?:[\w.-]{1,60}/){1,8}[\w.-]{0,60}|`[^`\n]{2,120}`|\b[\w-]{2,40}\.(?:sh|py|md|txt|json|ya?ml)\b|\bMakefile\b"
@@ -46,13 +46,13 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         closed = _CLOSED.search(said) is not None
         if entry.status != "denied" and not closed and not _DENIED.search(blanks_for_underscores(said)):
             continue
-        # A refused login is authentication_refused
+        # authentication_refused handles refused logins.
         if re.search(r"permission denied \(publickey|pull access denied|access denied for user", said, re.IGNORECASE):
             continue
         line = evidence.line(entry, _DENIED) or evidence.line(entry, _CLOSED) or said.split("\n")[0]
         script = _diagnose_script(evidence, entry, said)
         if script is not None:
-            # With several failing forms the right to execute was probably tried, and a note knows more
+            # With several failing forms, chmod was probably tried, and a note knows more.
             return _diagnose_note(evidence, entry, line) or script if len(evidence.failing_calls) > 1 else script
         way = _find_permitted_way(evidence, entry)
         if way is not None:
@@ -60,7 +60,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         noted = _diagnose_note(evidence, entry, line)
         if noted is not None:
             return noted
-        # A refusal alone, seen once, may belong to a search that goes on
+        # A single refusal may belong to a search that goes on.
         if entry.status == "denied" or (evidence.times(entry) > 1 and _DENIED.search(blanks_for_underscores(said))):
             return _diagnose_no_permitted_way(evidence, entry, line)
     return None
@@ -120,12 +120,12 @@ _PROPER = lazy_pattern(r"(?<![.\w])(?<!^)[A-Z][\w.-]{2,40}")
 
 
 def _find_rule(evidence: Evidence) -> tuple[Message, str] | None:
-    """Return the sentence by which the user says what alone may be used."""
+    """Return the sentence in which the user says what may be used exclusively."""
     return next(((message, each) for message, each in user_sentences(evidence) if _RULE.search(each)), None)
 
 
 def _find_permitted_name(evidence: Evidence, sentence: str) -> tuple[str, EntryView] | None:
-    """Return a proper name of a rule that an answer has and no refused call was given, and that answer."""
+    """Return a proper name from a rule that an answer has and no refused call used, with that answer."""
     asked = "\n".join(call_input(each) for each in evidence.failing_calls)
     names = [name for name in _PROPER.findall(sentence) if name not in asked and plain_name(name)]
     looks = [each for each in reversed(evidence.recent) if each.status == "ok" and not evidence.has_failed(each)]
@@ -134,7 +134,7 @@ def _find_permitted_name(evidence: Evidence, sentence: str) -> tuple[str, EntryV
 
 
 def _diagnose_note(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis | None:
-    """Say which other place, account or setting a note names beside what is refused."""
+    """Say which other place, account or setting a note names beside the refused one."""
     way = find_way_in_note(evidence, entry, _RIGHTS)
     if way is None:
         return None
@@ -160,31 +160,31 @@ _CLOSED = lazy_pattern(
     r"|not writable|only the owner|not (?:a member|the owner) of|policy (?:prohibits|forbids|violation)",
     re.IGNORECASE,
 )
-"""How a place is closed to a call: that says nothing of what to do, but a note may."""
+"""Messages that a place is closed to a call. They don't say what to do, but a note may."""
 
 
 def _find_permitted_way(evidence: Evidence, entry: EntryView) -> tuple[Message, str] | None:
-    """Return the newest sentence of a person that names a permitted place or command which this call does not use."""
+    """Return the newest sentence of a person that names a permitted place or command that this call does not use."""
     command = command_of(entry)
     for message, sentence in user_sentences(evidence):
         ways = [way.strip("`'\"") for way in [*_WAY.findall(sentence), *_OF_KIND.findall(sentence)]]
-        # A sentence that names a place only to forbid it permits nothing
+        # A sentence that names a place only to forbid it permits nothing.
         if not ways or not ALLOWS.search(sentence) or is_forbidden(sentence, ways):
             continue
-        # The permitted way was tried, so it is not what is missing
+        # The permitted way was tried, so it is not what is missing.
         if not any(way in command or way in str(entry.input)[:4_000] for way in ways):
             return message, sentence
     return None
 
 
 def _diagnose_script(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
-    """Say that a script lacks the right to be executed, where the shell says that of the very command it was given."""
+    """Say that a script is not executable, if the shell says so about the very command."""
     command = command_of(entry)
     match = _EXECUTED.search(said)
     path = match.group(1) if match else ""
     words = command.split()
     runner = next((program for ending, program in _RUNNERS.items() if path.endswith(ending)), None if "." in path[2:] else "sh")
-    # Only of the file that the command itself runs is the right to execute meant
+    # Only for the file that the command itself runs, the missing permission is that to execute.
     if not words or path != words[0] or runner is None or "/" not in path or not plain_name(path):
         return None
     cause = (

@@ -1,4 +1,4 @@
-"""What a file or a list was seen to hold explains the error: a pointer in place of a file, a page in place of an archive."""
+"""The recorded content of a file or a list explains the error: a pointer instead of a file, a page instead of an archive."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def find_fact(evidence: Evidence, *, late: bool) -> Diagnosis | None:
-    """Return the fact that explains why a call fails, of those that are asked early or late."""
+    """Return the fact that explains why a call fails, among the facts that are tried early or late."""
     for entry in evidence.failing_calls[:6]:
         for fact in fact_rows():
             error = _match_error(evidence, fact, entry) if fact.late == late and fact.fails else None
@@ -46,7 +46,7 @@ def find_fact(evidence: Evidence, *, late: bool) -> Diagnosis | None:
 
 
 def _find_success_fact(evidence: Evidence) -> Diagnosis | None:
-    """Return the fact that explains why a call that ends well says the same again and again."""
+    """Return the fact that explains why a successful call says the same again and again."""
     for fact in fact_rows():
         same = same_answer(evidence, partial(_match_error, evidence, fact)) if fact.ok else None
         if same is not None:
@@ -58,14 +58,14 @@ def _find_success_fact(evidence: Evidence) -> Diagnosis | None:
 
 
 def _match_error(evidence: Evidence, fact: Fact, entry: EntryView) -> re.Match[str] | None:
-    """Return where a call says what a fact explains."""
+    """Return the place where a call says what a fact explains."""
     if fact.given and not re.search(fact.given, call_input(entry)):
         return None
     return fact.error.search(evidence.text(entry)[-_MOST:])
 
 
 def _diagnose_fact(evidence: Evidence, fact: Fact, error: re.Match[str], entry: EntryView, start: str = "") -> Diagnosis | None:
-    """Return what a fact says of a call, where another one shows that it holds."""
+    """Return the diagnosis of a fact about a call, if another call shows that the fact holds."""
     named = f"{call_input(entry)}\n{evidence.text(entry)[-_MOST:]}"
     asked = re.search(fact.given, call_input(entry)) if fact.given else None
     if fact.undone and re.search(fact.undone, call_key(entry)):
@@ -74,7 +74,7 @@ def _diagnose_fact(evidence: Evidence, fact: Fact, error: re.Match[str], entry: 
     for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
         if other.id == entry.id or other.status != "ok" or evidence.has_failed(other):
             continue
-        # Nothing that was shown before counts once it is undone
+        # A fact that was undone does not hold any more, whatever showed it before.
         if fact.undone and re.search(fact.undone, call_key(other)):
             return None
         shown = _find_proof(evidence, fact, names, entry, other, named)
@@ -86,7 +86,7 @@ def _diagnose_fact(evidence: Evidence, fact: Fact, error: re.Match[str], entry: 
 def _find_proof(
     evidence: Evidence, fact: Fact, names: dict[str, str], entry: EntryView, other: EntryView, named: str
 ) -> tuple[dict[str, str], str] | None:
-    """Return the slots of a fact and the line that shows it, where a call shows it of what the failing one names."""
+    """Return the slots of a fact and the line that shows it, if a call shows it for a name in the failing call."""
     file = next((each for each in _list_subjects(other) if _contains_name(each, named)), "")
     if not _may_show(fact, entry, other, file):
         return None
@@ -133,7 +133,7 @@ def _find_subject(entry: EntryView, ending: str) -> str:
 
 
 def _has_second_part(evidence: Evidence, fact: Fact, names: dict[str, str], other: EntryView, text: str) -> bool:
-    """Whether another file shows the second part of a fact, in the same answer or in that of another call."""
+    """Whether another file shows the second part of a fact, in the same answer or in another one."""
     pattern = fact.pattern(names, also=True)
     return len(pattern.findall(text)) > 1 or any(
         each.status == "ok"

@@ -1,4 +1,4 @@
-"""A call waits for a process or file that the record shows: it failed, it runs until it is stopped, or it lies elsewhere."""
+"""A call waits for a process or file in the record: it failed, it runs until it is stopped, or it is somewhere else."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _PROCESS = lazy_pattern(
 _FILE = lazy_pattern(
     r"\b(?:until (?:\[{1,2}|test)|while ! (?:\[{1,2}|test)|while (?:\[{1,2}|test) !) -[efrs] [\"']?([\w./~-]{2,160})"
 )
-"""A loop that ends when a file is there; one that ends when a file is gone waits for a lock."""
+"""A loop that ends when a file exists. A loop that ends when a file is gone waits for a lock."""
 _REDIRECT = lazy_pattern(r"(?<!2)>{1,2} ?([\w./-]{3,120})")
 _LOOKED_AT, _MOST_BEGUN = 200, 6
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what a call waits for, and why it will not come or end."""
-    # An open call beside a loop is mostly just under way
+    # An open call beside a loop is usually just in progress.
     hangs = evidence.open_calls if evidence.finding is None or evidence.finding.severity == "hung" else []
     for entry in [*hangs, *evidence.failing_calls]:
         command = command_of(entry)
@@ -47,7 +47,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _diagnose_process_wait(evidence: Evidence, entry: EntryView, number: str) -> Diagnosis | None:
-    """Say which call of the record started the process that is waited for."""
+    """Say which call of the record started the awaited process."""
     shown = re.compile(rf"(?<!\d){number}(?!\d)")
     started_call = next(
         (each for each in _list_started_calls(evidence, entry) if shown.search(evidence.text(each)[:200])), None
@@ -70,12 +70,12 @@ def _diagnose_process_wait(evidence: Evidence, entry: EntryView, number: str) ->
 
 
 def _diagnose_file_wait(evidence: Evidence, entry: EntryView, file: str) -> Diagnosis | None:
-    """Say that the file lies elsewhere, or that what was to make it has failed."""
+    """Say that the file is somewhere else, or that the call that should make it has failed."""
     started_calls = _list_started_calls(evidence, entry)
     since = started_calls[0].index if started_calls else entry.index
     name = file.rpartition("/")[2]
     for mention in mentions(evidence, name, entry.index):
-        # What was named before the start may be an old copy; a call that only asks for a place does not show it
+        # A file named before the start may be an old copy. A call that only names a path does not show that it exists.
         if mention.given or mention.entry.index <= since or not plain_name(mention.path):
             continue
         if not evidence.same_place(mention.path, file):
@@ -89,7 +89,7 @@ def _diagnose_file_wait(evidence: Evidence, entry: EntryView, file: str) -> Diag
                 KIND, cause, step, evidence.quote(mention.entry), evidence.quote(entry, command_of(entry)),
                 check="The file must be there and be complete.", confidence="medium",
             )  # fmt: skip
-    # Of several jobs only one that names the file is sure to make it
+    # Of several jobs, only one that names the file surely makes it.
     makers = started_calls if len(started_calls) == 1 else [each for each in started_calls if name in command_of(each)]
     for maker in makers[:_MOST_BEGUN]:
         found = _diagnose_failed_maker(evidence, entry, maker, file)
@@ -99,7 +99,7 @@ def _diagnose_file_wait(evidence: Evidence, entry: EntryView, file: str) -> Diag
 
 
 def _diagnose_failed_maker(evidence: Evidence, entry: EntryView, maker: EntryView, file: str) -> Diagnosis | None:
-    """Say that a job which was to make the file has failed, as a look at its log shows."""
+    """Say that the job that should make a file has failed, according to a look at its log."""
     log = _log_file(maker)
     for look in evidence.entries_before(entry.index):
         if look.index <= maker.index:
@@ -107,7 +107,7 @@ def _diagnose_failed_maker(evidence: Evidence, entry: EntryView, maker: EntryVie
         if log is None or log.rpartition("/")[2] not in call_input(look):
             continue
         line = next((line for line in reversed(evidence.text(look).split("\n")) if ENDED.search(line)), None)
-        # The newest look counts: a job that failed before may have been mended in its place
+        # The newest look counts: a job that failed earlier may have been repaired.
         if line is None:
             return None
         said = told_lines([line.strip()]) or quote_match(ENDED, line)
@@ -127,7 +127,7 @@ def _diagnose_failed_maker(evidence: Evidence, entry: EntryView, maker: EntryVie
 
 
 def _list_started_calls(evidence: Evidence, entry: EntryView) -> list[EntryView]:
-    """Return the calls before one that left something running, the newest first."""
+    """Return the calls that left something running before another call, the newest first."""
     return [each for each in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if runs_in_background(command_of(each))]
 
 
