@@ -225,7 +225,7 @@ class ServerReadQuery:
         return {name for kind, text in _parts(query) if kind in ("name", "quoted") if (name := _plain(text)) in NAMES}
 
     def fill(self, findings: Iterable[Sequence[Any]]) -> None:
-        """Put these rows in the place of the findings."""
+        """Replace the rows of the table of findings."""
         rows = [dict(zip(FINDING_COLUMNS, map(_storable, row), strict=True)) for row in findings]
         self._findings = json.dumps(rows)
 
