@@ -57,6 +57,9 @@ _TOKEN = lazy_pattern(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
 _QUOTED = lazy_pattern(r"`[^`]*`|\"[^\"]*\"|“[^”]*”")
 _COPIED = 6
 """Number of consecutive words from which a match counts as a copy. Few commands have as many words."""
+_SHORTEST = 3
+"""Number of words from which a recorded sentence that is repeated whole counts as a copy."""
+_SENTENCE = lazy_pattern(r"[.!?;\u3002\uff01\uff1f]\s|\n")
 _BODY = 200_000
 
 
@@ -176,7 +179,10 @@ def _copies(proposal: Proposal, draft: Draft) -> Iterator[str]:
     rows = [*evidence.recent, *evidence.related]
     said = [message.text for message in evidence.messages if message.by != "user"]
     said += [note.content for row in rows for note in row.notes]
-    recorded = _words("\n".join([*map(evidence.text, rows), *said]))
+    texts_seen = "\n".join([*map(evidence.text, rows), *said])
+    recorded = _words(texts_seen)
+    # An order may be shorter than a copy, so a short sentence counts as one where it is repeated whole.
+    sentences = {found for each in _SENTENCE.split(texts_seen) if _SHORTEST <= len((found := _words(each)).split()) < _COPIED}
     asked = _words("\n".join(message.text for message in evidence.user_texts))
     told = [(where, item.text) for where, item in proposal.steps] + [("the check", proposal.check or "")]
     if proposal.cause is not None:
@@ -184,7 +190,8 @@ def _copies(proposal: Proposal, draft: Draft) -> Iterator[str]:
     for where, text in told:
         words = _words(text).split()
         most = _COPIED if sum(map(len, words)) >= 2 * len(words) else 2 * _COPIED  # a script without spaces
-        runs = (f" {' '.join(words[at : at + most])} " for at in range(len(words) - most + 1))
+        runs = {f" {' '.join(words[at : at + most])} " for at in range(len(words) - most + 1)}
+        runs |= {found for found in sentences if found in f" {' '.join(words)} "}
         if any(run in recorded and run not in asked for run in runs):
             how = "quote it in backticks" if where == "the cause" else "say in your own words what to do"
             yield f"{where} repeats recorded text as if it were yours: {how}"
