@@ -253,7 +253,8 @@ def _ranked(clause: Clause, around: Sequence[Term], pool: Pool, own: Collection[
         if not whole or not passage.met:
             continue
         share = passage.weight / whole
-        enough = share >= _ENOUGH or (share >= _LITTLE and share * whole >= _no_chance_from(pool.scale))
+        much = share >= _ENOUGH or (share >= _LITTLE and share * whole >= _no_chance_from(pool.scale))
+        enough = much and (len(passage.met) > 1 or len(wanted) == 1)
         apt = not clause.reason or isinstance(row, EventView) or explains(row)  # a change shows what was done, but not why
         sure = enough and name not in own and apt
         also = best_passage(pool.texts[name], beside).weight / whole
