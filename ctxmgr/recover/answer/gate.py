@@ -58,9 +58,8 @@ _QUOTED = lazy_pattern(r"`[^`]*`|\"[^\"]*\"|“[^”]*”")
 _COPIED = 6
 """Number of consecutive words from which a match counts as a copy. Few commands have as many words."""
 _SHORTEST = 3
-"""Number of words from which a recorded sentence that is repeated whole counts as a copy."""
-_SENTENCE = lazy_pattern(r"[.!?;\u3002\uff01\uff1f]\s|\n")
-_VALUE_END = lazy_pattern(r"[.!?;:,\u3002\uff01\uff1f]\s|[\n\"{}\[\]<>|]")
+"""Number of words from which a recorded sentence or value that is repeated whole counts as a copy."""
+_PART_END = lazy_pattern(r"[.!?;:,\u3002\uff01\uff1f]\s|[\n\"{}\[\]<>|]")
 _BODY = 200_000
 
 
@@ -182,9 +181,10 @@ def _copies(proposal: Proposal, draft: Draft) -> Iterator[str]:
     said += [note.content for row in rows for note in row.notes]
     texts_seen = "\n".join([*map(evidence.text, rows), *said])
     recorded = _words(texts_seen)
-    # An order may be shorter than a copy, so a short sentence counts as one where it is repeated whole. For a step, so does
-    # the value of a field; a cause may well repeat a reason that stands behind a colon.
-    sentences, values = _short_parts(_SENTENCE, texts_seen), _short_parts(_VALUE_END, texts_seen)
+    # An order may be shorter than a copy, so a short sentence or value counts as one where it is repeated whole. A cause may
+    # repeat what reads like an error.
+    parts = {part for each in _PART_END.split(texts_seen) if _SHORTEST <= len((part := _words(each)).split()) < _COPIED}
+    harmless = {part for part in parts if _FAILED.search(part) or _NOTHING.search(part)}
     asked = _words("\n".join(message.text for message in evidence.user_texts))
     told = [(where, item.text) for where, item in proposal.steps] + [("the check", proposal.check or "")]
     if proposal.cause is not None:
@@ -193,16 +193,10 @@ def _copies(proposal: Proposal, draft: Draft) -> Iterator[str]:
         words = _words(text).split()
         most = _COPIED if sum(map(len, words)) >= 2 * len(words) else 2 * _COPIED  # a script without spaces
         runs = {f" {' '.join(words[at : at + most])} " for at in range(len(words) - most + 1)}
-        runs |= {found for found in (sentences if where == "the cause" else values) if found in f" {' '.join(words)} "}
+        runs |= {part for part in parts - (harmless if where == "the cause" else set()) if part in f" {' '.join(words)} "}
         if any(run in recorded and run not in asked for run in runs):
             how = "quote it in backticks" if where == "the cause" else "say in your own words what to do"
             yield f"{where} repeats recorded text as if it were yours: {how}"
-
-
-def _short_parts(end: re.Pattern[str], text: str) -> set[str]:
-    """Return the words of each part of a text that is shorter than a copy."""
-    parts = map(_words, end.split(text))
-    return {part for part in parts if _SHORTEST <= len(part.split()) < _COPIED}
 
 
 def _words(text: str) -> str:
