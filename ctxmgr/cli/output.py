@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from ctxmgr.types.query import Page
     from ctxmgr.workspace import Workspace
 
-_MAX_INDEX_DIGITS = 9  # of a list index in --fields; Python refuses to parse numbers of thousands of digits
+_MAX_INDEX_DIGITS = 9  # digits of a list index in --fields; Python refuses to parse numbers of thousands of digits
 FORMATS = ("table", "json", "ndjson", "md", "csv", "tsv")
 _T = TypeVar("_T")
 Place = tuple[str | None, str | None]
-"""A session, and a store."""
+"""(session, store), each of them optional."""
 
 Status = Literal["ok", "empty", "partial", "error"]
 
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """How to show the answer: in one of the formats, with some fields of each row, or as the results of a jq program.
+    """How to show the answer: the format, the fields of each row, or a jq program.
 
-    ``raw`` prints strings among these results without quotes.
+    ``raw`` prints strings that the jq program finds without quotes.
     """
 
     format: str = "table"
@@ -42,10 +42,10 @@ class OutputOptions:
     raw: bool = False
 
     def check(self) -> None:
-        """Refuse output options that can't be met, before anything is done.
+        """Refuse output options that can't be met, before any work is done.
 
         Raises:
-            InvalidInput: an unknown format, or a faulty jq program.
+            InvalidInput: the format is unknown, or the jq program is faulty.
         """
         if self.format not in FORMATS:
             raise InvalidInput(f"unknown format {self.format!r}", f"formats: {', '.join(FORMATS)}")
@@ -60,10 +60,10 @@ class Answer:
     """The answer of a command.
 
     Attributes:
-        data: JSON values: a list of rows or one object.
+        data: JSON values: a list of rows, or one object.
         draw: shows the answer to people.
-        next: commands that may come next.
-        columns: the names of the columns, where there may be no row that has them.
+        next: suggested next commands.
+        columns: names of the columns, for tables that may have no row.
     """
 
     data: Any
@@ -77,14 +77,14 @@ class Answer:
 
 
 def output_options(as_json: bool, form: str | None, fields: str | None, jq: str | None, raw: bool = False) -> OutputOptions:
-    """Return how the answer is wanted, from the options; `OutputOptions.check` says whether that can be done."""
+    """Return the output options of a command line. `OutputOptions.check` tells whether they can be met."""
     # A jq program reads the envelope, so it implies JSON.
     chosen = "json" if as_json or jq is not None else form or os.environ.get("CTXMGR_FORMAT") or "table"
     return OutputOptions(chosen, tuple(name.strip() for name in (fields or "").split(",") if name.strip()), jq, raw)
 
 
 def take_output_options(values: dict[str, Any]) -> OutputOptions:
-    """Take the output options out of the values of a command line, and return what they come to."""
+    """Remove the output options from the values of a command line and return them as `OutputOptions`."""
     return output_options(*(values.pop(name) for name in OUTPUT))
 
 
@@ -107,15 +107,15 @@ def answer(
     Args:
         command: name of the command, for the envelope.
         how: how to show the answer.
-        work: does what the command does.
-        store: path of the store, if one was named.
-        writes: whether the command adds to history.
-        create: as ``writes``, and a missing store is created.
-        masked: mask secrets in what is written.
-        lenient: answer from a store that can only be read, too; ``work`` reports what it could not write.
-        scratch: answer beside another agent's log, too, where nothing can be recorded, with a warning.
-        frees: the command frees space: on a full disk it may use the reserve that is kept for it.
-        damaged: answer from a log without a readable record, too.
+        work: does the work of the command.
+        store: path of the store, if one is named.
+        writes: the command adds to the history.
+        create: as ``writes``, and creates a missing store.
+        masked: mask secrets in written records.
+        lenient: if the store can't be opened for writing, open it read-only; ``work`` then reports what it could not write.
+        scratch: answer for another agent's log too, where nothing can be recorded, with a warning.
+        frees: the command frees space, so it may use the reserve that is kept for a full disk.
+        damaged: answer for a log without a readable record too.
     """
     from ctxmgr.history.open_history import require_record
     from ctxmgr.workspace import Workspace, release_reserve
@@ -135,7 +135,7 @@ def answer(
         try:
             entry = open_workspace(not (writes or create))
         except StorageFailed:
-            # A full disk: opening for writing fails, and the command that makes room would need room first.
+            # The disk may be full. Then opening for writing fails, and a command that frees space needs some space first.
             if frees and release_reserve(store):
                 entry = open_workspace(False)
             elif lenient:
@@ -151,12 +151,12 @@ def answer(
 
 
 def resolve_place(command: str, how: OutputOptions, target: str | None, session: str | None, store: str | None) -> Place:
-    """Return (session, store) as a command line names them, see `locate_store`; an error is reported and ends the command."""
+    """Return (session, store) as named on a command line, see `locate_store`. An error is reported and ends the command."""
     return resolve(command, how, locate_store, target, session, store)
 
 
 def resolve(command: str, how: OutputOptions, locate: Callable[..., _T], *named: object) -> _T:
-    """Return what ``locate`` makes of words of the command line; an error is reported and ends the command."""
+    """Return the result of ``locate`` for words of the command line. An error is reported and ends the command."""
     try:
         return locate(*named)
     except CtxmgrError as error:
@@ -165,7 +165,7 @@ def resolve(command: str, how: OutputOptions, locate: Callable[..., _T], *named:
 
 def _with_store_warnings(how: OutputOptions, work: Callable[[Workspace], Answer], workspace: Workspace) -> Answer:
     left_out = workspace.config.warnings()
-    for line in left_out:  # before the work, which may fail because of a setting that was left out
+    for line in left_out:  # before the work, which may fail because of a setting that is left out
         say(f"ctxmgr: {line}")
     done = work(workspace)
     done.warnings[:0] = [line for line in workspace.warnings if how.format == "json" or line not in left_out]
@@ -178,22 +178,22 @@ def answer_without_store(command: str, how: OutputOptions, work: Callable[[], An
 
 
 def _answer(command: str, how: OutputOptions, work: Callable[[], Answer], *, writes: bool) -> None:
-    # First: a command that writes must not learn afterwards that its answer can't be shown.
+    # Check first: a command that writes must not find out afterwards that its answer can't be shown.
     try:
         how.check()
         done = work()
     except CtxmgrError as error:
         fail(command, how, error)
     except OSError as error:
-        if error.filename is None:  # not the work but our own output failed
+        if error.filename is None:  # our own output failed, not the work
             raise
         fail(command, how, StorageFailed(f"{os.fsdecode(error.filename)}: {error.strerror}", "check it, and its permissions"))
     try:
         _emit(command, how, done)
     except BrokenPipeError:
-        quiet(done.code)  # what was found stands, though nobody reads on
+        quiet(done.code)  # the work is done, even if the reader is gone
     except CtxmgrError as error:
-        # A faulty --fields or --jq shows only now; whoever repeats a command that writes would write twice.
+        # A faulty --fields or --jq may show only now. Say that the work is done: repeating the command would write twice.
         hint = f"the command itself is done; {error.hint}" if writes else error.hint
         fail(command, how, InvalidInput(error.message, hint))
     if done.code:
@@ -201,12 +201,12 @@ def _answer(command: str, how: OutputOptions, work: Callable[[], Answer], *, wri
 
 
 def fail(command: str, how: OutputOptions, error: CtxmgrError) -> NoReturn:
-    """Say what went wrong, as the caller reads it, and end with the error's exit code."""
+    """Report an error in the chosen format, and end with the error's exit code."""
     raise typer.Exit(report_error(command, how.format, error))
 
 
 def _emit(command: str, how: OutputOptions, done: Answer) -> None:
-    out = printer()  # made first: it teaches stdout to escape what its encoding can't hold
+    out = printer()  # made first, because it makes stdout escape characters that its encoding can't hold
     data = _with_fields(done.data, how.fields)
     if how.format == "json":
         page = None if done.page is None else done.page.to_json()
@@ -219,8 +219,8 @@ def _emit(command: str, how: OutputOptions, done: Answer) -> None:
     for warning in done.warnings:
         say(f"ctxmgr: {warning}")
     if how.format in ("table", "md") and done.status == "empty" and _says_all(done.warnings):
-        return  # the view would only repeat that there is nothing
-    # The names of columns are given where there may be no row to take them from.
+        return  # the view would only say again that there is nothing
+    # A command may name its columns, because there may be no row to take them from.
     rows, columns = _rows(data), how.fields or done.columns
     if how.format == "ndjson":
         write_lines(map(ascii_json, rows))
@@ -245,7 +245,7 @@ def _emit(command: str, how: OutputOptions, done: Answer) -> None:
 
 
 def _says_all(warnings: list[str]) -> bool:
-    """Whether a warning says that there is no history at all."""
+    """Whether a warning says that there is no history yet."""
     if not warnings:
         return False
     from ctxmgr.history.open_history import NOTHING_YET
@@ -254,7 +254,7 @@ def _says_all(warnings: list[str]) -> bool:
 
 
 def _emit_markdown(done: Answer) -> None:
-    """Write what people see as Markdown."""
+    """Write the view for people as Markdown."""
     from ctxmgr.cli.text_formats import markdown_printer
 
     out = markdown_printer()
@@ -272,7 +272,7 @@ def _say_more_rows(how: OutputOptions, done: Answer) -> None:
 def _compile_jq(expression: str) -> Any:
     try:
         import jq
-    except ImportError:  # there is no wheel of it for every platform
+    except ImportError:  # not every platform has a wheel of jq
         raise InvalidInput("--jq needs the package jq, which is not installed here", "pip install jq") from None
     try:
         return cast("Any", jq).compile(expression)
@@ -289,7 +289,9 @@ def _run_jq(expression: str, value: Any) -> list[Any]:
 
 
 def _jq_line(item: Any, *, raw: bool) -> str:
-    """Return a line of what a jq program found; a text without quotes only where no terminal could be steered by it."""
+    """Return an output line for a value that a jq program found. Raw text for a terminal is filtered, since it could control
+    it.
+    """
     if not raw or not isinstance(item, str):
         return ascii_json(item)
     return safe(item, keep_lines=True) if sys.stdout.isatty() else item
@@ -302,10 +304,10 @@ def _rows(data: Any) -> list[dict[str, Any]]:
 
 
 def _with_fields(data: Any, fields: tuple[str, ...]) -> Any:
-    """Return the rows with only the named fields; ``a.b`` reaches into objects, ``a.0`` into lists.
+    """Return the rows with only the named fields. ``a.b`` reaches into objects, ``a.0`` into lists.
 
     Raises:
-        InvalidInput: no row has such a field.
+        InvalidInput: no row has the field.
     """
     if not fields or data is None:
         return data
@@ -325,7 +327,7 @@ _ABSENT = object()
 
 
 def _find_value(row: Any, name: str) -> Any:
-    """Return what a path reaches: names lead into objects, numbers into lists; `_ABSENT` where it leads nowhere."""
+    """Return the value at a path of names and list indexes, or `_ABSENT` if there is none."""
     for part in name.split("."):
         if isinstance(row, dict):
             row = cast("dict[str, Any]", row).get(part, _ABSENT)
