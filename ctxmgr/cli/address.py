@@ -71,8 +71,7 @@ def locate_store(target: str | None, session: str | None, store: str | None) -> 
         if not is_url(target) and not os.path.exists(target):
             raise NotFound(f"no file at {target}", "check the path")
         return session, _one_store(target, store)
-    # A file here may have the same name as a session. It is taken for a log only if the name also looks like that of a
-    # file.
+    # A file here may have the name of a session. It is a log only if the name also looks like that of a file.
     if session is not None and store is None and os.path.isfile(session) and _looks_like_file(session):
         return target, _one_store(session, store)
     if target is not None and session is not None and target != session:

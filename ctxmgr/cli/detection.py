@@ -90,8 +90,7 @@ def run_detection(
     # If no session is stuck, suggest one that could not be judged completely.
     stuck = stuck or [verdict.session for verdict in verdicts if verdict.notes]
     following = [session_command("recover", stuck[0], store)] if stuck else []
-    # "Healthy" may only be said of records that were read (ruling 28). With damage, or without records, the answer is
-    # partial.
+    # "Healthy" may only be said of records that were read (ruling 28). Damage or missing records make the answer partial.
     code, unread = VERDICTS[every], workspace.store.unread()
     if code is Exit.OK and (unread or any(NOTHING_KNOWN in verdict.notes for verdict in verdicts)):
         code = Exit.PARTIAL

@@ -289,9 +289,7 @@ def _run_jq(expression: str, value: Any) -> list[Any]:
 
 
 def _jq_line(item: Any, *, raw: bool) -> str:
-    """Return an output line for a value that a jq program found. Raw text for a terminal is filtered, since it could control
-    it.
-    """
+    """Return an output line for a value that a jq program found. Raw text on a terminal is filtered, as it could steer it."""
     if not raw or not isinstance(item, str):
         return ascii_json(item)
     return safe(item, keep_lines=True) if sys.stdout.isatty() else item

@@ -251,7 +251,7 @@ def _text_style(node: SubtaskView) -> str:
 
 
 def _tries(node: SubtaskView, current: bool) -> str:
-    """Return which attempt at a step this is, or an empty text if it is an uneventful first one."""
+    """Return which attempt at a step this is, or an empty text where the number says nothing."""
     if not node.attempts or node.status == "done":
         return ""
     last = node.attempts[-1]
