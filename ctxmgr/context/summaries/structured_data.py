@@ -68,9 +68,8 @@ LEVELS = (
     Detail(1, 0, 0, 0, 0, 20, 0),
     Detail(1, 0, 0, 0, 0, 5, 0),
 )
-"""From the most detailed to the shortest. The first levels give full values and many items, for texts with few keys. Then
-values become types, comments are left out, and then deep levels. The names of keys are the last to go.
-"""
+"""From the most detailed to the shortest. First come full values and many items, for texts with few keys. Then values become
+types, comments are left out, and then deep levels. The names of keys are the last to go."""
 
 
 def outline(node: Node, detail: Detail) -> list[str]:
