@@ -418,7 +418,7 @@ class Transcript(Part):
         self.event("error", {"text": (text(words) or reason)[:20_000], "reason": reason}, at, record_id)
 
     def is_repeated(self, name: object) -> bool:
-        """Whether this is a later call with the same name. Names are ids of records that may be written twice."""
+        """Whether this was called before with the same name, e.g. the id of a record that may be written twice."""
         key = f"seen:{text(name)}"
         known = text(name) is not None and key in self._used
         self._used.add(key)

@@ -88,7 +88,7 @@ def _print(page: str) -> None:
 
 
 def _pages_answer(pages: Sequence[tuple[Path, SessionReport | None]]) -> Answer:
-    """Return the pages as rows. People see only the path of the last one, the index that links to the others."""
+    """Return the pages as rows. People see only the last path: that of a single page, or of the index of several."""
     rows = [
         {"file": str(path), "session": found and found.session, "verdict": found and found.verdict} for path, found in pages
     ]

@@ -43,9 +43,10 @@ class _ParallelFilesImporter(FormatDescription):
         if is_export(head):
             start = head[head.index(b'"loglines"') :]
             return b'"sessionId"' in start and (b'"isSidechain"' in start or b'"parentUuid"' in start)
-        # A young session may hold lines of state alone; other programs' lines of state tell no such thing beside messages.
+        # A new session may contain only records of state. Logs of other programs have similar
+        # records, but only beside messages.
         states = 0
-        # A loss of power leaves a run of NULs in the place of a line; the record behind them begins a line all the same.
+        # A power failure leaves a run of NULs in the place of a line. The record after them begins a line too.
         for line in head.replace(b"\0", b"\n").split(b"\n")[:_SNIFFED_LINES]:
             verdict = _is_ours(line.strip(b"\xef\xbb\xbf \t\r"))
             if verdict is True:
@@ -66,7 +67,7 @@ class _ParallelFilesImporter(FormatDescription):
         head = read_head(group[0])
         counts += [FileCount(path, session=head.session) for path in group]
         own_counts = counts[-len(group) :]
-        # What a copy yields goes into a part that nobody takes from: of the copy only the counts are wanted.
+        # Only the counts of a copy are needed, so its records go into a part from which nobody takes them.
         part, copied = (Part(head.session, own_counts[0], self.name) for _ in range(2))
         session, unused = Session(part), Session(copied)
         emitted: set[str] = set()
@@ -79,7 +80,7 @@ class _ParallelFilesImporter(FormatDescription):
                 records = feeding.finish(file) if raw is None else feeding.feed(file, raw)
                 for record in records:
                     if not copies and _is_new(record, emitted):
-                        # The session's own record comes with the first other one, so a file without any yields nothing at all.
+                        # The session's own record comes with the first other record, so a file without records yields nothing.
                         if len(emitted) == 1:
                             yield _opening_record(head, part)
                         yield record

@@ -190,7 +190,7 @@ def _limit(given: Any) -> float | None:
     return None
 
 
-# What a tool returned: output, status, exit code and time.
+# The result of a tool: output, status, exit code and duration.
 
 # Lines that versions of `exec_command` put before the output. Each is optional, and ``Output:`` ends them.
 _HEADER = lazy_pattern(
