@@ -1,4 +1,4 @@
-"""pydantic-ai: a capability that wraps each tool call and appends the continuation to its result.
+"""Wrap each tool call of pydantic-ai by a capability, and append the continuation to its result.
 
 ``Agent(model, capabilities=[guard.capability()])``
 """

@@ -51,7 +51,7 @@ class Rollout:
         payload: object = value.get("payload")
         if kind is not None and isinstance(payload, dict):
             item = thread.item(number, value, payload)  # pyright: ignore[reportUnknownArgumentType], a cast would be a call
-            if kind == "session_meta" or thread.origin != thread.process:  # like `Thread.is_copied`, but without a call per line
+            if kind == "session_meta" or thread.origin != thread.process:  # `Thread.is_copied` without a call per line
                 thread.follow_origin(item, kind)
             if (reader := self._readers.get(kind)) is not None:
                 reader(item)
