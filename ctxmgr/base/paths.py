@@ -114,7 +114,7 @@ def require_one_name(path: str | int) -> None:
         status = os.stat(path)
     except FileNotFoundError:
         return
-    # A folder always has several names.
+    # Every folder has several hard links.
     if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
         raise OSError(errno.EMLINK, "a hard link: another file would change with it; put a copy in its place", path)
 
