@@ -219,7 +219,7 @@ class Workspace:
         return ContextPackages(self.source, self.store, self.guard)
 
     def _read(self, command: str, tool: Callable[[Store, _Q], _R], request: _Q) -> _R:
-        """Call a reading tool. If an agent asks, log the shown resources or the failure."""
+        """Call a reading tool, and log for an agent what it was shown, or that it failed."""
         if self.agent is None:
             return tool(self.store, request)
         from ctxmgr.access.guard import find_resources

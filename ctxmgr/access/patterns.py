@@ -118,7 +118,7 @@ def parse_pattern(text: str) -> Pattern:
         if not name:
             raise InvalidInput(f"pattern {quote_name(text)} names nothing after its '/'", FORMS)
         pattern = Pattern("exact", agent, name)
-    # Other globs are refused instead of matched literally, because people expect "debugger/src/*.py" to match files.
+    # Other globs are refused, not matched literally: a person who writes "debugger/src/*.py" expects it to match.
     if ANY in pattern.agent or ANY in pattern.name:
         raise InvalidInput(f"pattern {quote_name(text)} has a '*' that does not stand for everything of one owner", FORMS)
     if fault := agent_fault(pattern.agent):

@@ -1,4 +1,4 @@
-"""Answer ``sessions`` and ``detect``, for typer and for the fast path: for a store, and for all logs in a folder."""
+"""The answers of ``sessions`` and ``detect``, for both parsers: of a store, and of every log in a folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOTHING_READ = "nothing was read, so nothing was judged; name a log, or 'ctxmgr 
 
 
 class SessionList(NamedTuple):
-    """A page of sessions, and suggested next commands."""
+    """A page of sessions, and the commands that may come next."""
 
     found: SessionsResponse
     next: list[str]
@@ -52,7 +52,7 @@ def damaged_part(size: int) -> str:
 
 
 def list_sessions(workspace: Workspace, store: str | None, **asked: Any) -> SessionList:
-    """Return one page of sessions for the fields of a `SessionsRequest`. Raises the errors of `Workspace.sessions`."""
+    """Return one page of sessions for the fields of a `SessionsRequest`; raises as `Workspace.sessions`."""
     found = workspace.sessions(build(SessionsRequest, **asked))
     stuck = [session.session for session in found.sessions if session.verdict not in (None, "healthy")]
     return SessionList(found, [session_command("detect", stuck[0], store)] if stuck else [])

@@ -1,4 +1,4 @@
-"""Output that all commands share: the envelope of JSON answers, lines, errors, messages on stderr."""
+"""Output of all commands: the envelope of JSON answers, lines, errors, messages on stderr."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ OUTPUT = {
     "jq": OutputOption("--jq", valued=True),
     "raw": OutputOption("--raw", "-r"),
 }
-"""Parameter -> option, in the order of the parameters of `ctxmgr.cli.output.output_options`. No other list of them exists."""
+"""Parameter -> option, in the order in which `ctxmgr.cli.output.output_options` takes them. The one list of them."""
 
 
 class GlobalOptions:

@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from ctxmgr.types.query import Page
     from ctxmgr.workspace import Workspace
 
-_MAX_INDEX_DIGITS = 9  # digits of a list index in --fields; Python refuses to parse numbers of thousands of digits
+_MAX_INDEX_DIGITS = 9  # of a list index in --fields; Python refuses to parse numbers of thousands of digits
 FORMATS = ("table", "json", "ndjson", "md", "csv", "tsv")
 _T = TypeVar("_T")
 Place = tuple[str | None, str | None]
-"""(session, store), each of them optional."""
+"""A session, and a store."""
 
 Status = Literal["ok", "empty", "partial", "error"]
 
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """How to show the answer: the format, the fields of each row, or a jq program.
+    """How to show the answer: in one of the formats, with some fields of each row, or as the results of a jq program.
 
-    ``raw`` prints strings that the jq program finds without quotes.
+    ``raw`` prints strings among these results without quotes.
     """
 
     format: str = "table"
@@ -42,10 +42,10 @@ class OutputOptions:
     raw: bool = False
 
     def check(self) -> None:
-        """Refuse output options that can't be met, before any work is done.
+        """Refuse output options that can't be met, before anything is done.
 
         Raises:
-            InvalidInput: the format is unknown, or the jq program is faulty.
+            InvalidInput: an unknown format, or a faulty jq program.
         """
         if self.format not in FORMATS:
             raise InvalidInput(f"unknown format {self.format!r}", f"formats: {', '.join(FORMATS)}")
@@ -60,10 +60,10 @@ class Answer:
     """The answer of a command.
 
     Attributes:
-        data: JSON values: a list of rows, or one object.
+        data: JSON values: a list of rows or one object.
         draw: shows the answer to people.
-        next: suggested next commands.
-        columns: names of the columns, for tables that may have no row.
+        next: commands that may come next.
+        columns: the names of the columns, where there may be no row that has them.
     """
 
     data: Any
@@ -77,14 +77,14 @@ class Answer:
 
 
 def output_options(as_json: bool, form: str | None, fields: str | None, jq: str | None, raw: bool = False) -> OutputOptions:
-    """Return the output options of a command line. `OutputOptions.check` tells whether they can be met."""
+    """Return how the answer is wanted, from the options; `OutputOptions.check` says whether that can be done."""
     # A jq program reads the envelope, so it implies JSON.
     chosen = "json" if as_json or jq is not None else form or os.environ.get("CTXMGR_FORMAT") or "table"
     return OutputOptions(chosen, tuple(name.strip() for name in (fields or "").split(",") if name.strip()), jq, raw)
 
 
 def take_output_options(values: dict[str, Any]) -> OutputOptions:
-    """Remove the output options from the values of a command line and return them as `OutputOptions`."""
+    """Take the output options out of the values of a command line, and return what they come to."""
     return output_options(*(values.pop(name) for name in OUTPUT))
 
 
@@ -151,7 +151,7 @@ def answer(
 
 
 def resolve_place(command: str, how: OutputOptions, target: str | None, session: str | None, store: str | None) -> Place:
-    """Return (session, store) as named on a command line, see `locate_store`. An error is reported and ends the command."""
+    """Return (session, store) as a command line names them, see `locate_store`; an error is reported and ends the command."""
     return resolve(command, how, locate_store, target, session, store)
 
 
@@ -165,7 +165,7 @@ def resolve(command: str, how: OutputOptions, locate: Callable[..., _T], *named:
 
 def _with_store_warnings(how: OutputOptions, work: Callable[[Workspace], Answer], workspace: Workspace) -> Answer:
     left_out = workspace.config.warnings()
-    for line in left_out:  # before the work, which may fail because of a setting that is left out
+    for line in left_out:  # before the work, which may fail because of a setting that was left out
         say(f"ctxmgr: {line}")
     done = work(workspace)
     done.warnings[:0] = [line for line in workspace.warnings if how.format == "json" or line not in left_out]
@@ -178,22 +178,22 @@ def answer_without_store(command: str, how: OutputOptions, work: Callable[[], An
 
 
 def _answer(command: str, how: OutputOptions, work: Callable[[], Answer], *, writes: bool) -> None:
-    # Check first: a command that writes must not find out afterwards that its answer can't be shown.
+    # First: a command that writes must not learn afterwards that its answer can't be shown.
     try:
         how.check()
         done = work()
     except CtxmgrError as error:
         fail(command, how, error)
     except OSError as error:
-        if error.filename is None:  # our own output failed, not the work
+        if error.filename is None:  # not the work but our own output failed
             raise
         fail(command, how, StorageFailed(f"{os.fsdecode(error.filename)}: {error.strerror}", "check it, and its permissions"))
     try:
         _emit(command, how, done)
     except BrokenPipeError:
-        quiet(done.code)  # the work is done, even if the reader is gone
+        quiet(done.code)  # what was found stands, though nobody reads on
     except CtxmgrError as error:
-        # A faulty --fields or --jq may show only now. Say that the work is done: repeating the command would write twice.
+        # A faulty --fields or --jq shows only now; whoever repeats a command that writes would write twice.
         hint = f"the command itself is done; {error.hint}" if writes else error.hint
         fail(command, how, InvalidInput(error.message, hint))
     if done.code:
@@ -201,12 +201,12 @@ def _answer(command: str, how: OutputOptions, work: Callable[[], Answer], *, wri
 
 
 def fail(command: str, how: OutputOptions, error: CtxmgrError) -> NoReturn:
-    """Report an error in the chosen format, and end with the error's exit code."""
+    """Say what went wrong, as the caller reads it, and end with the error's exit code."""
     raise typer.Exit(report_error(command, how.format, error))
 
 
 def _emit(command: str, how: OutputOptions, done: Answer) -> None:
-    out = printer()  # made first, because it makes stdout escape characters that its encoding can't hold
+    out = printer()  # made first: it teaches stdout to escape what its encoding can't hold
     data = _with_fields(done.data, how.fields)
     if how.format == "json":
         page = None if done.page is None else done.page.to_json()
@@ -219,8 +219,8 @@ def _emit(command: str, how: OutputOptions, done: Answer) -> None:
     for warning in done.warnings:
         say(f"ctxmgr: {warning}")
     if how.format in ("table", "md") and done.status == "empty" and _says_all(done.warnings):
-        return  # the view would only say again that there is nothing
-    # A command may name its columns, because there may be no row to take them from.
+        return  # the view would only repeat that there is nothing
+    # The names of columns are given where there may be no row to take them from.
     rows, columns = _rows(data), how.fields or done.columns
     if how.format == "ndjson":
         write_lines(map(ascii_json, rows))

@@ -59,7 +59,7 @@ def build(request: type[_Request], **values: Any) -> _Request:
 
 
 def tell_session(workspace: Workspace, asked: str | None, used: str | None) -> None:
-    """Say on stderr which session is used, if the user named none and there are several."""
+    """Say on stderr which session was meant, when none was named and there are several."""
     tell(workspace.store, asked, used)
 
 

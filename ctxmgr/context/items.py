@@ -90,7 +90,7 @@ _MAX_DEPTH = 6
 
 
 def write_yaml(fields: Mapping[str, Any], indent: int = 0) -> str:
-    """Return the fields that are not None as YAML. Texts of several lines, also in nested maps, become literal blocks."""
+    """Return the fields that are not None as YAML, with texts of several lines as literal blocks, also in nested maps."""
     return "".join(_field(key, value, indent) for key, value in fields.items() if value is not None)
 
 
@@ -112,7 +112,7 @@ def _field(key: str, value: Any, indent: int) -> str:
 
 
 def entry_fields(entry: EntryView) -> dict[str, Any]:
-    """Return the fields of an entry for a package."""
+    """Return the fields of an entry that a package contains."""
     return {
         "id": entry.id, "session": entry.session, "index": entry.index, "at": entry.ts, "agent": entry.agent,
         "action": entry.action, "task": entry.task, "input_type": entry.input_type, "status": entry.status,
@@ -122,7 +122,7 @@ def entry_fields(entry: EntryView) -> dict[str, Any]:
 
 
 def goal_fields(source: GoalSource) -> dict[str, Any]:
-    """Return the fields of a goal's state for a package."""
+    """Return the fields of a goal's state that a package contains."""
     probes = {each.name: "not asked" if each.ok is None else each.ok for each in source.probe_state}
     return {
         "goal": source.goal, "status": source.status, "percent": source.percent, "task": source.task,
@@ -133,7 +133,7 @@ def goal_fields(source: GoalSource) -> dict[str, Any]:
 
 
 def failure_fields(entry: EntryView) -> dict[str, Any]:
-    """Return the fields of a failed entry for a package."""
+    """Return the fields of a failed entry that a package contains."""
     return {
         "id": entry.id, "session": entry.session, "at": entry.ts, "agent": entry.agent, "action": entry.action,
         "task": entry.task,
@@ -150,7 +150,7 @@ def _no_artifact_ids(entry: EntryView, value: Any) -> Any:
 
 
 def execution_fields(run: Execution) -> dict[str, Any]:
-    """Return the fields of a run for a package."""
+    """Return the fields of a run that a package contains."""
     fields = run.model_dump(by_alias=False, exclude_none=True)
     return {key: value for key, value in fields.items() if value != [] and key not in ("session", "index")}
 
@@ -292,7 +292,7 @@ class VisibleArtifacts:
         from difflib import get_close_matches
 
         own = self.of_owner(named.source)
-        # Names of the owner come first, because a wrong name is more likely than a wrong owner.
+        # The owner's names first: a wrong name is more likely than a wrong owner.
         every = own if len(own) >= _MAX_COMPARED else [*own, *self._artifacts.state(self.version)]
         names = dict.fromkeys(f"{row.agent}/{row.name}" for row in every if self._audience.reads(row.agent, row.name))
         return get_close_matches(named.text, list(names)[:_MAX_COMPARED], n=_MAX_SUGGESTED)

@@ -224,7 +224,7 @@ def _fit(parts: list[_Part], room: int, needed: int) -> tuple[str, list[str]]:
 
 
 def _cut(part: _Part, space: int) -> str:
-    """Return the lines of a part that fit. A single line is shortened."""
+    """Return the lines of a part that fit; a single line is shortened."""
     lines: list[str] = []
     for line in part.lines:
         if len("\n".join([*lines, line])) > space:

@@ -456,7 +456,7 @@ def _read_plain_title(content: str) -> tuple[str, bool]:
 
 
 def _goal(top: _Section, first: str) -> str | None:
-    """Return the goal, from the only title or from a line "Goal: ...". A title is removed from the sections."""
+    """Return the goal, from the only title or a line "Goal: ..."; a title is removed from the sections."""
     if len(top.parts) == 1 and (top.parts[0].parts or top.parts[0].items) and not top.items:
         title = top.parts[0]
         top.items, top.parts = title.items, title.parts
@@ -468,7 +468,7 @@ def _goal(top: _Section, first: str) -> str | None:
 
 
 def _steps(section: _Section, notes: list[str]) -> list[Item]:
-    """Return a section's steps: those of its own list, then those of its subsections."""
+    """Return a section's steps: its own list, then those of its subsections."""
     items = [item for item in section.items if item.text]
     for part in section.parts:
         if part.name in _BACKGROUND_HEADINGS:

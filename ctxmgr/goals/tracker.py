@@ -309,7 +309,7 @@ class GoalTracker:
         own = list(what.subtasks) if isinstance(what, Task) else []
         what.attach(name, self.find)
         self._handles[name] = what
-        # The ids that `ctxmgr.goals.edits.subtasks` gives to the children of a new task.
+        # The ids that `ctxmgr.goals.edits.subtasks` gives the children of a new task.
         for number, each in enumerate(own, 1):
             each.attach(f"{name}.{number}", self.find)
             self._handles[f"{name}.{number}"] = each

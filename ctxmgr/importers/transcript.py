@@ -97,7 +97,7 @@ class Part:
         timeout_ms: float | None = None,
         parent: str | None = None,
     ) -> None:
-        """Add a tool call with the id of its entry. Its result comes later, or never."""
+        """Add a tool call by the id of its entry; its result comes later, or never."""
         self.count.tool_calls[action] += 1
         self.add(build(
             "entry", self.session, self.record_time(at), id=name, agent=self.agent, action=action,

@@ -81,7 +81,7 @@ def weight(total: int, holding: int) -> float:
 
 
 def score(counts: Sequence[float], weights: Sequence[float], length: float) -> float:
-    """Return the BM25 score of a text. ``length`` is relative to the average length."""
+    """Return the BM25 score of a text; ``length`` is its length divided by the average length."""
     slow = SATURATION * (1 - LENGTH + LENGTH * length)
     return sum(
         each * count * (SATURATION + 1) / (count + slow) for each, count in zip(weights, counts, strict=True) if count > 0
@@ -215,7 +215,7 @@ class TextFinder:
 
     @staticmethod
     def _order(seen: _Pass, weights: Sequence[float], limit: int) -> list[_Match]:
-        """Return the best matches by an approximate score from counts alone, later ones first among equals."""
+        """Return the best matches by a coarse score from counts alone, the later ones first among equals."""
         kept = [(counts, match) for counts, alike in seen.alike.items() for match in alike.latest]
         average = sum(match.length for _, match in kept) / max(1, len(kept)) or 1.0
         scored = ((round(score(counts, weights, match.length / average), 6), match.place, match) for counts, match in kept)

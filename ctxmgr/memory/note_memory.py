@@ -186,7 +186,7 @@ class EmbeddedMemory:
         return (self._ranker or LexicalRanker(found.weights)).rank(query, found.episodes)
 
     def _keep(self, request: ReflectRequest, answer: Reflection, sources: list[Episode], found: Candidates) -> str:
-        """Store a reflection in the named session, else in the session of its newest source, and return its id."""
+        """Store a reflection in the named session, else in that of its newest source; return its id."""
         session = request.session or answer.sessions[0]
         key = session_key(self._store, session)
         author = request.author or REFLECTOR

@@ -78,7 +78,7 @@ def add(
     answer("note add", how, work, store=store, writes=True)
 
 
-# `note list` and `note search` differ only in the query.
+# `note list` and `note search` differ by the query alone.
 def _notes(
     command: str, query: str | None, tag: list[str] | None, target: str | None, session: str | None, every: bool, offset: int,
     limit: int, store: str | None, how: OutputOptions,

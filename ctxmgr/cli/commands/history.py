@@ -93,7 +93,7 @@ def list_(
       ctxmgr list --process 01a1ffcb
       ctxmgr list run.jsonl@40
     """
-    # Must be the first statement, so that ``locals()`` holds only the options.
+    # Before anything else has a name here, so that these are the options alone.
     chosen = moves_rows(locals())
     target, offset = resolve("list", how, partial(list_start, chosen=chosen), target, offset)
     session, store = resolve_place("list", how, target, session, store)
@@ -149,7 +149,7 @@ def search(
             event_type=event_type, since=since, until=until,
         )  # fmt: skip
         found = workspace.search(request)
-        # A search of all sessions used no particular one.
+        # A search of all sessions has meant none of them in particular.
         if not all_sessions:
             tell_session(workspace, session, found.session)
         rows = [hit.to_json() for hit in found.hits]
@@ -205,9 +205,9 @@ def _continuation(workspace: Workspace, place: Address, missing: NotFound) -> An
     """Return a recorded continuation as `recover` shows it.
 
     Raises:
-        NotFound: ``missing``, if no continuation has this id either.
+        NotFound: ``missing``, where there is none either.
     """
-    # Only ids of no entry reach this, so `show` seldom loads the drawing of continuations.
+    # Only an id that names no entry comes here, so `show` seldom loads what draws continuations.
     from ctxmgr.cli.commands.recover import continuation_answer
     from ctxmgr.types.operations import RecoverResponse
 
@@ -243,7 +243,7 @@ def messages(
         address, session, store = resolve("messages", how, locate_entry, address, session, store)
 
     def work(workspace: Workspace) -> Answer:
-        # Without an address the request names no entry. Parsing "@0" only normalises the session.
+        # Without an address the request names no entry; the first one only gives the session its form.
         place = parse(address, session) if address else parse("@0", session)
         request = build(
             MessagesRequest, session=place.session, index=place.index if address else None,

@@ -1,6 +1,6 @@
 """``record``: append records from stdin, or record a command as one action.
 
-For programs and pipes, ``_record`` in `ctxmgr.cli.fast.rows` handles records from stdin instead. Both use
+For programs and pipes ``_record`` of `ctxmgr.cli.fast.rows` answers instead where records come from stdin; both take them by
 `ctxmgr.cli.record_input`.
 """
 

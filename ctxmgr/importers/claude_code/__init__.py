@@ -88,9 +88,9 @@ class _ParallelFilesImporter(FormatDescription):
 
 
 def _merge(counts: Sequence[FileCount], stack: ExitStack) -> Iterator[tuple[LogFile, Raw | None]]:
-    """Yield each record with its file, by time across files and by place inside a file; None at the end of a file.
+    """Yield each record with its file, by time across files and by place inside each; None at a file's end.
 
-    A record without a time follows the previous one.
+    A record without a time follows the one before it.
     """
     heads: list[tuple[float, int, Raw | None]] = []
     opened: list[tuple[LogFile, Iterator[Raw]]] = []
@@ -213,7 +213,7 @@ def _groups(paths: Iterable[Path]) -> list[list[Path]]:
         try:
             heads.setdefault(path, read_head(path))
         except OSError:
-            # Grouped too, so that reading it reports why it can't be read.
+            # A group all the same, so that reading it says why it can't be read.
             heads.setdefault(path, Head(session=path.stem))
     found: dict[tuple[Path, str], list[Path]] = {}
     by_session: dict[str, list[Path]] = {}
@@ -239,13 +239,13 @@ def _groups(paths: Iterable[Path]) -> list[list[Path]]:
             by_session[heads[path].session].append(path)
         else:
             groups.append([path])
-    # Originals first, because the first of two records with one id is used.
+    # Originals first, since of two records with one id the first is kept.
     return sorted(groups, key=lambda group: _order(heads[group[0]], group[0], heads))
 
 
 def _order(head: Head, path: Path, heads: dict[Path, Head]) -> tuple[int, bytes, str]:
-    """Return the sort key of a session: forks after their origin, else by last time, because a copy continues longer."""
-    # The depth in the chain of forks. Recorded ids may form a circle.
+    """Return the sort key of a session: forks behind their origin, else by last time, since a copy goes on longer."""
+    # The depth in the line of forks; recorded ids may form a circle.
     origins = {other.session: other.forked_from for other in heads.values() if other.is_main}
     depth, origin, seen = 0, head.forked_from, {head.session}
     while origin in origins and origin not in seen:

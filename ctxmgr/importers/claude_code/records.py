@@ -148,7 +148,7 @@ class Source:
             return Raw(line.number, self._place, kind, value, _time_of(value), False)
         if self._keeps_places and (uuid := ident(value.get("uuid"))):
             self.places.setdefault(uuid, self._place)
-        # Our records are ASCII, so they may be longer than the line: ``é`` has two bytes there and six here.
+        # A record of ours is ASCII, so it may be longer than its line: ``é`` has two bytes there and six here.
         return Raw(line.number, self._place, kind, value, _time_of(value), line.length > MAX_LINE // 4)
 
     def _see_version(self, version: object) -> None:
@@ -161,7 +161,7 @@ class Source:
 
 
 def _time_of(value: dict[str, Any]) -> str | None:
-    """Return a record's timestamp as RFC 3339 in UTC, or None."""
+    """Return a record's timestamp as RFC 3339 in UTC, None when it has none."""
     stamp = value.get("timestamp")
     return moment(stamp) if isinstance(stamp, str) else None
 
@@ -323,7 +323,7 @@ def _parse_head(path: Path, size: int, changed: int) -> Head:
         # The first words of the model come after everything that a head tells.
         if raw.kind == "assistant" or number >= _PROLOGUE:
             break
-    # A resumed session begins with copies of another session's records, which have that session's id.
+    # A resumed session begins with copies of another one's records, which name that one.
     head.session = path.stem if path.stem in sessions or not sessions else sessions[0]
     if head.journal:
         head.session = _folder_session(path) or head.session

@@ -454,7 +454,7 @@ class Words:
 
 
 def _by_provenance(payload: dict[str, Any]) -> tuple[list[str], list[str], str | None]:
-    """Split a message's texts by named writer: (a person's texts, the harness's texts, kind of the harness part)."""
+    """Split a message's texts by named writer: (a person's, the harness's, what the harness part is)."""
     passed = mapping(payload.get(PASSTHROUGH))
     parts = sequence(passed.get("content_item_metadata"))
     marks = [text(mapping(mapping(part).get("provenance")).get("type")) for part in parts]
