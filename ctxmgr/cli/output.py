@@ -272,7 +272,7 @@ def _say_more_rows(how: OutputOptions, done: Answer) -> None:
 def _compile_jq(expression: str) -> Any:
     try:
         import jq
-    except ImportError:  # not every platform has a wheel of jq
+    except ImportError:  # there is no wheel of it for every platform
         raise InvalidInput("--jq needs the package jq, which is not installed here", "pip install jq") from None
     try:
         return cast("Any", jq).compile(expression)
