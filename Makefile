@@ -7,7 +7,7 @@
 BIN := .venv/bin
 UV := $(BIN)/python -m uv
 SECOND_TESTS := tests/log tests/types tests/text tests/stories tests/golden
-SERVER_TESTS := tests/store tests/history tests/conformance/test_store.py tests/cli/commands/test_all_on_server.py
+SERVER_TESTS := tests/store tests/history tests/artifacts tests/conformance/test_store.py tests/cli/commands/test_all_on_server.py
 FRAMEWORKS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ctxmgr/frameworks
 SITE := NO_COLOR=1 $(BIN)/zensical build --strict --clean
 

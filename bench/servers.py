@@ -9,13 +9,13 @@ Rounds are interleaved; medians are told, and what matters is the ratio:
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -33,6 +33,7 @@ from tests import postgresql_server
 
 DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "autovacuum": "on"}
 _LOG_FILES = 64
+_WARM = 40  # appends before a writer is timed: the whole masking is loaded after 32
 BARE = (
     "CREATE TABLE IF NOT EXISTS bare (seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, session TEXT NOT NULL, "
     "id TEXT NOT NULL, body TEXT NOT NULL, UNIQUE (session, id))"
@@ -96,35 +97,41 @@ def rate(open_writer: Callable[[], tuple[Any, Callable[[list[dict[str, Any]]], N
          seconds: float, name: str, *, together: bool = False) -> tuple[float, float]:  # fmt: skip
     """Return records a second of so many writers, each with a session of its own, and the median time of a batch in ms.
 
-    With ``together`` all of them write one session.
+    Each writer is a process, as in real life: threads of one process would share the interpreter's lock. With ``together``
+    all of them write one session.
     """
-    done, took = [0] * writers, list[float]()
-    ready, end = threading.Barrier(writers + 1), time.monotonic() + 3600
+    fork = multiprocessing.get_context("fork")
+    ready, results = fork.Barrier(writers + 1), fork.SimpleQueue()
 
     def work(number: int) -> None:
-        nonlocal end
         holder, write = open_writer()
         with closing(holder):
             session, made = name if together else f"{name}-{number}", 0
+            took: list[float] = []
+            for each in range(_WARM):
+                write([record(f"warm-{name}-{number}", each)])
             ready.wait()
-            while time.monotonic() < end:
+            start = time.monotonic()
+            while time.monotonic() < start + seconds:
                 first = made * writers + number * batch if together else made
                 records = [record(session, first + each) for each in range(batch)]
                 began = time.perf_counter()
                 write(records)
                 took.append(time.perf_counter() - began)
                 made += batch
-            done[number] = made
+            ended = time.monotonic()
+        results.put((made, took, ended))
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(writers)]
-    for thread in threads:
-        thread.start()
+    processes = [fork.Process(target=work, args=(number,)) for number in range(writers)]
+    for process in processes:
+        process.start()
     ready.wait()
     began = time.monotonic()
-    end = began + seconds
-    for thread in threads:
-        thread.join()
-    return sum(done) / (time.monotonic() - began), statistics.median(took) * 1000
+    found = [results.get() for _ in processes]
+    for process in processes:
+        process.join()
+    lasted = max(ended for _, _, ended in found) - began
+    return sum(made for made, _, _ in found) / lasted, statistics.median(each for _, took, _ in found for each in took) * 1000
 
 
 def wear(connection: psycopg.Connection[Any]) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import builtins
 
     from ctxmgr.access.guard import AccessGuard
-    from ctxmgr.access.project import Project
+    from ctxmgr.access.project_state import Project
     from ctxmgr.artifacts.service import ArtifactStore
     from ctxmgr.context.service import ContextPackages
     from ctxmgr.types.analysis import SqlRequest, SqlResponse, SqlView, StatsRequest, StatsResponse
@@ -79,6 +79,7 @@ if TYPE_CHECKING:
 
 _Q = TypeVar("_Q")
 _R = TypeVar("_R", bound=Shape)
+_T = TypeVar("_T")
 
 
 class Workspace:
@@ -200,7 +201,7 @@ class Workspace:
     @cached_property
     def project(self) -> Project:
         """Context keys, executions and access rules."""
-        from ctxmgr.access.project import Project
+        from ctxmgr.access.project_state import Project
 
         return Project(self.source, self.store, self.guard)
 
@@ -220,17 +221,20 @@ class Workspace:
 
     def _read(self, command: str, tool: Callable[[Store, _Q], _R], request: _Q) -> _R:
         """Call a reading tool, and log for an agent what it was shown, or that it failed."""
+        return self.log_read(command, lambda: tool(self.store, request), lambda answer: answer.to_json())
+
+    def log_read(self, command: str, tool: Callable[[], _T], shown: Callable[[_T], object]) -> _T:
+        """Return what a reading tool returns; for an agent the entries and events in what it was ``shown`` are logged."""
         if self.agent is None:
-            return tool(self.store, request)
+            return tool()
         from ctxmgr.access.guard import find_resources
 
         try:
-            answer = tool(self.store, request)
+            answer = tool()
         except CtxmgrError as error:
             self.guard.log(command, "read", resource_type="history", failed=error.message, hidden=self._hidden())
             raise
-        shown = find_resources(answer.to_json())
-        self.guard.log(command, "read", shown, resource_type="history", hidden=self._hidden())
+        self.guard.log(command, "read", find_resources(shown(answer)), resource_type="history", hidden=self._hidden())
         return answer
 
     def _hidden(self) -> int:

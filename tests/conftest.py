@@ -44,6 +44,7 @@ POOLER = "pooler"
 CONTRACT = {
     f"tests/{folder}/test_{name}.py"
     for folder, names in (
+        ("artifacts", "finder put put_faults service_access service_diff version_folders versions versions_prune"),
         ("history", "detection detection_reserved detection_tail ingest"),
         ("history/query", "address tools_annotations tools_links tools_notes tools_snapshots visibility"),
         (
@@ -53,7 +54,7 @@ CONTRACT = {
         ("store", "all_concurrency all_round_trip"),
         ("store/integrity", "verification"),
         ("store/repositories", "annotations bookkeeping queries sessions"),
-        ("store/write", "append"),
+        ("store/write", "append batch"),
     )
     for name in names.split()
 }
@@ -172,6 +173,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "store_path" in metafunc.fixturenames:
         here = metafunc.definition.nodeid.partition("::")[0]
         everywhere = here in CONTRACT and metafunc.definition.get_closest_marker("only_files") is None
+        everywhere = everywhere and "folder" not in metafunc.fixturenames  # a server has no folder of artifacts
         asked_for = any(metafunc.definition.get_closest_marker(name) for name in _ASKED_FOR)
         pooled = pytest.param(POOLER, marks=() if asked_for else (pytest.mark.slow,))
         kinds = [*sorted(STORE_FILES), *([SERVER, pooled] if everywhere else [])]

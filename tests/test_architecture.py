@@ -46,6 +46,53 @@ CROSS_PACKAGE = (
 )  # fmt: skip
 """Tests across packages, and of the project as a whole."""
 
+_SHAPES = (
+    "declares shapes; tests/types/test_plain_check.py tries values of each, and whoever answers with one tests what it says"
+)
+_GENERATED = "is generated; tests/cli/fast/test_generate.py compares it with what it is made of"
+_FRAMEWORK = "is tried with the real package, where that is installed: tests/integrations/test_all_frameworks.py"
+_CLASS = "tests/diagnose/classes holds every class to one contract, and has rows that each speaks of and on which it is silent"
+WITHOUT_OWN_TESTS = {
+    f"{folder}/{name}": reason
+    for folder, names, reason in (
+        ("cli", "declarations", "stands for typer's own names; tests/cli/test_application.py builds the commands of it"),
+        ("cli/fast", "help_texts table", _GENERATED),
+        ("clients", "claude_code codex gemini", "tests/clients/test_all_contract.py holds every client to one contract"),
+        (
+            "conformance",
+            "detector",
+            "is a battery itself; tests/detect/detectors/test_all_contract.py runs it on our detectors",
+        ),
+        ("diagnose", "interface", "a protocol and its limits; tests/diagnose/classes/test_all_contract.py holds classes to it"),
+        ("diagnose/classes/context", "context_lost monologue", _CLASS),
+        ("diagnose/classes/edits", "edits_not_used made_elsewhere undone_by_other", _CLASS),
+        ("diagnose/classes/environment", "other_folder shell_state tool_missing worked_elsewhere", _CLASS),
+        ("diagnose/classes/names", "not_found search_elsewhere wrong_place", _CLASS),
+        ("diagnose/classes/refusals", "limit_exceeded", _CLASS),
+        ("diagnose/classes/statements", "documented_way known_error noted_way stated_reason", _CLASS),
+        ("diagnose/classes/waiting", "mutual_wait waiting_on_process", _CLASS),
+        (
+            "exporters",
+            "atif claude_code conversation messages otlp",
+            "tests/exporters/test_all_round_trip.py reads back what each wrote of every sample",
+        ),
+        (
+            "importers",
+            "atif copilot inspect_ai openai_agents opencode openhands",
+            "tests/importers/test_all_battery.py reads the samples in fixtures/formats and knows what they truly hold",
+        ),
+        ("integrations", "claude_agent_sdk openai_agents pydantic_ai", _FRAMEWORK),
+        ("recover", "case", "holds values and does nothing with them"),
+        ("store/engine", "interface", "a protocol; each engine that follows it has tests of its own"),
+        ("store/engine", "postgresql_select", "tests/store/test_read_query_on_server.py runs every query through it"),
+        ("store/repositories", "blobs", "tests/artifacts/test_server_blobs.py writes and reads every content through it"),
+        ("text", "word_set", "one expression"),
+        ("types", "access analysis artifact context_package goal memory operations setup view", _SHAPES),
+    )
+    for name in names.split()
+}
+"""Modules that no file of tests is named after, each with the reason and the place of its tests."""
+
 DATABASES = {"sqlite3", "pysqlite3", "sqlite_utils", "psycopg"}
 
 
@@ -123,6 +170,35 @@ def test_tests_are_named_after_their_module() -> None:
     assert lost == []
 
 
+def _tests_of(module: Path) -> list[str]:
+    """Return the files of tests that are named after a module, and after no longer name beside it."""
+    place, beside = (
+        ROOT / "tests" / module.relative_to(ROOT / "ctxmgr").parent,
+        [path.stem for path in module.parent.glob("[!_]*")],
+    )
+    return [
+        file.name
+        for file in place.glob(f"test_{module.stem}*.py")
+        if max((stem for stem in beside if f"{file.stem[5:]}_".startswith(f"{stem}_")), key=len, default="") == module.stem
+    ]
+
+
+def test_modules_have_tests_of_their_name() -> None:
+    """Whoever looks for the tests of a module finds them at its place in the tree, or reads here why there are none."""
+    tested = {
+        str(path.relative_to(ROOT / "ctxmgr").with_suffix("")): _tests_of(path)
+        for path in PRODUCT
+        if not path.name.startswith("_")
+    }
+
+    assert [name for name, found in tested.items() if not found and name not in WITHOUT_OWN_TESTS] == []
+    assert [name for name in WITHOUT_OWN_TESTS if tested.get(name, ["no such module"])] == []
+    named = {
+        place for reason in WITHOUT_OWN_TESTS.values() for place in re.findall(r"(?:tests|fixtures)/[\w/]+(?:\.py)?", reason)
+    }
+    assert [place for place in sorted(named) if not (ROOT / place).exists()] == []
+
+
 def test_tests_for_every_store_exist() -> None:
     """A module of tests that was renamed would quietly run on no server any more; so does one whose tests take no store."""
     assert [name for name in sorted(CONTRACT) if not (ROOT / name).is_file()] == []
@@ -135,7 +211,7 @@ def test_tests_for_every_store_exist() -> None:
         }
         for name in CONTRACT
     }
-    assert [name for name in sorted(taken) if not taken[name] & {"store", "store_path", "ask"}] == []
+    assert [name for name in sorted(taken) if not taken[name] & {"store", "store_path", "ask", "artifacts"}] == []
 
 
 def test_tests_named_on_pages_exist() -> None:

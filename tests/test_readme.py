@@ -20,6 +20,7 @@ WITH_COMMANDS = [page for page in PAGES if steps(page.read_text("utf-8"))]
 def test_every_command_prints_what_the_page_shows(page: Path) -> None:
     """Run in order in one folder, each command gives the output below it (new ids and ages aside)."""
     found = steps(page.read_text("utf-8"))
+    assert found
     outputs = list(run_all([step.command for step in found]))
 
     for step, output in zip(found, outputs, strict=True):

@@ -28,7 +28,7 @@ MODEL_STACK = {"pydantic_ai", "httpx2", "httpcore2", "openai", "anthropic", "ope
 NEVER = MODEL_STACK | {"sqlite_utils", "psycopg", "mcp", "numpy", "tree_sitter", "tiktoken", "bpe_openai", "jq", "zstandard"}
 """What no command loads that can do without it."""
 
-_WRITING = "invocation fast fast.dispatch fast.rows fast.table envelope record_input address command_line"
+_WRITING = "invocation fast fast.annotations fast.dispatch fast.rows fast.table envelope record_input address command_line"
 WRITING = {"ctxmgr.cli", *(f"ctxmgr.cli.{name}" for name in _WRITING.split())}
 """Modules of the command line that writing for programs needs."""
 

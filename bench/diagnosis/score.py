@@ -13,7 +13,7 @@ from typing import Any
 
 from ctxmgr.diagnose import CLASSES, contrast, diagnose
 from ctxmgr.diagnose.evidence import Evidence
-from ctxmgr.history.evidence import build_evidence
+from ctxmgr.history.session_evidence import build_evidence
 from ctxmgr.types.finding import Diagnosis, Finding
 from ctxmgr.types.operations import DetectRequest, RecoverRequest
 from ctxmgr.workspace import Workspace

@@ -23,11 +23,11 @@ def find_resources(answer: Any) -> list[tuple[str, str]]:
     Records without an agent belong to ``user``, as in rules.
     """
     found: dict[tuple[str, str], None] = {}
-    _walk(answer, found, _DEPTH)
+    _walk_resources(answer, found, _DEPTH)
     return list(found)
 
 
-def _walk(value: Any, found: dict[tuple[str, str], None], depth: int) -> None:
+def _walk_resources(value: Any, found: dict[tuple[str, str], None], depth: int) -> None:
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
         session, kind = fields.get("session"), fields.get("kind")
@@ -36,10 +36,10 @@ def _walk(value: Any, found: dict[tuple[str, str], None], depth: int) -> None:
             found.setdefault((agent if isinstance(agent, str) else "user", session))
             return  # deeper values are recorded text, which may imitate other entries
         for item in fields.values() if depth else ():
-            _walk(item, found, depth - 1)
+            _walk_resources(item, found, depth - 1)
     elif isinstance(value, list | tuple):
         for item in cast("list[Any]", value) if depth else ():
-            _walk(item, found, depth - 1)
+            _walk_resources(item, found, depth - 1)
 
 
 MAX_LOGGED = 200

@@ -109,21 +109,22 @@ def parse_pattern(text: str) -> Pattern:
         return Pattern("all")
     if text == SELF:
         return Pattern("self")
-    if text.endswith("/*"):
-        pattern = Pattern("agent", text[:-2])
-    else:
-        agent, slash, name = text.partition("/")
-        if not slash:
-            raise InvalidInput(f"pattern {quote_name(text)} names no owner", FORMS)
-        if not name:
-            raise InvalidInput(f"pattern {quote_name(text)} names nothing after its '/'", FORMS)
-        pattern = Pattern("exact", agent, name)
+    pattern = Pattern("agent", text[:-2]) if text.endswith("/*") else _exact_pattern(text)
     # Other globs are refused, not matched literally: a person who writes "debugger/src/*.py" expects it to match.
     if ANY in pattern.agent or ANY in pattern.name:
         raise InvalidInput(f"pattern {quote_name(text)} has a '*' that does not stand for everything of one owner", FORMS)
     if fault := agent_fault(pattern.agent):
         raise InvalidInput(f"pattern {quote_name(text)}: its owner {quote_name(pattern.agent)} {fault}", FORMS)
     return pattern
+
+
+def _exact_pattern(text: str) -> Pattern:
+    agent, slash, name = text.partition("/")
+    if not slash:
+        raise InvalidInput(f"pattern {quote_name(text)} names no owner", FORMS)
+    if not name:
+        raise InvalidInput(f"pattern {quote_name(text)} names nothing after its '/'", FORMS)
+    return Pattern("exact", agent, name)
 
 
 def check_rule(rule: AccessRule) -> AccessRule:

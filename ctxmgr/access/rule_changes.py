@@ -160,6 +160,12 @@ def replay_reads(store: Store, new: Rules) -> Replay:
 
 def past_reads(store: Store) -> Iterator[PastRead]:
     """Yield the reads of agents: logged accesses, contents of packages, inputs of executions."""
+    yield from _logged_reads(store)
+    yield from _package_reads(store)
+    yield from _execution_reads(store)
+
+
+def _logged_reads(store: Store) -> Iterator[PastRead]:
     for record in store.shared.events(ACCESS):
         data = json_object(record.get("data"))
         if data.get("permission") != "read":
@@ -167,13 +173,19 @@ def past_reads(store: Store) -> Iterator[PastRead]:
         for name, allowed in (("granted", True), ("denied", False)):
             for resource in _resources(data.get(name)):
                 yield _make_past_read(record, data.get("agent"), data.get("command"), resource, allowed=allowed)
+
+
+def _package_reads(store: Store) -> Iterator[PastRead]:
     for record in store.shared.events(PACKAGE):
         data = json_object(record.get("data"))
-        for item in _list(data.get("items")):
+        for item in _list_tables(data.get("items")):
             # A record without a type means an artifact, one without "got" a full one; omitted items were not read.
             if item.get("type", "artifact") == "artifact" and item.get("got", "full") != "omitted":
                 resource = Resource(type="artifact", agent=str(item.get("source")), name=str(item.get("name")))
                 yield _make_past_read(record, data.get("agent"), "context assemble", resource, allowed=True)
+
+
+def _execution_reads(store: Store) -> Iterator[PastRead]:
     for entry, record in store.shared.executions():
         given = json_object(record.get("input")).get("artifacts")
         for identity in cast("list[Any]", given) if isinstance(given, list) else ():
@@ -195,14 +207,14 @@ def _make_past_read(record: Record, agent: object, command: object, resource: Re
 
 
 def _resources(value: object) -> Iterator[Resource]:
-    for item in _list(value):
+    for item in _list_tables(value):
         if item.get("type") in ("artifact", "context", "history"):
             yield Resource.model_validate(
                 {"type": item["type"], "agent": str(item.get("agent")), "name": str(item.get("name"))}
             )
 
 
-def _list(value: object) -> list[dict[str, Any]]:
+def _list_tables(value: object) -> list[dict[str, Any]]:
     return (
         [cast("dict[str, Any]", item) for item in cast("list[object]", value) if isinstance(item, dict)]
         if isinstance(value, list)
@@ -237,7 +249,7 @@ def parse_rules_file(text: str, name: str) -> list[AccessRule]:
     for number, row in enumerate(cast("list[Any]", rows)):
         place = f"{name}: rules[{number}]"
         try:
-            rule = _rule(row)
+            rule = _make_rule(row)
         except InvalidInput as error:
             raise InvalidInput(f"{place}: {error.message}", error.hint) from None
         # Compare identities, because a literal repetition of a rule is a duplicate too.
@@ -247,7 +259,7 @@ def parse_rules_file(text: str, name: str) -> list[AccessRule]:
 
 
 def read_table(text: str, name: str) -> dict[str, Any]:
-    """Parse a TOML file, or a JSON file if its name ends so.
+    """Parse a TOML file, or a JSON file if its name ends so; return its table, {key: value}.
 
     Raises:
         InvalidInput: it is too long, broken, nested too deep, or not one table.
@@ -259,7 +271,7 @@ def read_table(text: str, name: str) -> dict[str, Any]:
     try:
         values: Any
         if name.lower().endswith(".json"):
-            values = json.loads(text, object_pairs_hook=_table, parse_constant=refuse_constant)
+            values = json.loads(text, object_pairs_hook=_make_table, parse_constant=refuse_constant)
         else:
             values = tomllib.loads(text)
     except RecursionError:
@@ -273,7 +285,7 @@ def read_table(text: str, name: str) -> dict[str, Any]:
     return cast("dict[str, Any]", values)
 
 
-def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _make_table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     # `json` would silently keep the last duplicate. TOML refuses duplicates by itself.
     if len(table) != len(pairs):
@@ -281,7 +293,7 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return table
 
 
-def _rule(row: object) -> AccessRule:
+def _make_rule(row: object) -> AccessRule:
     if not isinstance(row, dict):
         raise InvalidInput("must be a table", _EXAMPLE)
     fields = cast("dict[str, Any]", row)

@@ -135,7 +135,7 @@ def explain(matching: list[RankedRule], agent: str, asked: Asked, resource: Reso
     """
     decided = winner(matching, asked)
     allowed = grants(decided)
-    lost = sorted((ranked for ranked in matching if ranked is not decided), key=_order)
+    lost = sorted((ranked for ranked in matching if ranked is not decided), key=_sort_key)
     return AccessExplanation(
         agent=agent,
         permission=asked,
@@ -148,7 +148,7 @@ def explain(matching: list[RankedRule], agent: str, asked: Asked, resource: Reso
     )
 
 
-def _order(ranked: RankedRule) -> tuple[tuple[int, int, int], str, str]:
+def _sort_key(ranked: RankedRule) -> tuple[tuple[int, int, int], str, str]:
     return ranked.rank, ranked.rule.pattern, ranked.rule.permission
 
 

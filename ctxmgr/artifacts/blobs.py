@@ -6,12 +6,13 @@ import codecs
 import json
 import os
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from ctxmgr.artifacts.folder import Folder, folder_error, open_file, open_folder
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput, StorageFailed
+from ctxmgr.store.repositories.shared_state import ArtifactRow
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.tokens import ESTIMATE, Estimate, content_kind, known_kind
 
@@ -23,7 +24,12 @@ _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Source(Protocol):
-    """Where content comes from, once."""
+    """Where content comes from, once; with a size, again and again."""
+
+    @property
+    def size(self) -> int | None:
+        """Its present length in bytes; None where nobody knows."""
+        ...
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the content in pieces of at most a megabyte.
@@ -31,6 +37,49 @@ class Source(Protocol):
         Raises:
             CtxmgrError: it can't be read, or changes while it is read.
         """
+        ...
+
+
+class BlobStore(Protocol):
+    """Where a writer of artifacts keeps contents by their hash: `Objects`, or `ctxmgr.artifacts.server_blobs.ServerBlobs`.
+
+    Attributes:
+        replaced: whether what shows the contents has to be made anew, for bytes were brought back.
+    """
+
+    replaced: bool
+
+    def take(self, measure: Callable[[], Measure], source: Source, known: ArtifactRow | None = None) -> ContentMetadata:
+        """Take what a source yields, and return its metadata; known content is kept once.
+
+        Args:
+            measure: makes what measures it.
+            source: where it comes from.
+            known: the artifact that it takes the place of.
+
+        Raises:
+            CtxmgrError: the source's own error, or the content could not be written; nothing of it stays.
+        """
+        ...
+
+    def settle(self) -> None:
+        """Make durable what was taken, before it is listed."""
+        ...
+
+    def confirm(self, rows: Iterable[ArtifactRow]) -> None:
+        """Make sure that the contents of these artifacts are there, inside the transaction that lists them.
+
+        Raises:
+            Busy: they are not.
+        """
+        ...
+
+    def remove(self, digests: Iterable[str]) -> None:
+        """Remove these contents, which no version shows any more."""
+        ...
+
+    def remove_all_but(self, kept: set[str]) -> None:
+        """Remove every content that is not among these, which the versions show."""
         ...
 
 
@@ -50,12 +99,21 @@ class Objects:
         self._each = each
         self.replaced = False
 
-    def take(self, measure: Measure, source: Source) -> ContentMetadata:
-        """Store what a source yields, verified, and return its metadata; known content is stored once.
+    def take(self, measure: Callable[[], Measure], source: Source, known: ArtifactRow | None = None) -> ContentMetadata:
+        """Store what a source yields, verified, and return its metadata; see `BlobStore`."""
+        # Of equal size it is most likely unchanged: hash it first, without a copy. The source is read again if it is not. A
+        # stream has no size, for it can be read only once.
+        if known is not None and source.size == known.size:
+            measured = measure()
+            for piece in source.pieces():
+                measured.add(piece)
+            if measured.digest == known.hash:
+                if self.is_sound(known.hash):
+                    return measured.done()
+                self.replaced = True
+        return self._store(measure(), source)
 
-        Raises:
-            CtxmgrError: the source's own error, or the content could not be written; nothing of it stays.
-        """
+    def _store(self, measure: Measure, source: Source) -> ContentMetadata:
         try:
             objects = self._folder.objects(create=True)
             draft = DRAFT + os.urandom(8).hex()
@@ -124,6 +182,9 @@ class Objects:
         if not self._each:
             # One sync of everything costs less than many of single files; see `ctxmgr.artifacts.put._BATCH`.
             os.sync()
+
+    def confirm(self, rows: Iterable[ArtifactRow]) -> None:
+        """Do nothing: who holds the folder's lock is the only one that removes objects."""
 
     def is_sound(self, digest: str) -> bool:
         """Whether the object is there with the bytes that its name promises."""

@@ -8,12 +8,16 @@ from collections.abc import Callable
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import quote_name
 from ctxmgr.artifacts.blobs import PIECE, Objects, hash_file
-from ctxmgr.artifacts.folder import Folder, artifacts_folder, folder_error, name_paths, open_file, owner_paths, view_paths
-from ctxmgr.errors import Damaged, InvalidInput, NotFound
+from ctxmgr.artifacts.folder import Folder, folder_error, folder_name, name_paths, open_file, owner_paths, view_paths
+from ctxmgr.errors import Damaged, InvalidInput, NotFound, StorageFailed
 from ctxmgr.log import codec
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.shared_state import ARTIFACT_ID, ArtifactRow, ids_with_prefix, list_owners
 from ctxmgr.types.artifact import ArtifactView, Dependency, GetRequest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ctxmgr.store.repositories.blobs import Blobs
 
 _MAX_SUGGESTED = 5
 _MAX_GAP = 0.1  # similarity to the best suggestion; whatever is farther off would only distract
@@ -136,7 +140,7 @@ class Finder:
             folder = owner_paths({*self._owners(version), row.agent})[row.agent]
             self._paths[place] = {name: f"{folder}/{path}" for name, path in name_paths([*names, row.name]).items()}
         path = self._paths[place].get(row.name) or view_paths([(row.agent, row.name)])[row.agent, row.name]
-        return f"{artifacts_folder(self._store.location).name}/v{version}/{path}"
+        return f"{folder_name(self._store.location)}/v{version}/{path}"
 
     def _owners(self, version: int) -> list[str]:
         if self._guard.agent is None:
@@ -244,6 +248,46 @@ def open_content(store: Store, row: ArtifactRow) -> Content:
         NotFound: it was pruned just now.
         StorageFailed: it can't be read.
     """
+    blobs = store.blobs()
+    found = _open_in_folder(store, row) if blobs is None else _open_verified(row, lambda: fetch(blobs, row))
+    if found is None:
+        # Readers take no lock: a prune may have run since the row was read, which is no damage.
+        if store.artifacts.by_id(row.id) is None:
+            raise NotFound(f"{row.agent}/{row.name} of version {row.version} was pruned just now", "ask for another version")
+        raise damage_error(row)
+    return found
+
+
+def fetch(blobs: Blobs, row: ArtifactRow) -> int:
+    """Return the descriptor of a file without a name that holds a content from a server, unverified.
+
+    Raises:
+        FileNotFoundError: it is not there.
+        StorageFailed: this machine has no room for it.
+    """
+    from tempfile import TemporaryFile, gettempdir
+
+    found = False
+    try:
+        with TemporaryFile() as file:
+            for piece in blobs.pieces(row.hash):
+                found = True
+                file.write(piece)
+                if file.tell() > row.size:  # what was swapped for something huge is not fetched whole
+                    break
+            file.flush()
+            descriptor = os.dup(file.fileno())
+    except OSError as error:
+        raise StorageFailed(
+            f"{gettempdir()}: {error.strerror}", "free some space, or name another folder with TMPDIR"
+        ) from None
+    if not found:
+        os.close(descriptor)
+        raise FileNotFoundError
+    return descriptor
+
+
+def _open_in_folder(store: Store, row: ArtifactRow) -> Content | None:
     try:
         folder = Folder(store.location, create=False)
     except FileNotFoundError:
@@ -257,11 +301,6 @@ def open_content(store: Store, row: ArtifactRow) -> Content:
         if found is None:
             # Where hard links failed, version folders hold copies, and one of them may have survived.
             found = _find_copy_in_version_folder(store, folder, row)
-    if found is None:
-        # Readers take no lock: a prune may have run since the row was read, which is no damage.
-        if store.artifacts.by_id(row.id) is None:
-            raise NotFound(f"{row.agent}/{row.name} of version {row.version} was pruned just now", "ask for another version")
-        raise damage_error(row)
     return found
 
 

@@ -43,12 +43,17 @@ def artifacts_folder(location: str) -> Path:
     """
     if is_url(location):
         raise InvalidInput(
-            "a store on a server holds no artifacts: their contents are files beside a store on one machine",
-            "name a local store with --store PATH, or let agents share files as the team does elsewhere",
+            "a store on a server has no folder of artifacts: it keeps their contents itself",
+            "read them with 'ctxmgr artifact get'",
         )
     store = Path(os.path.realpath(location))
     usual = store.with_name(FOLDER)
     return usual if _is_free(usual, store.name) else store.with_name(f"{store.name}.{FOLDER}")
+
+
+def folder_name(location: str) -> str:
+    """Return the name with which the paths of artifacts begin; on a server, where no files lie there, the usual one."""
+    return FOLDER if is_url(location) else artifacts_folder(location).name
 
 
 def _is_free(folder: Path, name: str) -> bool:

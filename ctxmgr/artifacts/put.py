@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import quote_name
-from ctxmgr.artifacts.blobs import BINARY, PIECE, ContentMetadata, Measure, Objects, list_secrets
+from ctxmgr.artifacts.blobs import BINARY, PIECE, BlobStore, ContentMetadata, Measure, Objects, list_secrets
 from ctxmgr.artifacts.folder import LOCK_SECONDS, Folder, check_names
 from ctxmgr.artifacts.version_folders import Views, repair
 from ctxmgr.base.light_dataclass import dataclass, field
@@ -236,12 +236,11 @@ def put(store: Store, guard: AccessGuard, request: PutRequest, stream: BinaryIO 
         InvalidInput, NotFound, StorageFailed, Busy: each its own reason; nothing was stored.
     """
     _check(guard, request, stream)
-    with write_access(store) as access:
+    with write_access(store, each=len(request.artifacts) < _BATCH) as access:
         known = _known_dependencies(store, access, request)
         dependencies = Dependencies(store, guard, access.current, request)
-        objects = Objects(access.folder, each=len(request.artifacts) < _BATCH)
         measurements = [
-            _store_content(objects, item, known.get(item.name), stream, reject=request.secrets == "reject")
+            _store_content(access.blobs, item, known.get(item.name), stream, reject=request.secrets == "reject")
             for item in request.artifacts
         ]
         changed = {
@@ -252,7 +251,7 @@ def put(store: Store, guard: AccessGuard, request: PutRequest, stream: BinaryIO 
         if changed:
             # Objects must be durable before the event that lists them: a crash in between leaves surplus bytes, never a listed
             # gap.
-            objects.settle()
+            access.blobs.settle()
             drafts = [
                 VersionDraft(row, dependencies.current_dependencies(row, known.get(row.name), changed))
                 for row in changed.values()
@@ -260,7 +259,7 @@ def put(store: Store, guard: AccessGuard, request: PutRequest, stream: BinaryIO 
             write_version(
                 store, access, drafts, op="put", author=guard.agent or request.agent, description=request.description
             )  # fmt: skip
-        if objects.replaced:  # version folders still link the bytes that somebody changed
+        if access.blobs.replaced and access.folder is not None:  # version folders still link the bytes that somebody changed
             repair(store, access.folder, broken=True)
         now = access.next if changed else access.current or 0
         after = {row.name: row for row in store.artifacts.state(now, request.agent)} if changed else known
@@ -341,23 +340,13 @@ def _source(item: NewArtifact, stream: BinaryIO | None) -> AnySource:
 
 
 def _store_content(
-    objects: Objects, item: NewArtifact, known: ArtifactRow | None, stream: BinaryIO | None, *, reject: bool
+    blobs: BlobStore, item: NewArtifact, known: ArtifactRow | None, stream: BinaryIO | None, *, reject: bool
 ) -> ContentMetadata:
     """Store one artifact's content and return its metadata; content that is stored already is not written again."""
     kind, usual = parse_kind(item.type), None if known is None else known.type
     source = _source(item, stream)
     try:
-        # Of equal size it is most likely unchanged: hash it first, without a copy. The source is read again if it is not. A
-        # stream has no size, for it can be read only once.
-        if known is not None and source.size == known.size:
-            measure = Measure(item.name, kind, usual, reject=reject)
-            for piece in source.pieces():
-                measure.add(piece)
-            if measure.digest == known.hash:
-                if objects.is_sound(known.hash):
-                    return measure.done()
-                objects.replaced = True
-        return objects.take(Measure(item.name, kind, usual, reject=reject), source)
+        return blobs.take(lambda: Measure(item.name, kind, usual, reject=reject), source, known)
     finally:
         source.close()
 
@@ -408,12 +397,14 @@ class WriteAccess:
     """The right to change a store's artifacts, and the versions at that moment.
 
     Attributes:
-        folder: open, its lock held.
+        blobs: where contents are kept.
+        folder: open, its lock held; None on a server, which has none.
         current: the current version, None when there is none yet.
         next: the number of the version that a change would create.
     """
 
-    folder: Folder
+    blobs: BlobStore
+    folder: Folder | None
     current: int | None
     next: int
 
@@ -427,8 +418,13 @@ class VersionDraft:
 
 
 @contextlib.contextmanager
-def write_access(store: Store, timeout: float = LOCK_SECONDS) -> Generator[WriteAccess]:
-    """Take the folder's lock, repair what an earlier writer left, and yield the state of the versions.
+def write_access(store: Store, timeout: float = LOCK_SECONDS, *, each: bool = True) -> Generator[WriteAccess]:
+    """Take the lock of artifacts, repair what an earlier writer left, and yield the state of the versions.
+
+    Args:
+        store: to write to.
+        timeout: how many seconds to wait for another writer.
+        each: sync every content by itself.
 
     Raises:
         Busy: another process writes artifacts for too long.
@@ -436,16 +432,26 @@ def write_access(store: Store, timeout: float = LOCK_SECONDS) -> Generator[Write
     """
     if store.readonly:
         raise StorageFailed(f"{store.location} was opened for reading only", "open it for writing")
+    if (rows := store.blobs()) is not None:
+        from ctxmgr.artifacts.server_blobs import ServerBlobs
+
+        with rows.writer_lock(timeout), ServerBlobs(rows, store.engine.path) as blobs:
+            yield _access(store, blobs, None)
+        return
     with Folder(store.location, create=True) as folder, folder.writer_lock(timeout) as broken:
         if isinstance(store, LogStore):
             store.catch_up()  # another process may have written since it was opened
         repair(store, folder, broken=broken)
-        # Highest, not current: after a rollback numbers go on from the top (ruling 18), so no number is ever used twice.
-        highest = store.artifacts.highest()
-        if highest >= MAX_EXACT_INTEGER:
-            raise Damaged(f"the highest version is {highest}: there is no number after it", "a foreign history may say so")
-        yield WriteAccess(folder, store.artifacts.current(), highest + 1)
+        yield _access(store, Objects(folder, each=each), folder)
         folder.keep_reserve()
+
+
+def _access(store: Store, blobs: BlobStore, folder: Folder | None) -> WriteAccess:
+    # Highest, not current: after a rollback numbers go on from the top (ruling 18), so no number is ever used twice.
+    highest = store.artifacts.highest()
+    if highest >= MAX_EXACT_INTEGER:
+        raise Damaged(f"the highest version is {highest}: there is no number after it", "a foreign history may say so")
+    return WriteAccess(blobs, folder, store.artifacts.current(), highest + 1)
 
 
 @contextlib.contextmanager
@@ -471,7 +477,7 @@ def append(store: Store, kind: str, author: str, data: dict[str, Any], check: Ca
     """
     record: Record = build("event", PROJECT, now(), id=new_id(), type=kind, agent=author, data=data)
     with _durably(store), store.engine.transaction():
-        # The folder's lock keeps out other writers of artifacts, not an import, which writes to the store alone.
+        # The lock of artifacts keeps out their other writers, not an import, which writes to the store alone.
         if not check():
             raise Busy("the versions were changed by another process just now", "try again")
         store.append([record])
@@ -491,13 +497,21 @@ def write_version(
     }  # fmt: skip
     if len(drafts) > 1000 and len(codec.encode(data)) > codec.MAX_LINE - _EVENT_OVERHEAD:
         raise InvalidInput(f"{len(drafts):,} artifacts are too many for one version", "put them in several steps")
+
+    def check() -> bool:
+        access.blobs.confirm(draft.row for draft in drafts)
+        return is_unchanged(store, access)
+
+    if access.folder is None:  # nothing shows it but the event
+        append(store, VERSION, author, data, check)
+        return
     views = Views(access.folder)
     rows = {} if access.current is None else {(row.agent, row.name): row for row in store.artifacts.state(access.current)}
     rows.update({(draft.row.agent, draft.row.name): draft.row for draft in drafts})
     # Order: folder, event, link. Only the event makes the version exist. A crash before it leaves a folder that nobody lists
     # (removed), after it a link that lags behind (moved); both by the next writer.
     views.lay_out(access.next, rows.values())
-    append(store, VERSION, author, data, lambda: is_unchanged(store, access))
+    append(store, VERSION, author, data, check)
     views.point(access.next)
 
 

@@ -26,7 +26,6 @@ from ctxmgr.artifacts.folder import (
     view_paths,
 )
 from ctxmgr.base.light_dataclass import dataclass
-from ctxmgr.base.paths import is_url
 from ctxmgr.errors import CtxmgrError, StorageFailed
 from ctxmgr.log.reader import TORN_TAIL
 from ctxmgr.store import Store, open_store
@@ -252,9 +251,10 @@ def audit(store: Store) -> list[Fault]:
     Raises:
         CtxmgrError: the folder can't be looked at.
     """
-    if is_url(store.location):  # its artifact events came from other stores, which hold the contents
-        return []
     wanted = store.artifacts.hashes()
+    if (blobs := store.blobs()) is not None:
+        sound = blobs.sound(wanted)
+        return [Fault(f"content {digest}", "is gone, or its bytes were changed") for digest in sorted(wanted - sound)]
     try:
         folder = Folder(store.location, create=False)
     except FileNotFoundError:

@@ -9,9 +9,8 @@ from typing import Any
 
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import VERSION_KEY
-from ctxmgr.artifacts.blobs import Objects
 from ctxmgr.artifacts.finder import Finder
-from ctxmgr.artifacts.folder import artifacts_folder, release_reserve
+from ctxmgr.artifacts.folder import folder_name, release_reserve
 from ctxmgr.artifacts.put import append, check_description, is_unchanged, write_access, write_version
 from ctxmgr.artifacts.version_folders import Views, is_certain
 from ctxmgr.errors import Denied, InvalidInput, NotFound, StorageFailed
@@ -80,7 +79,8 @@ def rollback(store: Store, guard: AccessGuard, version: int, reason: str, author
             "artifacts": [],
         }  # fmt: skip
         append(store, VERSION, author, data, lambda: is_unchanged(store, access))
-        Views(access.folder).point(version)
+        if access.folder is not None:
+            Views(access.folder).point(version)
         guard.log("version rollback", "write", changed)
         return RollbackResult(current_version=version, rolled_back_from=access.current, reason=reason)
 
@@ -165,7 +165,7 @@ def _view(
 
 def version_path(store: Store, number: int) -> str:
     """Return the path of a version's folder, relative to the folder of the store."""
-    return f"{artifacts_folder(store.location).name}/v{number}/"
+    return f"{folder_name(store.location)}/v{number}/"
 
 
 def prune(store: Store, guard: AccessGuard, retention: Retention, *, dry_run: bool) -> PruneResult:
@@ -198,13 +198,13 @@ def _prune(store: Store, guard: AccessGuard, retention: Retention) -> PruneResul
             # The event first: a crash after it leaves surplus files, which repair removes. The other order would leave listed
             # versions without content.
             append(store, PRUNED, author, {"versions": removed, "by": author}, lambda: is_unchanged(store, access))
-        views = Views(access.folder)
-        for number in removed:
-            views.remove(number)
-        objects = Objects(access.folder)
-        objects.remove(gone)
+        if access.folder is not None:
+            views = Views(access.folder)
+            for number in removed:
+                views.remove(number)
+        access.blobs.remove(gone)
         if is_certain(store):
-            objects.remove_all_but(store.artifacts.hashes())
+            access.blobs.remove_all_but(store.artifacts.hashes())
         guard.log("version prune", "write", sorted({(row.agent, row.name) for row in gone.values()}))
         return _answer(guard, removed, kept, gone, dry_run=False)
 

@@ -56,8 +56,8 @@ else:
     def replace(instance: Any, /, **changes: Any) -> Any:
         """Return a copy with some fields changed."""
         fields = type(instance).__light_fields__.items()
-        kept = {name: getattr(instance, name) for name, (_, own) in fields if own.init and name not in changes}
-        return type(instance)(**kept, **changes)
+        unchanged = {name: getattr(instance, name) for name, (_, own) in fields if own.init and name not in changes}
+        return type(instance)(**unchanged, **changes)
 
     def _make_class(cls: Any, frozen: bool, slots: bool) -> Any:
         own = vars(cls).get("__annotations__", {})

@@ -4,7 +4,7 @@ Begin with `COMMANDS`, which says which module holds each command, and with `_ru
 
 - `command_line` takes the global options out of the words for `invocation`, the process of one command; it answers ``--help``
   from texts that are prepared (`fast.help_texts`).
-- `fast.dispatch` parses by a generated table, and answers programs from rows or calls the command's function in `commands`.
+- `fast.dispatch` parses by a generated table, and calls the handler of a quick command or the function in `commands`.
 - What it does not understand, and what nobody has prepared, `application` hands to typer, which names the fault.
 - A command reads its options (`options`, `address`, `requests`) and hands its work to `output.answer`, which opens the store,
   turns errors into exit codes (`exits`), and shows the answer: `envelope` as JSON, `text_formats` as CSV or Markdown, and for

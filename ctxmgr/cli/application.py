@@ -16,9 +16,11 @@ from typer.exceptions import TyperException
 from ctxmgr.cli import COMMANDS, GROUPS, OPERATOR_ONLY, declarations, invocation, report_failure
 from ctxmgr.cli import options as o
 from ctxmgr.cli.command_line import read
+from ctxmgr.cli.envelope import end, take_output_options
 from ctxmgr.cli.exits import Exit
+from ctxmgr.cli.fast.dispatch import command_by_name, run_command
+from ctxmgr.cli.fast.table import TABLE
 from ctxmgr.cli.invocation import OUTPUT, quiet, set_agent
-from ctxmgr.cli.output import take_output_options
 from ctxmgr.errors import InvalidInput
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
@@ -198,6 +200,10 @@ def typer_command(command: Any) -> Any:
 
     @wraps(command)
     def run(**given: Any) -> None:
+        name = _name(command)
+        if name is not None:
+            end(run_command(*name, given))
+            return
         if is_shown:
             given[_HOW] = take_output_options(given)
         command(**given)
@@ -216,6 +222,13 @@ def typer_command(command: Any) -> Any:
     changed.__signature__ = signature.replace(parameters=parameters)
     changed.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+def _name(function: Any) -> tuple[str, Any] | None:
+    """Return name and declaration of the quick command that a function declares, None for any other function."""
+    found = ((name, command_by_name(name)) for name in TABLE)
+    place = function.__module__, function.__qualname__
+    return next((each for each in found if each[1] and each[1]["quick"] and tuple(each[1]["function"]) == place), None)
 
 
 def _typer_annotation(annotation: Any) -> Any:

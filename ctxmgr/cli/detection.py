@@ -1,31 +1,24 @@
-"""The answers of ``sessions`` and ``detect``, for both parsers: of a store, and of every log in a folder."""
+"""What ``detect`` finds with the detectors: in a store, and in every log of a folder."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from ctxmgr.base.light_dataclass import dataclass, field
-from ctxmgr.cli.envelope import JudgeProgress
+from ctxmgr.cli.envelope import JudgeProgress, tell_session
 from ctxmgr.cli.exits import VERDICTS, Exit
-from ctxmgr.cli.requests import build, merge_settings, moment, tell_session
+from ctxmgr.cli.requests import merge_settings, moment
 from ctxmgr.cli.views.layout import session_command
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory
 from ctxmgr.history.detection import NOTHING_KNOWN
 from ctxmgr.types.finding import SessionVerdict, find_verdict, verdict_summary
-from ctxmgr.types.operations import DetectRequest, DetectResponse, SessionsRequest, SessionsResponse
+from ctxmgr.types.operations import DetectRequest, DetectResponse
 from ctxmgr.types.view import EntryView
 from ctxmgr.workspace import Workspace
 
 NOTHING_READ = "nothing was read, so nothing was judged; name a log, or 'ctxmgr import' reads those on this machine"
-
-
-class SessionList(NamedTuple):
-    """A page of sessions, and the commands that may come next."""
-
-    found: SessionsResponse
-    next: list[str]
 
 
 class DetectionResult(NamedTuple):
@@ -49,13 +42,6 @@ class DetectionResult(NamedTuple):
 def damaged_part(size: int) -> str:
     """Return the reason why that many bytes of a log were not judged."""
     return f"{size:,} bytes of it are damaged, and nobody can judge what stood there"
-
-
-def list_sessions(workspace: Workspace, store: str | None, **asked: Any) -> SessionList:
-    """Return one page of sessions for the fields of a `SessionsRequest`; raises as `Workspace.sessions`."""
-    found = workspace.sessions(build(SessionsRequest, **asked))
-    stuck = [session.session for session in found.sessions if session.verdict not in (None, "healthy")]
-    return SessionList(found, [session_command("detect", stuck[0], store)] if stuck else [])
 
 
 def run_detection(
@@ -84,7 +70,7 @@ def run_detection(
     verdicts = [_with_ended_findings(verdict, ever=ever) for verdict in found.verdicts]
     # With several verdicts, each of them names its session.
     if len(verdicts) == 1:
-        tell_session(workspace, session, verdicts[0].session)
+        tell_session(workspace.store, session, verdicts[0].session)
     every = find_verdict([finding for verdict in verdicts for finding in verdict.findings], ever=ever)
     stuck = [verdict.session for verdict in verdicts if verdict.verdict not in ("healthy", "warn")]
     # If no session is stuck, suggest one that could not be judged completely.

@@ -1,21 +1,30 @@
-"""Output of all commands: the envelope of JSON answers, lines, errors, messages on stderr."""
+"""Output of all commands: the answer and its exit code, the envelope of JSON answers, lines, errors, messages on stderr.
+
+Every command loads this module, so answers are written here as JSON or a line of text; `ctxmgr.cli.output` has other forms.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from ctxmgr.cli.invocation import at_words, global_options
+from ctxmgr.cli.invocation import OUTPUT, at_words, global_options, quiet
+from ctxmgr.errors import CtxmgrError, InvalidInput, StorageFailed
 from ctxmgr.log import fast_json
+from ctxmgr.log.fast_json import cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
+    from typing import Any, Literal
 
-    from ctxmgr.cli.terminal import ProgressMeter
-    from ctxmgr.errors import CtxmgrError
+    from ctxmgr.cli.terminal import Printer, ProgressMeter
     from ctxmgr.store import Store
+    from ctxmgr.store.row_mapper import LongTexts
+    from ctxmgr.types.query import Page
+
+    Status = Literal["ok", "empty", "partial", "error"]
+    WriteForm = Callable[[str, "OutputOptions", "Answer"], None]
 
 
 def envelope(
@@ -164,3 +173,185 @@ def slow_search(unindexed: int) -> tuple[list[str], list[str]]:
         return [], []
     read = f"{unindexed:,} records are not indexed for searching, so they are read each time; 'ctxmgr index' indexes them"
     return [read], ["ctxmgr index"]
+
+
+FORMATS = ("table", "json", "ndjson", "md", "csv", "tsv")
+
+
+class OutputOptions:
+    """How to show the answer: in one of the formats, with some fields of each row, or as the results of a jq program.
+
+    ``raw`` prints strings among these results without quotes.
+    """
+
+    __slots__ = ("fields", "format", "jq", "raw")
+
+    # By hand: what makes data classes takes longer to load than this module.
+    def __init__(
+        self,
+        format: str = "table",  # noqa: A002 -- as the option
+        fields: tuple[str, ...] = (),
+        jq: str | None = None,
+        raw: bool = False,
+    ) -> None:
+        self.format, self.fields, self.jq, self.raw = format, fields, jq, raw
+
+    @property
+    def verbatim(self) -> bool:
+        """Whether the rows are written as they are, as JSON."""
+        return self.format in ("json", "ndjson") and not self.fields and self.jq is None
+
+    @property
+    def draws(self) -> bool:
+        """Whether the answer is drawn, for people or as Markdown."""
+        return self.format in ("table", "md") and not self.fields
+
+    def check(self) -> None:
+        """Refuse output options that can't be met, before anything is done.
+
+        Raises:
+            InvalidInput: an unknown format, or a faulty jq program.
+        """
+        if self.format not in FORMATS:
+            raise InvalidInput(f"unknown format {self.format!r}", f"formats: {', '.join(FORMATS)}")
+        if self.jq is not None:
+            compile_jq(self.jq)
+        elif self.raw:
+            raise InvalidInput("--raw is for what --jq finds", "e.g. --jq '.data[].session' -r")
+
+
+class Answer:
+    """The answer of a command.
+
+    Attributes:
+        data: JSON values: a list of rows or one object.
+        draw: shows the answer to people.
+        page: the page that the rows are, or what `make_page` makes it of; kept as JSON has it.
+        next: commands that may come next.
+        code: the exit code.
+        columns: the names of the columns, where there may be no row that has them.
+        texts: puts long texts into the lines of output, in place of the marks that rows hold for them.
+        line: the answer as one line of text, for pipes; ``draw`` shows it elsewhere.
+    """
+
+    __slots__ = ("code", "columns", "data", "draw", "line", "next", "page", "status", "texts", "warnings")
+
+    def __init__(
+        self,
+        data: Any,
+        draw: Callable[[Printer], object],
+        status: Status = "ok",
+        page: Page | tuple[int, int, int, int, bool] | None = None,
+        warnings: Iterable[str] = (),
+        next: Iterable[str] = (),  # noqa: A002 -- as in the envelope
+        code: int = 0,
+        columns: tuple[str, ...] = (),
+    ) -> None:
+        self.data, self.status, self.code, self.columns = data, status, code, columns
+        self.draw: Callable[[Printer], object] = draw
+        self.warnings, self.next = list(warnings), list(next)
+        if isinstance(page, tuple):
+            from ctxmgr.types.plain_records import make_page
+
+            self.page: dict[str, Any] | None = make_page(*page)
+        else:
+            self.page = None if page is None else page.to_json()
+        self.texts: LongTexts | None = None
+        self.line: str | None = None
+
+
+def output_options(as_json: bool, form: str | None, fields: str | None, jq: str | None, raw: bool = False) -> OutputOptions:
+    """Return how the answer is wanted, from the options; `OutputOptions.check` says whether that can be done."""
+    # A jq program reads the envelope, so it implies JSON.
+    chosen = "json" if as_json or jq is not None else form or os.environ.get("CTXMGR_FORMAT") or "table"
+    return OutputOptions(chosen, tuple(name.strip() for name in (fields or "").split(",") if name.strip()), jq, raw)
+
+
+def take_output_options(values: dict[str, Any]) -> OutputOptions:
+    """Take the output options out of the values of a command line, and return what they come to."""
+    return output_options(*(values.pop(name) for name in OUTPUT))
+
+
+def end(code: int) -> None:
+    """End a command with this exit code."""
+    if code:
+        from ctxmgr.cli.declarations import Exit
+
+        raise Exit(code)
+
+
+def show_answer(command: str, how: OutputOptions, work: Callable[[], Answer], write: WriteForm, *, writes: bool) -> int:
+    """Do the work of a command and show its answer, or what went wrong; return the exit code.
+
+    ``write`` writes the forms that are neither JSON nor a line of text, see `ctxmgr.cli.output.write_form`.
+    """
+    # First: a command that writes must not learn afterwards that its answer can't be shown.
+    try:
+        how.check()
+        done = work()
+    except CtxmgrError as error:
+        return report_error(command, how.format, error)
+    except OSError as error:
+        if error.filename is None:  # not the work but our own output failed
+            raise
+        reason = f"{os.fsdecode(error.filename)}: {error.strerror}"
+        return report_error(command, how.format, StorageFailed(reason, "check it, and its permissions"))
+    try:
+        _emit(command, how, done, write)
+    except BrokenPipeError:
+        quiet(int(done.code))  # what was found stands, though nobody reads on
+    except CtxmgrError as error:
+        # A faulty --fields or --jq shows only now; whoever repeats a command that writes would write twice.
+        hint = f"the command itself is done; {error.hint}" if writes else error.hint
+        return report_error(command, how.format, InvalidInput(error.message, hint))
+    return int(done.code)
+
+
+def _emit(command: str, how: OutputOptions, done: Answer, write: WriteForm) -> None:
+    if how.verbatim:
+        _emit_verbatim(command, how, done)
+        return
+    if done.line is not None and how.format == "table" and not how.fields and not sys.stdout.isatty():
+        say_warnings(done.warnings)
+        write_lines([done.line])
+        return
+    write(command, how, done)
+
+
+def _emit_verbatim(command: str, how: OutputOptions, done: Answer) -> None:
+    """Write the envelope, or the rows one a line."""
+    restored = str if done.texts is None else done.texts.restore
+    if how.format == "json":
+        write_json(envelope(command, done.status, done.data, done.page, done.warnings, done.next), restored)
+        return
+    say_warnings(done.warnings)
+    write_lines(restored(ascii_json(row)) for row in as_rows(done.data))
+
+
+def say_warnings(lines: Iterable[str]) -> None:
+    """Say what a person should hear, each line by itself."""
+    for line in lines:
+        say(f"ctxmgr: {line}")
+
+
+def as_rows(data: Any) -> list[dict[str, Any]]:
+    """Return the data of an answer as rows."""
+    if isinstance(data, list):
+        return cast("list[dict[str, Any]]", data)
+    return [] if data is None else [cast("dict[str, Any]", data)]
+
+
+def compile_jq(expression: str) -> Any:
+    """Return a jq program.
+
+    Raises:
+        InvalidInput: it is faulty, or there is no jq.
+    """
+    try:
+        import jq
+    except ImportError:  # there is no wheel of it for every platform
+        raise InvalidInput("--jq needs the package jq, which is not installed here", "pip install jq") from None
+    try:
+        return cast("Any", jq).compile(expression)
+    except ValueError as error:
+        raise InvalidInput(f"--jq {expression!r}: {str(error).splitlines()[0]}", "see the jq manual") from None

@@ -35,7 +35,7 @@ OUTPUT = {
     "jq": OutputOption("--jq", valued=True),
     "raw": OutputOption("--raw", "-r"),
 }
-"""Parameter -> option, in the order in which `ctxmgr.cli.output.output_options` takes them. The one list of them."""
+"""Parameter -> option, in the order in which `ctxmgr.cli.envelope.output_options` takes them. The one list of them."""
 
 
 class GlobalOptions:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 
-from ctxmgr.cli.envelope import tell_session as tell
 from ctxmgr.errors import CtxmgrError, InvalidInput
 from ctxmgr.log.fast_json import cast
 from ctxmgr.log.ids import format_time, parse_time
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from ctxmgr.types.base import Shape
     from ctxmgr.types.goal import GoalSource
     from ctxmgr.types.route import Continuation
-    from ctxmgr.workspace import Workspace
 
     _Request = TypeVar("_Request", bound=Shape)
 
@@ -56,11 +54,6 @@ def build(request: type[_Request], **values: Any) -> _Request:
         field = str(first["loc"][0]) if first["loc"] else ""
         name = _OPTIONS.get(field, f"--{field.replace('_', '-')}") if field else "the request"
         raise InvalidInput(f"{name}: {first['msg']}", f"given: {first['input']!r}") from None
-
-
-def tell_session(workspace: Workspace, asked: str | None, used: str | None) -> None:
-    """Say on stderr which session was meant, when none was named and there are several."""
-    tell(workspace.store, asked, used)
 
 
 CURRENT = "current"

@@ -12,7 +12,7 @@ from ctxmgr.detect.detectors.repeated_calls import RepetitionDetector
 from ctxmgr.detect.interface import Detector
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.step import Call, Step
+from ctxmgr.detect.step import Call, ObservedStep
 from ctxmgr.types.finding import Finding, Observation
 
 START = 1_760_000_000.0  # seconds since 1970; any fixed time, so that every run of the tests sees the same
@@ -275,7 +275,7 @@ class DetectorConformance:
         for number in range(self.rounds):
             self.round(story, number)
         steps = [
-            Step((Call.from_observations(start, finish),), number)
+            ObservedStep((Call.from_observations(start, finish),), number)
             for number, (start, finish) in enumerate(zip(story.observations[::2], story.observations[1::2], strict=True))
         ]
         detector = self.detector(DetectSettings())

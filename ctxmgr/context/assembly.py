@@ -99,7 +99,7 @@ def _collect(audience: Readers, shown: VisibleArtifacts, texts: Texts, request: 
         found.know_task(request.task_context)
     if request.goal is not None:
         found.know_goal(request.goal)
-    needs = needs_of(audience.store, request.agent)
+    needs = read_needs(audience.store, request.agent)
     # Two packages of one state must be equal, in whatever order the needs were recorded.
     for need in sorted(needs, key=lambda need: (need.priority, need.pattern)):
         found.need(need)
@@ -113,7 +113,7 @@ def _collect(audience: Readers, shown: VisibleArtifacts, texts: Texts, request: 
     return found
 
 
-def needs_of(store: Store, agent: str | None) -> list[AgentNeed]:
+def read_needs(store: Store, agent: str | None) -> list[AgentNeed]:
     """Return the needs of an agent, or of all.
 
     Raises:
@@ -175,7 +175,7 @@ def readable_only(order: Order, texts: Texts, found: CandidateCollector) -> Asse
     # Each round describes or drops one item, so the loop ends. Most packages need one round.
     while True:
         try:
-            return _with_descriptions(assemble(order), texts)
+            return _add_descriptions(assemble(order), texts)
         except UnreadableError as error:
             order = _drop_unreadable(order, error, texts, found)
 
@@ -184,18 +184,18 @@ def _drop_unreadable(order: Order, error: UnreadableError, texts: Texts, found: 
     """Return the order with an unreadable item described or dropped."""
     key = (error.item.type, error.item.id)
     bad = [item for item in order.items if (item.type, item.id) == key]
-    kept = [item for item in order.items if (item.type, item.id) != key]
+    readable = [item for item in order.items if (item.type, item.id) != key]
     content = texts.shelf[key]
     # For bytes that are not text, size and hash are still useful.
     if isinstance(error.cause, NoTextError) and not isinstance(content, TextItem):
-        return replace(order, items=[*kept, *(found.description_item(content, item) for item in bad)])
+        return replace(order, items=[*readable, *(found.description_item(content, item) for item in bad)])
     if any(item.need == "required" for item in bad):
         raise error.cause
     note = f"{error.item.source}/{error.item.name} left out: {error.message}"
-    return replace(order, items=kept, notes=[*order.notes, note])
+    return replace(order, items=readable, notes=[*order.notes, note])
 
 
-def _with_descriptions(assembly: Assembly, texts: Texts) -> Assembly:
+def _add_descriptions(assembly: Assembly, texts: Texts) -> Assembly:
     """Return the assembly with the reason for each item that is only described."""
     decisions = [
         made.model_copy(update={"reason": "it is no text: it is described instead"})
@@ -327,7 +327,7 @@ def _from_record(named: ItemName, identity: str | None, found: RecordedPackage) 
         return _answer(named, found, "full", "everyPackage", f"the project's context: {len(found.context)} keys")
     if named.source == "task_context" and found.task:
         return _answer(named, found, "full", "everyPackage", "the task's context")
-    made = [one for one in found.decisions if _is(one.type, one.id, one.source, one.name, named, identity)]
+    made = [one for one in found.decisions if _is_named(one.type, one.id, one.source, one.name, named, identity)]
     if made:
         # Several needs may ask for one item. The strongest need got it; the others are recorded as duplicates.
         best = min(made, key=lambda one: (_ORDER.index(one.got), one.rule == "duplicate"))
@@ -336,12 +336,12 @@ def _from_record(named: ItemName, identity: str | None, found: RecordedPackage) 
             rule=best.rule, reason=best.reason, decisions=sorted(made, key=lambda one: one is not best),
         )  # fmt: skip
     for one in found.held:
-        if _is(one.type, one.id, one.source, one.name, named, identity):
+        if _is_named(one.type, one.id, one.source, one.name, named, identity):
             return _answer(named, found, "held", "held", f"the agent holds it from package {one.package}, unchanged")
     return None
 
 
-def _is(kept_as: str, identity: str, source: str, name: str, named: ItemName, known: str | None) -> bool:
+def _is_named(kept_as: str, identity: str, source: str, name: str, named: ItemName, known: str | None) -> bool:
     if named.form == "artifact":
         return kept_as == "artifact" and (source, name) == (named.source, named.name)
     if named.form == "owner":
@@ -361,7 +361,7 @@ def _explain_absence(audience: Readers, named: ItemName, found: RecordedPackage)
         if audience.asker.agent is None and audience.agent is not None and _is_there_at_all(audience, named):
             return _absent(named, found, "denied", f"{found.agent} may not read it; 'ctxmgr access explain' names the rule")
         return _absent(named, found, "notThere", "there is no such item")
-    if any(_names(need.pattern, named) for need in needs_of(audience.store, found.agent)):
+    if any(_list_names(need.pattern, named) for need in read_needs(audience.store, found.agent)):
         return _absent(named, found, "later", "it is needed and there now, but was not when the package was assembled")
     return _absent(named, found, "noNeed", f"no need of {found.agent} names it, and nothing in the package depends on it")
 
@@ -370,7 +370,7 @@ def _exists(audience: Readers, shown: VisibleArtifacts, named: ItemName) -> bool
     if named.form == "artifact":
         return shown.find(named.source, named.name) is not None
     if named.form == "owner":
-        return bool(shown.of_owner(named.source))
+        return bool(shown.list_by_owner(named.source))
     if named.form == "id":
         return shown.by_id(named.name) is not None
     if named.form == "record":
@@ -391,7 +391,7 @@ def _is_there_at_all(audience: Readers, named: ItemName) -> bool:
         return _exists(everybody, VisibleArtifacts(everybody, None), named)
 
 
-def _names(pattern: str, named: ItemName) -> bool:
+def _list_names(pattern: str, named: ItemName) -> bool:
     try:
         need = parse_item_name(pattern)
     except InvalidInput:

@@ -177,7 +177,7 @@ class CandidateCollector:
         if named.form == "record":
             return self._add_history_item(items.record_item(self._audience, named), wish)
         if named.form == "owner":
-            rows = self._shown.of_owner(named.source)
+            rows = self._shown.list_by_owner(named.source)
         else:
             row = self._shown.by_id(named.name) if named.form == "id" else self._shown.find(named.source, named.name)
             rows = [] if row is None else [row]

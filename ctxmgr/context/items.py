@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, cast
 
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import check_agent, check_owner, is_unnameable, parse_pattern, quote_name
-from ctxmgr.access.project import list_executions
+from ctxmgr.access.project_state import list_executions
 from ctxmgr.access.rules import Rules
 from ctxmgr.context.packages import block, mapping_lines
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory, NotFound, OutOfBounds
@@ -91,7 +91,7 @@ _MAX_DEPTH = 6
 
 def write_yaml(fields: Mapping[str, Any], indent: int = 0) -> str:
     """Return the fields that are not None as YAML, with texts of several lines as literal blocks, also in nested maps."""
-    return "".join(_field(key, value, indent) for key, value in fields.items() if value is not None)
+    return "".join(_write_field(key, value, indent) for key, value in fields.items() if value is not None)
 
 
 def list_yaml(rows: Iterable[Mapping[str, Any]], indent: int = 0) -> str:
@@ -100,19 +100,19 @@ def list_yaml(rows: Iterable[Mapping[str, Any]], indent: int = 0) -> str:
     return "".join(f"{margin}- {write_yaml(row, indent + 2)[indent + 2 :]}" for row in rows)
 
 
-def _field(key: str, value: Any, indent: int) -> str:
+def _write_field(key: str, value: Any, indent: int) -> str:
     if _PLAIN_KEY.fullmatch(key) is not None:
         if isinstance(value, str) and "\n" in value:
             return block(key, value, indent)
         # Deeper maps are written on one line, because recorded JSON may be nested without limit.
         if isinstance(value, dict) and value and indent < 2 * _MAX_DEPTH:
             inside = cast("dict[str, Any]", value).items()
-            return f"{' ' * indent}{key}:\n" + "".join(_field(name, part, indent + 2) for name, part in inside)
+            return f"{' ' * indent}{key}:\n" + "".join(_write_field(name, part, indent + 2) for name, part in inside)
     return "\n".join(mapping_lines({key: plain(cast("object", value))}, indent)) + "\n"
 
 
 def entry_fields(entry: EntryView) -> dict[str, Any]:
-    """Return the fields of an entry that a package contains."""
+    """Return the fields of an entry that a package contains, ``ts`` as ``at``; an input or output names no artifact by id."""
     return {
         "id": entry.id, "session": entry.session, "index": entry.index, "at": entry.ts, "agent": entry.agent,
         "action": entry.action, "task": entry.task, "input_type": entry.input_type, "status": entry.status,
@@ -122,7 +122,7 @@ def entry_fields(entry: EntryView) -> dict[str, Any]:
 
 
 def goal_fields(source: GoalSource) -> dict[str, Any]:
-    """Return the fields of a goal's state that a package contains."""
+    """Return the fields of a goal's state that a package contains, from ``goal`` to ``open``; a list without items is None."""
     probes = {each.name: "not asked" if each.ok is None else each.ok for each in source.probe_state}
     return {
         "goal": source.goal, "status": source.status, "percent": source.percent, "task": source.task,
@@ -133,7 +133,7 @@ def goal_fields(source: GoalSource) -> dict[str, Any]:
 
 
 def failure_fields(entry: EntryView) -> dict[str, Any]:
-    """Return the fields of a failed entry that a package contains."""
+    """Return the fields of a failed entry that a package contains: whose call it was, its error and its input."""
     return {
         "id": entry.id, "session": entry.session, "at": entry.ts, "agent": entry.agent, "action": entry.action,
         "task": entry.task,
@@ -150,7 +150,7 @@ def _no_artifact_ids(entry: EntryView, value: Any) -> Any:
 
 
 def execution_fields(run: Execution) -> dict[str, Any]:
-    """Return the fields of a run that a package contains."""
+    """Return the fields of a run that a package contains, {name: value}; empty lists and its place in the log are left out."""
     fields = run.model_dump(by_alias=False, exclude_none=True)
     return {key: value for key, value in fields.items() if value != [] and key not in ("session", "index")}
 
@@ -254,7 +254,7 @@ class VisibleArtifacts:
         self.hidden = 0
         self._known: dict[tuple[str, str], ArtifactRow | None] = {}
 
-    def of_owner(self, owner: str) -> list[ArtifactRow]:
+    def list_by_owner(self, owner: str) -> list[ArtifactRow]:
         """Return the artifacts of an owner, ordered by name."""
         rows = [] if self.version is None else self._artifacts.state(self.version, owner)
         self._known.update({(row.agent, row.name): row for row in rows})
@@ -291,7 +291,7 @@ class VisibleArtifacts:
             return []
         from difflib import get_close_matches
 
-        own = self.of_owner(named.source)
+        own = self.list_by_owner(named.source)
         # The owner's names first: a wrong name is more likely than a wrong owner.
         every = own if len(own) >= _MAX_COMPARED else [*own, *self._artifacts.state(self.version)]
         names = dict.fromkeys(f"{row.agent}/{row.name}" for row in every if self._audience.reads(row.agent, row.name))

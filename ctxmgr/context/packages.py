@@ -225,13 +225,13 @@ def package_record(assembly: Assembly, by: str, texts: dict[tuple[str, str], str
     """Return the record of a package. ``texts`` maps (type, id) to the contents of its history items."""
     package = assembly.package
     meta = package.metadata
-    included = [_row(made, texts) for made in assembly.decisions if made.got != "omitted"]
-    omitted = [_row(made, texts) for made in assembly.decisions if made.got == "omitted"]
+    included = [_make_row(made, texts) for made in assembly.decisions if made.got != "omitted"]
+    omitted = [_make_row(made, texts) for made in assembly.decisions if made.got == "omitted"]
     data = {
         "agent": meta.assembled_for, "task": meta.task_id, "version": meta.version, "digest": package.digest,
         "counter": meta.counter, "totalTokens": meta.total_tokens, "tokenBudget": meta.token_budget, "items": included,
         "omitted": omitted[:MAX_OMITTED], "omittedCount": len(omitted),
-        "held": [{**one.to_json(), "mark": _mark(one.type, one.id, texts)} for one in package.held],
+        "held": [{**one.to_json(), "mark": _find_mark(one.type, one.id, texts)} for one in package.held],
         "missing": [one.to_json() for one in package.missing], "budget": [row.to_json() for row in assembly.budget],
         "context": list(package.project_context), "taskContext": bool(package.task_context), "by": by,
     }  # fmt: skip
@@ -243,7 +243,7 @@ def read_record(record: Record) -> RecordedPackage:
     data = json_object(record.get("data"))
     decisions: list[Decision] = []
     marks: dict[tuple[str, str], str | None] = {}
-    for row in [*_rows(data.get("items")), *_rows(data.get("omitted"))]:
+    for row in [*_read_rows(data.get("items")), *_read_rows(data.get("omitted"))]:
         mark = row.pop("mark", None)
         try:
             made = Decision.model_validate(row)
@@ -254,7 +254,7 @@ def read_record(record: Record) -> RecordedPackage:
         if made.got == "full":
             marks[made.type, made.id] = mark if isinstance(mark, str) else None
     held: list[HeldItem] = []
-    for row in _rows(data.get("held")):
+    for row in _read_rows(data.get("held")):
         mark = row.pop("mark", None)
         try:
             one = HeldItem.model_validate(row)
@@ -304,16 +304,16 @@ def content_fingerprint(text: str) -> str:
     return fingerprint(text)
 
 
-def _mark(kept_as: str, identity: str, texts: dict[tuple[str, str], str]) -> str | None:
+def _find_mark(kept_as: str, identity: str, texts: dict[tuple[str, str], str]) -> str | None:
     text = texts.get((kept_as, identity))
     return None if text is None else content_fingerprint(text)
 
 
-def _row(made: Decision, texts: dict[tuple[str, str], str]) -> dict[str, Any]:
-    return {**made.to_json(), "mark": _mark(made.type, made.id, texts)}
+def _make_row(made: Decision, texts: dict[tuple[str, str], str]) -> dict[str, Any]:
+    return {**made.to_json(), "mark": _find_mark(made.type, made.id, texts)}
 
 
-def _rows(value: object) -> Iterator[dict[str, Any]]:
+def _read_rows(value: object) -> Iterator[dict[str, Any]]:
     for item in cast("Sequence[object]", value) if isinstance(value, list) else ():
         if isinstance(item, dict):
             yield dict(cast("dict[str, Any]", item))
@@ -442,7 +442,7 @@ def _pack(order: Order, frame: ContextPackage, head: int, room: int) -> Assembly
     total = head + warning_cost + sum(piece.cost for _, piece, _ in plan.placed)
     package = _finish(package, max(total, whole_cost(package, order.counter)), order.assembled_at)
     decisions = [*(made for *_, made in plan.placed), *plan.omitted]
-    return Assembly(package=package, decisions=decisions, budget=_table(order, head, warning_cost, plan))
+    return Assembly(package=package, decisions=decisions, budget=_budget_table(order, head, warning_cost, plan))
 
 
 class _CostProvider:
@@ -530,8 +530,8 @@ def _fit_warnings(warnings: Sequence[str], order: Order, frame: ContextPackage, 
     low, high = 0, len(warnings) - 1
     while low < high:
         middle = (low + high + 1) // 2
-        tried = [*warnings[:middle], _summary_warning(len(warnings) - middle)]
-        low, high = (middle, high) if _warned_cost(order, frame, tried) <= room else (low, middle - 1)
+        shorter = [*warnings[:middle], _summary_warning(len(warnings) - middle)]
+        low, high = (middle, high) if _warned_cost(order, frame, shorter) <= room else (low, middle - 1)
     return [*warnings[:low], _summary_warning(len(warnings) - low)]
 
 
@@ -552,7 +552,7 @@ def _omission(made: Decision) -> str | None:
     return None if made.rule == "duplicate" else f"{made.source}/{made.name} left out: {made.reason}"
 
 
-def _table(order: Order, head: int, warning_cost: int, plan: BudgetPlan) -> list[BudgetRow]:
+def _budget_table(order: Order, head: int, warning_cost: int, plan: BudgetPlan) -> list[BudgetRow]:
     """Return the use of the budget; the rows add up to it."""
     rows = [
         BudgetRow(name="reserved for the prompt", tokens=order.set_aside.prompt),

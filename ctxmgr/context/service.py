@@ -11,7 +11,7 @@ from typing import Any, cast
 from ctxmgr.access.guard import AccessGuard
 from ctxmgr.access.patterns import check_agent, check_choice
 from ctxmgr.access.rule_changes import require_operator
-from ctxmgr.context.assembly import PackageService, assemble_context, check_budget, log_reads, needs_of, readable_only
+from ctxmgr.context.assembly import PackageService, assemble_context, check_budget, log_reads, read_needs, readable_only
 from ctxmgr.context.assembly import explain_item as explain
 from ctxmgr.context.budget import Item, Reserves
 from ctxmgr.context.candidates import CandidateCollector, Improver, Texts, Wish, missing_name
@@ -61,7 +61,7 @@ def change_needs(store: Store, guard: AccessGuard, request: ChangeNeedsRequest) 
     require_operator(guard, "change what agents need")
     add = {(need.agent, need.pattern): need for need in (_check_need(store, need) for need in request.add)}
     with store.engine.transaction():
-        before = {(need.agent, need.pattern): need for need in needs_of(store, None)}
+        before = {(need.agent, need.pattern): need for need in read_needs(store, None)}
         for agent, pattern in request.remove:
             if (agent, pattern) not in before:
                 raise NotFound(f"{agent} has no need {pattern}", "'ctxmgr context need list' shows them")
@@ -86,7 +86,7 @@ def list_needs(store: Store, guard: AccessGuard, request: ListNeedsRequest) -> L
         if asked not in (None, guard.agent):
             return ListNeedsResponse(status="empty", needs=[])
         asked = guard.agent
-    found = sorted(needs_of(store, asked), key=lambda need: (need.agent, need.priority, need.pattern))
+    found = sorted(read_needs(store, asked), key=lambda need: (need.agent, need.priority, need.pattern))
     return ListNeedsResponse(status="ok" if found else "empty", needs=found)
 
 

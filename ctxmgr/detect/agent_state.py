@@ -9,20 +9,20 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.detect.finding_lifecycle import FastForward, OpenFinding, continues, may_stand, rounds_kept
 from ctxmgr.detect.interface import Detector, Opinion, Sighting, Wake
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.step import Call, Step
+from ctxmgr.detect.step import Call, ObservedStep
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.types.finding import Observation
 
 _RECENT = 4
-"""Number of newest findings that a new sighting is compared with."""
+"""Number of newest findings with which a new sighting is compared."""
 
 
 class DetectorDispatch(NamedTuple):
-    """The detectors that are shown a step.
+    """The detectors that see a step.
 
     Attributes:
-        all: every one of them, with whether it is shown the step even while it remembers nothing.
-        if_asleep: those of them for which that is true.
+        all: every one of them, each with a flag: it sees the step even while it remembers nothing.
+        if_asleep: those for which that flag is set.
     """
 
     all: list[tuple[Detector, bool]]
@@ -30,20 +30,20 @@ class DetectorDispatch(NamedTuple):
 
 
 class DispatchTable:
-    """Cache of the detectors to show a step to, one row for each combination of flags (see `Wake`)."""
+    """Cache of the detectors that see a step, with one row for each combination of flags (see `Wake`)."""
 
     def __init__(self, detectors: Sequence[Detector]) -> None:
         self._detectors = detectors
         self._known: dict[int, DetectorDispatch] = {}
 
     def detectors_for(self, flags: int) -> DetectorDispatch:
-        """Return the detectors that are shown a step with these flags."""
+        """Return the detectors that see a step with these flags."""
         plan = self._known.get(flags)
         if plan is not None:
             return plan
         shown: list[tuple[Detector, bool]] = []
         for detector in self._detectors:
-            # One that counts repeats must also see the step that breaks them: the same question with a new answer.
+            # A detector that counts repeats must also see the step that breaks them: the same question with a new answer.
             wanted = detector.wake | Wake.AGAIN if detector.wake & Wake.REPEATED else detector.wake
             if detector.watchful or flags & wanted:
                 shown.append((detector, bool(flags & detector.wake)))
@@ -61,15 +61,15 @@ def is_any_awake(detectors: Sequence[Detector]) -> bool:
 
 @dataclass(slots=True)
 class _Batch:
-    """The calls that share one ``step`` value; ``taken`` once they were shown to the detectors."""
+    """The calls with one ``step`` value. ``taken`` is the step in which the detectors saw them."""
 
     calls: list[Call]
     open: int
-    taken: Step | None = None
+    taken: ObservedStep | None = None
 
 
 class _Mark(NamedTuple):
-    """A saved place to go back to. Detectors that were asleep then get back the state they began with."""
+    """A saved state to return to. Detectors that were asleep get back their initial state."""
 
     number: int
     states: tuple[Any, ...]
@@ -77,15 +77,15 @@ class _Mark(NamedTuple):
 
 
 class AgentScope:
-    """Turns calls into steps, shows each to every detector and lets the tightest description speak.
+    """Turns calls into steps, shows each step to every detector, and opens a finding for the tightest description.
 
-    A step enters when its result is known: in the order of the results, so a call that stays open holds nothing up and
-    counts for nothing. A parallel batch enters when all its calls so far are answered; a later member of it takes the
-    step back and enters it again, complete.
+    A step enters when its result is known, in the order of the results. So a call that stays open delays nothing and counts
+    for nothing. A parallel batch enters when all its calls so far are answered. If a later member follows, the step is taken
+    back and entered again, complete.
 
     Attributes:
-        is_explained: opinions may be asked for, so every step is shown to the detectors at once.
-        call: what it made of the entry it took last; None if it was only counted.
+        is_explained: opinions may be asked for, so the detectors see every step at once.
+        call: the call made from the last entry; None if that entry was only counted.
     """
 
     def __init__(self, session: str, settings: DetectSettings, detectors: Sequence[Detector], doubt: float = 1.0) -> None:
@@ -104,32 +104,32 @@ class AgentScope:
             for kind in detector.hears:
                 self._listeners.setdefault(kind, []).append(detector)
         self._doubt = doubt
-        self._seen: dict[int, Step] = {}
-        self._latest: dict[str, Step] = {}
+        self._seen: dict[int, ObservedStep] = {}
+        self._latest: dict[str, ObservedStep] = {}
         self.came_back: list[OpenFinding] = []
         self.changes = self.others_changes = 0
         self.writings = self.others_writings = 0
         self.heard = self._known_changes = 0
         self.spoke_since = self.foreseen = False
-        self.opinions: list[tuple[Step, Opinion]] | None = None
-        self._steps: list[Step] = []
+        self.opinions: list[tuple[ObservedStep, Opinion]] | None = None
+        self._steps: list[ObservedStep] = []
         self.call: Call | None = None
         self._number = 0
         self._batches: dict[str | int, _Batch] = {}
         self._boundary = 0
         self._attempt: _Mark | None = None
-        self._replay: list[Step] = []
+        self._replay: list[ObservedStep] = []
         self._turn: str | int | None = None
         self.active: list[OpenFinding] = []
         self.cases: list[OpenFinding] = []
         self._before_last: _Mark | None = None
         self._is_fresh, self._remembers = True, False
-        self._blank = tuple(detector.state for detector in detectors)  # what sleeping detectors get back
+        self._blank = tuple(detector.state for detector in detectors)  # sleeping detectors get this back
 
     def begin(self, start: Observation) -> None:
         """Take the start of an entry."""
         if start.turn is not None:
-            # A new turn number is a message from a person even in logs that do not hold the message itself.
+            # A new turn number is a message from a person, even in logs without the message itself.
             if self._turn is not None and self._turn != start.turn:
                 self.reset("user")
             self._turn = start.turn
@@ -137,7 +137,7 @@ class AgentScope:
             return
         batch = self._batches.get(start.step)
         if batch is None:
-            # Batches are met in order, so one whose calls are all answered will hardly get another: memory stays bounded.
+            # Batches come in order, so a batch whose calls are all answered will hardly get another: memory stays bounded.
             done = [key for key, old in self._batches.items() if not old.open]
             for key in done:
                 del self._batches[key]
@@ -146,11 +146,11 @@ class AgentScope:
         batch.open += 1
 
     def end(self, start: Observation, finish: Observation | None, call: Call | None = None) -> list[OpenFinding]:
-        """Take the result of an entry (None: the log records none), or what another scope made of it; return what it raised."""
+        """Take an entry's result (None: the log records none), or the call that another scope made of it. Return new cases."""
         self.call = None
         self._is_fresh = False
         if self._fast_forward is not None:
-            if self._fast_forward.take(start, finish, self._world(start)):
+            if self._fast_forward.take(start, finish, self._count_changes(start)):
                 self._number += 1
                 return []
             self._catch_up()
@@ -164,9 +164,8 @@ class AgentScope:
         batch.open -= 1
         if batch.open > 0:
             return []
-        # Logs that write each call of a batch with its result close the batch after every call: then the step that was
-        # entered too early is taken back and entered again with the late member. Once another step followed, the late
-        # call is a step of its own.
+        # Logs that write each call of a batch with its result close the batch after every call. The step then entered too
+        # early: take it back, and enter it again with the late member. After another step, the late call is a step itself.
         amend = batch.taken is not None and bool(self._steps) and self._steps[-1] is batch.taken
         calls = tuple(batch.calls) if amend or batch.taken is None else (call,)
         raised = self._enter(calls, amend=amend)
@@ -178,7 +177,7 @@ class AgentScope:
             return []
         withdrawn: list[OpenFinding] = []
         if amend and self._before_last is not None:
-            # What the incomplete step raised keeps its identity and time if the complete step raises it again.
+            # Findings of the incomplete step keep their identity and time if the complete step raises them again.
             withdrawn = [case for case in self.active if case.raised[0] == self._steps[-1].calls[-1].start.id]
             self._restore(self._before_last)
             self.active = [case for case in self.active if case not in withdrawn]
@@ -196,17 +195,17 @@ class AgentScope:
             self.active[self.active.index(again)] = old
         return raised
 
-    def _world(self, start: Observation) -> int:
+    def _count_changes(self, start: Observation) -> int:
         """Return how many changes by others, and messages to the agent, may have made a question a new one."""
-        # A page of another machine does not change because a file was written here.
+        # A page on another machine does not change because a file was written here.
         written = self.others_writings if self.others_writings and vocabulary.fetches(start) else 0
         return self.others_changes - written + self.heard
 
     def _take(self, calls: tuple[Call, ...]) -> list[OpenFinding]:
-        step = Step(calls, self._number, self._world(calls[0].start))
+        step = ObservedStep(calls, self._number, self._count_changes(calls[0].start))
         step.foreseen = self.foreseen
         if self._replay:
-            # After a retry the same steps come again; they are expected, not counted. The first other one ends that.
+            # After a retry, the same steps are expected again and not counted. The first different step ends that.
             if step.same(self._replay[0]):
                 del self._replay[0]
                 return []
@@ -214,25 +213,25 @@ class AgentScope:
         if self._attempt is None:
             self._attempt = self._mark()
         past = self._steps
-        flags = self._flags(step)
+        flags = self._wake_flags(step)
         plan = self._dispatch.detectors_for(flags)
         shown = plan.if_asleep if self._asleep else plan.all
         sightings = self._show(step, shown) if shown else None
         if self.opinions is not None:
             self.opinions += [(step, detector.opinion(step, past)) for detector in self._detectors]
-        raised = self._judge(step, sightings or [], is_new=not flags & Wake.AGAIN) if self.active or sightings else []
+        raised = self._update_cases(step, sightings or [], is_new=not flags & Wake.AGAIN) if self.active or sightings else []
         past.append(step)
         self._seen[step.query] = self._latest[step.action] = step
         self._number += 1
-        # Cutting at twice the window makes the copying of one step constant on average.
+        # Cutting only at twice the window keeps the average cost of a step constant.
         if len(past) > 2 * self._settings.window:
             self._trim()
         if self.active and not self.is_explained:
             self._count_repeats(step)
         return raised
 
-    def _count_repeats(self, step: Step) -> None:
-        """Count the steps in which only the one active loop went on; after enough of them, begin to fast-forward."""
+    def _count_repeats(self, step: ObservedStep) -> None:
+        """Count consecutive steps in which only the one active loop went on; after enough of them, begin to fast-forward."""
         case = self.active[0]
         if len(self.active) > 1 or not case.is_last(step.calls[-1].start.id) or not may_stand(case, self._settings):
             self._candidate = None
@@ -240,12 +239,12 @@ class AgentScope:
             self._candidate, self._repeated = case, 0
         else:
             self._repeated += 1
-            # One round more than the detectors remember: only then is all of their state made of this loop.
+            # One round more than the detectors remember, since only then does all of their state come from this loop.
             if self._repeated >= rounds_kept(case, self._settings) + case.period:
                 self._fast_forward = FastForward(case, self._steps, self._settings)
 
     def _catch_up(self) -> None:
-        """Show the detectors the steps that were fast-forwarded: something else happens now."""
+        """Show the detectors the fast-forwarded steps, because now something else happens."""
         still, self._fast_forward, self._candidate = self._fast_forward, None, None
         if still is None or not still.count:
             return
@@ -253,15 +252,15 @@ class AgentScope:
         self._steps = before
         self._index()
         for step in unseen:
-            plan = self._dispatch.detectors_for(self._flags(step))
+            plan = self._dispatch.detectors_for(self._wake_flags(step))
             self._show(step, plan.if_asleep if self._asleep else plan.all)
             self._steps.append(step)
             self._seen[step.query] = self._latest[step.action] = step
         self._steps = still.past_steps(self._steps)
         self._index()
 
-    def _show(self, step: Step, shown: Sequence[tuple[Detector, bool]]) -> list[Sighting]:
-        """Show a step to the detectors of a plan that want to see it; return what they saw."""
+    def _show(self, step: ObservedStep, shown: Sequence[tuple[Detector, bool]]) -> list[Sighting]:
+        """Show a step to the detectors of a plan that want to see it. Return their sightings."""
         sightings: list[Sighting] = []
         for detector, woken in shown:
             if woken or detector.state:
@@ -274,8 +273,8 @@ class AgentScope:
     def _is_off(self, kind: str, action: str) -> bool:
         return bool(self._settings.actions) and kind in self._settings.for_action(action).disabled
 
-    def _flags(self, step: Step) -> int:
-        """Return what about the step may interest a detector (see `Wake`), at the cost of a few lookups."""
+    def _wake_flags(self, step: ObservedStep) -> int:
+        """Return what in a step may interest a detector (see `Wake`), at the cost of a few lookups."""
         flags = step.traits | Wake.ALWAYS
         before = self._seen.get(step.query)
         if before is not None:
@@ -283,14 +282,14 @@ class AgentScope:
         if self._steps and len(self._steps[-1].calls) > 1:
             flags |= Wake.IN_BATCH
         if step.failed:
-            # No ECHO: the detectors that wake on it pass over failed steps, and comparing answers is dear.
+            # No ECHO: detectors that wake on it ignore failed steps, and a comparison of answers is expensive.
             return flags | Wake.FAILED
         before = self._latest.get(step.action)
         return flags | Wake.ECHO if before is not None and step.echoes(before) else flags
 
-    def _flags_again(self, step: Step, before: Step) -> int:
+    def _flags_again(self, step: ObservedStep, before: ObservedStep) -> int:
         distance = step.number - before.number
-        # `_find_similar` may reach back twice as far (see `_trim`), and what is found must not depend on when the past was cut.
+        # `_find_similar` may see twice the window (see `_trim`). The result must not depend on when the past was cut.
         if distance > self._settings.window:
             return 0
         flags = Wake.AGAIN | Wake.REPEATED if step.same(before) else Wake.AGAIN
@@ -307,14 +306,14 @@ class AgentScope:
         self._seen = {step.query: step for step in self._steps}
         self._latest = {step.action: step for step in self._steps}
 
-    def _judge(
-        self, step: Step, sightings: Sequence[Sighting], *, is_new: bool = False, spoken: bool = False
+    def _update_cases(
+        self, step: ObservedStep, sightings: Sequence[Sighting], *, is_new: bool = False, spoken: bool = False
     ) -> list[OpenFinding]:
-        """Let the cases grow or end, and open a new one for the tightest description that none of them covers.
+        """Extend or end the cases, and open a new one for the tightest sighting that no case covers.
 
-        What is said (``spoken``) is no step, so it ends none of the cases that rest on steps.
+        Messages and thoughts (``spoken``) are no steps, so they end no case that rests on steps.
         """
-        owned = warned = False
+        belongs_to_loop = belongs_to_warning = False
         raised: list[OpenFinding] = []
         for case in self.active:
             match = next((seen for seen in sightings if seen.kind == case.kind and seen.key == case.key), None)
@@ -323,38 +322,42 @@ class AgentScope:
                     raised.append(case)
                 if case.came_back():
                     self.came_back.append(case)
-                mine = True
+            elif spoken or not case.note(step, step.meaning(self._settings.pollers), is_new=is_new):
+                continue
+            if case.severity == "warn":
+                belongs_to_warning = True
             else:
-                mine = not spoken and case.note(step, step.meaning(self._settings.pollers), is_new=is_new)
-            owned = owned or (mine and case.severity != "warn")
-            warned = warned or (mine and case.severity == "warn")
+                belongs_to_loop = True
         if any(case.resolved for case in self.active):
             self.active = [case for case in self.active if case.resolved is None]
-        # A step that belongs to a loop opens no other one: a looser description of it would only say it again.
-        if owned:
-            return raised
-        for sighting in sightings:  # in the order of DETECTORS, the tightest description first
-            # One suspicion about a step is enough; only a proof says more.
-            if warned and sighting.severity == "warn":
+        # A step that belongs to a loop opens no other one: a looser description would only repeat it.
+        opened = None if belongs_to_loop else self._open_tightest(step, sightings, proofs_only=belongs_to_warning)
+        return raised if opened is None else [*raised, opened]
+
+    def _open_tightest(self, step: ObservedStep, sightings: Sequence[Sighting], *, proofs_only: bool) -> OpenFinding | None:
+        """Open, reopen or escalate one case: of the first sighting, in the order of DETECTORS, that says more than is known.
+
+        One suspicion about a step is enough, so with ``proofs_only`` another one is left out.
+        """
+        for sighting in sightings:
+            if proofs_only and sighting.severity == "warn":
                 continue
-            left = next((case for case in self.cases[-_RECENT:] if case.continues(sighting)), None)
+            recent = self.cases[-_RECENT:]
+            left = next((case for case in recent if case.continues(sighting)), None)
             if left is not None:
                 left.reopen()
                 left.extend(step, sighting)
                 self.active.append(left)
-                return [*raised, left]
-            rivals = [case for case in self.cases[-_RECENT:] if case.overlaps(sighting)]
-            if rivals:
-                # The agent was warned of these very steps: what was a suspicion is now proved.
-                rival = rivals[-1]
-                if rival.severity == "warn" and sighting.severity != "warn" and rival.resolved is None:
-                    rival.escalate(sighting)
-                    return [*raised, rival]
-                continue
-            # The sightings after this one describe the same steps more loosely.
-            raised.append(self._open(sighting))
-            break
-        return raised
+                return left
+            rival = next((case for case in reversed(recent) if case.overlaps(sighting)), None)
+            if rival is None:
+                # The remaining sightings describe the same steps more loosely.
+                return self._open(sighting)
+            # The agent was warned of these very steps. The suspicion is now proved.
+            if rival.severity == "warn" and sighting.severity != "warn" and rival.resolved is None:
+                rival.escalate(sighting)
+                return rival
+        return None
 
     def _open(self, sighting: Sighting) -> OpenFinding:
         case = OpenFinding(sighting, self.session, self._settings.left_after)
@@ -364,7 +367,7 @@ class AgentScope:
         return case
 
     def hear(self, event: Observation) -> list[OpenFinding]:
-        """Show an event to the detectors that listen to its kind; return the cases raised by it."""
+        """Show an event to the detectors that listen to its kind. Return the cases that it raised."""
         if self._fast_forward is not None:
             self._catch_up()
         self._is_fresh = False
@@ -376,14 +379,14 @@ class AgentScope:
             self._known_changes = self.others_changes
             for detector in listeners:
                 if detector.kind == "monologue":
-                    detector.reset()  # others have worked meanwhile: to say the same again is not to talk to oneself
+                    detector.reset()  # others have worked since, so a repetition is no monologue
         for detector in listeners:
             sighting = detector.hear(event)
             if sighting is not None:
-                raised += self._judge(sighting.steps[-1], [sighting], spoken=True)
+                raised += self._update_cases(sighting.steps[-1], [sighting], spoken=True)
             elif self.active:
                 self._end_spoken(detector.kind)
-        # Where all slept, none but those that were just shown the event can have woken.
+        # If all detectors slept, only those that have just seen the event can have woken.
         self._asleep = not is_any_awake(listeners if self._asleep and not self._remembers else self._detectors)
         return raised
 
@@ -395,57 +398,57 @@ class AgentScope:
                 self.active.remove(case)
 
     def answer(self, identity: str | None) -> None:
-        """Note that a continuation was given: for the loop with this identity, or for whatever is going on."""
+        """Note that a continuation was given, for the loop with this identity or, if it is None, for all active cases."""
         for case in self.active:
             if identity is None or case.identity == identity:
                 case.answer()
 
     def tell(self) -> None:
-        """Note that the agent was told to change its way."""
+        """Note that the agent was told to change course."""
         for case in self.active:
             case.tell()
 
     def speak(self) -> None:
         """Note that the agent said something new."""
         for case in self.active:
-            # To a case that rests on words it is one word more, and no other way.
+            # For a case about messages, another message is part of the pattern and no new course.
             if not case.is_spoken:
                 case.speak()
 
     def last_changed_the_world(self) -> bool:
-        """Whether the newest step may have changed what others see."""
+        """Whether the newest step may have changed what other agents see."""
         last = self._fast_forward.last if self._fast_forward is not None else self._steps[-1] if self._steps else None
         return last is not None and last.changes(self._settings.pollers)
 
     @property
     def has_acted(self) -> bool:
-        """Whether it was ever shown a step; what is said is none."""
+        """Whether the agent has made a step. Messages do not count."""
         return self._number > 0
 
     @property
     def is_awake(self) -> bool:
-        """Whether any detector remembers something, so that steps it would else sleep through matter."""
+        """Whether a detector remembers something, so that it needs to see all steps."""
         return is_any_awake(self._watchful)
 
-    def think(self, step: Step) -> list[Opinion]:
-        """Return what each detector thinks of a step as things stand."""
+    def think(self, step: ObservedStep) -> list[Opinion]:
+        """Return the current opinion of each detector on a step."""
         self._catch_up()
         return [detector.opinion(step, self._steps) for detector in self._detectors]
 
     def covers(self, record: str) -> bool:
-        """Whether a record is the newest member of a case that lasts."""
+        """Whether a record is the newest member of an unresolved case."""
         return any(case.is_last(record) for case in self.active)
 
     def set_boundary(self) -> None:
-        """Remember that an attempt begins here: `replay` takes back what follows."""
+        """Mark the beginning of an attempt; `replay` takes back everything after it."""
         self._boundary = self._number
         self._attempt = None
 
     def replay(self) -> None:
-        """Take back what was done since the attempt began: its stream broke, and it is made once more.
+        """Take back all steps of the current attempt, because its stream broke and the attempt is repeated.
 
-        A loop that stands is evidence already and stays, else one whose stream breaks now and then would never be found;
-        then the same steps are expected again, not to be counted twice.
+        A proved loop is evidence and stays; otherwise a loop whose stream breaks now and then would never be found. In that
+        case the same steps are expected again and not counted twice.
         """
         self._catch_up()
         if any(case.severity != "warn" for case in self.active):
@@ -462,7 +465,7 @@ class AgentScope:
         self._restore(mark)
 
     def reset(self, why: str) -> None:
-        """Forget all evidence and close the cases: a person spoke. Costs next to nothing if nothing happened since the last."""
+        """Forget all evidence and close the cases, because a person spoke. Repeated calls cost next to nothing."""
         if self._is_fresh:
             return
         for case in self.active:
@@ -476,7 +479,7 @@ class AgentScope:
         if not self._asleep:
             for detector in self._detectors:
                 detector.reset()
-            # Compactions are remembered across a message: it does not make the context smaller.
+            # Compactions are remembered across a message, which does not make the context smaller.
             self._asleep, self._remembers = True, is_any_awake(self._detectors)
         self.set_boundary()
         self._before_last = None
@@ -499,6 +502,6 @@ class AgentScope:
         self._asleep = not is_any_awake(self._detectors)
         for case, case_mark in mark.cases:
             case.restore(case_mark)
-        # What was resolved after the mark lasts again.
+        # Cases resolved after the mark are active again.
         resumed = [case for case, _ in mark.cases if case.resolved is None and case not in self.active]
         self.active = resumed + self.active

@@ -1,4 +1,4 @@
-"""The interface of a detector: steps in, sightings out, one instance per agent and process; and what is honest polling."""
+"""The interface of a detector (steps in, sightings out, one instance per agent and process); what is honest polling."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Any, Literal, Protocol
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.step import Step
+from ctxmgr.detect.step import ObservedStep
 from ctxmgr.detect.text.vocabulary import is_lookout, is_own_limit
 from ctxmgr.types.finding import FindingKind, Observation
 
 
 class Wake:
-    """Flags of a step that wake a sleeping detector. A detector that remembers nothing is shown only steps with its flags.
+    """Flags of a step that wake a sleeping detector. A detector that remembers nothing sees only steps with its flags.
 
-    ``AGAIN``: its question was asked before, within the window. ``FAILED``: it ended in an error. ``ECHO``: the last step
-    with the same action was answered alike. ``SPAN``: its input names a part of something (a range of lines).
+    ``AGAIN``: its question was asked before, within the window. ``FAILED``: it ended in an error. ``ECHO``: it got the same
+    answer as the last step with the same action. ``SPAN``: its input names a part of something (a range of lines).
     ``CHANGE``: its input holds a change or a complete new content. ``TASK``: it belongs to a task. ``SLEEP``: it may be a
-    pause. ``IN_BATCH``: the step before it was a parallel batch. Three flags refine ``AGAIN``: ``NEXT`` follows directly on
-    the step that asked the same, ``NEAR`` follows within the longest period, ``REPEATED`` was answered the same too. A
-    detector that wakes on ``REPEATED`` and remembers something is shown all steps that are ``AGAIN``.
+    pause. ``IN_BATCH``: the step before it was a parallel batch. Three flags refine ``AGAIN``: ``NEXT`` directly follows the
+    step with the same question, ``NEAR`` follows within the longest period, ``REPEATED`` also got the same answer. A detector
+    that wakes on ``REPEATED`` and remembers something sees all steps that are ``AGAIN``.
     """
 
-    # Plain numbers: the members of enum.Flag cost more to combine than the detectors themselves.
+    # Plain integers, because combining members of enum.Flag costs more than the detectors themselves.
     AGAIN = 1
     FAILED = 2
     ECHO = 4
@@ -41,29 +41,29 @@ class Wake:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A pattern that holds, as of the step just shown.
+    """A pattern that holds as of the step just shown.
 
     Attributes:
-        kind: what kind of loop.
-        key: equal for the same loop within one process, in whatever rotation.
+        kind: kind of loop.
+        key: equal for the same loop within one process, in any rotation.
         period: steps of one round.
-        steps: the steps that prove it, oldest first; the last is the step just shown.
-        rounds: how many rounds ``steps`` are.
+        steps: the steps that prove it, oldest first; the last one is the step just shown.
+        rounds: number of rounds in ``steps``.
         confidence: 0 to 1.
-        error: the shared error, of kinds that rest on one.
-        severity: ``warn`` where the pattern is not yet proof.
-        leave: different steps outside the loop after which it was left; None: as the settings say.
+        error: the shared error, for kinds that rest on one.
+        severity: ``warn`` if the pattern is not yet proof.
+        leave: number of different steps outside the loop after which it was left; None for the number in the settings.
         facts: further evidence, as plain JSON values by name.
-        everyone: whether it is about all agents together.
+        everyone: it is about all agents together.
         at: the record that raised it, if that is not the last step.
         total: how often the pattern was seen in all, if that is more than ``steps`` show.
-        over: whether the pattern ended again within the record that completed it.
+        over: the pattern ended again within the record that completed it.
     """
 
     kind: FindingKind
     key: Hashable
     period: int
-    steps: tuple[Step, ...]
+    steps: tuple[ObservedStep, ...]
     rounds: int
     confidence: float
     error: str | None = None
@@ -78,15 +78,15 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What a detector thought of one step.
+    """A detector's opinion on one step.
 
     Attributes:
         detector: kind of finding it looks for.
         compared: excerpt of what it compared.
-        count: how often the pattern was seen so far, this step included (0: the step is no part of it).
-        threshold: count from which on there is a finding.
+        count: how often the pattern was seen so far, this step included (0: the step is not part of it).
+        threshold: count from which there is a finding.
         why: why it raised nothing, or that it saw the pattern.
-        rule: name of its rule, where several detectors look for one kind of finding.
+        rule: name of its rule, if several detectors look for one kind of finding.
     """
 
     detector: FindingKind
@@ -100,22 +100,22 @@ class Opinion:
 class Detector(Protocol):
     """One pattern.
 
-    Rules that hold for every detector (the contract battery in the tests):
+    Every detector obeys these rules (the contract battery in the tests checks them):
 
-    * the cost of a step does not grow with the history: ``past`` reaches back ``settings.window`` steps;
-    * everything it remembers is ``state``, a value that is replaced and never changed, so that keeping a reference to
-      it is enough to take steps back (a replay after a broken stream, a late member of a parallel batch);
-    * ``state`` is falsy while it remembers nothing: then it is shown only the steps that ``wake`` names (and if it is not
-      ``watchful``, never any others);
-    * it returns a sighting for every step that continues the pattern, from the threshold on (`OpenFinding` collects them);
-    * it never raises on recorded content.
+    * The cost of a step does not grow with the history: ``past`` holds ``settings.window`` steps.
+    * All its memory is ``state``, a value that is replaced and never changed. So a reference to it is enough to take steps back
+      (after a broken stream, or for a late member of a parallel batch).
+    * ``state`` is falsy while the detector remembers nothing. Then it sees only the steps that ``wake`` names. If it is not
+      ``watchful``, it never sees any others.
+    * From the threshold on, it returns a sighting for every step that continues the pattern (`OpenFinding` collects them).
+    * It never raises on recorded content.
 
     Attributes:
         kind: kind of finding it looks for.
-        wake: steps it wants to be shown while it remembers nothing.
-        hears: types of the events it wants to be shown.
-        watchful: whether it wants to be shown every step while it remembers something.
-        session_wide: whether one instance follows all agents of the session together.
+        wake: flags of the steps that it sees while it remembers nothing.
+        hears: types of the events that it sees.
+        watchful: it sees every step while it remembers something.
+        session_wide: one instance follows all agents of the session together.
     """
 
     kind: FindingKind
@@ -127,25 +127,25 @@ class Detector(Protocol):
 
     def __init__(self, settings: DetectSettings) -> None: ...
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
-        """Take one more step; ``past`` holds those before it, newest last."""
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
+        """Take one more step. ``past`` holds the steps before it, newest last."""
         ...
 
     def hear(self, event: Observation) -> Sighting | None:
         """Take an event that is no reset (a message, a thought, a compaction)."""
         ...
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
-        """Say what it thought of the step it was just shown, or would have been."""
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
+        """Return its opinion on the step just shown, or on a step that it was not shown."""
         ...
 
     def reset(self) -> None:
-        """Forget everything: a person spoke."""
+        """Forget everything, because a person spoke."""
         ...
 
 
 class StepDetector:
-    """Base class of the detectors that look at steps alone and ignore events."""
+    """Base class of detectors that look only at steps and ignore events."""
 
     kind: FindingKind
     wake: int = Wake.ALWAYS
@@ -159,36 +159,36 @@ class StepDetector:
         self.reset()
 
     def hear(self, event: Observation) -> Sighting | None:
-        """Events are no steps: what is said between two calls does not make them different."""
+        """Ignore events: a message between two calls does not make the calls different."""
         return None
 
     def reset(self) -> None:
-        """Forget everything: a person spoke."""
+        """Forget everything, because a person spoke."""
         self.state = None
 
 
-def seconds_between(earlier: Step, later: Step) -> float | None:
-    """Return the seconds from the start of one step to the start of the other, None without times."""
+def seconds_between(earlier: ObservedStep, later: ObservedStep) -> float | None:
+    """Return the seconds between the starts of two steps; None without times."""
     if earlier.started is None or later.started is None:
         return None
     return later.started - earlier.started
 
 
-def asks_for_pending(step: Step, settings: DetectSettings) -> bool:
-    """Whether the step asks after something that is still under way."""
+def asks_for_pending(step: ObservedStep, settings: DetectSettings) -> bool:
+    """Whether the step asks about something that is still under way."""
     return not step.failed and (step.is_pending or step.meaning(settings.pollers) == "poll")
 
 
-def is_patient(before: Step, step: Step, settings: DetectSettings) -> bool:
+def is_patient(before: ObservedStep, step: ObservedStep, settings: DetectSettings) -> bool:
     """Whether ``step`` came so long after the step ``before`` it that its question is a new one.
 
-    A poll may have waited inside the call too. Any other query must have been idle for long. Failures are patient only
-    where waiting can cure them: rate limits and unreachable servers, not a command that runs into its own time limit.
+    A poll may also wait inside the call. Any other query must follow a long idle time. Failures are patient only if waiting
+    can cure them: rate limits and unreachable servers, but not a command that exceeds its own time limit.
     """
     if step.meaning(settings.pollers) == "paced" and (step.transient or not step.failed):  # it slept before it asked
         return True
     if step.world != before.world and not step.falls_short and step.meaning(settings.pollers) in ("query", "poll"):
-        return True  # another agent has changed something since: asking again is asking anew
+        return True  # another agent has changed something, so the same question is a new one
     idle, longest = _waiting_seconds(before, step)
     if longest < settings.poll_gap:
         return False
@@ -199,43 +199,43 @@ def is_patient(before: Step, step: Step, settings: DetectSettings) -> bool:
     return idle >= settings.idle_gap and step.meaning(settings.pollers) not in ("mutation", "sleep")
 
 
-def is_poll_only(before: Step, step: Step, settings: DetectSettings) -> bool:
-    """Whether a step is patient only because it asks after something under way, not for how long it was idle."""
+def is_poll_only(before: ObservedStep, step: ObservedStep, settings: DetectSettings) -> bool:
+    """Whether a step is patient only because it asks about something under way, not because of a long idle time."""
     if step.world != before.world or not asks_for_pending(step, settings) or step.meaning(settings.pollers) == "paced":
         return False
     idle, longest = _waiting_seconds(before, step)
     return idle < settings.idle_gap and longest >= settings.poll_gap
 
 
-def _waiting_seconds(before: Step, step: Step) -> tuple[float, float]:
-    """Return the seconds between two steps, and the longer of these and of those inside the second; zeros without times."""
+def _waiting_seconds(before: ObservedStep, step: ObservedStep) -> tuple[float, float]:
+    """Return the seconds between two steps, and the longer of these and those inside the second; zeros without times."""
     if step.started is None or before.started is None:
         return 0.0, 0.0
     idle = step.started - (before.started if before.ended is None else before.ended)
-    # A call that blocks until something happens waits inside of itself, so either kind of waiting counts.
+    # A call that blocks until something happens waits inside itself, so both kinds of waiting count.
     return idle, max(idle, 0.0 if step.ended is None else step.ended - step.started)
 
 
-def backs_off(previous_gap: float | None, now_gap: float | None, step: Step) -> bool:
-    """Whether a retry after trouble of the infrastructure waited longer than the one before."""
-    # Under a second nobody waits: from 0.2 s to 0.5 s is how long the calls took.
+def backs_off(previous_gap: float | None, now_gap: float | None, step: ObservedStep) -> bool:
+    """Whether a retry after trouble of the infrastructure waited longer than the one before; gaps in seconds."""
+    # Waits are at least a second. A change from 0.2 s to 0.5 s is only the duration of the calls.
     if previous_gap is None or now_gap is None or now_gap < 1:
         return False
-    # A fifth longer at least: less may be the jitter of a constant delay.
+    # At least a fifth longer: a smaller difference may be the jitter of a constant delay.
     return now_gap > previous_gap * 1.2 and step.transient
 
 
-def rounds_needed(step: Step, settings: DetectSettings, foreseen: bool = False) -> int:
-    """Return how many identical steps make a loop of this one; more where the log can't show whether it waited.
+def rounds_needed(step: ObservedStep, settings: DetectSettings, foreseen: bool = False) -> int:
+    """Return how many identical steps make a loop of this one; more if the log can't show whether it waited.
 
-    Where it holds no results, one more is wanted; but not of steps whose answer is ``foreseen`` and that read what
-    does not change of itself: reading it again brought nothing new, recorded or not.
+    A log without results needs one more. The exception is a step with a ``foreseen`` answer that reads what does not change
+    by itself: reading it again brings nothing new, recorded or not.
     """
     usual = settings.repeat_rounds
     if step.first.finish is None:
         reads = step.meaning(settings.pollers) == "query" and not is_lookout(step.first.start)
         usual += 0 if foreseen and reads else 1
-    # Without times a patient client and a tight loop look the same, so the log must show many more rounds.
+    # Without times, a patient client and a tight loop look the same, so many more rounds are needed.
     if step.failed:
         return max(usual, settings.transient_rounds) if step.started is None and step.transient else usual
     if step.meaning(settings.pollers) == "gesture":
@@ -245,8 +245,8 @@ def rounds_needed(step: Step, settings: DetectSettings, foreseen: bool = False) 
     return usual
 
 
-def is_paced(round_: Sequence[Step], settings: DetectSettings) -> bool:
-    """Whether a round is a poll with a pause in it: a sleep beside queries and failures that waiting may cure."""
+def is_paced(round_: Sequence[ObservedStep], settings: DetectSettings) -> bool:
+    """Whether a round is a poll with a pause: a sleep, besides queries and failures that waiting may cure."""
     paused = False
     for step in round_:
         meaning = step.meaning(settings.pollers)

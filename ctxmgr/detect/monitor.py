@@ -1,4 +1,4 @@
-"""Watch one session: route observations to each agent's detectors and collect findings."""
+"""Watch one session: pass observations to each agent's detectors, and collect findings."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class EventEffects(NamedTuple):
     """The effects of the events of one type.
 
     Attributes:
-        resets: reason for which evidence is forgotten, None if it is not.
-        bounds: whether an attempt may begin there.
-        replays: whether an attempt is made once more.
-        converses: whether its agent says something to others.
-        speaks: whether it is said or thought.
-        is_wide: whether a detector of all agents together listens to it.
-        is_heard: whether a detector of single agents listens to it.
+        resets: reason to forget evidence; None to keep it.
+        bounds: an attempt may begin here.
+        replays: an attempt is repeated.
+        converses: its agent says something to others.
+        speaks: it is a message or a thought.
+        is_wide: a detector of all agents together listens to it.
+        is_heard: a detector of single agents listens to it.
     """
 
     resets: str | None
@@ -50,7 +50,7 @@ class EventEffects(NamedTuple):
 
 
 class EffectsTable:
-    """Cache of the effects by event type: most events are of few types."""
+    """Cache of the effects by event type, since most events have few types."""
 
     def __init__(self, detectors: Iterable[type[Detector]], wide: Iterable[type[Detector]]) -> None:
         self._heard = frozenset(kind for detector in detectors for kind in detector.hears)
@@ -62,7 +62,7 @@ class EffectsTable:
         effects = self._known.get(kind)
         if effects is not None:
             return effects
-        if len(self._known) >= _MAX_TYPES:  # event types are recorded text: a hostile log may invent any number
+        if len(self._known) >= _MAX_TYPES:  # types are recorded text: a hostile log may hold any number
             self._known.clear()
         effects = self._known[kind] = EventEffects(
             RESETS.get(kind), kind in BOUNDARIES, kind in REPLAYS, kind in MESSAGES or kind == "nudge", kind in _SPOKEN,
@@ -72,7 +72,7 @@ class EffectsTable:
 
 
 def is_synthetic(event: Observation) -> bool:
-    """Whether a user message was put there by a program, as its own data says."""
+    """Whether a program inserted a user message, according to the message's own data."""
     if not isinstance(event.data, dict):
         return False
     return cast("dict[str, object]", event.data).get("synthetic") is True
@@ -83,7 +83,7 @@ NO_CLOCK = "no time was given to judge a live run against: stalls are not judged
 
 _MAX_ACTIONS = 1000
 _BLIND_ROUNDS = 1
-"""Rounds wanted on top of the usual ones where the log holds no results."""
+"""Rounds needed in addition to the usual ones if the log holds no results."""
 _BLIND_DOUBT = 0.6
 """Factor on the confidence of findings that rest on inputs alone."""
 
@@ -91,8 +91,8 @@ _BLIND_DOUBT = 0.6
 class Monitor:
     """Watches one session.
 
-    Feed it observations in the order of the log; the cost of one does not grow with the history. What it answers
-    depends on what it was shown alone, never on how often it was asked.
+    Feed it observations in the order of the log. The cost of an observation does not grow with the history. Its answers
+    depend only on what it was shown, never on how often it was asked.
 
     Attributes:
         notes: what could not be judged, and why.
@@ -132,8 +132,8 @@ class Monitor:
         self._announced: set[str | None] = set()
 
     def observe_all(self, observations: Iterable[Observation]) -> None:
-        """Take observations as `observe` does, without returning findings: faster for replays of long histories."""
-        # A start is held until the next observation shows whether its result came with it: such an entry needs less work.
+        """Take observations as `observe` does, but return no findings. This is faster for replays of long histories."""
+        # Hold a start until the next observation shows whether its result came with it: such an entry needs less work.
         waiting: Observation | None = None
         for observation in observations:
             if waiting is not None:
@@ -150,7 +150,7 @@ class Monitor:
             self._observe(waiting)
 
     def observe(self, observation: Observation) -> list[Finding]:
-        """Take one more observation; return the findings that it raised."""
+        """Take one more observation. Return the findings that it raised."""
         return [case.finding() for case in self._observe(observation)]
 
     def _observe(self, observation: Observation) -> list[OpenFinding]:
@@ -168,20 +168,20 @@ class Monitor:
         else:
             watch.close()
             return []
-        self._list(raised)
+        self._add_raised(raised)
         return raised
 
-    def _list(self, raised: Sequence[OpenFinding]) -> None:
-        """Keep what was raised for the first time. A loop is raised again when its severity rises or it comes back."""
+    def _add_raised(self, raised: Sequence[OpenFinding]) -> None:
+        """Keep the cases raised for the first time. A loop is raised again if its severity rises or it comes back."""
         for case in raised:
             if not case.is_listed:
                 case.is_listed = True
                 self._raised.append(case)
 
     def _take_whole(self, start: Observation, finish: Observation) -> bool:
-        """Take an entry together with its result; return False where `_begin` and `_end` must do it in two steps.
+        """Take an entry together with its result. Return False if `_begin` and `_end` must do it in two steps.
 
-        It does what both do for an entry that was open for no time, without the parts of which the second undoes the first.
+        It does the work of both for an entry that was open for no time, without the parts that cancel each other.
         """
         watch, key = self._watch, (start.agent, start.process)
         scope = self._scopes.get(key)
@@ -190,7 +190,7 @@ class Monitor:
             or watch is None
             or finish.at is not start.at  # the result came later
             or finish.status == "interrupted"
-            # An opinion is asked for at the start of an entry, before anything is known of its result.
+            # Opinions are requested at the start of an entry, before its result is known.
             or self._explain is not None
             or start.id in self._open
             or not self._unseen.is_over(key)
@@ -207,28 +207,28 @@ class Monitor:
         self._latest = self._current[start.agent] = scope
         self._progress = read_progress(finish) or self._progress
         raised = self._conclude(start, finish, scope)
-        self._list(raised)
+        self._add_raised(raised)
         return True
 
     def findings(self, now: float | None = None, live: bool = False) -> list[Finding]:
-        """Return every finding so far, resolved ones too, in the order in which they were raised, stalls last.
+        """Return every finding so far, including resolved ones, in the order in which they were raised, with stalls last.
 
         Args:
-            now: seconds since 1970 to judge stalls against; None when the log is all there will ever be.
-            live: whether the process may still be running. Then an open call is no evidence without a ``now``.
+            now: seconds since 1970 against which stalls are judged; None if the log is complete.
+            live: the process may still be running. Then an open call is no evidence without a ``now``.
         """
         found = [case.finding(self._superseded_reason(case)) for case in self._raised]
         if self._watch is None or "hung" in self.settings.disabled:
             return found
         if live and now is None:
-            self._note(NO_CLOCK)
+            self._add_note(NO_CLOCK)
         if self._watch.has_untimed:
-            self._note(NO_TIMES)
+            self._add_note(NO_TIMES)
         return found + self._watch.judge(now, live, self._progress)
 
     @property
     def last_progress(self) -> Progress | None:
-        """What the session has last achieved: before the loop that has lasted longest, if one lasts (see `progress`)."""
+        """The session's last achievement: that before the oldest loop that lasts, if one lasts (see `read_progress`)."""
         for case in self._raised:
             if case.end_reason(self._superseded_reason(case)) is None:
                 return case.last_progress
@@ -265,14 +265,14 @@ class Monitor:
         finish.progress = self._progress
         watch.end(finish)
         self._progress = read_progress(finish) or self._progress
-        if finish.status == "interrupted":  # by a person, who stepped in with that (design ruling 8)
+        if finish.status == "interrupted":  # a person stepped in (design ruling 8)
             self._reset("interrupt")
             return []
         return self._conclude(start, finish, scope)
 
     def _conclude(self, start: Observation, finish: Observation, scope: AgentScope) -> list[OpenFinding]:
-        """Show an entry with its result to the detectors of its agent, and to those of all where it may matter to them."""
-        # Before the step is judged: what others changed until now makes its question a new one.
+        """Show an entry with its result to its agent's detectors, and to those of all agents if it may matter to them."""
+        # Update this before the step is judged: changes by others make its question a new one.
         if len(self._scopes) > 1:
             scope.others_changes = self._all_changes - scope.changes
             scope.others_writings = self._all_writings - scope.writings
@@ -288,20 +288,20 @@ class Monitor:
         talks = self._talking.get(start.action)
         if talks is None:
             talks = self._talks(start.action)
-        # Detectors of all agents wake at calls that hand something over; else they need to see nothing.
+        # Detectors of all agents wake at calls that hand something over. While they sleep, they need no other calls.
         if talks or self._wide.is_awake or self._wide.active:
             raised = [*raised, *self._wide.end(start, finish, scope.call)]
         return raised
 
     def _talks(self, action: str) -> bool:
-        # Names of actions are recorded text, of which a hostile log may invent any number.
+        # Names of actions are recorded text, so a hostile log may hold any number of them.
         if len(self._talking) >= _MAX_ACTIONS:
             self._talking.clear()
         talks = self._talking[action] = hands_over(action)
         return talks
 
     def _report_loops(self, raised: Sequence[OpenFinding], scope: AgentScope) -> list[OpenFinding]:
-        """Report loops that were raised or came back to the detector of recovery loops; return what it raises."""
+        """Report loops that were raised or came back to the detector of recovery loops. Return what it raises."""
         found: list[OpenFinding] = []
         for case in (*raised, *scope.came_back):
             record, index = case.raisings[-1][1:]
@@ -322,8 +322,8 @@ class Monitor:
                 watch.hear(event)
                 self._reset(effects.resets)
                 return []
-            # A program's message in a person's name forgets nothing (design ruling 8). It corrects nobody either: it may be
-            # one of a conversation of programs, where a nudge is meant as a correction.
+            # A program's message in a person's name resets no evidence (design ruling 8). It corrects nobody either: it may
+            # belong to a conversation of programs, while a nudge is meant as a correction.
             event = replace(event, type="nudge")
             kind = "nudge"
             effects = self._effects.effects_for(kind)
@@ -356,14 +356,14 @@ class Monitor:
         return raised
 
     def _correct(self, nudge: Observation) -> None:
-        """Note which agents were told to change their way: the nudge's agent, else all of them."""
+        """Note which agents were told to change course: the nudge's agent, or all agents if it names none that is known."""
         for scope in (*(self._by_agent.get(nudge.agent) or self._scopes.values()), self._wide):
             scope.tell()
 
     def _converse(self, event: Observation) -> None:
         """Note that an agent that acts in this session said something new, and who may have been waiting for it.
 
-        To an agent that spoke before, that is an answer: what it asks its tools then, it asks anew.
+        An agent that spoke before gets an answer by that, so its next questions to its tools are new ones.
         """
         own = self._current.get(event.agent)
         text = event_text(event)
@@ -371,13 +371,13 @@ class Monitor:
             return
         self._last_words[event.agent] = text
         own.speak()
-        # Whoever spoke before has been answered by now, but for the last one.
+        # By now, all earlier speakers but the last one have been answered.
         if self._speaker is not None and self._speaker is not own:
             self._speaker.heard += 1
         self._speaker = own
 
     def _record_answer(self, event: Observation) -> Observation:
-        """Take a continuation: it answers the loops it names, else all that last."""
+        """Take a continuation. It answers the loops that it names, else all active ones."""
         data = cast("dict[str, object]", event.data) if isinstance(event.data, dict) else {}
         answers = data.get("answers")
         named = [item for item in cast("list[object]", answers) if isinstance(item, str)] if isinstance(answers, list) else []
@@ -390,7 +390,7 @@ class Monitor:
         return replace(event, data={**data, "answers": lasting})
 
     def _scope_hearing(self, event: Observation) -> AgentScope:
-        """Return the one scope in which an event counts: its agent's newest, or the one that acted last if it names none."""
+        """Return the scope in which an event counts: its agent's newest, or the scope that acted last if it names no agent."""
         if event.agent is None and event.process is None and self._latest is not None:
             return self._latest
         if event.process is None and event.agent in self._current:
@@ -403,7 +403,7 @@ class Monitor:
     def _new_scope(self, key: Key) -> AgentScope:
         spoken = self._scopes.get((key[0], None)) if key[0] is not None else None
         if spoken is not None and not spoken.has_acted:
-            # What an agent said before it first acted names no process; it is the same agent.
+            # Before its first action, an agent's messages name no process. It is still the same agent.
             del self._scopes[key[0], None]
             self._scopes[key] = spoken
             return spoken
@@ -414,8 +414,8 @@ class Monitor:
     def explain(self, index: int) -> list[Opinion]:
         """Return what each detector thought of the entry with this index.
 
-        The monitor must have been made with ``explain=index``: opinions are formed for that entry alone, so a monitor
-        that is not asked pays nothing. Empty while the entry has no result, or when its action is exempt.
+        The monitor must have been created with ``explain=index``: opinions are formed only for that entry, so other monitors
+        pay nothing. Empty while the entry has no result, or if its action is exempt.
         """
         if self._explained is None or index != self._explain:
             return []
@@ -427,7 +427,7 @@ class Monitor:
         return [*self._wide.think(last), *(opinion for step, opinion in own if step is last)]
 
     def _event_scopes(self, event: Observation) -> list[AgentScope]:
-        """Return the scopes an event belongs to: its agent's, or all when it names none that is known."""
+        """Return the scopes of an event: its agent's; all if it names no agent, or replays an attempt of an unknown one."""
         if event.agent is None:
             return list(self._scopes.values())
         own = self._by_agent.get(event.agent, [])
@@ -459,13 +459,13 @@ class Monitor:
         self._announced.discard(start.process)
 
     def _superseded_reason(self, case: OpenFinding) -> str | None:
-        """Return "process" when a process that began later has taken over from the one the case is about."""
+        """Return "process" if a process that began later has replaced the process of the case."""
         own = self._seen_processes.get(case.process)
         if own is None or len(self._seen_processes) < 2:
             return None
         return "process" if any(first > own[1] for first, _ in self._seen_processes.values()) else None
 
-    def _note(self, text: str) -> None:
+    def _add_note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
 
@@ -476,14 +476,14 @@ def detect(
     live: bool = False,
     settings: DetectSettings | None = None,
 ) -> list[Finding]:
-    """Return all findings of one session's observations, in log order; see `Monitor.findings`."""
+    """Return all findings of one session's observations, in log order; ``now`` and ``live`` as in `Monitor.findings`."""
     monitor = Monitor(settings)
     monitor.observe_all(observations)
     return monitor.findings(now, live)
 
 
 def _one_round_more(settings: DetectSettings) -> DetectSettings:
-    """Without results, inputs alone are compared, and one round more is wanted (of one step: see `rounds_needed`)."""
+    """Return settings for logs without results: only inputs are compared, so one more round is needed (see `rounds_needed`)."""
     cycle_rounds = settings.cycle_rounds + _BLIND_ROUNDS
     return replace(
         settings,
@@ -493,13 +493,13 @@ def _one_round_more(settings: DetectSettings) -> DetectSettings:
 
 
 def read_progress(finish: Observation) -> Progress | None:
-    """Return the progress that a result is, or None when it is none.
+    """Return the progress that a result represents, or None if it is no progress.
 
-    An entry is progress when its result says that it succeeded, whichever agent made it. The last progress of a finding is
-    the last such entry when its first member happened; of a stall, when it was seen. A session in which something lasts has
-    that finding's last progress: the rounds of a loop bring nothing, though they succeed. Whatever a person says resets the
-    evidence of loops, but takes no progress back.
+    An entry is progress if its result says that it succeeded, for any agent. The last progress of a finding is the last such
+    entry before its first member; that of a stall is the last one when it was seen. A session with a lasting finding has that
+    finding's last progress, because the rounds of a loop bring nothing even if they succeed. A message of a person resets the
+    evidence of loops, but not the progress.
 
-    What silence is measured from is another matter (design ruling 9): any new entry or result, a failed one too.
+    Silence is measured differently (design ruling 9): from any new entry or result, even a failed one.
     """
     return Progress(finish.id, finish.index, finish.at) if finish.status == "ok" and not has_failed(finish) else None

@@ -10,9 +10,9 @@ from ctxmgr.log.ids import parse_time
 from ctxmgr.types.finding import Observation
 
 RecordFields = tuple[Any, ...]
-"""The fields of one record that detection needs, by place: first `_ENTRY`, `_RESULT` or `_EVENT`, then those of that kind.
+"""The fields of one record that detection needs, by position: first `_ENTRY`, `_RESULT` or `_EVENT`, then those of that kind.
 
-A plain tuple, because a second process hands them over while this one judges.
+It is a plain tuple, because a second process passes it on while this one judges.
 """
 
 _ENTRY, _RESULT, _EVENT = range(3)
@@ -27,20 +27,29 @@ def session_observations(
 ) -> Iterator[Observation]:
     """Yield the observations of one session's records, in the order of the log.
 
-    An entry that carries its result is a start followed by a finish. Records that belong to no step of the run (notes,
-    snapshots), a second record of the same entry, and results of entries that are not there yield nothing. A stored
-    continuation is an event of type ``continuation``, the beginning of a process one of type ``session``. Never raises:
-    fields of the wrong type count as absent.
+    An entry with its result is a start followed by a finish. Nothing is yielded for records that are no step of the run
+    (notes, snapshots), for a second record of the same entry, and for results of missing entries. A stored continuation is an
+    event of type ``continuation``, the beginning of a process one of type ``session``. Never raises: fields of the wrong type
+    count as absent.
 
     Args:
         records: records of log format 1.
         index: index of the first entry among them, if they are only the end of a session.
-        earlier: then the entries before them that are still open, each with its index.
-        distinct: whether no entry and no result comes twice, as in a store. Then only open entries are remembered, else the
-            id of every entry.
+        earlier: in that case, the earlier entries that are still open, each with its index.
+        distinct: no entry and no result comes twice, as in a store. Then only open entries are remembered, not the
+            ids of all entries.
     """
     known = [(place, _entry_fields(record.get)) for place, record in earlier]
     return row_observations(map(record_fields, records), index, known, distinct=distinct)
+
+
+def _earlier_start(seq: int, place: int, fields: RecordFields) -> Observation:
+    """Return the start of an entry that stands before the first record which is read now: ``seq`` is below 0."""
+    _, name, session, process, agent, at, turn, step, parent, action, input_type, given, limit, meta, task, _, _, _, _ = fields
+    return Observation(
+        "start", seq, name, session, place, process, agent, at, turn, step, parent, action, input_type, given, None, None, None,
+        None, limit, None, None, meta, task,
+    )  # fmt: skip
 
 
 def row_observations(
@@ -51,18 +60,11 @@ def row_observations(
     distinct: bool = False,
 ) -> Iterator[Observation]:
     """Yield observations as `session_observations` does, from the `record_fields` of each record, in the same order."""
-    starts: dict[str, Observation] = {}
-    known: set[str] = set()
-    for place, (_, name, session, *fields, limit, meta, task, _, _, _, _) in earlier:
-        process, agent, at, turn, step, parent, action, input_type, given = fields
-        start = starts[name] = Observation(
-            # Below 0: they stand before the first record that is read now.
-            "start", 2 * place - 2 * index, name, session, place, process, agent, at, turn, step, parent, action, input_type,
-            given, None, None, None, None, limit, None, None, meta, task,
-        )  # fmt: skip
-        known.add(name)
-        yield start
-    seq = -2  # two places for each record: an entry with its result is a start and a finish
+    opened = [_earlier_start(2 * place - 2 * index, place, fields) for place, fields in earlier]
+    yield from opened
+    starts = {start.id: start for start in opened}
+    known = set(starts)
+    seq = -2  # each record takes two places, because an entry with its result is a start and a finish
     for row in rows:
         seq += 2
         if row is None:
@@ -103,7 +105,7 @@ def row_observations(
 
 
 def record_fields(record: Mapping[str, Any]) -> RecordFields | None:
-    """Return the fields of a record that detection needs, None for a record that it does not."""
+    """Return the fields of a record that detection needs; None for a record that it does not need."""
     get = record.get
     kind = get("kind")
     if kind == "entry":
@@ -113,14 +115,14 @@ def record_fields(record: Mapping[str, Any]) -> RecordFields | None:
     if kind == "event":
         name = get("type")
         if name == "usage":
-            return None  # bookkeeping of tokens: nobody did or said anything
+            return None  # token counts: nobody did or said anything
         name = _text(name)
         what, label, data = "event", EVENT_ALIASES.get(name, name), get("data")
     elif kind == "session":
         what, label, data = "event", "session", None
     elif kind in ("continuation", "sessionEnd"):
         what, label = "end" if kind == "sessionEnd" else "event", EVENT_ALIASES.get(kind, kind)
-        data = _data(record, kind)
+        data = _event_data(record, kind)
     else:
         return None
     return (
@@ -154,7 +156,7 @@ def _result_fields(get: Callable[[str], Any]) -> RecordFields:
     return _optional(get("status")), get("output"), problem, _number(get("durationMs"))
 
 
-# The fields of an observation are given by place: by name costs as much again as all of the rest.
+# Fields are passed by position: passing them by name would double the cost of everything else.
 
 
 def _finish(start: Observation, result: RecordFields, seq: int) -> Observation:
@@ -166,7 +168,7 @@ def _finish(start: Observation, result: RecordFields, seq: int) -> Observation:
     )  # fmt: skip
 
 
-def _data(record: Mapping[str, Any], kind: str) -> object:
+def _event_data(record: Mapping[str, Any], kind: str) -> object:
     """Return the outcome of a ``sessionEnd``, or the identities that a continuation answers and whether an agent asked."""
     if kind == "sessionEnd":
         return record.get("outcome")

@@ -18,10 +18,10 @@ _ROUNDS = (
     "denied_varied_rounds", "monologue_rounds", "paraphrase_rounds", "chant_rounds", "compaction_rounds",
     "context_error_rounds", "revert_rounds", "handoff_rounds",
 )  # fmt: skip
-# Counted over words, of which no window of steps must hold all.
+# These count over messages, and no window of steps must hold all of them.
 _UNWINDOWED = frozenset({"chant_rounds", "monologue_rounds", "paraphrase_rounds"})
 MAX_CHANT_ROUNDS = 132
-"""Phrases of a stream that are kept: a phrase that is wanted more often is never chanted."""
+"""Number of phrases kept of a stream. A phrase that needs more repeats would never count as chanted."""
 _COUNTS = ("escalate_attempts", "recovery_rounds", "volume_chars", "stalled_ledgers", "ignored_updates", "sleep_rounds")
 _SECONDS = ("poll_gap", "idle_gap", "stall_seconds", "call_seconds", "volume_seconds", "sleep_seconds")
 
@@ -144,15 +144,15 @@ class DetectSettings:
     actions: Mapping[str, DetectSettings] = field(default_factory=dict[str, "DetectSettings"], compare=False)
 
     def for_action(self, action: str) -> DetectSettings:
-        """Return the settings that hold for an action: its own table over the common ones."""
+        """Return the settings for an action: its own table over the common settings."""
         return self.actions.get(action, self) if self.actions else self
 
     @classmethod
     def from_table(cls, table: Mapping[str, object]) -> DetectSettings:
         """Return settings from a configuration table: numbers as numbers, names as lists of texts.
 
-        The table ``actions`` holds a table for each action that is judged by settings of its own: the thresholds that
-        count an action's repeats, ``disabled``, and the switches ``exempt`` and ``poller``.
+        The table ``actions`` holds a table for each action with settings of its own: the thresholds that count repeats of an
+        action, ``disabled``, and the switches ``exempt`` and ``poller``.
 
         Raises:
             InvalidInput: an unknown setting, or a value of the wrong type.
@@ -201,7 +201,7 @@ class DetectSettings:
         unknown = self.disabled - frozenset(get_args(FindingKind))
         if unknown:
             raise InvalidInput(f"{min(unknown)!r} is no kind of finding", f"kinds: {', '.join(get_args(FindingKind))}")
-        # A peer kept 20 events and could never reach thresholds above 10: such settings are refused instead.
+        # Another tool kept 20 events and could never reach thresholds above 10. Such settings are refused here.
         counted = [getattr(self, name) for name in _ROUNDS if name not in _UNWINDOWED]
         needed = max(self.cycle_rounds * self.max_period, *counted)
         if self.window < needed:
@@ -211,26 +211,26 @@ class DetectSettings:
             )
 
     def _check_amounts(self) -> None:
-        for name in _ROUNDS:
-            if getattr(self, name) < 2:
-                raise InvalidInput(f"{name} must be at least 2: one call is no repetition")
+        for names, least, why in (
+            (_ROUNDS, 2, ": one call is no repetition"),
+            (_COUNTS, 1, ""),
+            (("max_period",), 2, ": a period of 1 is a repetition"),
+        ):
+            for name in names:
+                if getattr(self, name) < least:
+                    raise InvalidInput(f"{name} must be at least {least}{why}")
         if self.chant_rounds > MAX_CHANT_ROUNDS:
             raise InvalidInput(f"chant_rounds must be at most {MAX_CHANT_ROUNDS}: no more phrases are kept")
-        for name in _COUNTS:
-            if getattr(self, name) < 1:
-                raise InvalidInput(f"{name} must be at least 1")
         for name in _SECONDS:
             if getattr(self, name) <= 0:
                 raise InvalidInput(f"{name} must be more than 0 seconds")
-        if self.max_period < 2:
-            raise InvalidInput("max_period must be at least 2: a period of 1 is a repetition")
         if self.left_after < 1 or self.error_gap < 1 or self.call_grace < 0:
             raise InvalidInput("left_after and error_gap must be at least 1, call_grace at least 0")
         if not 0 <= self.busy_novelty <= 1 or self.busy_window < 2:
             raise InvalidInput("busy_novelty must be a share from 0 to 1, busy_window at least 2")
 
 
-# Not what counts rounds of several actions, nor what counts events.
+# Without settings that count rounds of several actions or events.
 _PER_ACTION = frozenset({*_ROUNDS, "disabled", "left_after", "poll_gap", "idle_gap"}) - {
     "cycle_rounds",
     "compaction_rounds",

@@ -1,4 +1,4 @@
-"""A step: one call or one parallel batch, and its results, with lazy fingerprints; and the sentence that describes a loop."""
+"""A step: one call or one parallel batch with its results and lazy fingerprints. Also writes the sentence about a loop."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ctxmgr.detect.text.vocabulary import ActionClass
 from ctxmgr.types.finding import Observation
 
 _SLACK = 4
-"""Characters by which the lengths of two answers may differ for a closer comparison to be worth its cost."""
+"""Maximum difference in length, in characters, of two answers for which a closer comparison is worth its cost."""
 _MIN_VIEW = 40
-"""Characters from which on an answer shows something; a shorter one only acknowledges."""
+"""Characters from which an answer shows something. A shorter one only acknowledges."""
 _VOLATILE_KEYS = fingerprints.NOISE_KEYS | fingerprints.CLOCK_KEYS | fingerprints.CURSOR_KEYS
 _RECEIPT_NOISE = fingerprints.NOISE_KEYS | fingerprints.RECEIPT_KEYS
 _SPAN, _CHANGE, _TASK, _SLEEP = 8, 16, 32, 64  # the flags of `interface.Wake`, which imports this module
@@ -27,16 +27,16 @@ _CHANGE_KEYS = frozenset({
     "new_content", "text", "edits",
 })  # fmt: skip
 TASK_KEYS = frozenset({"subtask", "subtask_id", "subtaskId", "subtask_name", "subtaskName", "description", "title"})
-"""Fields that name the work that is handed over."""
+"""Fields that name the work handed over."""
 _TRAIT_KEYS = _SPAN_KEYS | _CHANGE_KEYS | TASK_KEYS
 BEGIN_PATCH = "*** Begin Patch"
-"""First line of a patch in the form of Codex, in whatever field of the input it stands."""
+"""First line of a patch in Codex's format, in any field of the input."""
 _VERB_KEYS = frozenset({"action", "operation", "command", "cmd", "script"})
 
 
 @dataclass(slots=True)
 class Call:
-    """One entry and its result; ``finish`` is None in a log that records no results."""
+    """One entry and its result. ``finish`` is None in a log without results."""
 
     start: Observation
     finish: Observation | None
@@ -46,26 +46,20 @@ class Call:
 
     @classmethod
     def from_observations(cls, start: Observation, finish: Observation | None) -> Call:
-        """Return the call with the fingerprint of its question: action and canonical input."""
+        """Return the call with the fingerprint of its question, which consists of the action and the canonical input."""
         call_input: object = start.input
         traits = 0 if start.task is None else _TASK
+        texts = None
         if isinstance(call_input, dict):
             fields = cast("dict[Any, Any]", call_input)
-            texts = fingerprints.texts_of(fields)
+            texts = fingerprints.list_texts(fields)
             if not _TRAIT_KEYS.isdisjoint(fields):
-                if not _SPAN_KEYS.isdisjoint(fields):
-                    traits |= _SPAN
-                if not _CHANGE_KEYS.isdisjoint(fields):
-                    traits |= _CHANGE
-                if not TASK_KEYS.isdisjoint(fields) and vocabulary.delegates(start.action):
-                    traits |= _TASK
-        else:
-            texts = None
+                traits |= _field_traits(fields, start.action)
         text = fingerprints.canonical(cast("object", call_input)) if texts is None else "\n".join(texts)
         if text is None:
-            # What can't be compared is never equal to anything: a loop is claimed on evidence alone.
+            # What can't be compared equals nothing, because a loop is claimed only on evidence.
             return cls(start, finish, hash((start.action, start.id, start.seq)), traits & _TASK)
-        # Without the first letter it is found in "sleep" and in "Start-Sleep" alike.
+        # Without its first letter, one search finds both "sleep" and "Start-Sleep".
         if "leep" in text or "leep" in start.action:
             traits |= _SLEEP
         if "sed -n" in text:
@@ -75,16 +69,16 @@ class Call:
         return cls(start, finish, hash((start.action, text if texts is None else texts)), traits)
 
     @classmethod
-    def of_words(cls, event: Observation, what: Hashable) -> Call:
-        """Return an event as a call without a result, fingerprinted by what it says."""
+    def from_event(cls, event: Observation, what: Hashable) -> Call:
+        """Return an event as a call without a result, with its words as the fingerprint."""
         return cls(event, None, hash(("said", event.type, what)))
 
     def result(self) -> int | None:
-        """Return a hash of status and blurred output, None when the output can't be compared."""
+        """Return a hash of status and blurred output; None if the output can't be compared."""
         finish = self.finish
         if finish is None:
-            return 0  # all calls of a log without results are answered the same
-        # Ids are news in what a read returns, and noise in an error or in the receipt of a change.
+            return 0  # all calls of a log without results have the same answer
+        # Ids are news in the result of a read, but noise in an error or in the receipt of a change.
         receipt = self.failed or self.meaning() == "mutation"
         output = finish.output
         if output is None and finish.error is not None:
@@ -94,24 +88,24 @@ class Call:
             text = fingerprints.plain_text(text, drop=_RECEIPT_NOISE if receipt else fingerprints.NOISE_KEYS)
         if text is None:
             return None
-        blurred = fingerprints.mask_volatile(text, ids=receipt)
-        # A span of time was blurred: of a benchmark that was the answer.
-        if "~" in blurred and vocabulary.measures(self._verb_and_command()[1], self.start.action):
+        masked = fingerprints.mask_volatile(text, ids=receipt)
+        # A duration was blurred. For a benchmark, it is the answer, so keep it.
+        if "~" in masked and vocabulary.measures(self._verb_and_command()[1], self.start.action):
             return hash((finish.status, text))
-        return hash((finish.status, blurred))
+        return hash((finish.status, masked))
 
     @property
     def failed(self) -> bool:
-        """Whether the call ended in an error, by its status or by the exit code it reports."""
+        """Whether the call ended in an error, by its status or by the exit code that it reports."""
         return self.finish is not None and has_failed(self.finish)
 
     def error(self) -> str:
-        """Return what the failed call said."""
+        """Return the error text of the failed call."""
         finish = self.finish
         return "" if finish is None else fingerprints.error_text(finish.error, finish.output)
 
     def identity(self) -> object:
-        """Return the identity of the result from before a compaction replaced it by a stub, if the log keeps one."""
+        """Return the identity of the result before a compaction replaced it by a stub, if the log keeps one."""
         finish = self.finish
         if finish is None or not finish.meta or not isinstance(finish.meta, dict):
             return None
@@ -119,7 +113,7 @@ class Call:
         return value if isinstance(value, str | int) else None
 
     def answered_alike(self, other: Call) -> bool:
-        """Whether both results are the same text to the letter, which spares normalising them."""
+        """Whether both results are exactly the same text. This check saves their normalisation."""
         mine, theirs = self.finish, other.finish
         if mine is None or theirs is None or mine.status != theirs.status:
             return False
@@ -136,7 +130,7 @@ class Call:
         return self._class
 
     def changes(self, pollers: frozenset[str] = frozenset()) -> bool:
-        """Whether the call may have changed something, as `meaning` says; faster, for most need no classification."""
+        """Whether the call may have changed something, as `meaning` says. Faster, since most calls need no classification."""
         known = self._class
         if known is not None or pollers:
             return self.meaning(pollers) in ("mutation", "other")
@@ -153,29 +147,41 @@ class Call:
         return "sleep" if meaning in ("poll", "other") and vocabulary.pauses(self.start) else meaning
 
     def _verb_and_command(self) -> tuple[str, str]:
-        """Return the verb and the command within the input, both empty where only the name says what the call does."""
+        """Return the verb and the command in the input; both empty if only the action's name says what the call does."""
         start = self.start
         if isinstance(start.input, dict):
             fields = cast("dict[str, Any]", start.input)
             if _VERB_KEYS.isdisjoint(fields):
                 return "", ""
-            return _text(fields.get("action")) or _text(fields.get("operation")), _command(fields)
+            return _text_or_empty(fields.get("action")) or _text_or_empty(fields.get("operation")), _command(fields)
         if isinstance(start.input, str) and vocabulary.is_shell(start.action):
             return "", start.input
         return "", ""
 
 
-class Step:
-    """One call or one parallel batch: order-free, compared by what was asked and what was answered.
+def _field_traits(fields: Mapping[Any, Any], action: str) -> int:
+    """Return the traits that the names of a call's fields tell of."""
+    traits = 0
+    if not _SPAN_KEYS.isdisjoint(fields):
+        traits |= _SPAN
+    if not _CHANGE_KEYS.isdisjoint(fields):
+        traits |= _CHANGE
+    if not TASK_KEYS.isdisjoint(fields) and vocabulary.delegates(action):
+        traits |= _TASK
+    return traits
+
+
+class ObservedStep:
+    """One call or one parallel batch. It is compared by questions and answers, without regard to the order of the calls.
 
     Attributes:
-        number: place among the steps of its agent and process.
-        query: fingerprint of what was asked.
-        started, ended: seconds since 1970, None without usable times.
-        failed: whether every call of it failed.
-        world: how many changes other agents of the session had made by then.
-        foreseen: of a call without a result, whether its agent had the answer to the call before it, and nothing since makes
-            the same question a new one.
+        number: position among the steps of its agent and process.
+        query: fingerprint of its questions.
+        started, ended: seconds since 1970; None without usable times.
+        failed: every call of it failed.
+        world: number of changes that other agents of the session had made by then.
+        foreseen: for a call without a result, its agent had the answer to the previous call, and nothing since makes the
+            same question a new one.
     """
 
     __slots__ = (
@@ -197,7 +203,7 @@ class Step:
             self.failed = call.failed
         else:
             self.query = hash(tuple(sorted(call.query for call in calls)))
-            # Traits tell one call from others like it; of several at once no one is meant.
+            # Traits distinguish single calls. For a batch, they would not say which call is meant.
             self.traits = 0
             starts = [call.start.at for call in calls if call.start.at is not None]
             ends = [call.finish.at for call in calls if call.finish is not None and call.finish.at is not None]
@@ -221,23 +227,23 @@ class Step:
         return self.calls[0].start.action
 
     def results(self) -> tuple[int | None, ...]:
-        """Return the hashes of the results in an order that does not depend on the order of the calls."""
+        """Return the hashes of the results in an order that does not depend on that of the calls; None can't be compared."""
         if self._result is None:
             if len(self.calls) == 1:
                 self._result = (self.calls[0].result(),)
             else:
                 pairs = [(call.query, call.result()) for call in self.calls]
-                # Calls that ask the same are ordered by their results; one that can't be compared is None, which has no order.
+                # Results order the calls with equal questions. A result that can't be compared is None, which has no order.
                 self._result = tuple(result for _, result in sorted(pairs, key=lambda pair: (pair[0], pair[1] or 0)))
         return self._result
 
-    def same(self, other: Step) -> bool:
-        """Whether both steps asked the same and were answered the same."""
+    def same(self, other: ObservedStep) -> bool:
+        """Whether both steps have the same questions and the same answers."""
         if self.query != other.query:
             return False
         if len(self.calls) == 1 and len(other.calls) == 1:
             mine, theirs = self.calls[0], other.calls[0]
-            # A compaction may have replaced one of the two outputs by a stub; then their identities from before decide.
+            # A compaction may have replaced one of the outputs by a stub. Then their earlier identities decide.
             if mine.finish is not None and mine.finish.meta:
                 mark, their_mark = mine.identity(), theirs.identity()
                 if mark is not None and their_mark is not None:
@@ -247,8 +253,8 @@ class Step:
         results = self._result or self.results()
         return results == (other._result or other.results()) and None not in results  # None can't be compared
 
-    def echoes(self, other: Step) -> bool:
-        """Whether the answers are the same to the letter, or are so much alike that comparing them is worth its cost."""
+    def echoes(self, other: ObservedStep) -> bool:
+        """Whether the answers are exactly the same, or so similar that a comparison of them is worth its cost."""
         mine, theirs = self.calls[0].finish, other.calls[0].finish
         if mine is None or theirs is None or len(self.calls) != 1 or len(other.calls) != 1:
             return False
@@ -260,18 +266,18 @@ class Step:
         if one == two:
             return True
         return (
-            # Four characters are a tenth of 40: in a shorter answer they may be all the news there is.
+            # Four characters are a tenth of 40. In a shorter answer, they may be all the news.
             -_SLACK <= len(one) - len(two) <= _SLACK < len(one) // 8
             and one[:8] == two[:8]
             and (self.results() == other.results() or self.view() == other.view())
         )
 
-    def _shows_alike(self, one: object, two: object, other: Step) -> bool:
+    def _shows_alike(self, one: object, two: object, other: ObservedStep) -> bool:
         fields = isinstance(one, dict) and isinstance(two, dict) and one.keys() == two.keys()
         return fields and self.view() == other.view()
 
     def view(self) -> int:
-        """Return a hash that is equal for answers that show one page, whatever times, ids and gauges stand on it."""
+        """Return a hash that is equal for answers with the same page, whatever times, ids and gauges it shows."""
         if self._view is None:
             finish = self.calls[0].finish
             output: object = None if finish is None else finish.output
@@ -284,12 +290,12 @@ class Step:
         """Whether the answer is more than an acknowledgement."""
         return len(self.answer()) >= _MIN_VIEW
 
-    def shows_the_same(self, other: Step) -> bool:
-        """Whether both answers are one view."""
+    def shows_the_same(self, other: ObservedStep) -> bool:
+        """Whether both answers show the same view."""
         return self.shows_a_view() and not other.failed and self.view() == other.view()
 
     def meaning(self, pollers: frozenset[str] = frozenset()) -> ActionClass:
-        """Return what the step does to the world: of a batch, the most far-reaching of its calls."""
+        """Return what the step does to the world; for a batch, what its most far-reaching call does."""
         if self._meaning is None:
             meanings = {call.meaning(pollers) for call in self.calls}
             # The most far-reaching first.
@@ -315,18 +321,18 @@ class Step:
 
     @property
     def falls_short(self) -> bool:
-        """Whether it failed, or its answer says in words that something does not work."""
+        """Whether the step failed, or its answer says in words that something does not work."""
         return self.failed or vocabulary.says_failure(self.answer())
 
     @property
     def transient(self) -> bool:
-        """Whether the step failed by trouble of the infrastructure, which waiting may cure."""
+        """Whether the step failed through trouble of the infrastructure, which waiting may cure."""
         if self._transient is None:
             self._transient = self.failed and vocabulary.is_transient(self.first.error())
         return self._transient
 
     def answer(self) -> str:
-        """Return what came back as text, for excerpts and to see whether something is still under way."""
+        """Return the answer as text, for excerpts and to see whether something is still under way."""
         call = self.calls[0]
         if call.finish is None:
             return ""
@@ -335,8 +341,12 @@ class Step:
         return fingerprints.plain_text(call.finish.output) or ""
 
 
+Step = ObservedStep
+"""The name until 0.2: `ctxmgr.recorder.Step` is another class. It goes with the version after the next."""
+
+
 def call_text(start: Observation) -> str:
-    """Return a call in a few words for a sentence: its action and the telling part of its input."""
+    """Return a call in a few words for a sentence: its action and the most telling part of its input."""
     action = fingerprints.one_line(start.action, 40)
     fields = cast("dict[str, Any]", start.input) if isinstance(start.input, dict) else {}
     for key in ("command", "cmd", "file_path", "path", "filePath", "pattern", "query", "url", "q"):
@@ -352,8 +362,8 @@ def call_text(start: Observation) -> str:
     return f"{action} {fingerprints.one_line(fingerprints.canonical(call_input) or '(input)')}"
 
 
-def excerpt(step: Step) -> str:
-    """Return what a step asked and what came back, in a few words for `detect --explain`."""
+def excerpt(step: ObservedStep) -> str:
+    """Return the question and the answer of a step in a few words for `detect --explain`."""
     what = call_text(step.first.start) + (f" and {len(step.calls) - 1} more at once" if len(step.calls) > 1 else "")
     if step.first.finish is None:
         return f"{what}, no result"
@@ -373,17 +383,17 @@ def _command(fields: dict[str, Any]) -> str:
     return ""
 
 
-def _text(value: object) -> str:
+def _text_or_empty(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
 def has_failed(finish: Observation) -> bool:
-    """Whether a result is an error, by its status, by the exit code it reports or by how it begins."""
+    """Whether a result is an error, by its status, by the exit code that it reports, or by its beginning."""
     if finish.status in ("error", "denied"):
         return True
     output: object = finish.output
     if type(output) is str:
-        # Many tools return their errors as ordinary text with the status "ok".
+        # Many tools return errors as ordinary text with the status "ok".
         if output[:6] in _ERROR_STARTS and len(output) <= _MAX_ERROR:
             return True
     elif isinstance(output, dict) and _says_failed(cast("dict[str, object]", output)):
@@ -393,12 +403,12 @@ def has_failed(finish: Observation) -> bool:
 
 _ERROR_STARTS = frozenset({"Error:", "ERROR:", "error:"})
 _MAX_ERROR = 500
-"""Longest answer, in characters, that is an error as a whole; a longer one may begin like one by chance."""
+"""Longest answer, in characters, that counts as an error as a whole. A longer one may begin like an error by chance."""
 _FAILED_STATUSES = frozenset({"error", "failed", "failure", "blocked", "denied", "rejected"})
 
 
 def _says_failed(output: dict[str, object]) -> bool:
-    """Whether a result without an error status says itself that it is one (a veto, a failed command)."""
+    """Whether a result without an error status says itself that it is an error (a veto, a failed command)."""
     if _exit_code(output) not in (None, 0) or output.get("is_error") is True or output.get("isError") is True:
         return True
     status = output.get("status")
@@ -417,21 +427,26 @@ def _exit_code(holder: object) -> int | None:
 
 
 def agent_phrase(agent: str | None) -> str:
-    """Return how a sentence names the agent."""
+    """Return the name of the agent as used in a sentence."""
     return one_line(agent, 40) if agent else "the agent"
 
 
 def loop_reason(
-    kind: str, agent: str | None, round_: Sequence[Step], rounds: int, inputs: int, facts: Mapping[str, Any] | None = None
+    kind: str,
+    agent: str | None,
+    round_: Sequence[ObservedStep],
+    rounds: int,
+    inputs: int,
+    facts: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the sentence for a loop.
 
     Args:
         kind: kind of the finding.
-        agent: whose loop it is.
+        agent: the agent in the loop.
         round_: the steps of one round.
-        rounds: how often it was seen.
-        inputs: number of different calls, for kinds whose inputs vary.
+        rounds: how often the round was seen.
+        inputs: number of different calls, for kinds with varying inputs.
         facts: further evidence of the kind.
     """
     step = round_[-1]
@@ -443,7 +458,7 @@ def loop_reason(
         return describe_kind(_Case(agent_phrase(agent), step, rounds, inputs, facts or {}))
     if kind == "errorRepetition" and inputs > 1:
         return f"{agent_phrase(agent)} got the same error {rounds} times from {inputs} different calls{_quote_answer(step)}"
-    what = " then ".join(_step(member) for member in round_[:4])
+    what = " then ".join(_describe_step(member) for member in round_[:4])
     if len(round_) > 4:
         what += f" and {len(round_) - 4} more steps"
     if len(round_) > 1:
@@ -458,7 +473,7 @@ class _Case(NamedTuple):
     """The parts of a sentence about a loop."""
 
     name: str
-    step: Step
+    step: ObservedStep
     rounds: int
     inputs: int
     facts: Mapping[str, Any]
@@ -466,7 +481,7 @@ class _Case(NamedTuple):
     @property
     def call(self) -> str:
         """Return the last step in a few words."""
-        return _step(self.step)
+        return _describe_step(self.step)
 
     def fact(self, name: str) -> str:
         """Return a fact as one printable line."""
@@ -474,20 +489,20 @@ class _Case(NamedTuple):
         return one_line(", ".join(str(each) for each in cast("list[object]", value)) if isinstance(value, list) else str(value))
 
 
-def _near_duplicate_reason(case: _Case) -> str:
+def _describe_near_duplicate(case: _Case) -> str:
     if "linesRead" in case.facts:
         return f"{case.name} read lines of {case.fact('about')} {case.rounds} times in a row that it had all read before"
     what = f"{case.name} asked {case.rounds} times for nearly the same, last {case.call}"
     return f"{what}, and got the same result{_quote_answer(case.step)}"
 
 
-def _monologue(case: _Case) -> str:
+def _describe_monologue(case: _Case) -> str:
     if case.facts.get("empty"):
         return f"{case.name} gave {case.rounds} empty answers in a row without doing anything"
     return f"{case.name} said the same {case.rounds} times without doing anything ({case.fact('said')})"
 
 
-def _chant(case: _Case) -> str:
+def _describe_chant(case: _Case) -> str:
     if "characters" in case.facts:
         return (
             f"{case.name} wrote {case.facts['characters']} characters in {case.facts['seconds']:.0f} s without doing anything"
@@ -495,7 +510,7 @@ def _chant(case: _Case) -> str:
     return f"{case.name} repeats one phrase over and over in its own text ({case.fact('said')})"
 
 
-def _context(case: _Case) -> str:
+def _describe_context_loop(case: _Case) -> str:
     if case.step.first.start.type == "compaction":
         return f"the context of {case.name} was compacted {case.rounds} times without new work between"
     return f"{case.name} was told {case.rounds} times that the context is full"
@@ -506,7 +521,7 @@ def _describe_climb(case: _Case) -> str:
     return f"{case.rounds} attempts of {case.fact('task') or 'a subtask'} failed{climbed}"
 
 
-def _lack_of_progress(case: _Case) -> str:
+def _describe_no_progress(case: _Case) -> str:
     if "sleptSeconds" in case.facts:
         slept = f"{case.facts['sleptSeconds']:.0f} s in all"
         return f"{case.name} slept {case.rounds} times in a row, {slept}, without looking at anything"
@@ -527,7 +542,7 @@ _DESCRIBERS: dict[str, Callable[[_Case], str]] = {
         f"{case.name} asked {case.rounds} questions of {one_line(case.step.action, 40)} and got one and the same answer"
         f"{_quote_answer(case.step)}"
     ),
-    "nearDuplicate": _near_duplicate_reason,
+    "nearDuplicate": _describe_near_duplicate,
     "trivialChange": lambda case: (
         f"{case.name} ran {case.call} {case.rounds} times and only trifles in its "
         f"{'error' if case.step.failed else 'result'} changed{_quote_answer(case.step)}"
@@ -536,32 +551,32 @@ _DESCRIBERS: dict[str, Callable[[_Case], str]] = {
     "denied": lambda case: (
         f"{case.name} asked {case.rounds} times for what it was refused, last {case.call}{_quote_answer(case.step)}"
     ),
-    "monologue": _monologue,
-    "chanting": _chant,
-    "contextLoop": _context,
+    "monologue": _describe_monologue,
+    "chanting": _describe_chant,
+    "contextLoop": _describe_context_loop,
     "escalatingFailure": _describe_climb,
     "editRevert": lambda case: f"{case.name} made and undid the same change of {case.fact('file')} {case.rounds} times",
     "recoveryLoop": lambda case: (
         f"a loop came back {case.fact('cameBack')} times after it was answered: recovering this way does not help"
     ),
     "pingPong": lambda case: f"{case.fact('agents')} gave each other the same words {case.rounds} times",
-    "hung": _lack_of_progress,
+    "hung": _describe_no_progress,
 }
 
 
-def _step(step: Step) -> str:
+def _describe_step(step: ObservedStep) -> str:
     if len(step.calls) == 1:
         return call_text(step.first.start)
     return f"{len(step.calls)} calls at once ({', '.join(call_text(call.start) for call in step.calls[:3])})"
 
 
-def _quote_answer(step: Step) -> str:
+def _quote_answer(step: ObservedStep) -> str:
     text = one_line(step.answer())
     return f" ({text})" if text else ""
 
 
 def duration(seconds: float) -> str:
-    """Return a span of time for people: seconds up to two minutes, then minutes, then hours."""
+    """Return a duration for people: seconds up to two minutes, then minutes, then hours."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     if seconds < 7200:

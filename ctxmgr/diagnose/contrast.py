@@ -1,4 +1,4 @@
-"""Where no cause is known: what differs between the last step that brought something new and the repeated ones."""
+"""For failures without a known cause: what differs between the last step that brought something new and the repeated ones."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.errors.lines import reasons, telling_line
 from ctxmgr.diagnose.errors.table import known_error
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, clock, may_change, start_clause
-from ctxmgr.diagnose.evidence.calls import command_of, path_of, same_file, tool
+from ctxmgr.diagnose.evidence.calls import command_of, path_of, same_file, tool_phrase
 from ctxmgr.diagnose.evidence.paths import FOREIGN
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.next_looks import next_look, process_look, varies, way_out
-from ctxmgr.diagnose.related.related_records import CauseExplanation, explanation_of
+from ctxmgr.diagnose.next_looks import find_way_out, next_look, process_look, varies
+from ctxmgr.diagnose.related.related_records import CauseExplanation, gather_explanation
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -46,45 +46,45 @@ _VERBOSE = tuple(
         ("go test", r"\s-v", "-v"),
     )
 )
-"""What makes a program tell more: where it is not given yet, the option for it."""
+"""Options that make a program more verbose, for commands without such an option."""
 
 
 def contrast(evidence: Evidence) -> Diagnosis | None:
-    """Return what differs and the most informative next look; None where nothing is repeated."""
+    """Return what differs, and the most informative next look; None if nothing is repeated."""
     found = explain_contrast(evidence)
     return None if found is None else found.diagnosis
 
 
 def explain_contrast(evidence: Evidence) -> CauseExplanation | None:
-    """Return the same in parts."""
+    """Return the result of `contrast` in parts."""
     if not evidence.loop:
         return None
-    # A stall is told by the call that does not return, whatever failed before
+    # For a stall, describe the call that does not return, whatever failed before.
     if evidence.finding is not None and evidence.finding.severity == "hung":
         return CauseExplanation(_diagnose_silence(evidence, evidence.loop[-1]))
     if evidence.finding is None and evidence.recent[-1].status == "open":
         return CauseExplanation(_diagnose_silence(evidence, evidence.recent[-1]))
-    # Failures first: what is repeated with success may be a look beside them
+    # Prefer failures: repeated successes may be looks beside them.
     steps = evidence.failing_calls or evidence.repeated_calls or (evidence.loop[-1:] if evidence.finding is not None else [])
     unsteady = _diagnose_flaky_call(evidence) if steps or evidence.finding is not None else None
     steps = steps or _list_unchanged_looks(evidence)
     step = next(iter(steps), None)
-    # What is unsteady has no cause in the record at all
+    # A flaky call has no cause in the record at all.
     if unsteady is not None or step is None:
         return None if unsteady is None else CauseExplanation(unsteady)
     worked = _find_last_success(evidence, step) if evidence.has_failed(step) else None
-    # An error that was seen once may pass, but what its words mean says more than that nothing is known
+    # An error seen once may pass. Still, the meaning of its words says more than an unknown cause.
     known = None
     if worked is None and len(evidence.failing_calls) == 1:
         known = known_error("knownError", evidence, late=False, once=True)
     found = known or (
         _diagnose_changes_since(evidence, step, worked) if worked is not None else _diagnose_never_worked(evidence, step)
     )
-    return explanation_of(evidence, found, steps)
+    return gather_explanation(evidence, found, steps)
 
 
 def _diagnose_flaky_call(evidence: Evidence) -> Diagnosis | None:
-    """Say that a call sometimes works and sometimes fails, and how to find what differs."""
+    """Say that a call sometimes works and sometimes fails, and how to find the difference."""
     for step in evidence.rounds + evidence.failing_calls:
         if varies(evidence, step):
             same = [each for each in evidence.tail if call_key(each) == call_key(step)]
@@ -107,14 +107,14 @@ def _diagnose_flaky_call(evidence: Evidence) -> Diagnosis | None:
 
 
 def _list_unchanged_looks(evidence: Evidence) -> list[EntryView]:
-    """Return the last look that is answered the same again although something was changed in between, or three times over.
+    """Return a repeated look with unchanged answers, the newest one: repeated despite a change in between, or three times.
 
-    A check that passes is meant to answer the same.
+    A check that passes is left out, because its answer is meant to stay the same.
     """
     for step in reversed(evidence.recent[-_RECENT:]):
         if step.status != "ok" or (may_change(step) and not command_of(step)) or CHECKS.search(command_of(step)):
             continue
-        # What the newest call answers counts alone: before it the answer may have stood still.
+        # Only the newest call counts: an earlier row of equal answers may have ended.
         if step is not evidence.equal_calls(step)[-1] or _PASSED.search(evidence.text(step)) or evidence.has_failed(step):
             continue
         same = _same_answers(evidence, step)
@@ -124,7 +124,7 @@ def _list_unchanged_looks(evidence: Evidence) -> list[EntryView]:
 
 
 def _same_answers(evidence: Evidence, step: EntryView) -> list[EntryView]:
-    """Return the same calls with the same answer, oldest first; an empty answer is the same as no other."""
+    """Return the same calls with the same answer, oldest first. An empty answer equals no other."""
     said = mask_volatile(evidence.text(step))
     return [each for each in evidence.equal_calls(step) if said and mask_volatile(evidence.text(each)) == said]
 
@@ -137,7 +137,7 @@ def _changes_between(evidence: Evidence, same: Sequence[EntryView]) -> list[Entr
 
 
 def _diagnose_silence(evidence: Evidence, step: EntryView) -> Diagnosis:
-    """Say which call has not returned, or that nothing is under way."""
+    """Say which call has not returned, or that nothing is in progress."""
     if step.status != "open":
         cause = f"Nothing is recorded after {evidence.source(step)}, which ended {step.status}; no call is open."
         return diagnosis(
@@ -160,11 +160,11 @@ def _diagnose_silence(evidence: Evidence, step: EntryView) -> Diagnosis:
 
 
 def _find_last_success(evidence: Evidence, step: EntryView) -> EntryView | None:
-    """Return the last time the same call ended otherwise, and well, before the loop."""
+    """Return the last success of the same call before the loop, if its answer was different."""
     now = mask_volatile(evidence.text(step))
     for other in evidence.entries_before(min(evidence.onset, step.index)):
         if call_key(other) == call_key(step) and other.status == "ok" and not evidence.has_failed(other):
-            # The same output can't tell what made the difference
+            # With the same output, the difference can't be told.
             return other if mask_volatile(evidence.text(other)) != now else None
     return None
 
@@ -189,19 +189,18 @@ def _diagnose_never_worked(evidence: Evidence, step: EntryView) -> Diagnosis:
     cause = f"{_describe_unknown_cause(evidence, step)}."
     quotes = [evidence.quote(step, telling or None)]
     last = evidence.last_progress
-    # It brought something new: what it shows is quoted, and not told of as a record that bears on the failure.
+    # It brought something new. Its output is quoted here, but not counted as a record about the failure.
     if last is not None and not may_change(last):
         quotes.append(evidence.quote(last))
     return diagnosis(KIND, cause, _choose_look(evidence, step), *quotes, confidence="low")
 
 
 def _choose_look(evidence: Evidence, step: EntryView) -> str:
-    """Return the look that tells most, or what helps against failures of that kind."""
-    told = " ".join(reasons(evidence, [step], _MOST_REASON))
-    # A test names where it failed: to read that says more than to run it once more.
-    # of a failing test the file that its output names, and nobody has read, tells most
+    """Return the most informative look, or what helps against this kind of failure."""
+    error_text = " ".join(reasons(evidence, [step], _MOST_REASON))
+    # The output of a failing test names files. One that nobody has read says more than another run of the test.
     tested = _find_unread_file(evidence, step) if CHECKS.search(command_of(step)) else None
-    if tested is None and (found := next_look(evidence, step, told)):
+    if tested is None and (found := next_look(evidence, step, error_text)):
         return found
     pointer = tested or _find_unread_file(evidence, step)
     if pointer is not None:
@@ -212,16 +211,16 @@ def _choose_look(evidence: Evidence, step: EntryView) -> str:
         if checked is not None:
             return f"{read}, and the code of {code(checked, 60)} that fails there; you have read neither."
         return f"{read}: the output names it, and you have not looked at it."
-    return way_out(told, general=True) or _find_outdated_lookup(evidence, step) or _other_look(step)
+    return find_way_out(error_text, general=True) or _find_outdated_lookup(evidence, step) or _other_look(step)
 
 
 def _find_outdated_lookup(evidence: Evidence, step: EntryView) -> str | None:
-    """Return the look-up that was made before the last changes and not since: what it shows may have changed."""
+    """Return a look-up made before the last changes and not repeated since, because its result may have changed."""
     before = [
         entry for entry in evidence.recent if entry.status == "ok" and entry.index < step.index and entry.agent == step.agent
     ]
     changes = [entry for entry in before if _changes(entry)][-_MANY:]
-    # With one change the last look is still fresh
+    # After a single change, the last look is still fresh.
     if len(changes) < _SEVERAL:
         return None
     since = {call_key(entry) for entry in evidence.recent if entry.index > changes[0].index} | {
@@ -231,7 +230,7 @@ def _find_outdated_lookup(evidence: Evidence, step: EntryView) -> str | None:
         if (
             entry.index < changes[0].index
             and not _changes(entry)
-            # To think or to talk looks at nothing
+            # Thinking and talking look at nothing.
             and entry.action not in _SILENT
             and call_key(entry) not in since
         ):
@@ -263,16 +262,16 @@ def _other_look(step: EntryView) -> str:
 
 
 def _find_unread_file(evidence: Evidence, step: EntryView) -> tuple[str, str | None] | None:
-    """Return the last file that the output names and that no call of the session has looked at."""
+    """Return the last file that the output names and no call of the session has looked at."""
     known = [path for entry in evidence.recent if (path := path_of(entry))]
     shown = "\n".join(command_of(entry) for entry in evidence.recent if entry.status == "ok")
-    # What the call was given was asked for already, but by a check, which runs it and shows nothing of it
+    # The call's own input was looked at already, except by a check, which runs a file without showing it.
     asked = "" if CHECKS.search(command_of(step)) else call_input(step)
     found: tuple[str, str | None] | None = None
     for one, first, two, second in _POINTER.findall(evidence.text(step)[-8_000:]):
         path = one or two
         name = path.rpartition("/")[2]
-        # A path in a library, or a bare word, is no place to look at
+        # A path in a library, or a bare word, is no place to look at.
         if not plain_name(path) or any(part in path for part in FOREIGN) or (not one and "/" not in path and not second):
             continue
         if not any(same_file(path, each) for each in known) and name not in shown and path not in asked:
@@ -281,10 +280,10 @@ def _find_unread_file(evidence: Evidence, step: EntryView) -> tuple[str, str | N
 
 
 def _find_tested_function(evidence: Evidence, step: EntryView, path: str) -> str | None:
-    """Return the function that a failing test calls in the line that its traceback shows; None where its code was seen."""
+    """Return the function that a failing test calls in the line of its traceback; None if its code was seen."""
     lines = evidence.text(step)[-8_000:].split("\n")
     shown = next((lines[place + 1] for place, line in enumerate(lines[:-1]) if path in line and _FRAME.match(line)), "")
-    # Names of assertions and built-ins are not what is tested
+    # Assertions and built-ins are not under test.
     names = [name for name in _CALLED.findall(shown) if not _CHECKING.match(name) and not hasattr(builtins, name)]
     if not names:
         return None
@@ -303,7 +302,7 @@ def _describe_unknown_cause(evidence: Evidence, step: EntryView) -> str:
         if len(same) > _SEVERAL:
             return f"{capital(call)} answered the same {len(same)} times"
     others = [each for each in evidence.changes(evidence.onset) if call_key(each) != call_key(step)]
-    # Where something was changed in between, to say that nothing was would be false
+    # If something was changed in between, it would be false to say that nothing was.
     if len(evidence.loop) < _SEVERAL or others:
         return f"Not known why {call} ends the same way each time"
     if CHECKS.search(command_of(step)) and evidence.has_failed(step):
@@ -315,4 +314,4 @@ def _describe_call(evidence: Evidence, step: EntryView) -> str:
     command, path = command_of(step), path_of(step)
     if _PLAIN.fullmatch(command):
         return code(command, 56)
-    return f"the {tool(step)} of {evidence.name(path)}" if path else f"the {tool(step)} call"
+    return f"the {tool_phrase(step)} of {evidence.name(path)}" if path else f"the {tool_phrase(step)} call"

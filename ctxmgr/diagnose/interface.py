@@ -10,10 +10,10 @@ from ctxmgr.types.finding import Confidence, Diagnosis, Quote
 
 
 class FailureClass(Protocol):
-    """A module that knows one way in which calls fail.
+    """A module that recognises one way in which calls fail.
 
-    ``applies`` is a function of the evidence alone, takes time in proportion to it at most, never raises, and answers None
-    unless the record supports the cause.
+    ``applies`` is a function of the evidence alone, takes at most linear time, never raises, and returns None unless the
+    record supports the cause.
     """
 
     KIND: str
@@ -24,18 +24,18 @@ class FailureClass(Protocol):
 
 
 MOST_CAUSE, MOST_STEP = 560, 460
-"""Characters of a cause and of a next step: both stand within the first 900 or so of a prompt."""
+"""Maximum characters of a cause and of a next step. Both must stand within the first 900 or so of a prompt."""
 MOST_ERROR = 240
-"""Characters of a failing call's own lines, which a prompt shows between them."""
+"""Maximum characters of a failing call's own lines. A prompt shows them between cause and next step."""
 
 
 def diagnosis(
     kind: str, cause: str, step: str, *quotes: Quote, check: str | None = None, confidence: Confidence = "high"
 ) -> Diagnosis:
-    """Return a diagnosis whose texts are bounded; equal quotes are given once."""
-    told = tuple({(quote.source, quote.text): quote for quote in quotes}.values())
+    """Return a diagnosis with bounded texts and without duplicate quotes."""
+    evidence = tuple({(quote.source, quote.text): quote for quote in quotes}.values())
     return Diagnosis(
-        kind=kind, cause=_sentence(cause, MOST_CAUSE), evidence=told[:6], next_step=_sentence(step, MOST_STEP),
+        kind=kind, cause=_sentence(cause, MOST_CAUSE), evidence=evidence[:6], next_step=_sentence(step, MOST_STEP),
         check=None if check is None else _sentence(check, MOST_STEP), confidence=confidence,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Choose the most telling thing to look at where the record holds no cause, by the kind of call and how it ended."""
+"""Choose the most informative look if the record holds no cause, by the kind of call and how it ended."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from functools import cache
 from typing import NamedTuple, cast
 
 from ctxmgr.diagnose.errors.lines import telling_line, tells
-from ctxmgr.diagnose.errors.table import table
+from ctxmgr.diagnose.errors.table import read_table
 from ctxmgr.diagnose.errors.words import told_lines
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, may_change
-from ctxmgr.diagnose.evidence.calls import command_of, parts_of
-from ctxmgr.diagnose.evidence.items import answers, ids_in
+from ctxmgr.diagnose.evidence.calls import command_of, split_command
+from ctxmgr.diagnose.evidence.items import answers, find_ids
 from ctxmgr.diagnose.evidence.texts import code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 
 class _Look(NamedTuple):
-    """A look, and where it applies.
+    """A look, and the calls to which it applies.
 
     Attributes:
-        call: what the command, or the name of the tool, must hold; "" for any.
-        said: what the result must say; "" for anything.
-        look: one sentence or two; ``{command}`` is the command, where it is plain and short.
+        call: must match in the command or the name of the tool; "" for any.
+        said: must match in the result; "" for any.
+        look: one or two sentences; ``{command}`` is the command, if it is plain and short.
     """
 
     call: str
@@ -32,7 +32,7 @@ class _Look(NamedTuple):
     look: str
 
 
-# A shell adds 128 to the signal: 132 is SIGILL, 134 SIGABRT, 135 SIGBUS, 136 SIGFPE, 139 SIGSEGV; 137 is SIGKILL, below
+# A shell adds 128 to the signal: 132 is SIGILL, 134 SIGABRT, 135 SIGBUS, 136 SIGFPE, 139 SIGSEGV. 137 is SIGKILL, see below.
 _CRASH = (
     r"segmentation fault|bus error|core dumped|SIGSEGV|SIGABRT|SIGBUS|SIGILL|illegal instruction|floating point "
     r"exception|stack smashing|exit(?:ed with)?(?: code| status):? 13[2-69]\b|\bAborted\b|double free|access violation"
@@ -45,12 +45,12 @@ _SERVER = (
     r"\b50[0-4]\b|internal server error|bad gateway|service unavailable|gateway time-?out|internal[ _]error"
     r"|unexpected error|something went wrong|unknown error"
 )
-# curl ends with 52 for an empty answer, with 56 where receiving failed, with 18 for a part of the body
+# curl exits with 52 after an empty answer, with 56 if receiving failed, and with 18 after a partial body.
 _CUT_OFF = (
     r"empty reply|connection (?:was )?reset|connection closed|unexpected EOF|broken pipe|remote end closed|socket "
     r"hang up|ECONNRESET|EOF occurred|server disconnected|curl: \((?:52|56|18)\)|premature"
 )
-# curl ends with 7 where it can't connect, and with 28 when its time is up
+# curl exits with 7 if it can't connect, and with 28 after a time-out.
 _UNREACHED = (
     r"connection refused|ECONNREFUSED|timed? ?out|ETIMEDOUT|no route to host|network is unreachable|curl: \((?:7|28)\)"
     r"|deadline exceeded"
@@ -152,54 +152,28 @@ _SEARCHES = lazy_pattern(r"^(?:grep|rg|find|ag|fd|ack|git grep|locate)\b")
 
 
 def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
-    """Return the look that tells most about a call which ended in the same way again, or None.
+    """Return the most informative look at a call that ended in the same way again, or None.
 
     Args:
         evidence: the session.
         step: the call.
-        told: the lines of its output that say most.
+        told: the most informative lines of its output.
     """
+    known = _find_known_look(evidence, step, told)
+    if known is not None:
+        return known
     command = command_of(step)
     said = evidence.text(step)
-    call = command or f"{step.action} {step.input if isinstance(step.input, str) else ''}"
-    for place, look in enumerate(_LOOKS):
-        # Known ways out come before a debugger, the looks before them are surer still
-        if place == _CRASHES and (way := way_out(told)) is not None:
-            return way
-        if (not look.call or re.search(look.call, call[:2_000], re.IGNORECASE)) and (
-            not look.said
-            or re.search(look.said, said[:2_000] + said[-2_000:], re.IGNORECASE | (re.MULTILINE if len(said) > 200 else 0))
-        ):
-            request = _REQUEST.search(f"{said}\n{_input_text(step.error)}\n{_input_text(step.output)}")
-            told = f", {code(request.group(1), 60)}" if request and plain_name(request.group(1)) else ""
-            if look.said == _SERVER and (seen := _log_line(evidence, step)):
-                return seen
-            return look.look.replace("{request}", told)
-    # It works, so what has to change lies behind it
-    if (
-        step.status == "ok"
-        and not evidence.has_failed(step)
-        and said.strip()
-        and not may_change(step)
-        and not _SEARCHES.search(command)
-    ):
-        rule = _find_rule(evidence, step)
-        if rule is not None:
-            name, other = rule
-            return (
-                f"See what the rule {code(name, 40)} wants, which {evidence.source(other)} names: it may set it back each time."
-            )
-        return (
-            "It answers, and the answer does not change: look at what should change it, whether the process, "
-            "worker or job behind it runs, and what its log says, and"
-            " not at the answer again."
-        )
+    works = step.status == "ok" and not evidence.has_failed(step)
+    # The call works, so something after it must change.
+    if works and said.strip() and not may_change(step) and not _SEARCHES.search(command):
+        return _look_behind_answer(evidence, step)
     if CHECKS.search(command):
         return (
             "Run the one test that fails alone, with its whole traceback and its variables printed, and read the "
             "first line of your own code in it."
         )
-    if parts_of(command) and _SEARCHES.search(" ".join(parts_of(command)[0])):
+    if split_command(command) and _SEARCHES.search(" ".join(split_command(command)[0])):
         return (
             "List the folder that you search, one level higher too, and see whether what you look for is there under "
             "another name."
@@ -212,31 +186,67 @@ def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
     return None
 
 
+def _find_known_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
+    """Return the look of the first row of ``_LOOKS`` that applies, or a known way out."""
+    said = evidence.text(step)
+    call = command_of(step) or f"{step.action} {step.input if isinstance(step.input, str) else ''}"
+    for place, look in enumerate(_LOOKS):
+        # Known remedies come before a debugger. The looks before them are even surer.
+        if place == _CRASHES and (way := find_way_out(told)) is not None:
+            return way
+        if not _is_look_for(look, call, said):
+            continue
+        if look.said == _SERVER and (seen := _log_line(evidence, step)):
+            return seen
+        match = _REQUEST.search(f"{said}\n{_input_text(step.error)}\n{_input_text(step.output)}")
+        request = f", {code(match.group(1), 60)}" if match and plain_name(match.group(1)) else ""
+        return look.look.replace("{request}", request)
+    return None
+
+
+def _is_look_for(look: _Look, call: str, said: str) -> bool:
+    if look.call and not re.search(look.call, call[:2_000], re.IGNORECASE):
+        return False
+    flags = re.IGNORECASE | (re.MULTILINE if len(said) > 200 else 0)
+    return not look.said or re.search(look.said, said[:2_000] + said[-2_000:], flags) is not None
+
+
+def _look_behind_answer(evidence: Evidence, step: EntryView) -> str:
+    rule = _find_rule(evidence, step)
+    if rule is not None:
+        name, other = rule
+        return f"See what the rule {code(name, 40)} wants, which {evidence.source(other)} names: it may set it back each time."
+    return (
+        "It answers, and the answer does not change: look at what should change it, whether the process, worker or job behind "
+        "it runs, and what its log says, and not at the answer again."
+    )
+
+
 _RULE = lazy_pattern(r"(?:\w{1,20}_)?(?:rule|automation|trigger|policy|workflow)(?:_?(?:id|name))?", re.IGNORECASE)
 
 
 def _find_rule(evidence: Evidence, step: EntryView) -> tuple[str, EntryView] | None:
-    """Return the rule that the answer about a thing names as what changed it, and that answer."""
-    about = ids_in(call_input(step))
+    """Return the rule that an answer names as the author of a change to the thing, with that answer."""
+    about = find_ids(call_input(step))
     for entry, item in answers(evidence):
-        if entry.index == step.index or not about & ids_in(call_input(entry)):
+        if entry.index == step.index or not about & find_ids(call_input(entry)):
             continue
         name = next((value.split()[0] for key, value in item.fields.items() if _RULE.fullmatch(key) and value), "")
-        # A word alone may be any setting
+        # A word without digits may be any setting.
         if plain_name(name) and any(map(str.isdigit, name)):
             return name, entry
     return None
 
 
 def _log_line(evidence: Evidence, step: EntryView) -> str:
-    """Return what to do with the error that a log holds which was read already; "" where none was."""
+    """Return advice on an error in a log that was read already; "" if there is none."""
     for entry in reversed(evidence.recent[-_LOOKED_AT:]):
-        # What the call itself prints is no log of its server
+        # The call's own output is no log of its server.
         if entry.status != "ok" or entry.action == step.action or not _LOG.search(command_of(entry) or entry.action):
             continue
         line = telling_line(evidence, entry)
-        if tells(line) and (told := told_lines([line])):
-            return f"Go by the log that {evidence.source(entry)} shows, {told}: find what that needs, and mend it there."
+        if tells(line) and (quotable := told_lines([line])):
+            return f"Go by the log that {evidence.source(entry)} shows, {quotable}: find what that needs, and mend it there."
     return ""
 
 
@@ -244,22 +254,22 @@ _LOG = lazy_pattern(r"(?i)(?<![a-z])(?<!git )logs?(?![a-z])|journalctl")
 _LOOKED_AT = 100
 
 _CRASHES = 2
-"""How many of the looks, the first ones, are about a crash: they come before any other way."""
+"""Number of looks, at the beginning, that are about a crash. They come before any other remedy."""
 
 
 @cache
-def _ways() -> tuple[tuple[re.Pattern[str], str, bool], ...]:
-    return tuple((re.compile(row["said"]), row["way"], bool(row.get("general", False))) for row in table("way"))
+def _load_ways() -> tuple[tuple[re.Pattern[str], str, bool], ...]:
+    return tuple((re.compile(row["said"]), row["way"], bool(row.get("general", False))) for row in read_table("way"))
 
 
-def way_out(said: str, *, general: bool = False) -> str | None:
-    """Return what helps against the kind of failure that the decisive lines of an error tell of, or None.
+def find_way_out(said: str, *, general: bool = False) -> str | None:
+    """Return what helps against the kind of failure in the decisive lines of an error, or None.
 
     Args:
         said: these lines.
-        general: whether the ways are meant that fit nearly every error.
+        general: use the remedies that fit nearly every error.
     """
-    return next((way for pattern, way, broad in _ways() if broad == general and pattern.search(said)), None)
+    return next((way for pattern, way, broad in _load_ways() if broad == general and pattern.search(said)), None)
 
 
 def _input_text(value: object) -> str:
@@ -277,10 +287,10 @@ def process_look(command: str) -> str:
 
 
 def varies(evidence: Evidence, step: EntryView) -> bool:
-    """Whether the very same call sometimes works and sometimes fails with nothing changed in between."""
+    """Whether the very same call sometimes works and sometimes fails, with nothing changed in between."""
     same = [each for each in evidence.tail if call_key(each) == call_key(step)]
     outcomes = [evidence.has_failed(each) for each in same]
-    # All failures before or behind all successes is a change, and nothing unsteady
+    # If all failures come before or after all successes, something has changed, and the call is not flaky.
     if len(same) < 3 or len(set(outcomes)) < 2 or outcomes == sorted(outcomes, reverse=True) or outcomes == sorted(outcomes):
         return False
     return not evidence.changes(same[0].index, same[-1].index) or sum(a != b for a, b in itertools.pairwise(outcomes)) >= 3

@@ -15,7 +15,7 @@ from ctxmgr.exporters.conversation import (
     Exporter,
     Losses,
     Part,
-    Step,
+    Turn,
     as_text,
     first_token_count,
     other_tokens,
@@ -62,7 +62,7 @@ def _trajectory(conversation: Conversation, part: Part, children: dict[str, Part
     }
 
 
-def _step(number: int, step: Step, started: dict[str, str], losses: Losses) -> dict[str, Any]:
+def _step(number: int, step: Turn, started: dict[str, str], losses: Losses) -> dict[str, Any]:
     found: dict[str, Any] = {"step_id": number, "source": "system", "message": step.text}
     if step.at:
         found["timestamp"] = step.at

@@ -15,7 +15,7 @@ from ctxmgr.exporters.conversation import (
     Exporter,
     Losses,
     Part,
-    Step,
+    Turn,
     as_text,
     first_token_count,
     lose_events,
@@ -57,7 +57,7 @@ class _Transcript:
         self._parent = own
         self.lines.append(json.dumps(record))
 
-    def step(self, number: int, step: Step, model: str | None) -> None:
+    def step(self, number: int, step: Turn, model: str | None) -> None:
         """Add what was said, or what a model answered and its calls brought."""
         if step.source == "agent":
             self._answer(number, step, model)
@@ -80,7 +80,7 @@ class _Transcript:
     def _add_user_record(self, at: str | None, words: str, **fields: Any) -> None:
         self.add("user", at, message={"role": "user", "content": words}, **fields)
 
-    def _answer(self, number: int, step: Step, model: str | None) -> None:
+    def _answer(self, number: int, step: Turn, model: str | None) -> None:
         blocks: list[dict[str, Any]] = []
         if step.thought:
             # Only the model provider can sign a thought.

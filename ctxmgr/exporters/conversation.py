@@ -39,7 +39,7 @@ class Call:
 
 
 @dataclass(slots=True)
-class Step:
+class Turn:
     """Something that was said to an agent, or one response of its model with the calls that it asked for.
 
     Attributes:
@@ -63,7 +63,7 @@ class Part:
 
     agent: str
     parent: str | None = None
-    steps: list[Step] = field(default_factory=lambda: list[Step]())
+    steps: list[Turn] = field(default_factory=lambda: list[Turn]())
     model: str | None = None
 
 
@@ -176,13 +176,13 @@ class _Reader:
             step = self._new(part, kind, at)
             step.text, step.data = words, data
 
-    def _open(self, part: Part, at: str | None) -> Step:
+    def _open(self, part: Part, at: str | None) -> Turn:
         """Return the model response under way."""
         last = part.steps[-1] if part.steps else None
         return last if last is not None and last.source == "agent" else self._new(part, "agent", at)
 
-    def _new(self, part: Part, source: str, at: str | None) -> Step:
-        part.steps.append(Step(source, at))
+    def _new(self, part: Part, source: str, at: str | None) -> Turn:
+        part.steps.append(Turn(source, at))
         return part.steps[-1]
 
 
@@ -207,12 +207,12 @@ def build_conversation(session: str, records: Iterable[Record]) -> Conversation:
     return reader.found
 
 
-def first_token_count(step: Step, *names: str) -> int | None:
+def first_token_count(step: Turn, *names: str) -> int | None:
     """Return the first of these counts of a step's usage."""
     return next((count for name in names if isinstance(count := step.usage.get(name), int)), None)
 
 
-def other_tokens(step: Step, *written: str) -> bool:
+def other_tokens(step: Turn, *written: str) -> bool:
     """Whether a step's usage has counts other than these."""
     return any(step.usage.get(name) for name in _TOKENS if name not in written)
 

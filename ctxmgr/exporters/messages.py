@@ -10,7 +10,7 @@ from ctxmgr.exporters.conversation import (
     Conversation,
     Exporter,
     Losses,
-    Step,
+    Turn,
     as_text,
     first_token_count,
     lose_events,
@@ -33,7 +33,7 @@ def _write(conversation: Conversation, losses: Losses) -> Iterator[str]:
         yield json.dumps({key: value for key, value in document.items() if value is not None})
 
 
-def _messages(step: Step, losses: Losses) -> Iterator[dict[str, Any]]:
+def _messages(step: Turn, losses: Losses) -> Iterator[dict[str, Any]]:
     when = {"timestamp": step.at} if step.at else {}
     if step.source == "user":
         yield {"role": "user", "content": step.text, **when}
@@ -53,7 +53,7 @@ def _messages(step: Step, losses: Losses) -> Iterator[dict[str, Any]]:
                 losses["statuses, written in a member that not every reader knows"] += call.status != "ok"
 
 
-def _answer(step: Step, losses: Losses) -> dict[str, Any]:
+def _answer(step: Turn, losses: Losses) -> dict[str, Any]:
     answer: dict[str, Any] = {"role": "assistant", "content": step.text or None}
     if step.thought:
         answer["reasoning_content"] = step.thought

@@ -17,7 +17,7 @@ from ctxmgr.exporters.conversation import (
     Exporter,
     Losses,
     Part,
-    Step,
+    Turn,
     as_text,
     first_token_count,
     lose_events,
@@ -77,7 +77,7 @@ class _Spans:
                 prompts = []
         # Messages without an answer go into an empty response, so that they are not lost.
         if prompts:
-            self._response(part, Step("agent", prompts[-1][1]), prompts, root, tools)
+            self._response(part, Turn("agent", prompts[-1][1]), prompts, root, tools)
         if first == len(self.found):
             return
         start = int(self.found[first]["startTimeUnixNano"])
@@ -87,7 +87,7 @@ class _Spans:
         self.found[-1]["spanId"] = root  # the id that its children already use as their parent
 
     def _response(
-        self, part: Part, step: Step, prompts: list[tuple[str, str | None]], root: str, tools: dict[str, str]
+        self, part: Part, step: Turn, prompts: list[tuple[str, str | None]], root: str, tools: dict[str, str]
     ) -> None:
         parts: list[dict[str, Any]] = []
         if step.thought:

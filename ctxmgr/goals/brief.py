@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ctxmgr.goals.edits import explain_no_work
+from ctxmgr.goals.plan_edits import explain_no_work
 from ctxmgr.goals.state import Action, Node, OpenAction, State, outcome_text, plain_line
 from ctxmgr.types.finding import Observation
 from ctxmgr.types.goal import BlockedAction, BriefAnswer, GoalSource, Moment
@@ -46,7 +46,7 @@ class _Part(NamedTuple):
 def write_brief(state: State, max_chars: int, moment: Moment | None = None) -> BriefAnswer:
     """Return the brief with at most ``max_chars`` characters, even if that is 0, and a list of the omissions."""
     when = moment or state.moment
-    parts = [part for part in _parts(state, when) if part.lines]
+    parts = [part for part in _list_parts(state, when) if part.lines]
     hidden = _left_out_counts(state)
     full_text = "\n".join(line for part in parts for line in part.lines)
     tail = f"Not shown: {', '.join(hidden)} ('ctxmgr goal tree')" if hidden else ""
@@ -57,12 +57,12 @@ def write_brief(state: State, max_chars: int, moment: Moment | None = None) -> B
         # The complete brief, without the counts of facts elsewhere, which `left_out` has.
         text = full_text
     else:
-        text, missing = _fit(parts, max_chars, len(full_text) + len(tail) + 1)
+        text, missing = _choose_parts(parts, max_chars, len(full_text) + len(tail) + 1)
         left_out += [f"{name}: ctxmgr goal brief --max-chars {len(full_text) + len(tail) + 1}" for name in missing]
     return BriefAnswer(text=text, chars=len(text), max_chars=max_chars, moment=when, left_out=left_out)
 
 
-def _parts(state: State, moment: Moment) -> list[_Part]:
+def _list_parts(state: State, moment: Moment) -> list[_Part]:
     """Return the parts in reading order, which differs from the order of importance (``rank``)."""
     node = state.current()
     goal = state.goal
@@ -83,23 +83,27 @@ def _parts(state: State, moment: Moment) -> list[_Part]:
             parts.append(_Part(3, "the task", [line]))
         level = "TASK" if above is goal else "SUBTASK"
         parts.append(
-            _Part(1, "the active step", [f"{level} {node.id}: {plain_line(node.text, _LONG)} [{node.status}]{_try(node)}"])
+            _Part(
+                1,
+                "the active step",
+                [f"{level} {node.id}: {plain_line(node.text, _LONG)} [{node.status}]{_describe_attempt(node)}"],
+            )
         )
     elif node.attempts:
-        parts.append(_Part(5, "the attempt", [f"ATTEMPT:{_try(node).removeprefix(', attempt')}"]))
+        parts.append(_Part(5, "the attempt", [f"ATTEMPT:{_describe_attempt(node).removeprefix(', attempt')}"]))
     return [
         *parts,
         _Part(2, "why it is blocked", _block_reason(state, node)),
         _Part(5, "how the last attempt failed", _last_failure(node)),
         _Part(6, "the latest actions", _recent(state, node)),
-        _Part(3, "actions in flight", _in_flight(state)),
+        _Part(3, "actions in flight", _describe_in_flight(state)),
         _Part(2, "blocked actions", _blocked_lines(state, node)),
-        _Part(4, "the next step", [f"NEXT: {_next(state, node)}"]),
+        _Part(4, "the next step", [f"NEXT: {_describe_next(state, node)}"]),
         _Part(7, "the probes", _probes(state)),
     ]
 
 
-def _try(node: Node) -> str:
+def _describe_attempt(node: Node) -> str:
     attempt = node.attempt
     if attempt is None:
         return ""
@@ -123,7 +127,7 @@ def _last_failure(node: Node) -> list[str]:
 
 def _recent(state: State, node: Node) -> list[str]:
     lines = [
-        f"  - {_other_step(each, node)}{_call(each)} → {outcome_text(each.status, each.output, each.error)}"
+        f"  - {_other_step(each, node)}{_describe_call(each)} → {outcome_text(each.status, each.output, each.error)}"
         for each in _recent_actions(state, node)
     ]
     return ["RECENT ACTIONS:", *lines] if lines else []
@@ -141,20 +145,22 @@ def _other_step(item: Action, node: Node) -> str:
     return "" if item.node == node.id else f"[{plain_line(item.node, 20)}] "
 
 
-def _in_flight(state: State) -> list[str]:
-    lines = [f"  - {_call(each)} → effect unknown, look before you repeat it" for each in state.in_flight[-_MAX_IN_FLIGHT:]]
+def _describe_in_flight(state: State) -> list[str]:
+    lines = [
+        f"  - {_describe_call(each)} → effect unknown, look before you repeat it" for each in state.in_flight[-_MAX_IN_FLIGHT:]
+    ]
     return ["IN FLIGHT:", *lines] if lines else []
 
 
 def _blocked_lines(state: State, node: Node) -> list[str]:
     own = [each for each in state.blocked_actions if each.node == node.id]
-    lines = [f"  - {_call(each)}: {plain_line(each.reason, _SHORT)}" for each in own[-_MAX_BLOCKED:]]
+    lines = [f"  - {_describe_call(each)}: {plain_line(each.reason, _SHORT)}" for each in own[-_MAX_BLOCKED:]]
     if len(own) > _MAX_BLOCKED:
         lines.append(f"  - and {len(own) - _MAX_BLOCKED} more")
     return ["BLOCKED ACTIONS (do not repeat):", *lines] if lines else []
 
 
-def _next(state: State, node: Node) -> str:
+def _describe_next(state: State, node: Node) -> str:
     if state.next_step:
         return plain_line(state.next_step, _LONG)
     if any(each.status == "blocked" for each in state.tree.path(node)):
@@ -186,7 +192,7 @@ def _probes(state: State) -> list[str]:
     return [f"STATE: {' '.join(seen)}"] if seen else []
 
 
-def _call(item: OpenAction | BlockedAction) -> str:
+def _describe_call(item: OpenAction | BlockedAction) -> str:
     from ctxmgr.detect.step import call_text
 
     return plain_line(call_text(Observation("start", 0, "", "", action=item.action, input=item.args)), _SHORT)
@@ -202,28 +208,28 @@ def _left_out_counts(state: State) -> list[str]:
     return [*found, *([f"{earlier} earlier action{'s' * (earlier != 1)}"] if earlier else [])]
 
 
-def _fit(parts: list[_Part], room: int, needed: int) -> tuple[str, list[str]]:
+def _choose_parts(parts: list[_Part], room: int, needed: int) -> tuple[str, list[str]]:
     """Return the text of the parts that fit, chosen by rank, and the names of those that are cut or left out."""
     full, short = f"(more: ctxmgr goal brief --max-chars {needed})", "(more)"
     # The hint how to see more may take a third of the room. If there is less room, the facts need it.
     mark = next((each for each in (full, short) if len(each) <= room // 3), "")
     left = room - (len(mark) + 1 if mark else 0)
-    kept: dict[int, str] = {}
+    chosen_texts: dict[int, str] = {}
     missing: list[str] = []
     for place in sorted(range(len(parts)), key=lambda place: parts[place].rank):
         text = "\n".join(parts[place].lines)
-        space = left - (1 if kept else 0)
+        space = left - (1 if chosen_texts else 0)
         if len(text) > space:
             missing.append(parts[place].name)
-            text = _cut(parts[place], space)
+            text = _cut_part(parts[place], space)
         if text:
             left = space - len(text)
-            kept[place] = text
-    body = "\n".join(kept[place] for place in sorted(kept))
+            chosen_texts[place] = text
+    body = "\n".join(chosen_texts[place] for place in sorted(chosen_texts))
     return (f"{body}\n{mark}" if mark and body else body or mark[:room]), missing
 
 
-def _cut(part: _Part, space: int) -> str:
+def _cut_part(part: _Part, space: int) -> str:
     """Return the lines of a part that fit; a single line is shortened."""
     lines: list[str] = []
     for line in part.lines:

@@ -41,7 +41,7 @@ _MAX_NODES = 5_000  # every state file contains the whole tree
 _MAX_TEXT_CHARS = 4_000
 
 
-def find(state: State, name: object) -> Node:
+def find_node(state: State, name: object) -> Node:
     """Return the node with this id.
 
     Raises:
@@ -68,7 +68,7 @@ def _create(state: State, data: Data, ts: str | None) -> None:
 
 
 def _check_add(state: State, data: Data) -> None:
-    parent = find(state, data.get("parent") or GOAL_ID)
+    parent = find_node(state, data.get("parent") or GOAL_ID)
     if parent.status in _REMOVED or "." in parent.id:
         raise InvalidInput(f"nothing can be added to {parent.id!r}", "subtasks go below a task that is still there")
     at = data.get("at")
@@ -78,7 +78,7 @@ def _check_add(state: State, data: Data) -> None:
 
 
 def _add(state: State, data: Data, ts: str | None) -> None:
-    parent = find(state, data.get("parent") or GOAL_ID)
+    parent = find_node(state, data.get("parent") or GOAL_ID)
     # With children it is no leaf any more, and only leaves are worked on.
     if state.active == parent.id:
         _leave_active(state)
@@ -91,7 +91,7 @@ def _add(state: State, data: Data, ts: str | None) -> None:
 
 
 def _check_split(state: State, data: Data) -> None:
-    node = find(state, data.get("id"))
+    node = find_node(state, data.get("id"))
     if node is state.goal or node.status in ("done", *_REMOVED):
         raise InvalidInput(f"{node.id!r} can't be split: it is {'the goal' if node is state.goal else node.status}")
     parent = state.tree.parent(node)
@@ -99,7 +99,7 @@ def _check_split(state: State, data: Data) -> None:
 
 
 def _split(state: State, data: Data, ts: str | None) -> None:
-    node = find(state, data["id"])
+    node = find_node(state, data["id"])
     _close_subtree(state, node, "split", data.get("reason"))
     parent = state.tree.parent(node) or state.goal
     _insert(state, parent, parent.children.index(node) + 1, data["nodes"])
@@ -107,19 +107,19 @@ def _split(state: State, data: Data, ts: str | None) -> None:
 
 
 def _check_drop(state: State, data: Data) -> None:
-    node = find(state, data.get("id"))
+    node = find_node(state, data.get("id"))
     if node is state.goal or node.status in ("done", *_REMOVED):
         raise InvalidInput(f"{node.id!r} can't be dropped: it is {'the goal' if node is state.goal else node.status}")
 
 
 def _drop(state: State, data: Data, ts: str | None) -> None:
-    node = find(state, data["id"])
+    node = find_node(state, data["id"])
     _close_subtree(state, node, "dropped", data.get("reason"))
     state.tree.climb(node)
 
 
 def _check_order(state: State, data: Data) -> None:
-    parent = find(state, data.get("parent") or GOAL_ID)
+    parent = find_node(state, data.get("parent") or GOAL_ID)
     order = data.get("order")
     own = {child.id for child in parent.children}
     if not isinstance(order, list) or not order:
@@ -131,14 +131,14 @@ def _check_order(state: State, data: Data) -> None:
 
 
 def _order(state: State, data: Data, ts: str | None) -> None:
-    parent = find(state, data.get("parent") or GOAL_ID)
+    parent = find_node(state, data.get("parent") or GOAL_ID)
     places = {name: place for place, name in enumerate(data["order"])}
     # The sort is stable: unnamed children follow in their former order.
     parent.children.sort(key=lambda child: places.get(child.id, len(places)))
 
 
 def _check_enter(state: State, data: Data) -> None:
-    node = find(state, data.get("id"))
+    node = find_node(state, data.get("id"))
     if not state.tree.can_work(node):
         raise InvalidInput(f"{node.id!r} can't be worked on: {why_not(state, node)}")
     active = state.tree.get(state.active)
@@ -163,11 +163,11 @@ def enter(state: State, node: Node) -> None:
 
 
 def _enter(state: State, data: Data, ts: str | None) -> None:
-    enter(state, find(state, data["id"]))
+    enter(state, find_node(state, data["id"]))
 
 
 def _check_end(state: State, data: Data) -> None:
-    node = find(state, data.get("subtask"))
+    node = find_node(state, data.get("subtask"))
     if not isinstance(data.get("success"), bool):
         raise InvalidInput("an attempt ends with success true or false")
     if not state.tree.can_work(node):
@@ -175,7 +175,7 @@ def _check_end(state: State, data: Data) -> None:
 
 
 def _end(state: State, data: Data, ts: str | None) -> None:
-    node = find(state, data["subtask"])
+    node = find_node(state, data["subtask"])
     success: bool = data["success"]
     if state.current() is node:
         state.next_step = None
@@ -209,14 +209,14 @@ def note_loop(state: State, loop: LoopRecord) -> None:
 
 
 def _check_block(state: State, data: Data) -> None:
-    node = find(state, data.get("id"))
+    node = find_node(state, data.get("id"))
     if node.status in ("done", *_REMOVED):
         raise InvalidInput(f"{node.id!r} can't be blocked: it is {node.status}")
     _check_text(data.get("reason"))
 
 
 def _block(state: State, data: Data, ts: str | None) -> None:
-    node = find(state, data["id"])
+    node = find_node(state, data["id"])
     node.block = Block(by="user", reason=data["reason"], since=ts)
     node.status = "blocked"
     state.tree.climb(node)
@@ -229,7 +229,7 @@ def _check_unblock(state: State, data: Data) -> None:
     if not isinstance(nodes, list) or not isinstance(actions, list):
         raise InvalidInput("nothing is named that could be unblocked")
     for name in cast("list[object]", nodes):
-        find(state, name)
+        find_node(state, name)
 
 
 def _unblock(state: State, data: Data, ts: str | None) -> None:
@@ -361,14 +361,14 @@ def _check_one(tree: Tree, parent: str, node: object, ids: set[str]) -> int:
 
 def _insert(state: State, parent: Node, at: int, nodes: list[Data]) -> None:
     """Insert new nodes below ``parent``, and set the statuses of parents from their children; some of these may be done."""
-    made = [_node(each) for each in nodes]
+    made = [_make_node(each) for each in nodes]
     state.tree.insert(parent, at, made)
     for node in (*made, parent):
         state.tree.settle(node)
 
 
-def _node(fields: Data) -> Node:
-    children = [_node(each) for each in fields.get("nodes", [])]
+def _make_node(fields: Data) -> Node:
+    children = [_make_node(each) for each in fields.get("nodes", [])]
     status: NodeStatus = "done" if fields.get("done") is True and not children else "pending"
     return Node(id=fields["id"], text=fields["text"], status=status, children=children, minted=len(children))
 
@@ -394,12 +394,12 @@ def fold(state: State, record: Record) -> None:
     """Apply the next record of the history to the state."""
     try:
         kind, ts = record.get("kind"), record.get("ts")
-        op = _data(record).get("op") if kind == "event" and record.get("type") == EVENT else None
+        op = _event_data(record).get("op") if kind == "event" and record.get("type") == EVENT else None
         # These concern the folder and not the session: a goal that replaces another one begins a new session.
         if op in ("create", "own", "release"):
-            _change(state, {**_data(record), "session": record.get("session")}, ts)
+            _change(state, {**_event_data(record), "session": record.get("session")}, ts)
         elif state.exists and record.get("session") == state.session:
-            _apply(state, record, kind, ts if isinstance(ts, str) else None)
+            _apply_record(state, record, kind, ts if isinstance(ts, str) else None)
         # Cut, for a record may hold any text, and this one goes into every state file.
         if isinstance(ts, str):
             state.last_ts = ts[:64]
@@ -407,19 +407,19 @@ def fold(state: State, record: Record) -> None:
         state.ignored += 1
 
 
-def _apply(state: State, record: Record, kind: object, ts: str | None) -> None:
+def _apply_record(state: State, record: Record, kind: object, ts: str | None) -> None:
     if kind == "entry":
-        _entry(state, record, ts)
+        _apply_entry(state, record, ts)
     elif kind == "result":
         _result(state, record, ts)
     elif kind == "continuation":
         _apply_continuation(state, record)
     elif kind == "event":
-        _event(state, record, ts)
+        _apply_event(state, record, ts)
 
 
-def _event(state: State, record: Record, ts: str | None) -> None:
-    kind, data = record.get("type"), _data(record)
+def _apply_event(state: State, record: Record, ts: str | None) -> None:
+    kind, data = record.get("type"), _event_data(record)
     if kind == EVENT:
         _change(state, data, ts)
     elif kind == ENDED:
@@ -441,7 +441,7 @@ def _change(state: State, data: Data, ts: object) -> None:
         check(state, data)
         change(state, data, when)
     elif op == "own":
-        _own(state, data, when)
+        _take_ownership(state, data, when)
     elif op == "release":
         # A late release by a superseded owner must not take the goal from its successor.
         if data.get("epoch") == state.epoch:
@@ -456,7 +456,7 @@ def _change(state: State, data: Data, ts: object) -> None:
         state.probe_state = _shapes(ProbeResult, data.get("results"))
 
 
-def _own(state: State, data: Data, ts: str | None) -> None:
+def _take_ownership(state: State, data: Data, ts: str | None) -> None:
     epoch = data.get("epoch")
     if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch <= state.epoch:
         # A record that a superseded owner appends late must not take the goal back.
@@ -468,7 +468,7 @@ def _own(state: State, data: Data, ts: str | None) -> None:
         state.moment = "resume"
 
 
-def _entry(state: State, record: Record, ts: str | None) -> None:
+def _apply_entry(state: State, record: Record, ts: str | None) -> None:
     name, action = record.get("id"), record.get("action")
     if not isinstance(name, str) or not isinstance(action, str):
         raise ValueError("an entry has an id and an action")
@@ -568,6 +568,6 @@ def _shapes(shape: type[_Shape], value: object) -> list[_Shape]:
     return found[:KEPT_PROBES]
 
 
-def _data(record: Record) -> Data:
+def _event_data(record: Record) -> Data:
     data = record.get("data")
     return cast("Data", data) if isinstance(data, dict) else {}

@@ -31,7 +31,7 @@ def messages(records: Iterable[Record]) -> Iterator[str]:
     for record in records:
         kind = record.get("kind")
         if kind == "entry":
-            yield _line({"role": "assistant", "call": record.get("action"), "arguments": record.get("input")})
+            yield _json_line({"role": "assistant", "call": record.get("action"), "arguments": record.get("input")})
             if record.get("status") is not None:
                 yield _result(record)
         elif kind == "result":
@@ -39,15 +39,15 @@ def messages(records: Iterable[Record]) -> Iterator[str]:
         elif kind == "event" and isinstance(type_ := record.get("type"), str) and type_ in _TEXT_TYPES:
             data = record.get("data")
             text = cast("dict[str, object]", data).get("text") if isinstance(data, dict) else data
-            yield _line({"role": "user" if type_ == "user_message" else "assistant", "content": text})
+            yield _json_line({"role": "user" if type_ == "user_message" else "assistant", "content": text})
 
 
 def _result(record: Record) -> str:
     error = {"error": record["error"]} if record.get("error") is not None else {}
-    return _line({"role": "tool", "status": record.get("status"), "content": record.get("output"), **error})
+    return _json_line({"role": "tool", "status": record.get("status"), "content": record.get("output"), **error})
 
 
-def _line(value: dict[str, Any]) -> str:
+def _json_line(value: dict[str, Any]) -> str:
     return json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"))
 
 
@@ -98,7 +98,7 @@ def facts(state: GoalState, text: str) -> list[Fact]:
         if node is not None:
             add("task" if kind == "task" else "subtask", node.description, _compared_head(node.description) in brief)
     for action in state.actions[-NEEDED_ACTIONS:]:
-        add("action", _action_text(action), any(_names(line, action) for line in lines))
+        add("action", _action_text(action), any(_names_action(line, action) for line in lines))
     for blocked in state.blocked_actions:
         add("blocked", f"{blocked.action}: {blocked.reason}", any(_normalise(blocked.action) in line for line in lines))
     return found
@@ -125,7 +125,7 @@ _OUTCOMES = {
 }  # fmt: skip
 
 
-def _names(line: str, action: ActionView) -> bool:
+def _names_action(line: str, action: ActionView) -> bool:
     """Whether a line names an action and its outcome, by the beginning of the result or by a word for the status."""
     if _compared_head(action.action) not in line:
         return False

@@ -111,7 +111,7 @@ class _Reader:
         """Return the steps in a list, a mapping or a text."""
         self._count(depth)
         if isinstance(node.value, str):
-            return [] if node.value.lower() in _FALSE else [_item(node.value)]
+            return [] if node.value.lower() in _FALSE else [_make_item(node.value)]
         if _is_mapping(node):
             return [self.read_named_item(key, value, depth + 1) for key, value in self.pairs(node)]
         return [self.item(child, depth + 1) for child in cast("list[Any]", node.value)]
@@ -120,7 +120,7 @@ class _Reader:
         """Return one step of a list: a text, a mapping with fields, or "title: parts"."""
         self._count(depth)
         if isinstance(node.value, str):
-            return _item(node.value)
+            return _make_item(node.value)
         if not _is_mapping(node):
             inner = self.items(node, depth + 1)
             return Item(inner[0].text, inner[0].done, inner[1:]) if inner else Item("")
@@ -134,7 +134,7 @@ class _Reader:
             for key, value in pairs[1:]:
                 first = self._add_field(first, key, value, depth)
             return first
-        found = _item(fields[title].value)
+        found = _make_item(fields[title].value)
         for key, value in pairs:
             if key.lower() != title:
                 found = self._add_field(found, key, value, depth)
@@ -143,7 +143,7 @@ class _Reader:
     def read_named_item(self, key: str, value: Any, depth: int) -> Item:
         """Return the step ``key: value``. The value is its status, its parts, or the rest of a sentence with a colon."""
         self._count(depth)
-        found = _item(key)
+        found = _make_item(key)
         if not isinstance(value.value, str):
             if _is_mapping(value):
                 fields = {name.lower(): inner for name, inner in self.pairs(value)}
@@ -157,7 +157,7 @@ class _Reader:
             return Item(found.text, True)
         if word in _NOT_DONE | _FALSE:
             return found
-        return _item(f"{key}: {value.value}")
+        return _make_item(f"{key}: {value.value}")
 
     def pairs(self, node: Any) -> _Pairs:
         """Return the (key, value) pairs of a mapping. Keys that are not text are noted as unused."""
@@ -186,7 +186,7 @@ class _Reader:
             raise InvalidInput(f"{self.name}: more than {MAX_STEPS:,} steps", "split the plan, and use no aliases")
 
 
-def _item(text: str) -> Item:
+def _make_item(text: str) -> Item:
     title, done = parse_title(text)
     return Item(title, done)
 
@@ -397,8 +397,8 @@ def from_markdown(text: str) -> Plan:
     tokens = MarkdownIt("commonmark").disable(["inline", "text_join"]).parse(_without_front_matter(source))
     top, first = _sections(tokens)
     notes: list[str] = []
-    goal = _goal(top, first)
-    items = _steps(top, notes)
+    goal = _find_goal(top, first)
+    items = _list_steps(top, notes)
     if goal is None and len(items) == 1 and any(part.items for part in items[0].items):
         goal, items = items[0].text, items[0].items
     tasks, deeper = fold_items(items)
@@ -417,20 +417,11 @@ def _sections(tokens: Sequence[Token]) -> tuple[_Section, str]:
     """Return the document as nested sections with their lists, and its first paragraph if that comes before them."""
     top = _Section(0, "")
     open_sections, open_items, first = [top], list[Item](), ""
-    quoted = 0
     heading = item_has_no_text = False
-    for token in tokens:
-        if token.type in ("blockquote_open", "blockquote_close"):
-            quoted += 1 if token.nesting > 0 else -1
-        elif quoted:
-            continue
-        elif token.type == "heading_open" and not open_items:
+    for token in _outside_quotes(tokens):
+        if token.type == "heading_open" and not open_items:
             heading = True
-            while open_sections[-1].level >= int(token.tag[1:]):
-                open_sections.pop()
-            section = _Section(int(token.tag[1:]), "")
-            open_sections[-1].parts.append(section)
-            open_sections.append(section)
+            _open_section(open_sections, int(token.tag[1:]))
         elif token.type == "list_item_open":
             item = Item("")
             (open_items[-1].items if open_items else open_sections[-1].items).append(item)
@@ -449,13 +440,32 @@ def _sections(tokens: Sequence[Token]) -> tuple[_Section, str]:
     return top, first
 
 
+def _outside_quotes(tokens: Sequence[Token]) -> Iterator[Token]:
+    """Yield the tokens that stand in no block quote."""
+    depth = 0
+    for token in tokens:
+        if token.type in ("blockquote_open", "blockquote_close"):
+            depth += 1 if token.nesting > 0 else -1
+        elif not depth:
+            yield token
+
+
+def _open_section(open_sections: list[_Section], level: int) -> None:
+    """Begin a section of a level, in the last open one above it."""
+    while open_sections[-1].level >= level:
+        open_sections.pop()
+    section = _Section(level, "")
+    open_sections[-1].parts.append(section)
+    open_sections.append(section)
+
+
 def _read_plain_title(content: str) -> tuple[str, bool]:
     """Return a line's title without inline markup, and whether its box is ticked."""
     title, done = parse_title(content)
     return _MARKS.sub(lambda mark: (mark[2] or mark[3]).strip(), _LINK.sub(r"\1", title)).strip(), done
 
 
-def _goal(top: _Section, first: str) -> str | None:
+def _find_goal(top: _Section, first: str) -> str | None:
     """Return the goal, from the only title or a line "Goal: ..."; a title is removed from the sections."""
     if len(top.parts) == 1 and (top.parts[0].parts or top.parts[0].items) and not top.items:
         title = top.parts[0]
@@ -467,14 +477,14 @@ def _goal(top: _Section, first: str) -> str | None:
     return found[1] if found else None
 
 
-def _steps(section: _Section, notes: list[str]) -> list[Item]:
+def _list_steps(section: _Section, notes: list[str]) -> list[Item]:
     """Return a section's steps: its own list, then those of its subsections."""
     items = [item for item in section.items if item.text]
     for part in section.parts:
         if part.name in _BACKGROUND_HEADINGS:
             notes.append(f"left out: the section {part.title!r}, which reads like background")
             continue
-        inner = _steps(part, notes)
+        inner = _list_steps(part, notes)
         if part.name in _TASK_HEADINGS:
             items += inner
         elif part.title:

@@ -148,7 +148,7 @@ class GoalRepository:
 
     def append(self, lock: owner.Lock, records: Sequence[Record], *, save: bool) -> None:
         """Append and sync the records, fold them in, and save the state if it must not lag."""
-        stored = [self._as_stored(record) for record in records]
+        stored = [self._mask_record(record) for record in records]
         if self._journal is None:
             self._journal = Journal(self.path, durability=self._durability, mask=False, timeout=self._timeout)
         try:
@@ -202,12 +202,12 @@ class GoalRepository:
         return self._lag > 0 or bool(self._damaged_files)
 
     def _raise_superseded(self) -> NoReturn:
-        self._drop()
+        self._close_journal()
         raise Superseded(
             f"the goal in {self.folder!r} was taken over while this process was stopped", "nothing that it wrote since counts"
         )
 
-    def _as_stored(self, record: Record) -> Record:
+    def _mask_record(self, record: Record) -> Record:
         """Return the record as a reader will find it, so that the state is masked like the file."""
         line = encode(record)
         if not self._masked:
@@ -216,7 +216,7 @@ class GoalRepository:
 
         return decode(mask(line))
 
-    def _drop(self) -> None:
+    def _close_journal(self) -> None:
         if self._journal is not None:
             journal, self._journal = self._journal, None
             with contextlib.suppress(StorageFailed):
@@ -241,7 +241,7 @@ class GoalRepository:
             self._replay()
 
     def _load(self, inode: int) -> None:
-        self._drop()
+        self._close_journal()
         loaded = state_files.load(self.folder)
         self.state, self.included, self.generation = loaded.state, loaded.included, loaded.generation
         self._damaged_files = [name for name, _ in loaded.damaged]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from ctxmgr.detect.text.fingerprints import canonical
 from ctxmgr.errors import Conflict, InvalidInput
 from ctxmgr.goals.brief import goal_source, write_brief
-from ctxmgr.goals.changes import ENDED, entry_task, find, why_not
-from ctxmgr.goals.edits import FOLDER, PlanEdits, explain_no_work, probes_data, tasks_data
+from ctxmgr.goals.changes import ENDED, entry_task, find_node, why_not
+from ctxmgr.goals.plan_edits import FOLDER, PlanEdits, explain_no_work, probes_data, tasks_data
 from ctxmgr.goals.state import Action, Node, OpenAction, State, call_key, is_shortened, outcome, owner_view, plain_line, shorten
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id
@@ -59,7 +59,7 @@ def collect_claims(state: State, root: str, probed: Sequence[ProbeResult]) -> li
     recorded as done.
     """
     claims = [_probe_claim(each) for each in probed]
-    claims += [_path_claim(root, path, action) for path, action in _paths(state).items()]
+    claims += [_path_claim(root, path, action) for path, action in _list_paths(state).items()]
     node = state.current()
     task = state.tree.parent(node) if node is not None else None
     if task is not None:
@@ -79,18 +79,18 @@ def _probe_claim(seen: ProbeResult) -> Claim:
     return Claim(text=f"{plain_line(seen.name, 60)}{detail}", basis=basis, probe=seen.name)
 
 
-def _paths(state: State) -> dict[str, str]:
+def _list_paths(state: State) -> dict[str, str]:
     """Return the paths that the latest successful actions name, each with the action that named it last."""
     found: dict[str, str] = {}
     for item in state.actions:
-        if item.status == "ok" and (path := _path(item)):
+        if item.status == "ok" and (path := _find_path(item)):
             # At the end again: where there are too many, the latest ones are kept.
             found.pop(path, None)
             found[path] = item.action
     return dict(list(found.items())[-_MAX_PATHS:])
 
 
-def _path(item: Action) -> str | None:
+def _find_path(item: Action) -> str | None:
     # Of a deleted file it is right that it is not there.
     if not isinstance(item.args, dict) or _REMOVES_FILES.search(item.action):
         return None
@@ -197,7 +197,7 @@ class Goals(PlanEdits):
 
     def begin(self, request: ActionRequest) -> RecordAnswer:
         """Record the begin of an action, unless it is refused; until its result is recorded its effect is unknown."""
-        return self._act(ActionRequest(action=request.action, args=request.args, agent=request.agent))
+        return self._record_action(ActionRequest(action=request.action, args=request.args, agent=request.agent))
 
     def record(self, request: RecordRequest) -> RecordAnswer:
         """Record an action with its result, or the result of an earlier begun action, unless it is refused.
@@ -205,7 +205,7 @@ class Goals(PlanEdits):
         A request without a result begins the action, as `begin` does.
         """
         if request.entry is None:
-            return self._act(request)
+            return self._record_action(request)
         with self._repository.change(work=True) as change:
             state = self._require_goal(change.state)
             item = next((each for each in state.in_flight if each.id == request.entry), None)
@@ -214,7 +214,7 @@ class Goals(PlanEdits):
         node, attempt = (item.node, item.attempt) if item else (None, None)
         return RecordAnswer(allowed=True, entry=request.entry, node=node, attempt=attempt)
 
-    def _act(self, request: ActionRequest) -> RecordAnswer:
+    def _record_action(self, request: ActionRequest) -> RecordAnswer:
         check_action(request)
         with self._repository.change(work=True) as change:
             state = self._require_goal(change.state)
@@ -223,16 +223,21 @@ class Goals(PlanEdits):
             if no is not None:
                 change.write([self._repository.event(refused_event(item, node, no), name=item.id)])
             else:
-                change.write([entry(item, request, state.session)], save=False)
+                change.write([entry_record(item, request, state.session)], save=False)
         return answer(item, node, no, recorded=True)
 
     def next(self, request: NextRequest) -> GoalAnswer:
-        """Make the next leaf that can be worked on the active one, or the named leaf."""
+        """Make the next leaf that can be worked on the active one, or the named leaf.
+
+        Raises:
+            InvalidInput: the active leaf is still in progress, and no other one is named.
+            NotFound: there is no goal, or no leaf of that name.
+        """
         with self._repository.change(work=True) as change:
             state = self._require_goal(change.state)
             active = state.tree.get(state.active)
             if request.to is not None:
-                node: Node | None = find(state, request.to)
+                node: Node | None = find_node(state, request.to)
             elif active is not None and state.tree.can_work(active):
                 node = active
             else:
@@ -249,16 +254,16 @@ class Goals(PlanEdits):
 
     def done(self, request: EndRequest) -> GoalAnswer:
         """End the attempt at the current leaf as done."""
-        return self._end(request, success=True)
+        return self._end_attempt(request, success=True)
 
     def fail(self, request: EndRequest) -> GoalAnswer:
         """End the attempt at the current leaf as failed; after too many failures the leaf is blocked."""
-        return self._end(request, success=False)
+        return self._end_attempt(request, success=False)
 
-    def _end(self, request: EndRequest, *, success: bool) -> GoalAnswer:
+    def _end_attempt(self, request: EndRequest, *, success: bool) -> GoalAnswer:
         with self._repository.change(work=True) as change:
             state = self._require_goal(change.state)
-            node = state.current() if request.id is None else find(state, request.id)
+            node = state.current() if request.id is None else find_node(state, request.id)
             if node is None:
                 raise InvalidInput(explain_no_work(state))
             attempt = node.attempt
@@ -396,7 +401,10 @@ def _refuse_blocked(state: State, node: Node) -> Refusal | None:
 
 
 def refused_event(item: OpenAction, node: Node, no: Refusal) -> dict[str, Any]:
-    """Return the event data of a refusal."""
+    """Return the event data of a refusal: {op, node, type, action, args, key, signature, reason}.
+
+    Of an action that was made it has {status, output, error} too, of a loop {kind, count, period, members}.
+    """
     data: dict[str, Any] = {
         "op": "refused", "node": node.id, "type": no.type, "action": item.action, "args": item.args, "key": item.key,
         "signature": plain_line(f"{item.action}::{canonical(item.args) or ''}", 300), "reason": no.reason,
@@ -409,7 +417,7 @@ def refused_event(item: OpenAction, node: Node, no: Refusal) -> dict[str, Any]:
     return data
 
 
-def entry(item: OpenAction, request: ActionRequest, session: str) -> Record:
+def entry_record(item: OpenAction, request: ActionRequest, session: str) -> Record:
     """Return the entry record of an action, with its result if the request has one."""
     args: Any = plain(request.args)
     fields: dict[str, Any] = {}

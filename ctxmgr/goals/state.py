@@ -179,13 +179,13 @@ class Tree:
 
 
 def _status_from_children(node: Node, *, is_root: bool) -> NodeStatus:
-    counted = [child.status for child in node.children if child.status not in _REMOVED]
-    if not counted:
+    statuses = [child.status for child in node.children if child.status not in _REMOVED]
+    if not statuses:
         # A task without a child that counts is given up with them; the goal can still get new tasks.
         return "pending" if is_root else "dropped"
-    if all(status == "done" for status in counted):
+    if all(status == "done" for status in statuses):
         return "done"
-    started = any(status in ("in_progress", "failed", "done") for status in counted) or any(
+    started = any(status in ("in_progress", "failed", "done") for status in statuses) or any(
         each.attempts for each in node.walk()
     )
     return "in_progress" if started else "pending"
@@ -351,7 +351,7 @@ def shorten(value: object) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, str):
-        return _text(value)
+        return _shorten_text(value)
     full = canonical(value)
     if full is not None and len(full) <= MAX_WHOLE_CHARS:
         return value
@@ -365,10 +365,10 @@ def shorten(value: object) -> Any:
 
 
 def _member(item: object) -> Any:
-    return _text(item) if isinstance(item, str) else shorten(item)
+    return _shorten_text(item) if isinstance(item, str) else shorten(item)
 
 
-def _text(text: str) -> str:
+def _shorten_text(text: str) -> str:
     if len(text) <= _MAX_TEXT_CHARS:
         return text
     full = mask_volatile(text) if len(text) <= MAX_TEXT else text  # longer blurred texts can't be compared across processes

@@ -102,7 +102,7 @@ def save(folder: str, state: State, included: HistoryExtent, generation: int, *,
     header = Header(v=_VERSION, generation=generation, history=included)
     text = json.dumps({**header.to_json(), **state.to_json()}, separators=(",", ":"))
     # The last member, so that it can be cut off and the rest be hashed as it stands.
-    checked = f'{text[:-1]},"check":"{_check(text)}"}}\n'
+    checked = f'{text[:-1]},"check":"{_checksum(text)}"}}\n'
     path = os.path.join(folder, STATE)
     try:
         if loops:
@@ -145,7 +145,7 @@ def loops_fit(folder: str, state: State) -> bool:
 def _parse(raw: bytes) -> tuple[State, HistoryExtent, int]:
     text = raw.decode("ascii").rstrip("\n")
     body, mark, check = text.rpartition(',"check":"')
-    if not mark or check != f'{_check(body + "}")}"}}':
+    if not mark or check != f'{_checksum(body + "}")}"}}':
         raise ValueError("its fingerprint does not match: damaged, or edited by hand")
     fields = cast("dict[str, object]", json.loads(text))  # an object, because it ends with a field
     if fields.get("v") != _VERSION:
@@ -154,7 +154,7 @@ def _parse(raw: bytes) -> tuple[State, HistoryExtent, int]:
     return State.from_json(fields), header.history, header.generation
 
 
-def _check(text: str) -> str:
+def _checksum(text: str) -> str:
     return codec.digest(text.encode("ascii"))[:16]
 
 
@@ -229,22 +229,24 @@ _HOLDER_BYTES = 64
 def identity() -> dict[str, Any]:
     """Return the identity of this process, by which another process can check whether it still runs."""
     pid = os.getpid()
-    return {"owner": new_id(), "pid": pid, "host": _host(), "boot": _boot(), "start": process_start(pid)}
+    return {"owner": new_id(), "pid": pid, "host": _host_name(), "boot": _boot_id(), "start": process_start(pid)}
 
 
 def is_alive(owner: Owner, last_ts: str | None, now: float) -> bool:
     """Whether an owner may still be at work: its process runs, or, if it is on another machine, it wrote a moment ago.
+
+    ``last_ts`` is the time of its last record, ``now`` the present in seconds since 1970.
 
     A stopped process is not at work: its goal can be taken over, and it is refused when it goes on. Neither is this process
     itself, for it has released what it held before.
     """
     pid = owner.pid
     # A folder shared by machines: process ids of another one mean nothing here, so the time of its last record decides.
-    if owner.host != _host() or not isinstance(pid, int) or isinstance(pid, bool) or not 0 < pid < 1 << 31:
+    if owner.host != _host_name() or not isinstance(pid, int) or isinstance(pid, bool) or not 0 < pid < 1 << 31:
         written = parse_time(last_ts)
         return written is not None and 0 <= now - written < LEASE
     # After a reboot the same id belongs to another process.
-    return owner.boot == _boot() and pid != os.getpid() and _is_running(pid, owner.start)
+    return owner.boot == _boot_id() and pid != os.getpid() and _is_running(pid, owner.start)
 
 
 class Lock:
@@ -372,7 +374,7 @@ def _copy_history(history: str) -> None:
 
 def _is_running(pid: int, start: object) -> bool:
     """Whether the process with this id and start time exists and is not stopped."""
-    fields = _stat(pid)
+    fields = _process_state(pid)
     if fields is not None:
         # The start time distinguishes the process from a later one with the same id.
         return fields[0] not in _STOPPED and (not start or start == fields[1])
@@ -402,11 +404,11 @@ def _signature() -> bytes:
 
 def process_start(pid: int) -> str:
     """Return the start time of a process in ticks since boot; "0" if unknown."""
-    fields = _stat(pid)
+    fields = _process_state(pid)
     return fields[1] if fields else "0"
 
 
-def _stat(pid: int) -> tuple[str, str] | None:
+def _process_state(pid: int) -> tuple[str, str] | None:
     """Return the state letter and the start time (ticks since boot) of a process; None if unknown."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
@@ -418,11 +420,11 @@ def _stat(pid: int) -> tuple[str, str] | None:
         return None
 
 
-def _host() -> str:
+def _host_name() -> str:
     return os.uname().nodename[:200]
 
 
-def _boot() -> str:
+def _boot_id() -> str:
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
             return stream.read(64).strip()

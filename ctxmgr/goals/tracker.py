@@ -20,7 +20,7 @@ from typing import Any, overload
 
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import InvalidInput
-from ctxmgr.goals.edits import FOLDER
+from ctxmgr.goals.plan_edits import FOLDER
 from ctxmgr.goals.service import Goals
 from ctxmgr.types.goal import (
     DEFAULT_CHARS,
@@ -309,7 +309,7 @@ class GoalTracker:
         own = list(what.subtasks) if isinstance(what, Task) else []
         what.attach(name, self.find)
         self._handles[name] = what
-        # The ids that `ctxmgr.goals.edits.subtasks` gives the children of a new task.
+        # The ids that `ctxmgr.goals.plan_edits.subtasks` gives the children of a new task.
         for number, each in enumerate(own, 1):
             each.attach(f"{name}.{number}", self.find)
             self._handles[f"{name}.{number}"] = each

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput
@@ -17,26 +17,33 @@ from ctxmgr.types.analysis import SqlRequest, SqlResponse, SqlView, StatsKey, St
 from ctxmgr.types.finding import SessionVerdict
 from ctxmgr.types.operations import DetectRequest
 
+if TYPE_CHECKING:
+    from ctxmgr.store.read_query_on_server import ServerReadQuery
+
 _NO_LIMIT = 1 << 53
 _MAX_SECONDS = 3_600.0
 _FAILED = ("error", "denied", "interrupted")
 
 
-def _reader(store: Store) -> ReadQuery:
+def _reader(store: Store) -> ReadQuery | ServerReadQuery:
     engine: Any = store.engine
+    if store.engine.shared:
+        from ctxmgr.store.read_query_on_server import ServerReadQuery
+
+        return ServerReadQuery(engine)
     if not isinstance(engine, SqliteEngine):
         raise InvalidInput("this store is no SQLite database", "'ctxmgr export' writes it as a log, which can be asked")
     return ReadQuery(engine)
 
 
 def sql(store: Store, request: SqlRequest, settings: Mapping[str, Any]) -> SqlResponse:
-    """Return the rows of a query over the views; if it names ``findings``, all sessions are judged by these settings first.
+    """Return the rows of a query over the views. If it names ``findings``, all sessions are first judged by these settings.
 
     Raises:
         InvalidInput: it is not a single SELECT, names a table that is no view, or is invalid.
     """
     reader = _reader(store)
-    # Judging every session takes far longer than a query over the others.
+    # Judge sessions only for a query that needs it: this takes far longer than any query.
     if FINDINGS in reader.find_views(request.query, request.values):
         reader.fill(_findings(detect_(store, DetectRequest(all_sessions=True), settings).verdicts))
     found = reader.run(request.query, request.values, most=request.limit, seconds=request.seconds)
@@ -51,7 +58,7 @@ def views(store: Store) -> list[SqlView]:
 
 
 def _findings(verdicts: Iterable[SessionVerdict]) -> Iterator[tuple[Any, ...]]:
-    """Yield rows of `ctxmgr.store.read_query.FINDING_COLUMNS`; places in a session are indexes, as in ``entries.idx``."""
+    """Yield rows of `ctxmgr.store.read_query.FINDING_COLUMNS`. Positions in a session are indexes, as in ``entries.idx``."""
     for verdict in verdicts:
         for finding in verdict.findings:
             places: dict[str, Any] = finding.evidence.get("indexes") or {}
@@ -65,8 +72,8 @@ def _findings(verdicts: Iterable[SessionVerdict]) -> Iterator[tuple[Any, ...]]:
 
 
 def owners(store: Store) -> list[tuple[str, str]]:
-    """Return (agent, session) of all calls, each once."""
-    return [(str(agent), str(session)) for agent, session in _all(_reader(store), _OWNERS, ())]
+    """Return each distinct (agent, session) of all calls."""
+    return [(str(agent), str(session)) for agent, session in _run_query(_reader(store), _OWNERS, ())]
 
 
 @dataclass(slots=True)
@@ -101,10 +108,7 @@ class _Sum:
 
 
 _OWNERS = "SELECT DISTINCT agent, session FROM entries WHERE agent IS NOT NULL"
-_CALLS = (
-    "SELECT session, id, ts, day, agent, action, status, model, step, "
-    "CASE WHEN typeof(duration_ms) IN ('integer', 'real') AND duration_ms >= 0 THEN duration_ms END FROM entries"
-)
+_CALLS = "SELECT session, id, ts, day, agent, action, status, model, step, {} FROM entries"
 _TOKENS = "SELECT session, ts, day, agent, model, step, entry, input_tokens, output_tokens FROM token_usage"
 
 
@@ -112,39 +116,38 @@ def stats(store: Store, request: StatsRequest, session: str | None) -> StatsResp
     """Return sums over the calls that pass the filters; ``session`` is the full id of one session, or None for all."""
     reader = _reader(store)
     where, values = ("", ()) if session is None else (" WHERE session = ?", (session,))
-    chosen = _filter(request)
+    passes = _filter(request)
     sums: dict[str | None, _Sum] = defaultdict(_Sum)
     total = _Sum()
-    # Model responses report tokens, not calls. Those of a response are shared evenly by the calls that it made (same step);
-    # calls that the filter leaves out take their share with them.
+    # Model responses report tokens, not calls. The calls that a response made (those of the same step) share its tokens
+    # evenly; calls that the filter leaves out take their share with them.
     answers: dict[tuple[str, str], list[str | _OmittedKey | None]] = defaultdict(list)
-    for each in _Call.all(_all(reader, _CALLS + where, values)):
-        counted = chosen(each)
-        key = each.key(request.by) if counted else _LEFT
-        for name in {each.step, each.id} - {None}:
-            answers[each.session, cast("str", name)].append(key)
-        if counted:
-            for one in (sums[cast("str | None", key)], total):
-                one.call(each.status, each.milliseconds)
-    # A response without a call has no action and no status, so such a filter leaves it out.
-    narrowed = bool(request.action or request.status)
-    for usage in _all(reader, _TOKENS + where, values):
-        name, ts, day, agent, model, step, entry, given, made = usage
+    for call in _Call.all(_run_query(reader, _CALLS.format(reader.duration) + where, values)):
+        counts = passes(call)
+        key = call.key(request.by) if counts else _LEFT
+        for name in {call.step, call.id} - {None}:
+            answers[call.session, cast("str", name)].append(key)
+        if counts:
+            for each in (sums[cast("str | None", key)], total):
+                each.call(call.status, call.milliseconds)
+    # A response without a call has no action and no status, so a filter on these excludes it.
+    only_calls = bool(request.action or request.status)
+    for name, ts, day, agent, model, step, entry, given, made in _run_query(reader, _TOKENS + where, values):
         # A response names the call that it made, or the step that it shares with its calls.
-        shared = answers.get((name, entry or step), [])
-        if not shared and not narrowed:
-            each = _Call(name, None, ts, day, agent, None, "", model, None, None)
-            shared = [each.key(request.by)] if chosen(each) else []
-        for key in shared:
+        keys = answers.get((name, entry or step), [])
+        if not keys and not only_calls:
+            response = _Call(name, None, ts, day, agent, None, "", model, None, None)
+            keys = [response.key(request.by)] if passes(response) else []
+        share = [None if tokens is None or not keys else tokens / len(keys) for tokens in (given, made)]
+        for key in keys:
             if not isinstance(key, _OmittedKey):
-                share = [None if tokens is None else tokens / len(shared) for tokens in (given, made)]
-                for one in (sums[key], total):
-                    one.add(*share)
-    ordered = sorted(sums.items(), key=_order(request.by))
-    return StatsResponse(by=request.by, rows=[one.row(key) for key, one in ordered], total=total.row(None))
+                sums[key].add(*share)
+                total.add(*share)
+    ordered = sorted(sums.items(), key=_sort_key(request.by))
+    return StatsResponse(by=request.by, rows=[each.row(key) for key, each in ordered], total=total.row(None))
 
 
-def _all(reader: ReadQuery, query: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
+def _run_query(reader: ReadQuery | ServerReadQuery, query: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
     found = reader.run(query, values, most=_NO_LIMIT, seconds=_MAX_SECONDS)
     if found.stopped:
         raise InvalidInput(f"the calls can't be added up: {found.stopped}", "name a session, or ask with 'ctxmgr sql'")
@@ -152,7 +155,7 @@ def _all(reader: ReadQuery, query: str, values: tuple[str, ...]) -> list[tuple[A
 
 
 class _OmittedKey:
-    """Key of the calls that are left out; it takes their share of a response's tokens."""
+    """Key of the calls that the filter leaves out. It takes their share of a response's tokens."""
 
 
 _LEFT = _OmittedKey()
@@ -160,7 +163,7 @@ _LEFT = _OmittedKey()
 
 @dataclass(slots=True)
 class _Call:
-    """The fields of one call that are counted, or of a response without a call."""
+    """The counted fields of one call, or of a response without a call."""
 
     session: str
     id: str | None
@@ -183,14 +186,14 @@ class _Call:
         return value if isinstance(value, str) and value else None
 
 
-def _order(by: StatsKey) -> Callable[[tuple[str | None, _Sum]], Any]:
+def _sort_key(by: StatsKey) -> Callable[[tuple[str | None, _Sum]], Any]:
     if by == "day":
         return lambda item: item[0] or ""
     return lambda item: (-item[1].calls, -(item[1].input or 0), item[0] or "")
 
 
 def _filter(request: StatsRequest) -> Callable[[_Call], bool]:
-    """Return the filter; names are compared regardless of case, and a call without a time passes no time limit."""
+    """Return the filter. Names are compared regardless of case; a call without a time passes no time limit."""
     sets = {name: {each.casefold() for each in getattr(request, name)} for name in ("action", "agent", "model")}
     sets = {name: wanted for name, wanted in sets.items() if wanted}
     since, until, status = parse_time(request.since), parse_time(request.until), set(request.status)

@@ -1,4 +1,4 @@
-"""Run the detectors, and simple baselines, over labelled sessions; count right and wrong answers."""
+"""Run the detectors, and simple baselines, over labelled sessions, and count right and wrong answers."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class DetectorRun:
         alarms: all findings of severity loop or hung, in the order in which they were raised, in their final state.
         standing: those alarms that are unresolved at the end.
         warnings: warnings that are unresolved at the end.
-        warned: whether anything was ever found, warnings included.
-        raised: finding id -> id of the record at which the alarm was raised.
-        places: record id -> place among the observations.
-        indexes: record id -> index of the entry; of an event, the index that the next entry will have.
+        warned: anything was ever found, including warnings.
+        raised: finding id -> id of the record that raised the alarm.
+        places: record id -> position among the observations.
+        indexes: record id -> index of the entry; for an event, the index of the next entry.
     """
 
     moves: list[Move]
@@ -54,9 +54,9 @@ def try_session(records: Iterable[Mapping[str, Any]], settings: DetectSettings, 
     """Show a session's records to a new monitor, one by one.
 
     Args:
-        records: in the order of the log.
-        settings: of the detectors.
-        now: seconds after the session's first usable timestamp at which stalls are judged; None: at the end of the log.
+        records: the records in the order of the log.
+        settings: settings of the detectors.
+        now: seconds after the session's first usable timestamp at which stalls are judged; None for the end of the log.
     """
     observations = list(session_observations(records))
     trial = DetectorRun(list_moves(observations))
@@ -74,7 +74,7 @@ def try_session(records: Iterable[Mapping[str, Any]], settings: DetectSettings, 
     for finding in final:
         trial.warned = True
         if finding.severity != "warn":
-            # A stall shows only when a clock is asked, behind the last record.
+            # A stall has no record: it shows only against a clock, after the last record.
             trial.raised.setdefault(finding.id, observations[-1].id or finding.raised_at)
             seen[finding.id] = finding
     trial.alarms = list(seen.values())
@@ -123,7 +123,7 @@ def read_labels(folder: Path) -> list[Label]:
         raise InvalidInput(f"{path} is not JSON", _EXAMPLE) from None
     if not isinstance(value, list):
         raise InvalidInput(f"{path} is not a list", _EXAMPLE)
-    labels = [_label(path, place, item) for place, item in enumerate(cast("list[object]", value))]
+    labels = [_parse_label(path, place, item) for place, item in enumerate(cast("list[object]", value))]
     seen: set[str] = set()
     for label in labels:
         if label.session in seen:
@@ -132,7 +132,7 @@ def read_labels(folder: Path) -> list[Label]:
     return labels
 
 
-def _label(path: Path, place: int, item: object) -> Label:
+def _parse_label(path: Path, place: int, item: object) -> Label:
     try:
         label = Label.model_validate(item)
     except ValueError as error:
@@ -153,27 +153,27 @@ class LabelledResult:
 
     @property
     def loop(self) -> bool:
-        """Whether it is labelled as a loop or stall."""
+        """Whether the session is labelled as a loop or stall."""
         return self.label.loop is True
 
     @property
     def counted_alarms(self) -> list[Finding]:
-        """The alarms that count: all of them, or, for a healthy session judged at its end, those that stand there."""
+        """The alarms that count: all of them, or only the unresolved ones for a healthy session that is judged at its end."""
         return self.trial.standing if not self.loop and self.label.eval == "final" else self.trial.alarms
 
 
 def backtest_folder(folder: Path, settings: Mapping[str, Any]) -> tuple[Backtest, list[str]]:
     """Return how well the detectors classify the sessions of a folder, and notes on its logs for a person.
 
-    The logs, of any format that can be imported, are imported into a temporary store, so that the detectors see what
-    ``ctxmgr detect`` would show them. Nothing in the folder is changed.
+    The logs may have any format that can be imported. They are imported into a temporary store, so that the detectors see
+    what ``ctxmgr detect`` would show them. Nothing in the folder is changed.
 
     Args:
         folder: logs and a ``labels.json``.
         settings: the ``detect`` table of the configuration.
 
     Raises:
-        NotFound, InvalidInput, StorageFailed: no folder, no labels, or labels or settings that can't be used.
+        NotFound, InvalidInput, StorageFailed: there is no folder, there are no labels, or labels or settings can't be used.
     """
     checked = DetectSettings.from_table(settings)
     labels = read_labels(folder)
@@ -195,9 +195,9 @@ def backtest(
     """Return how well the detectors classify labelled sessions.
 
     Args:
-        labels: one a session.
-        sessions: id -> its records in the order of the log.
-        settings: of the detectors; the defaults when None.
+        labels: one label per session.
+        sessions: id -> records of the session in the order of the log.
+        settings: settings of the detectors; None for the defaults.
     """
     used = settings or DetectSettings()
     wanted = [label for label in labels if label.loop is not None]
@@ -213,13 +213,13 @@ def backtest(
         scored=len(judged), loops=len(loops), healthy=len(healthy), ignored=len(labels) - len(wanted),
         absent=[label.session for label in wanted if label.session not in sessions],
         unlabelled=sum(name not in named for name in sessions),
-        detectors=_score("detectors", judged, [bool(each.counted_alarms) for each in judged]),
+        detectors=_make_score("detectors", judged, [bool(each.counted_alarms) for each in judged]),
         baselines=_baselines(judged),
         rules=[
-            _score(name, judged, [rule(each.trial.moves) is not None for each in judged])
+            _make_score(name, judged, [rule(each.trial.moves) is not None for each in judged])
             for name, rule in RULES_OF_THUMB.items()
         ],
-        false_alarms=[_alarm(each.label.session, each.counted_alarms[0]) for each in healthy if each.counted_alarms],
+        false_alarms=[_make_alarm(each.label.session, each.counted_alarms[0]) for each in healthy if each.counted_alarms],
         missed=[
             MissedLoop(
                 session=each.label.session, pattern=each.label.pattern, period=each.label.period, warned=each.trial.warned
@@ -235,7 +235,7 @@ def backtest(
 
 
 class _Sessions(Mapping[str, Iterable[Record]]):
-    """The sessions of a store, each read on access: all at once would not fit into memory."""
+    """The sessions of a store. Each is read on access, because all of them would not fit into memory."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -255,7 +255,7 @@ def _sessions(store: Store) -> Mapping[str, Iterable[Record]]:
     return _Sessions(store)
 
 
-def _score(rule: str, judged: Sequence[LabelledResult], alarms: Sequence[bool]) -> Score:
+def _make_score(rule: str, judged: Sequence[LabelledResult], alarms: Sequence[bool]) -> Score:
     pairs = [(each.loop, alarm) for each, alarm in zip(judged, alarms, strict=True)]
     return Score(
         rule=rule, true_positives=pairs.count((True, True)), false_positives=pairs.count((False, True)),
@@ -267,13 +267,13 @@ def _baselines(judged: Sequence[LabelledResult]) -> list[Score]:
     lengths = [len(each.trial.moves) for each in judged]
     median = statistics.median(lengths) if lengths else 0
     return [
-        _score("always", judged, [True] * len(judged)),
-        _score("never", judged, [False] * len(judged)),
-        _score("longer", judged, [length > median for length in lengths]),
+        _make_score("always", judged, [True] * len(judged)),
+        _make_score("never", judged, [False] * len(judged)),
+        _make_score("longer", judged, [length > median for length in lengths]),
     ]
 
 
-def _alarm(session: str, finding: Finding) -> Alarm:
+def _make_alarm(session: str, finding: Finding) -> Alarm:
     return Alarm(
         session=session, finding=finding.id, kind=finding.kind, severity=finding.severity, raised_at=finding.raised_at,
         resolved=finding.resolved, reason=finding.reason,
@@ -290,7 +290,7 @@ def _patterns(loops: Sequence[LabelledResult]) -> list[PatternCount]:
 
 
 def _onsets(loops: Sequence[LabelledResult]) -> Distances:
-    """Compare the start of the loop by the first alarm with the labelled start."""
+    """Compare the start of the loop according to the first alarm with the labelled start."""
     found: list[Distance] = []
     for each in loops:
         onset, trial = each.label.onset, each.trial
@@ -308,7 +308,7 @@ def _onsets(loops: Sequence[LabelledResult]) -> Distances:
 
 
 def _delays(loops: Sequence[LabelledResult]) -> Distances:
-    """Compare the record at which the first alarm was raised with the end of the third iteration."""
+    """Compare the record that raised the first alarm with the end of the third iteration."""
     found: list[Distance] = []
     off: list[Distance] = []
     for each in loops:
@@ -318,7 +318,7 @@ def _delays(loops: Sequence[LabelledResult]) -> Distances:
         raised = trial.raised[each.counted_alarms[0].id]
         gap = trial.indexes.get(raised, 0) - trial.indexes[third]
         found.append(Distance(session=each.label.session, labelled=third, given=raised, entries=gap))
-        # By places and not by entries: a message between two entries may be the record in question.
+        # Compare positions, not entries: the record in question may be a message between two entries.
         if trial.places.get(raised, 0) > trial.places[third]:
             off.append(found[-1])
     return _distances(found, off, [each.entries for each in found])
@@ -332,7 +332,7 @@ def _distances(found: Sequence[Distance], off: list[Distance], entries: Sequence
 
 
 ROW = 3
-"""Repeats at which a rule of thumb raises an alarm; the figure of FR-001 and of most frameworks."""
+"""Number of repeats at which a rule of thumb raises an alarm. FR-001 and most frameworks have the same number."""
 
 _MESSAGE_TYPES = frozenset({"message", "agent_message_chunk"})
 
@@ -342,7 +342,7 @@ class Move:
     """A call or a message as a rule of thumb sees it: agent, action and input, but not the result.
 
     Attributes:
-        place: its place among the moves of its session.
+        place: position among the moves of its session.
         key: equal for equal calls (agent, action and canonical input) and equal messages.
         name: the record's id.
     """
@@ -368,13 +368,13 @@ def list_moves(observations: Iterable[Observation]) -> list[Move]:
 
 
 def same_in_a_row(moves: Sequence[Move]) -> Move | None:
-    """Return the move that repeats a call or message for the `ROW`-th time in a row, of all agents together or of one."""
-    return _first(_row(stream) for stream in _streams(moves))
+    """Return the move that repeats a call or message for the `ROW`-th time in a row, among all moves or those of one agent."""
+    return _first_move(_longest_row(stream) for stream in _streams(moves))
 
 
 def alternation(moves: Sequence[Move]) -> Move | None:
-    """Return the move that completes A-B-A-B, of all agents together or of one."""
-    return _first(_abab(stream) for stream in _streams(moves))
+    """Return the move that completes A-B-A-B, among all moves or those of one agent."""
+    return _first_move(_find_alternation(stream) for stream in _streams(moves))
 
 
 def any_repeat(moves: Sequence[Move]) -> Move | None:
@@ -388,22 +388,22 @@ def any_repeat(moves: Sequence[Move]) -> Move | None:
 
 
 RULES_OF_THUMB = {"sameInARow": same_in_a_row, "abab": alternation, "anyRepeat": any_repeat}
-"""Name -> rule; each returns the move at which it raises an alarm, or None."""
+"""Name -> rule. Each rule returns the move at which it raises an alarm, or None."""
 
 
 def _streams(moves: Sequence[Move]) -> list[Sequence[Move]]:
     own: dict[str | None, list[Move]] = {}
     for move in moves:
         own.setdefault(move.agent, []).append(move)
-    # All agents together too: a rule that knows no agents sees one stream of calls.
+    # Include the stream of all agents together, since a simple rule does not distinguish agents.
     return [moves, *own.values()] if len(own) > 1 else [moves]
 
 
-def _first(found: Iterable[Move | None]) -> Move | None:
+def _first_move(found: Iterable[Move | None]) -> Move | None:
     return min((move for move in found if move is not None), key=lambda move: move.place, default=None)
 
 
-def _row(moves: Sequence[Move]) -> Move | None:
+def _longest_row(moves: Sequence[Move]) -> Move | None:
     length = 0
     for place, move in enumerate(moves):
         length = length + 1 if place and move.key == moves[place - 1].key else 1
@@ -412,7 +412,7 @@ def _row(moves: Sequence[Move]) -> Move | None:
     return None
 
 
-def _abab(moves: Sequence[Move]) -> Move | None:
+def _find_alternation(moves: Sequence[Move]) -> Move | None:
     keys = [move.key for move in moves]
     for end in range(3, len(keys)):
         a, b, c, d = keys[end - 3 : end + 1]

@@ -1,6 +1,6 @@
-"""Judge sessions by replaying them through the detectors, or from cached verdicts.
+"""Judge sessions by replaying them through the detectors, or take cached verdicts.
 
-The detectors are imported only when a session has to be judged (see `ctxmgr.history.verdict_cache`). A second process reads
+The detectors are imported only if a session must be judged (see `ctxmgr.history.verdict_cache`). A second process reads
 ahead in a long session.
 """
 
@@ -49,30 +49,30 @@ if TYPE_CHECKING:
 __all__ = ["FIRST_LOOK", "GONE_AFTER", "STUCK", "detect_", "explain", "judge", "judge_end", "judge_now", "sessions"]
 
 FIRST_LOOK = 4_000
-"""Entries at the end of a session that are replayed first; a shorter session is replayed completely."""
+"""Entries at the end of a session that are replayed first. A shorter session is replayed completely."""
 
 NOTHING_KNOWN = "no record of a known kind"
-"""Note of a session that was not judged, since a later version, or another program, wrote it."""
+"""Note on a session that was not judged, because a later version or another program wrote it."""
 
 _ACTIVITY_KINDS = tuple(kind for kind in RECORDS if kind != "session")
 """Kinds of records that show activity in a session."""
 
 UNSEEN = "the detectors were not shown this entry: it has no result, or its action is exempt"
-"""Note of an entry on which no detector has an opinion."""
+"""Note on an entry on which no detector has an opinion."""
 
-# A factor and no step, so that all looks together cost little more than the last one.
-_GROWTH = 4  # each look that was cut goes so many times further back
-_MARGIN = 4  # a finding in the first 1/4 of a look may have begun before it
+# A factor instead of a fixed step, so that all looks together cost little more than the last one.
+_GROWTH = 4  # factor by which each further look reaches back
+_MARGIN = 4  # a finding in the first quarter of a look may have begun before it
 
 
 def judge_end(
     store: Store, key: int, settings: DetectSettings, kinds: tuple[str, ...], moment: float | None, *, live: bool
 ) -> tuple[list[Finding], Progress | None]:
-    """Return the findings at the end of a session, and its last progress, replaying no more of it than necessary.
+    """Return the findings at the end of a session, and its last progress. Replays no more of the session than necessary.
 
-    Unresolved findings are the same as in a replay of the whole session: the look is extended if a finding begins in its
-    first quarter, since it may have begun earlier, or if nothing succeeded before the finding. Findings that were resolved
-    earlier are missing.
+    Unresolved findings are the same as in a replay of the whole session. For that, the look is extended if a finding begins
+    in its first quarter, since it may have begun earlier, or if nothing succeeded before the finding. Findings that were
+    resolved earlier are missing.
     """
     from ctxmgr.detect.monitor import Monitor
     from ctxmgr.detect.replay import session_observations
@@ -80,11 +80,11 @@ def judge_end(
     total = store.sessions.entry_count(key)
     size = FIRST_LOOK
     while True:
-        # A page of sessions judges dozens, most of them healthy: their last entries are enough, whatever came before.
+        # A page of sessions judges dozens, most of them healthy. For these, the last entries are enough.
         start = max(0, total - size)
         border = start + (total - start) // _MARGIN
         monitor = Monitor(settings)
-        # A call that was made before the look and has no result yet may be the one that hangs.
+        # A call from before the look that still has no result may be the one that hangs.
         opened = store.sessions.find_open_entries(key, start)
         early: set[str] = set()
         observations = session_observations(store.sessions.read_records_from(key, start, kinds), start, opened, distinct=True)
@@ -92,7 +92,7 @@ def judge_end(
         findings = monitor.findings(moment, live)
         progress = monitor.last_progress
         unresolved = [each for each in findings if each.resolved is None]
-        # `first` is the id of an entry or of a message, so indexes can't be compared; the early ids can.
+        # `first` is the id of an entry or a message, so it can't be compared by index. The early ids can.
         is_cut = progress is None or any(each.first in early or each.last_progress is None for each in unresolved)
         if start == 0 or not is_cut:
             return findings, progress
@@ -100,7 +100,7 @@ def judge_end(
 
 
 def _collect_early_ids(observations: Iterable[Observation], place: int, border: int, early: set[str]) -> Iterator[Observation]:
-    """Yield the observations unchanged; collect the ids of those before the border in ``early``."""
+    """Yield the observations unchanged. Collect the ids of those before the border in ``early``."""
     rest = iter(observations)
     for observation in rest:
         if observation.kind == "start" and observation.index is not None:
@@ -114,13 +114,13 @@ def _collect_early_ids(observations: Iterable[Observation], place: int, border: 
 
 
 FAILURES_IN_ROW = 3
-"""Failures in a row at the end of a session from which on it is not called healthy (ruling 28)."""
+"""Number of failures in a row at the end of a session from which it is not called healthy (ruling 28)."""
 
-_SHOWN = 24  # members at each end of a finding whose entries are part of the answer
+_SHOWN = 24  # number of members at each end of a finding whose entries are returned
 
 
 def judge_now(store: Store, key: int, settings: Mapping[str, Any], now: str | None) -> SessionVerdict:
-    """Return the verdict on a session at its end; of a long session only the necessary part is replayed.
+    """Return the verdict on a session at its end. Only the necessary part of a long session is replayed.
 
     Raises:
         InvalidInput: as `judge`.
@@ -157,7 +157,7 @@ def judge(
 
 
 def _verdict(store: Store, key: int, session: str, findings: list[Finding]) -> SessionVerdict:
-    verdict, notes = find_verdict(findings), _notes(store, key)
+    verdict, notes = find_verdict(findings), _list_doubts(store, key)
     title, project = store.sessions.head(key)
     return SessionVerdict(
         session=session, verdict=verdict, findings=findings, notes=notes, summary=verdict_summary(verdict, notes), title=title,
@@ -166,13 +166,13 @@ def _verdict(store: Store, key: int, session: str, findings: list[Finding]) -> S
 
 
 def _is_unknown(store: Store, key: int) -> bool:
-    """Whether a session without activity was written in an unknown form, rather than just begun."""
-    # A session that only just began has its `session` record and nothing else: that is no unknown form.
+    """Whether a session without activity was written in an unknown form, and has not just begun."""
+    # A session that has just begun has only its `session` record. That is no unknown form.
     known = store.sessions.holds(key, tuple(RECORDS))
     return not known or store.imported.count_unknown_records(store.sessions.name(key)) > 0
 
 
-def _notes(store: Store, key: int) -> list[str]:
+def _list_doubts(store: Store, key: int) -> list[str]:
     """Return the reasons, besides findings, not to call a session healthy (ruling 28)."""
     notes: list[str] = []
     if store.sessions.entry_count(key) == 0:
@@ -183,7 +183,7 @@ def _notes(store: Store, key: int) -> list[str]:
     if failures >= FAILURES_IN_ROW:
         notes.append(f"{failures:,} failures in a row")
     error = store.sessions.last_error(key)
-    # A hook is the user's own program: that it failed says nothing about the agent's work.
+    # A hook is the user's own program, so its failure says nothing about the agent's work.
     if error is not None and error.get("reason") != "hookFailed":
         notes.append("ended in an error")
     elif (ran := store.sessions.processes(key)) and ran[-1].outcome == "failed":
@@ -192,7 +192,7 @@ def _notes(store: Store, key: int) -> list[str]:
 
 
 def _moment(store: Store, key: int, session: str, now: str | None) -> tuple[float | None, bool]:
-    """Return the moment for judging stalls (None: the end of the log), and whether the session is running."""
+    """Return the time at which stalls are judged (None: the end of the log), and whether the session is running."""
     if now is not None:
         moment = store.clock() if now == "now" else parse_time(now)
         if moment is None:
@@ -209,7 +209,7 @@ def detect_(
     settings: Mapping[str, Any],
     progress: Callable[[int, int], None] | None = None,
 ) -> DetectResponse:
-    """Return the verdict on one session, or on all; ``progress`` is called with (sessions done, sessions in all)."""
+    """Return the verdict on one session or on all. ``progress`` is called with (sessions done, sessions in all)."""
     from ctxmgr.types.operations import DetectResponse
 
     if request.all_sessions:
@@ -220,7 +220,7 @@ def detect_(
     verdicts: list[SessionVerdict] = []
     entries: dict[str, EntryView] = {}
     notes: list[str] = []
-    # A verdict as of a given moment holds for that moment alone.
+    # A verdict for a given time is valid only for that time.
     cache = VerdictCache(store, settings) if request.now is None else None
     try:
         for done, key in enumerate(keys, 1):
@@ -239,65 +239,65 @@ def detect_(
 def _judge_cached(
     store: Store, key: int, settings: Mapping[str, Any], now: str | None, cache: VerdictCache | None
 ) -> tuple[SessionVerdict, list[str]]:
-    """Return the verdict on one session with the causes of unresolved findings, and notes; from the cache if it is there."""
+    """Return the verdict on one session with the causes of unresolved findings, and notes; from the cache if possible."""
     session = store.sessions.name(key)
     cached = None if cache is None else cache.verdict(key, session)
     if cached is not None:
         return SessionVerdict.model_validate(cached["verdict"]), cached["notes"]
     verdict, judge_notes = judge(store, key, settings, now)
-    verdict = _with_causes(store, verdict)
+    verdict = _add_causes(store, verdict)
     if cache is not None:
         cache.keep_verdict(key, session, {"verdict": verdict.to_json(), "notes": judge_notes})
     return verdict, judge_notes
 
 
-def _with_causes(store: Store, verdict: SessionVerdict) -> SessionVerdict:
-    """Return the verdict with the causes of unresolved findings; without any, the diagnosis is not imported."""
-    # What is over needs no cause, and the search for causes reads related sessions too.
+def _add_causes(store: Store, verdict: SessionVerdict) -> SessionVerdict:
+    """Return the verdict with the causes of unresolved findings. Without any, the diagnosis is not imported."""
+    # Resolved findings need no cause, and the search for causes also reads related sessions.
     if all(finding.resolved is not None for finding in verdict.findings):
         return verdict
-    from ctxmgr.history.evidence import diagnose_findings
+    from ctxmgr.history.session_evidence import diagnose_findings
 
     return verdict.model_copy(update={"findings": diagnose_findings(store, verdict.session, verdict.findings)})
 
 
 def named_entries(store: Store, key: int, verdict: SessionVerdict, entries: dict[str, EntryView]) -> None:
-    """Add the entries that a session's findings name, to show them; of a long loop those at both ends."""
+    """Add the entries that a session's findings name, to show them; only those at both ends of a long loop."""
     for finding in verdict.findings:
         for name in (*finding.members[:_SHOWN], *finding.members[-_SHOWN:], finding.last_progress or ""):
-            if name and name not in entries and (entry := _entry(store, key, name)) is not None:
+            if name and name not in entries and (entry := _find_entry(store, key, name)) is not None:
                 entries[name] = entry
 
 
-def _entry(store: Store, key: int, entry_id: str) -> EntryView | None:
-    """Return the entry with exactly this id; a finding may name an event, or an entry that is gone."""
+def _find_entry(store: Store, key: int, entry_id: str) -> EntryView | None:
+    """Return the entry with exactly this id, or None: a finding may name an event, or an entry that is gone."""
     try:
         found = store.queries.entry_by_id(key, entry_id)
     except InvalidInput:
-        return None  # no entry has this id, but it is a prefix of several
+        return None  # not an id, but a prefix of several ids
     return found if found is not None and found.id == entry_id else None
 
 
 def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]) -> SessionsResponse:
-    """Return one page of sessions, latest activity first, each with its verdict when asked for."""
+    """Return one page of sessions, latest activity first, each with its verdict if requested."""
     from ctxmgr.types.operations import SessionsResponse
     from ctxmgr.types.query import Page
 
-    chosen = (request.agent, request.project, parse_time(request.since))
+    filters = (request.agent, request.project, parse_time(request.since))
     cache = VerdictCache(store, settings)
     try:
-        if request.stuck:  # the total is only known once all are judged
-            every = [_judge_view(store, key, name, settings, cache) for key, name in store.sessions.keys(0, None, *chosen)]
+        if request.stuck:  # the total is known only after all are judged
+            every = [_judge_view(store, key, name, settings, cache) for key, name in store.sessions.keys(0, None, *filters)]
             stuck = [view for view in every if view.verdict in STUCK]
             views, total = stuck[request.offset : request.offset + request.limit], len(stuck)
         elif request.judge:
-            page = store.sessions.keys(request.offset, request.limit, *chosen)
+            page = store.sessions.keys(request.offset, request.limit, *filters)
             views = [_judge_view(store, key, name, settings, cache) for key, name in page]
-            total = store.sessions.count(*chosen)
+            total = store.sessions.count(*filters)
         else:
-            shown = store.sessions.page(request.offset, request.limit, *chosen)
+            shown = store.sessions.page(request.offset, request.limit, *filters)
             views = [view.model_copy(update={"live": store.is_live(view.session)}) for _, view in shown]
-            total = store.sessions.count(*chosen)
+            total = store.sessions.count(*filters)
     finally:
         cache.close()
     return SessionsResponse(
@@ -306,7 +306,7 @@ def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]
 
 
 def _judge_view(store: Store, key: int, name: str, settings: Mapping[str, Any], cache: VerdictCache) -> SessionView:
-    """Return the row of a session with its verdict, from the cache if it is there."""
+    """Return the row of a session with its verdict, from the cache if possible."""
     cached = cache.row(key, name)
     if cached is not None:
         return SessionView.model_validate(cached)
@@ -330,11 +330,11 @@ def _find_time(progress: Progress | None) -> str | None:
     try:
         return format_time(progress.at)
     except (ValueError, OverflowError):
-        return None  # a foreign clock far off
+        return None  # from a foreign clock that is far off
 
 
 def explain(store: Store, request: ExplainRequest, settings: Mapping[str, Any]) -> Explanation:
-    """Return the opinion of each detector on an entry at the time it was recorded, and the findings that it belongs to.
+    """Return the opinion of each detector on an entry when it was recorded, and the findings to which the entry belongs.
 
     Args:
         store: the history.
@@ -355,7 +355,7 @@ def explain(store: Store, request: ExplainRequest, settings: Mapping[str, Any]) 
     if key is None:
         raise NoHistory("record or import a run first")
     monitor = Monitor(DetectSettings.from_table(settings), explain=entry.index)
-    # From the beginning: what a detector thought of an entry depends on all that it had seen by then.
+    # Replay from the beginning, because an opinion depends on everything that the detector saw before.
     for observation in session_observations(store.sessions.records(key), distinct=True):
         monitor.observe(observation)
     thoughts = [
@@ -372,7 +372,7 @@ def explain(store: Store, request: ExplainRequest, settings: Mapping[str, Any]) 
 KINDS = ("session", "entry", "result", "event", "continuation", "sessionEnd")
 
 _MIN_FOR_SECOND_PROCESS = 20_000
-"""Entries of a session for which a second process saves more time than it takes to start."""
+"""Entries of a session from which a second process saves more time than it takes to start."""
 
 
 def replay(store: Store, key: int) -> Iterator[Observation]:
@@ -401,24 +401,24 @@ def _read_in_second_process(store: Store, key: int, place: Place) -> Iterator[Re
         while True:
             try:
                 stretch = next(stream, None)
-            # Killed for want of memory, or not startable here: this process reads on from the last portion.
+            # The second process was killed for lack of memory, or can't start here. This process reads on.
             except ProcessLost:
                 break
             if stretch is None:
                 return
             last, happenings = stretch
             yield from happenings
-    # The process does not report why it failed; if the store is at fault, reading it here shows that.
+    # The process does not report why it failed. If the store is at fault, reading it here will show that.
     if last and creation_mark(store.engine) != place.born:
         raise StorageFailed(f"{store.location} was replaced", "run the command again")
     yield from _read_here(store, key, last)
 
 
 def read_ahead(place: Iterable[str], key: int) -> Iterator[tuple[int, list[RecordFields | None]]]:
-    """Yield (place of the last record, fields of the records) in portions; runs in the second process.
+    """Yield (place of the last record, fields of the records) in portions. Runs in the second process.
 
     Raises:
-        CtxmgrError: it can't be read.
+        CtxmgrError: the session can't be read.
         ValueError: a stored body is not a record.
     """
     for last, bodies in stored_bodies_in_worker(Place(*place), key, KINDS):

@@ -1,7 +1,6 @@
-"""Read another agent's log in place: into a disposable index in the cache folder, without an import.
+"""Read another agent's log without importing it, through a disposable index in the cache folder.
 
-Nothing is written beside the log or into the project. An unchanged log is answered from its index; a changed one is read
-anew.
+Nothing is written beside the log or into the project. An unchanged log is answered from its index. A changed log is read again.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from ctxmgr.types.import_report import FileCount
 
 _STEM = "foreign"
 _MAX_INDEXED = 32_768
-"""Longest log, in records, for which a search index is built at once; in a longer one a search reads the records."""
+"""Longest log, in records, for which a search index is built at once. In a longer log, a search reads the records."""
 
 
 class ForeignStore(Store):
@@ -46,12 +45,12 @@ class ForeignStore(Store):
         """Import the log into the index, unless its files are unchanged.
 
         Raises:
-            OSError: it can't be read.
+            OSError: the log can't be read.
         """
         states = [FileState.read(path) for path in self.files]
         if all(self.imported.is_unchanged(path, state) for path, state in zip(self.files, states, strict=True)):
             return
-        # All or nothing: another process may be answering from the same index.
+        # One transaction, because another process may be reading the same index.
         with self.engine.transaction():
             import_session(self, self.importer, self.files, progress)
         if self.count_unindexed() <= _MAX_INDEXED:
@@ -66,15 +65,15 @@ class ForeignStore(Store):
         ]
 
     def unread(self) -> int:
-        """Return the number of unreadable bytes of the log; an incomplete last line, still being written, does not count."""
+        """Return the number of unreadable bytes of the log. An incomplete last line, still being written, does not count."""
         ends = {path.stat().st_size for path in self.files}
         return sum(item.length for item in self.damage() if item.offset + item.length not in ends)
 
     def examine(self) -> VerificationResult:
-        """Read the log again and report unreadable ranges; other agents' logs have no sums to check.
+        """Read the log again and report unreadable ranges. Logs of other agents have no checksums to verify.
 
         Raises:
-            OSError: it can't be read.
+            OSError: the log can't be read.
         """
         counts: list[FileCount] = []
         for _ in self.importer.read(self.files, counts):
@@ -89,7 +88,7 @@ class ForeignStore(Store):
 
 
 def foreign_importer(path: str) -> Importer | None:
-    """Return the importer of a log, None when it is one of our own.
+    """Return the importer of a log, or None if the log is one of our own.
 
     Raises:
         InvalidInput: it is a log of no known format.
@@ -109,7 +108,7 @@ def foreign_importer(path: str) -> Importer | None:
 def open_foreign(
     path: str, importer: Importer, *, scratch: bool = False, progress: Callable[[int, int], None] | None = None
 ) -> ForeignStore:
-    """Open another agent's log as a store that can only be read.
+    """Open another agent's log as a read-only store.
 
     Args:
         path: the log.
@@ -118,7 +117,7 @@ def open_foreign(
         progress: called with (bytes read, bytes in all).
 
     Raises:
-        NotFound, StorageFailed: it is gone, or can't be read.
+        NotFound, StorageFailed: the log is gone, or can't be read.
         InvalidInput: it holds no record of a session.
     """
     try:
@@ -132,15 +131,15 @@ def open_foreign(
 def _open_and_fill(
     path: str, importer: Importer, *, scratch: bool, progress: Callable[[int, int], None] | None
 ) -> ForeignStore:
-    # By the real path, so that a link to a log shares the log's index.
+    # Use the real path, so that a link to a log shares the log's index.
     files = session_files(importer, Path(os.path.realpath(path)))
-    # Scratch is written to, and no other reader may see that.
+    # A scratch store is written to, and no other reader may see that.
     engines = [open_in_memory] if scratch else [lambda: _open_index(importer, files), open_in_memory]
     for opened in engines:
         store = ForeignStore(opened(), path, importer, files)
         try:
             store.fill(progress)
-        except (Busy, StorageFailed):  # another process fills the same index, or the disk is full: use memory
+        except (Busy, StorageFailed):  # another process fills this index, or the disk is full: use memory
             store.close()
             if opened is open_in_memory:
                 raise
@@ -160,12 +159,12 @@ def _open_and_fill(
 
 
 def _open_index(importer: Importer, files: list[Path]) -> SqliteEngine:
-    """Open the index of the log's present content; indexes of its former contents are removed."""
+    """Open the index for the log's present content. Indexes of its former contents are removed."""
     return open_cache(_STEM, _variant(importer, files), source=cache_name(os.fsencode(files[0]))[:16])
 
 
 def _variant(importer: Importer, files: list[Path]) -> str:
-    """Return the name of the index, which changes with the content of the files and the code of the importers."""
+    """Return the name of the index. It changes with the content of the files and the code of the importers."""
     parts = [importer.name, *(repr((str(path), FileState.read(path))) for path in files), *_importer_versions()]
     return cache_name("\n".join(parts).encode("utf-8", "surrogateescape"))
 
@@ -173,5 +172,5 @@ def _variant(importer: Importer, files: list[Path]) -> str:
 def _importer_versions() -> list[str]:
     """Return names and times of the importers' source files, which differ between versions."""
     folder = Path(importers.__file__).parent
-    # An importer that was corrected must not answer from an index that the former one filled.
+    # After a correction, an importer must not answer from an index that its former version filled.
     return sorted(f"{file.relative_to(folder)} {file.stat().st_mtime_ns}" for file in folder.rglob("*.py"))

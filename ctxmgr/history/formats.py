@@ -1,6 +1,6 @@
 """The registry of importers, and the recognition of formats.
 
-A log's format is recognised by its content alone; for a file of no known format, `looks_like` describes the content.
+The content of a log alone decides its format. For a file of no known format, `looks_like` describes the content.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ctxmgr.store.engine.foreign_tables import open_tables
 from ctxmgr.types.import_report import FormatView
 
 OWN_FORMAT = "ctxmgr"
-"""The name of the own format."""
+"""The name of our own format."""
 
 IMPORTERS: tuple[Importer, ...] = importers(open_tables)
 """All importers, in the order in which they are tried."""
@@ -30,8 +30,8 @@ IMPORTERS: tuple[Importer, ...] = importers(open_tables)
 _FIRST = 4096
 FORMATS = (*(importer.name for importer in IMPORTERS), OWN_FORMAT)
 _LINES = 50
-_MAX_STRIPPED = 50  # bytes around a document that are no part of it: a mark, blanks
-_MAX_LINE = 1 << 20  # bytes of a line that are read to look for an own record
+_MAX_STRIPPED = 50  # bytes around a document that do not belong to it: a byte order mark, spaces
+_MAX_LINE = 1 << 20  # bytes of a line that are read to find a record of our own
 _OWN_START = re.compile(rb'\{"v": ?1, ?"kind": ?"')
 _MAY_BE_LOG = re.compile(rb"(?:\xef\xbb\xbf)?[\0 \t\r\n]*[{\[]|SQLite format 3\0|PK\x03\x04|" + PACKED.pattern)
 _OWN_RECORD = re.compile(rb'\{"v": ?1, ?"kind": ?"[A-Za-z]+", ?"session": ?"')
@@ -50,7 +50,7 @@ _SHOWN = 4
 
 
 def format_views() -> list[FormatView]:
-    """Return the formats that can be read, the own one included, in the order in which they are tried."""
+    """Return the formats that can be read, including our own, in the order in which they are tried."""
     found = [
         FormatView(
             name=importer.name, title=importer.title, places=[place.display_path for place in importer.places],
@@ -63,7 +63,7 @@ def format_views() -> list[FormatView]:
 
 
 def format_hint() -> str:
-    """Return what to do about a file that is no log. The formats are too many for a message: a command lists them."""
+    """Return advice for a file that is no log. It names a command, because the formats are too many for a message."""
     return (
         f"'ctxmgr formats' lists the {len(IMPORTERS) + 1} formats that ctxmgr reads, and where each agent keeps its logs; "
         "any other program can write records of ctxmgr's own: 'ctxmgr record --help'"
@@ -71,10 +71,10 @@ def format_hint() -> str:
 
 
 def read_head(path: Path) -> bytes:
-    """Return the first 64 KiB of a file, uncompressed, by which its format is recognised.
+    """Return the first 64 KiB of a file, uncompressed. They identify its format.
 
     Raises:
-        OSError: when it can't be read, or is no regular file.
+        OSError: it can't be read, or is no regular file.
     """
     with open(open_regular(path), "rb") as stream:
         head = stream.read(HEAD_SIZE)
@@ -82,13 +82,13 @@ def read_head(path: Path) -> bytes:
 
 
 def recognise_format(path: Path, head: bytes, importers: Sequence[Importer] = IMPORTERS, *, own: bool = True) -> str | None:
-    """Return the name of a file's format, None if it is not known.
+    """Return the name of a file's format, or None if it is not known.
 
     Args:
         path: the file.
         head: its first bytes, see `read_head`.
         importers: the foreign formats to try.
-        own: whether to try the own format too.
+        own: try our own format too.
     """
     if _is_tar(head):
         return None
@@ -103,7 +103,7 @@ def session_files(importer: Importer, path: Path) -> list[Path]:
     """Return the files of the session in a foreign log, including those of its sub-agents.
 
     Raises:
-        OSError: when one can't be read.
+        OSError: one of them can't be read.
     """
     groups = importer.groups([path, *importer.companions(path)])
     return next((group for group in groups if path in group), [path])
@@ -117,7 +117,7 @@ def holds_own(start: bytes) -> bool:
 def may_hold_log(path: Path) -> bool:
     """Whether a file of any name begins like a log: with JSON, compressed, as a database or an archive.
 
-    False where it can't be read.
+    False if it can't be read.
     """
     try:
         with open(open_regular(path), "rb", buffering=0) as stream:
@@ -128,17 +128,17 @@ def may_hold_log(path: Path) -> bool:
 
 
 def holds_own_records(path: Path) -> bool:
-    """Whether one of our records is anywhere in a file, e.g. in a log whose beginning is damaged.
+    """Whether one of our records is anywhere in a file, such as a log with a damaged beginning.
 
     Raises:
-        OSError: when it can't be read, or is no regular file.
+        OSError: it can't be read, or is no regular file.
     """
     with open(open_regular(path), "rb") as stream:
         while line := stream.readline(_MAX_LINE):
             if _is_own(line):
                 return True
             if not line.strip(b"\0"):
-                # A hole of zero bytes, as a crash may leave, can be gigabytes long: skip it by seeking.
+                # A crash may leave a hole of zero bytes, gigabytes long. Skip it by seeking.
                 past_hole(stream)
     return False
 
@@ -164,10 +164,10 @@ def format_error(path: Path, head: bytes) -> InvalidInput:
 
 
 def looks_like(head: bytes, path: Path | None = None) -> str:
-    """Return a description of a file by its first bytes, for people; it quotes at most names of JSON keys.
+    """Return a description of a file by its first bytes, for people. It quotes at most names of JSON keys.
 
     Args:
-        head: see `read_head`.
+        head: its first bytes, see `read_head`.
         path: the file, to distinguish a compressed database from a plain one.
     """
     if not head:
@@ -183,32 +183,32 @@ def looks_like(head: bytes, path: Path | None = None) -> str:
         return shape
     if not text:
         return "a file of nothing but blanks" if head.strip() == b"" else "binary data"
-    # More than 2 % of control characters: no text has that, and most binary formats do.
+    # No text has more than 2 % of control characters, and most binary formats do.
     control = sum(byte < 32 and byte not in b"\t\n\r\x0b\x0c\x1b" for byte in head)
     return "binary data" if control * 50 > len(head) else "plain text"
 
 
 def _is_tar(head: bytes) -> bool:
-    """Whether the first bytes are a tar archive, whose members would otherwise be read as one log (magic at 257: POSIX)."""
+    """Whether the first bytes are a tar archive (magic at 257: POSIX). Its members would otherwise be read as one log."""
     return head[257:262] == b"ustar"
 
 
 def _json_shape(text: bytes) -> str | None:
-    """Return which kind of JSON it is, with the keys of its first object."""
+    """Return a description of the JSON in a text, with the keys of its first object."""
     line = text.split(b"\n", 1)[0]
     for part, name in ((line, "JSON lines"), (text, "a JSON document")):
         try:
             value: object = json.loads(part)
         except (ValueError, RecursionError):
             continue
-        return (name if b"\n" in text or name != "JSON lines" else "a JSON document") + _keys(value)
-    # What was read may end within a long document, and one on many lines often has a bracket alone on its first.
+        return (name if b"\n" in text or name != "JSON lines" else "a JSON document") + _describe_keys(value)
+    # The bytes read may end within a long document. A document on many lines often begins with a single bracket.
     if len(text) >= HEAD_SIZE - _MAX_STRIPPED or line in (b"{", b"["):
         return "a JSON document"
     return "damaged JSON"
 
 
-def _keys(value: object) -> str:
+def _describe_keys(value: object) -> str:
     if not isinstance(value, dict) or not value:
         return ""
     names = [str(name)[:40] for name in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]

@@ -1,6 +1,6 @@
-"""Check the store in use (which one, why, content, damage) and the environment; the checks of ``doctor``.
+"""The checks of ``doctor``: the store in use (which one, why, content, damage) and the environment.
 
-The environment is Python, SQLite, the configuration, the cache, the extras and the logs that could be imported.
+The environment is Python, SQLite, the configuration, the cache, the extras, and the logs that could be imported.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ EXTRAS: Mapping[str, tuple[str, str]] = {
 
 
 def check_store(location: str | None, folder: Path, environment: Mapping[str, str], config: Config) -> Iterator[Check]:
-    """Yield the checks of the store that a command would use here; nothing is written to it.
+    """Yield the checks of the store that a command would use here. Nothing is written to it.
 
     Args:
         location: the path given by an option, if any.
@@ -58,11 +58,11 @@ def check_store(location: str | None, folder: Path, environment: Mapping[str, st
     """
     path, why, explicit = _find_store(location, folder, environment, config)
     if is_url(path):
-        yield from _on_server(path, why)
+        yield from _check_server(path, why)
         return
     place = Path(path)
     detail = {"path": path, "why": why, "exists": os.path.exists(path)}
-    # The first look of a new user: nothing is wrong yet.
+    # A new user has no store yet. That is no fault.
     if not os.path.lexists(path) and not explicit:
         hint = "'ctxmgr import' or 'ctxmgr record' makes it"
         yield Check(name="store.path", level="info", finding=f"{path} is not there yet", hint=hint, detail=detail)
@@ -78,7 +78,7 @@ def check_store(location: str | None, folder: Path, environment: Mapping[str, st
     yield check_space(place)
 
 
-def _on_server(url: str, why: str) -> Iterator[Check]:
+def _check_server(url: str, why: str) -> Iterator[Check]:
     """Yield the checks of a store on a server."""
     place = printable_location(url)
     try:
@@ -121,7 +121,7 @@ def check_shipping() -> Iterator[Check]:
 
 
 def _find_store(location: str | None, folder: Path, environment: Mapping[str, str], config: Config) -> tuple[str, str, bool]:
-    """Return (path of the store, the reason for it, whether a person named it); see `ctxmgr.config.find_store`."""
+    """Return (path of the store, the reason for it, whether a person named it). See `ctxmgr.config.find_store`."""
     if location is not None:
         return location, "named by --store", True
     path, explicit = find_store(folder, environment, config)
@@ -168,9 +168,9 @@ def _damage(faults: list[str]) -> Check:
 
 
 def _permissions(place: Path) -> Check:
-    """Check that other users can't read the store: its files, and its folder if ctxmgr made that."""
+    """Check that other users can't read the store: its files, and its folder if ctxmgr created the folder."""
     files_checked = [Path(f"{place}{suffix}") for suffix in _SIDE_FILES]
-    # A folder of the user's own may be open to others for good reasons.
+    # A folder that the user created may be open to others for good reasons.
     if place.parent.name == STORE_NAME.parent.name:
         files_checked.append(place.parent)
     modes = {str(each): stat.S_IMODE(each.stat().st_mode) for each in files_checked if each.exists()}
@@ -187,7 +187,7 @@ def _permissions(place: Path) -> Check:
 
 def _access(place: Path) -> Check:
     readable = os.access(place, os.R_OK)
-    # The folder too: SQLite makes its journal and its write-ahead log beside the database.
+    # Check the folder too, because SQLite creates its journal and its write-ahead log beside the database.
     writable = os.access(place, os.W_OK) and os.access(place.parent, os.W_OK)
     detail = {"readable": readable, "writable": writable}
     if not readable:
@@ -223,9 +223,9 @@ def _git_check(place: Path) -> Iterator[Check]:
 
 
 def _ask_git_ignored(place: Path) -> bool | None:
-    """Ask git whether it ignores a file; None when there is no git, or it does not answer."""
+    """Ask git whether it ignores a file. Return None if there is no git, or no answer."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    # A repository is untrusted: its own settings could make git start a program (fsmonitor), or its GIT_* variables mislead it.
+    # A repository is untrusted: its settings could make git start a program (fsmonitor), and GIT_* variables could mislead git.
     command = [
         "git",
         "--no-pager",
@@ -245,7 +245,7 @@ def _ask_git_ignored(place: Path) -> bool | None:
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return None
-    # 128 is a fault of git's own, such as a folder of another owner, and no answer.
+    # Exit code 128 is no answer but a fault, such as a folder of another owner.
     return {0: True, 1: False}.get(ran.returncode)
 
 
@@ -280,7 +280,7 @@ def check_program() -> Iterator[Check]:
 
 
 def check_config(folder: Path) -> tuple[Config, Check]:
-    """Return the configuration that applies in a folder, and its check; an empty configuration if it is invalid."""
+    """Return the configuration that applies in a folder, and its check. An invalid configuration counts as empty."""
     config = Config()
     try:
         config = load_config(folder)
@@ -302,7 +302,7 @@ def check_config(folder: Path) -> tuple[Config, Check]:
 
 
 def check_settings(config: Config, environment: Mapping[str, str]) -> Iterator[Check]:
-    """Yield the origin of each setting that is not a default, and the project file's settings that were refused (ruling 29)."""
+    """Yield the origin of each setting that is no default, and the refused settings of the project file (ruling 29)."""
     found: dict[str, str] = {}
     for name, setting in SETTINGS.items():
         if setting.variable is not None and environment.get(setting.variable):
@@ -322,7 +322,7 @@ def check_settings(config: Config, environment: Mapping[str, str]) -> Iterator[C
 
 
 def check_extras() -> Iterator[Check]:
-    """Yield which extras are installed; none of them is imported."""
+    """Yield which extras are installed, without importing any of them."""
     for extra, (distribution, purpose) in EXTRAS.items():
         try:
             found = version(distribution)
@@ -336,7 +336,7 @@ def check_extras() -> Iterator[Check]:
 
 
 def check_cache(environment: Mapping[str, str], home: Path) -> Check:
-    """Check the size of the log indexes in the cache folder, which may be deleted at any time."""
+    """Check the size of the log indexes in the cache folder. They may be deleted at any time."""
     base = environment.get("XDG_CACHE_HOME") or ""
     folder = (Path(base) if os.path.isabs(base) else home / ".cache") / "ctxmgr" / "index"
     count, size = 0, 0
@@ -357,7 +357,7 @@ def check_cache(environment: Mapping[str, str], home: Path) -> Check:
 
 
 def check_logs(environment: Mapping[str, str], home: Path) -> Check:
-    """Count the logs of other tools on this machine; none of them is opened."""
+    """Count the logs of other tools on this machine, without opening any of them."""
     counts: dict[str, int] = {}
     for importer in IMPORTERS:
         try:

@@ -1,15 +1,13 @@
 """Import foreign logs into a store, and report what was not understood.
 
-Idempotent and incremental: an unchanged file is not read again, and a grown file or a database adds only new records. One
-session is one transaction (a log of our own format is several, in order), so a killed import leaves complete sessions, or the
-beginning of a log, and can simply be run again.
+Imports are idempotent and incremental: an unchanged file is not read again, and a grown file or database adds only new
+records. One session is one transaction; a log of our own format takes several, in order. So a killed import leaves complete
+sessions, or the beginning of a log, and can simply be run again.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -19,25 +17,19 @@ from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from ctxmgr.base.light_dataclass import dataclass, field
-from ctxmgr.base.paths import DATABASES, SIDE_FILES, is_url
+from ctxmgr.base.paths import is_url
 from ctxmgr.clients import with_waits
-from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
+from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.history.formats import (
     FORMATS,
     IMPORTERS,
     OWN_FORMAT,
-    format_error,
-    format_hint,
-    holds_own,
-    may_hold_log,
-    read_head,
-    recognise_format,
     session_files,
 )
+from ctxmgr.history.log_discovery import Others, Skipped, file_report, recognise_logs, unread_report
 from ctxmgr.history.own_log import Heard, OwnCount, own_lines, take_blocks
 from ctxmgr.importers.base import Importer
 from ctxmgr.importers.langgraph import CHANNELS, LANGGRAPH_ROWS
-from ctxmgr.importers.log_files import PACKED_SUFFIXES
 from ctxmgr.log.codec import MAX_LINE, Record, encode
 from ctxmgr.log.json_value import shorten
 from ctxmgr.log.reader import Line
@@ -47,28 +39,17 @@ from ctxmgr.store.engine.postgresql_url import printable_location
 from ctxmgr.store.project_session import PROJECT, untrusted_message
 from ctxmgr.store.repositories.bookkeeping import FileState
 from ctxmgr.store.write.bulk import RowBatch
-from ctxmgr.types.import_report import FileCount, FileReport, ImportReport, list_first_names
+from ctxmgr.types.import_report import FileCount, FileReport, ImportReport
 from ctxmgr.types.record import check
 
 _T = TypeVar("_T")
 
-_PLAIN = (".jsonl", ".json", ".ndjson", ".traj")
-_PACKED = (*PACKED_SUFFIXES, ".zip", ".lz4")
-_SUFFIXES = (*_PLAIN, ".eval", *(f"{plain}{packed}" for plain in _PLAIN for packed in _PACKED), *DATABASES)
-
-_NOT_LOGS = re.compile(r"\.meta\.json$|/sessions-index\.json$|/tool-results/|/\.ctxmgr(-index)?/|/\.git/")
-"""Paths of files that agents, and ctxmgr, keep beside logs."""
-
-_CONVERSATION = re.compile(rb'"(?:messages|history|events|steps|trajectory|conversation|session_?[iI]d)"\s*:')
-"""A key that a JSON document with a conversation has, unlike a settings file."""
 
 _RECORD = 1_000
 """Bytes of a typical record, to estimate the number of records in a damaged range."""
-_MAX_SHOWN = 5
-_MAX_NAMED = 10
-_LARGE = MAX_LINE // 8  # bytes; a record has fewer than eight members of free form
+_LARGE = MAX_LINE // 8  # bytes; records have fewer than eight free-form members
 _PART = 10_000
-"""Records of our own format in one transaction; with other formats it is a whole session."""
+"""Records of our own format per transaction. With other formats, a transaction is a whole session."""
 
 Progress = Callable[[int, int, Path], None]
 """Called with (bytes done, bytes in all, the file being read)."""
@@ -84,25 +65,6 @@ class _Group:
     def meet(self, session: str) -> None:
         """Add a session."""
         self.sessions[session] = None
-
-
-@dataclass(slots=True)
-class Others:
-    """Files in folders that are not logs: their number, and the first ten."""
-
-    count: int = 0
-    first: list[str] = field(default_factory=lambda: list[str]())
-
-    def add(self, file: Path) -> None:
-        """Add a file."""
-        self.count += 1
-        if self.count <= _MAX_NAMED:
-            self.first.append(str(file))
-
-    @property
-    def notes(self) -> list[str]:
-        """Notes for a person: one line, or none."""
-        return [f"no logs: {list_first_names(self.first, self.count)}"] if self.count else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +112,7 @@ def import_logs(
 ) -> ImportReport:
     """Import the logs at ``paths`` (files or folders), or all that the known agents keep on this machine.
 
-    A foreign log is evidence of what was done, and must not change the rules here: records of the project's own state
+    A foreign log is evidence of what was done, and must not change the rules here. So records of the project's own state
     (access rules, artifacts, versions) are left out and counted, unless ``trust_project`` is true.
 
     Args:
@@ -160,31 +122,32 @@ def import_logs(
         home: the user's home folder.
         environment: the environment of the process, which may name other folders for an agent's logs.
         only: the name of the one format to look for.
-        trust_project: import the project's own state too, as when a whole store is moved.
-        progress: called for each file, and repeatedly within long ones.
-        indexing: called with (places done, places in all) while the new records are indexed for searching.
+        trust_project: import the project's own state too, for example to move a whole store.
+        progress: called for each file, and repeatedly within long files.
+        indexing: called with (places done, places in all) while the new records are indexed for search.
 
     Raises:
-        InvalidInput: an unknown format name, or there is no log of a known format at any of the paths.
-        NotFound, StorageFailed: a named path is not there, or can't be read.
-        Denied, Busy: a database can't be read, or not now.
+        InvalidInput: an unknown format name, or no log of a known format at any of the paths.
+        NotFound, StorageFailed: a named path does not exist, or can't be read.
+        Denied, Busy: a database can't be read, or not at present.
     """
     importers = _chosen_importers(only)
-    totals = _Totals()
+    skipped = Skipped()
     named, urls = _split_urls(paths or (), only)
-    chosen = _discover(importers, home, environment) if paths is None else _recognise(importers, named, only, totals)
+    chosen = _discover(importers, home, environment) if paths is None else recognise_logs(importers, named, only, skipped)
+    totals = _Totals(skipped.files, others=skipped.others)
     work: list[tuple[Importer | None, list[Path]]] = []
     for importer, files in chosen:
-        # Whichever file of a session is named, all of it is read: a sub-agent without its main log would be half a run.
-        groups = importer.groups(_with_companions(importer, files)) if importer else [[path] for path in files]
+        # Read all files of a session, whichever of them is named. A sub-agent without its main log would be half a run.
+        groups = importer.groups(_add_companions(importer, files)) if importer else [[path] for path in files]
         work += [(importer, group) for group in groups]
-    done, total = 0, sum(_size(group) for _, group in work)
+    done, total = 0, sum(_group_size(group) for _, group in work)
     for importer, group in work:
         on_bytes = progress and partial(_report_bytes, progress, done, total, group[0])
         if on_bytes is not None:
             on_bytes(0)
         _import_group(store, importer, group, totals, on_bytes, trusted=trust_project)
-        done += _size(group)
+        done += _group_size(group)
     for url in urls:
         with open_checkpoints(url, CHANNELS) as tables:
             _import_threads(store, tables, url, totals, progress)
@@ -204,8 +167,8 @@ def _split_urls(paths: Sequence[Path | str], only: str | None) -> tuple[list[Pat
     return [Path(path) for path in paths if path not in urls], urls
 
 
-def _size(group: Sequence[Path]) -> int:
-    """Return the total size of files in bytes; a missing one counts as empty."""
+def _group_size(group: Sequence[Path]) -> int:
+    """Return the total size of files in bytes. A missing file counts as empty."""
     return sum(path.stat().st_size for path in group if path.exists())
 
 
@@ -224,92 +187,38 @@ def _discover(
     return found
 
 
-def _recognise(
-    importers: Sequence[Importer], paths: Sequence[Path], only: str | None, totals: _Totals
-) -> list[tuple[Importer | None, list[Path]]]:
-    """Return the files at ``paths`` by their importers (None: own format); skipped files are added to ``totals``."""
-    by_importer: dict[str, list[Path]] = {}
-    for path in paths:
-        taken = len(totals.files), totals.others.count, sum(map(len, by_importer.values()))
-        # Absolute, since the store remembers imported files by path, and ctxmgr may be run in another folder next time.
-        for file, asked_for in _files(Path(os.path.abspath(path)), totals):
-            try:
-                head = read_head(file)
-                name = recognise_format(file, head, importers, own=only in (None, OWN_FORMAT))
-            except OSError as error:
-                if asked_for:
-                    raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
-                totals.files.append(_unread(file, error))
-                continue
-            other = recognise_format(file, head) if name is None and only is not None else None
-            if name is None and asked_for and only not in (None, OWN_FORMAT) and other is None:
-                name = only  # named by a person, with --from: try it
-            if name is not None:
-                by_importer.setdefault(name, []).append(file)
-            elif not asked_for and _is_other(file, head):
-                totals.others.add(file)
-            elif asked_for and other is not None:
-                totals.files.append(_file_report(FileCount(file), "", skipped=f"a log of {other}, not of {only}"))
-            elif asked_for or only is None or other is None:
-                totals.files.append(_refusal(file, head))
-        if sum(map(len, by_importer.values())) == taken[2] and path.is_dir():
-            within = len(totals.files) - taken[0] + totals.others.count - taken[1]
-            why = f"none of its {within:,} files is a log of a known format" if within else "there is no log in it"
-            totals.files.append(_file_report(FileCount(path), "", skipped=why))
-    if paths and not by_importer:
-        raise _no_logs_error(totals.files)
-    named = {importer.name: importer for importer in importers}
-    return [(named.get(name), sorted(dict.fromkeys(files))) for name, files in by_importer.items()]
-
-
-def _is_other(file: Path, head: bytes) -> bool:
-    """Whether an unrecognised file in a folder is not worth a report: settings, or another program's database."""
-    # Settings are JSON and any program has databases, but a .jsonl of no known format may be a log that nobody reads.
-    if (file.name.endswith(_SUFFIXES) and file.suffix not in (".json", *DATABASES)) or holds_own(head):
-        return False
-    return not head.lstrip(b"\xef\xbb\xbf\0 \t\r\n").startswith((b"{", b"[")) or not _CONVERSATION.search(head)
-
-
-def _no_logs_error(passed: Sequence[FileReport]) -> InvalidInput:
-    """Return the error for paths without a log; the last report is that of the folder, if one was named."""
-    *others, last = passed
-    seen = "".join(f"\n  {each.path}: {each.skipped}" for each in others[:_MAX_SHOWN])
-    more = f"\n  and {len(others) - _MAX_SHOWN} more" if len(others) > _MAX_SHOWN else ""
-    return InvalidInput(f"{last.path}: {last.skipped}{seen}{more}", format_hint())
-
-
 def require_logs(paths: Sequence[Path | str], only: str | None = None) -> None:
-    """Check that there is a log to import at ``paths``, reading only the beginning of files.
+    """Check that there is a log to import at ``paths``, by the beginning of the files.
 
     Raises:
         InvalidInput, NotFound, StorageFailed, Denied, Busy: as `import_logs`.
     """
     importers = _chosen_importers(only)
     files, urls = _split_urls(paths, only)
-    _recognise(importers, files, only, _Totals())
+    recognise_logs(importers, files, only, Skipped())
     for url in urls:
         with open_checkpoints(url, CHANNELS):
             """Opening raises if the database can't be read."""
 
 
 def find_logs(paths: Sequence[Path]) -> FoundLogs:
-    """Return one file of each log at ``paths``, and the skipped files; folders are searched.
+    """Return one file of each log at ``paths``, and the skipped files. Folders are searched.
 
-    Files of one session (a run and its sub-agents) are one log: opening any of them reads all.
+    The files of one session (a run and its sub-agents) are one log: opening any of them reads all.
 
     Raises:
         InvalidInput, NotFound, StorageFailed: as `import_logs`.
     """
-    totals = _Totals()
+    skipped = Skipped()
     logs: list[Path] = []
-    for importer, files in _recognise(_chosen_importers(None), paths, None, totals):
+    for importer, files in recognise_logs(_chosen_importers(None), paths, None, skipped):
         if importer is None:
             logs += files
             continue
-        for group in importer.groups(_with_companions(importer, files)):
-            # The main log leads to the logs of its sub-agents, and one of these need not lead back.
+        for group in importer.groups(_add_companions(importer, files)):
+            # The main log leads to the logs of its sub-agents, but these need not lead back.
             logs.append(max(group, key=lambda file, of=importer: len(session_files(of, file))))
-    return FoundLogs(sorted(logs), [report for report in totals.files if report.skipped], totals.others)
+    return FoundLogs(sorted(logs), [report for report in skipped.files if report.skipped], skipped.others)
 
 
 def _chosen_importers(only: str | None) -> list[Importer]:
@@ -318,47 +227,7 @@ def _chosen_importers(only: str | None) -> list[Importer]:
     return [importer for importer in IMPORTERS if only in (None, importer.name)]
 
 
-def _files(path: Path, totals: _Totals) -> Iterator[tuple[Path, bool]]:
-    """Yield (file, whether it was named itself) for a path; folders are searched, links to folders are not followed.
-
-    In a folder a file counts as a possible log by its name or by its beginning, so that a rotated or renamed log is found.
-    Other files are counted, except those that agents keep beside their logs.
-    """
-    if path.is_dir():
-        for folder, names, files in os.walk(path):
-            names.sort()
-            for name in sorted(files):
-                if not (file := Path(folder, name)).is_file():
-                    continue
-                if _NOT_LOGS.search(str(file)) or _is_part_of_database(name, files):
-                    continue
-                if name.endswith(_SUFFIXES) or may_hold_log(file):
-                    yield file, False
-                else:
-                    totals.others.add(file)
-        return
-    if not path.exists():
-        raise NotFound(f"no file or folder at {path}", "check the path")
-    if not path.is_file():
-        raise InvalidInput(f"{path} is not a regular file", "a log is read more than once: copy it into a file first")
-    yield path, True
-
-
-def _is_part_of_database(name: str, files: Sequence[str]) -> bool:
-    """Whether a file is the WAL or journal of a SQLite database in the same folder, which is read with that database."""
-    return any(name.endswith(side) and name.removesuffix(side) in files for side in SIDE_FILES)
-
-
-def _unread(path: Path, error: OSError) -> FileReport:
-    return _file_report(FileCount(path), "", skipped=f"can't be read: {error.strerror or error}")
-
-
-def _refusal(path: Path, head: bytes) -> FileReport:
-    why = format_error(path, head).message.removeprefix(f"{path}: ") if head else "the file is empty"
-    return _file_report(FileCount(path), "", skipped=why)
-
-
-def _with_companions(importer: Importer, files: Iterable[Path]) -> list[Path]:
+def _add_companions(importer: Importer, files: Iterable[Path]) -> list[Path]:
     found: dict[Path, None] = {}
     for path in files:
         found[path] = None
@@ -369,20 +238,20 @@ def _with_companions(importer: Importer, files: Iterable[Path]) -> list[Path]:
 def _import_group(
     store: Store, importer: Importer | None, group: Sequence[Path], totals: _Totals, on_bytes: Heard | None, *, trusted: bool
 ) -> None:
-    """Import the files of one session, all or none; a missing or unreadable file is reported."""
+    """Import the files of one session in one transaction. A missing or unreadable file is reported."""
     name = importer.name if importer else OWN_FORMAT
     try:
-        # Taken before reading: what is appended meanwhile makes the file count as changed the next time.
+        # Taken before reading: if something is appended meanwhile, the file counts as changed next time.
         states = [FileState.read(path) for path in group]
         if all(store.imported.is_unchanged(path, state) for path, state in zip(group, states, strict=True)):
             totals.unchanged += len(group)
             return
         done = _append_group(store, importer, group, on_bytes, trusted=trusted)
     except OSError as error:
-        totals.files.append(_unread(group[0], error))
+        totals.files.append(unread_report(group[0], error))
         return
-    reports = [_file_report(count, name) for count in done.counts]
-    if not done.untrusted:  # else a later import with --trust-project would skip the file as unchanged
+    reports = [file_report(count, name) for count in done.counts]
+    if not done.untrusted:  # else an import with --trust-project would skip the file later
         with store.engine.transaction():
             for path, state, report in zip(group, states, reports, strict=False):
                 store.imported.remember(path, name, state, report.session, report.to_json())
@@ -390,14 +259,14 @@ def _import_group(
 
 
 def _import_threads(store: Store, tables: CheckpointTables, url: str, totals: _Totals, progress: Progress | None) -> None:
-    """Import each thread of a checkpoint saver, all or none, through a temporary file of its rows."""
+    """Import each thread of a checkpoint saver in a transaction of its own, through a temporary file with its rows."""
     place = printable_location(url)
     threads = tables.threads()
     done, total = 0, sum(size for _, size in threads)
     for thread, size in threads:
         if progress is not None:
             progress(done, total, Path(place))
-        # Through a file, so that the importer of exported rows serves both.
+        # A file, so that the importer for exported rows can be used here too.
         with TemporaryDirectory(prefix="ctxmgr-") as folder:
             file = Path(folder, "checkpoint_writes.jsonl")
             try:
@@ -406,7 +275,7 @@ def _import_threads(store: Store, tables: CheckpointTables, url: str, totals: _T
             except OSError as error:
                 raise StorageFailed(f"can't write {file}: {error.strerror}", "make room there, or set TMPDIR") from None
             group = _append_group(store, LANGGRAPH_ROWS, [file], None, trusted=False)
-        totals.add([_file_report(count, LANGGRAPH_ROWS.name, place=place) for count in group.counts], group)
+        totals.add([file_report(count, LANGGRAPH_ROWS.name, place=place) for count in group.counts], group)
         done += size
     if progress is not None:
         progress(done, total, Path(place))
@@ -426,7 +295,7 @@ def import_session(
     Raises:
         OSError: a file can't be read.
     """
-    totals, total = _Totals(), _size(group)
+    totals, total = _Totals(), _group_size(group)
     if progress is not None:
         progress(0, total)
     _import_group(store, importer, group, totals, None, trusted=False)
@@ -446,7 +315,7 @@ def _append_group(
     done = _Group()
     try:
         _append(store, importer, group, done, on_bytes, careful=False, trusted=trusted)
-    except InvalidInput:  # a record can't be stored as it is; rare, so the careful way is the second attempt
+    except InvalidInput:  # rarely, a record can't be stored as it is: repeat carefully
         _append(store, importer, group, done, on_bytes, careful=True, trusted=trusted)
     if done.untrusted:
         done.counts[-1].notes.append(untrusted_message(done.untrusted))
@@ -466,22 +335,22 @@ def _append(
     done.counts.clear()
     done.untrusted = 0
     if importer is not None:
-        # Hooks note when a client waits for a person, which its log does not tell: such a wait would look like a hang.
+        # Hooks record when a client waits for a person, but its log does not. Without them, such a wait would look like a hang.
         records = with_waits(importer.name, importer.read(group, done.counts))
         if careful:
             records = _storable(records, done.counts)
         done.appended = store.append(
-            _without_project_state(records, done, _itself, trusted=trusted), on_conflict="keep", doubles=True
+            _drop_project_state(records, done, _itself, trusted=trusted), on_conflict="keep", doubles=True
         )
         return
-    # Records that the first attempt wrote are "known" to the second one, but new with this import.
+    # Records written by the first attempt are "known" to the second one, but this import has added them.
     done.appended = AppendResult(added=done.appended.added, known=-done.appended.added)
     own = OwnCount(group[0])
     done.counts.append(own.count)
     end, last = (0, "") if careful else _append_blocks(store, own, done, on_bytes, trusted=trusted)
-    lines = _without_project_state(own_lines(own, on_bytes, end, last), done, _make_record, trusted=trusted)
+    lines = _drop_project_state(own_lines(own, on_bytes, end, last), done, _make_record, trusted=trusted)
     for first in lines:
-        part = chain((first,), islice(lines, _PART - 1))  # one transaction each: an interrupted import keeps them
+        part = chain((first,), islice(lines, _PART - 1))  # one transaction each, which an interrupted import keeps
         if careful:
             storable = _storable((line.record for line in part), done.counts)
             done.appended.plus(store.append(storable, on_conflict="keep"))
@@ -490,14 +359,14 @@ def _append(
 
 
 def _append_blocks(store: Store, own: OwnCount, done: _Group, on_bytes: Heard | None, *, trusted: bool) -> tuple[int, str]:
-    """Append as much of a long log as possible in blocks; return the offset of the rest, and the sum before it."""
+    """Append as much of a long log as possible in blocks. Return the offset of the rest, and the checksum before it."""
     writer = store.bulk() if own.is_long else None
     if writer is None:
         return 0, ""
 
     def slowly(block: RowBatch) -> AppendResult:
         lines = own_lines(own, None, block.start, block.before, block.end)
-        return store.append_lines(_without_project_state(lines, done, _make_record, trusted=trusted), on_conflict="keep")
+        return store.append_lines(_drop_project_state(lines, done, _make_record, trusted=trusted), on_conflict="keep")
 
     reached = 0, ""
     for written, place in take_blocks(store, writer, own, slowly, done.meet, on_bytes):
@@ -507,7 +376,7 @@ def _append_blocks(store: Store, own: OwnCount, done: _Group, on_bytes: Heard | 
 
 
 def append_foreign(store: Store, records: Iterable[Record], count: FileCount) -> AppendResult:
-    """Append records that an importer read from a running program, all or none, without the project's own state.
+    """Append records that an importer read from a running program, in one transaction and without the project's own state.
 
     Args:
         store: the store to append to.
@@ -517,7 +386,7 @@ def append_foreign(store: Store, records: Iterable[Record], count: FileCount) ->
     Raises:
         StorageFailed, Busy: nothing was written.
     """
-    ours = _without_project_state(_storable(records, [count]), _Group(), _itself, trusted=False)
+    ours = _drop_project_state(_storable(records, [count]), _Group(), _itself, trusted=False)
     return store.append(ours, on_conflict="keep", doubles=True)
 
 
@@ -529,10 +398,8 @@ def _make_record(line: Line) -> Record:
     return line.record
 
 
-def _without_project_state(
-    items: Iterable[_T], done: _Group, record_of: Callable[[_T], Record], *, trusted: bool
-) -> Iterator[_T]:
-    """Yield the items without the project's own state, unless the log is trusted; collect the sessions."""
+def _drop_project_state(items: Iterable[_T], done: _Group, record_of: Callable[[_T], Record], *, trusted: bool) -> Iterator[_T]:
+    """Yield the items without the project's own state, unless the log is trusted. Collect the sessions."""
     last: object = None
     for item in items:
         session = record_of(item)["session"]
@@ -546,12 +413,12 @@ def _without_project_state(
 
 
 def _storable(records: Iterable[Record], counts: list[FileCount]) -> Iterator[Record]:
-    """Yield records that can be stored: too long values are shortened, invalid records are left out and counted."""
+    """Yield records that can be stored. Values that are too long are shortened; invalid records are left out and counted."""
     for record in records:
         try:
             encode(check(record))
         except InvalidInput:
-            record = {name: _within_limits(value) for name, value in record.items()}
+            record = {name: _shorten_value(value) for name, value in record.items()}
             try:
                 encode(check(record))
             except InvalidInput as error:
@@ -560,23 +427,11 @@ def _storable(records: Iterable[Record], counts: list[FileCount]) -> Iterator[Re
         yield record
 
 
-def _within_limits(value: object) -> object:
+def _shorten_value(value: object) -> object:
     try:
         return value if len(encode({"": value})) <= _LARGE else shorten(value)
     except InvalidInput:
         return shorten(value)
-
-
-def _file_report(count: FileCount, form: str, skipped: str | None = None, place: str | None = None) -> FileReport:
-    return FileReport(
-        path=place or str(count.path), format=form, version=count.version, session=count.session, agent=count.agent,
-        records=count.records, tool_calls=count.tool_calls.total(), tool_names=dict(count.tool_calls),
-        failed_calls=count.failed, open_calls=count.open, user_messages=count.user_messages,
-        harness_messages=count.harness_messages, messages=count.messages, thoughts=count.thoughts,
-        api_responses=count.responses, usage=dict(count.usage), unknown=dict(count.unknown),
-        damaged=[{"offset": offset, "length": length, "reason": reason} for offset, length, reason in count.damaged],
-        skipped=skipped, notes=count.notes,
-    )  # fmt: skip
 
 
 def _report(totals: _Totals) -> ImportReport:

@@ -19,7 +19,7 @@ _DATABASE = b"SQLite format 3\0"
 _OWN = (b'{"v":1,"kind":"', b'{"v": 1, "kind": "')
 _OWN_TABLE = b"record_once"
 _BUCKET = "s3://"
-_ENOUGH = 64  # bytes by which our log and SQLite are recognised
+_ENOUGH = 64  # bytes that identify our log and SQLite
 _SCHEMA = 1 << 16  # bytes in which the schema of one of our stores names `_OWN_TABLE`
 
 NOTHING_YET = "no history here yet: 'ctxmgr import' reads the logs on this machine"
@@ -39,22 +39,22 @@ def open_history(
 
     Args:
         path: path or URL of the store.
-        explicit: whether somebody named it. If not, a missing one is read as an empty history.
-        create: whether to create a missing one.
-        readonly: whether to refuse writing; such a store is never migrated.
-        masked: whether to mask secrets in new records.
+        explicit: somebody named the store. Otherwise, a missing store is read as an empty history.
+        create: create a missing store.
+        readonly: refuse writes; such a store is never migrated.
+        masked: mask secrets in new records.
         progress: called during long indexing.
-        scratch: whether to accept and discard writes where nothing can be recorded, as with another agent's log.
+        scratch: accept and discard writes if nothing can be recorded, as with another agent's log.
 
     Raises:
-        NotFound: a store was named and is not there.
+        NotFound: a named store does not exist.
         InvalidInput: a file of no known format, or a write to another agent's log.
         CtxmgrError: it can't be opened.
     """
     in_bucket = path.startswith(_BUCKET)
     if is_url(path) and not in_bucket:
         return open_store(path, create=create, readonly=readonly, masked=masked), []
-    # Reading must not fail where nothing was recorded yet, nor leave an empty store behind (ruling 4).
+    # Before anything is recorded, reading must neither fail nor leave an empty store behind (ruling 4).
     if not create and not explicit and not in_bucket and not exists(path):
         return empty_store(path), [NOTHING_YET]
     may_be_archive = in_bucket or path.endswith(".parquet") or os.path.isdir(path)
@@ -63,9 +63,9 @@ def open_history(
     if os.path.isdir(path):
         raise InvalidInput(f"{path} is a folder", "name a log in it; 'ctxmgr import' and 'ctxmgr detect' read every log there")
     warnings: list[str] = []
-    head = _head(path)
+    head = _read_head(path)
     is_log = head.startswith(_OWN)
-    # Found by searching upwards, as in a shared /tmp: its records could steer the agents of whoever runs a command here.
+    # It was found by searching upwards, for example in a shared /tmp. Its records could steer the agents of other users.
     if not explicit and is_foreign(path, os.getcwd()):
         raise InvalidInput(f"{path} belongs to another user", "name it with --store to use it all the same")
     store = None if is_log or not head else _open_foreign(path, readonly=readonly, scratch=scratch, progress=progress)
@@ -85,7 +85,7 @@ def _archive(path: str, readonly: bool, scratch: bool, create: bool, progress: P
     """Open an archive of sessions; None if the path is not one.
 
     Raises:
-        InvalidInput: it would be written to.
+        InvalidInput: the archive would be written to.
     """
     from ctxmgr.store.archive.parquet import is_archive, open_archive
 
@@ -97,7 +97,7 @@ def _archive(path: str, readonly: bool, scratch: bool, create: bool, progress: P
 
 
 def require_record(store: Store) -> None:
-    """Check that a log is not entirely unreadable, for its answers would look like those of an empty history.
+    """Check that a log is not entirely unreadable, because its answers would look like those of an empty history.
 
     Raises:
         Damaged: no record of it can be read.
@@ -108,11 +108,11 @@ def require_record(store: Store) -> None:
         raise Damaged(f"{store.location}: no record of it can be read ({reason})", "'ctxmgr verify' lists what is damaged")
 
 
-def _head(path: str) -> bytes:
-    """Return the first bytes of a file that is not one of our databases; nothing if its name or content says it is one.
+def _read_head(path: str) -> bytes:
+    """Return the first bytes of a file that is not one of our databases; nothing if its name or content shows that it is.
 
-    An empty file is what its name says, and a database with a damaged beginning is not taken for anything else. A database
-    whose first pages do not name the table that all our stores have may be another program's.
+    An empty file is judged by its name, and a database with a damaged beginning counts as a database. If the first pages of a
+    database do not name the table that all our stores have, it may belong to another program.
     """
     if not os.path.isfile(path):
         return b""
@@ -121,13 +121,13 @@ def _head(path: str) -> bytes:
             head = stream.read(_ENOUGH)
             if head.startswith(_DATABASE):
                 return b"" if _OWN_TABLE in head + stream.read(_SCHEMA) else head
-    except OSError:  # reported by whoever opens it
+    except OSError:  # reported when it is opened
         return b""
     return b"" if path.lower().endswith(DATABASES) else head
 
 
 def _open_foreign(path: str, *, readonly: bool, scratch: bool, progress: Progress | None) -> Store | None:
-    """Open another agent's log; None if our own records are in it."""
+    """Open another agent's log; None if it contains records of our own."""
     from ctxmgr.history.foreign_log import foreign_importer, open_foreign
 
     try:
@@ -160,7 +160,7 @@ def _damage_warnings(damage: list[DamagedRange]) -> list[str]:
 
 
 def check_asker_name(agent: str) -> None:
-    """Check that an agent of this name may ask; rules use ``user`` and ``project`` for other things.
+    """Check that an agent with this name may ask. Rules use ``user`` and ``project`` for other things.
 
     Raises:
         InvalidInput: the name is reserved or invalid.

@@ -13,7 +13,7 @@ from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.record import KINDS
 
 _MIN_BLOCK_BYTES = 1 << 21
-"""Size from which a log is imported in blocks, in bytes; below it, loading the block code costs more than it saves."""
+"""Size in bytes from which a log is imported in blocks. For a smaller log, loading the block code costs more than it saves."""
 
 _LINES_PER_REPORT = 1_000
 _BLOCKS = 10
@@ -22,7 +22,7 @@ _BLOCKS = 10
 _COUNTED_EVENTS = {"user_message": "user_messages", "message": "messages", "thought": "thoughts", "usage": "responses"}
 
 Heard = Callable[[int], None]
-"""Called with the bytes done of one session's files."""
+"""Called with the number of bytes done of one session's files."""
 
 
 class OwnCount:
@@ -38,11 +38,11 @@ class OwnCount:
 
     @property
     def is_long(self) -> bool:
-        """Whether the log is long enough to import it in blocks."""
+        """Whether the log is long enough to be imported in blocks."""
         return self.count.bytes >= _MIN_BLOCK_BYTES
 
     def add(self, session: str, kind: str, name: str, status: str | None, entry: str) -> None:
-        """Count one record, see `ctxmgr.store.write.bulk.import_facts`."""
+        """Count one record; see `ctxmgr.store.write.bulk.import_facts`."""
         count = self.count
         count.records += 1
         count.session = count.session or session
@@ -67,7 +67,7 @@ class OwnCount:
 
 
 def own_lines(own: OwnCount, heard: Heard | None, start: int = 0, last: str = "", stop: int | None = None) -> Iterator[Line]:
-    """Yield the records of a log, or of a range of it, like `read`; their sums are the file's, the store computes its own."""
+    """Yield the records of a log, or of a range of it, like `read`, with the file's checksums; the store computes its own."""
     for line in read(own.count.path, start, own.hear, last, stop):
         own.add(str(line.record.get("session")), *import_facts(line.record))
         if heard is not None and own.count.records % _LINES_PER_REPORT == 0:
@@ -83,15 +83,15 @@ def take_blocks(
     met: Callable[[str], None],
     heard: Heard | None,
 ) -> Iterator[tuple[AppendResult, tuple[int, str]]]:
-    """Import the complete lines of a log in blocks; yield (result, (offset, sum)) after each transaction.
+    """Import the complete lines of a log in blocks. Yield (result, (offset, checksum)) after each transaction.
 
     Args:
         store: the store to write to.
         writer: the bulk writer of the store.
         own: the counts to update.
-        write_lines: writes a block that has to be read line by line, e.g. because of damage.
+        write_lines: writes a block that must be read line by line, for example because of damage.
         met: called with each session.
-        heard: called with the bytes done.
+        heard: called with the number of bytes done.
     """
     from ctxmgr.store.write.log_parser import read_blocks
 
@@ -104,24 +104,24 @@ def take_blocks(
                 block = RowBatch.unpack(packed)
                 end, last = block.end, block.after
                 if block.parts is None or not writer.write(block):
-                    # What the blocks before it hold comes first: records keep the order of the log.
+                    # Write the earlier blocks first, because records keep the order of the log.
                     writer.flush()
                     report.plus(write_lines(block))
                 else:
                     report.added += block.count
-                    _count(own, block, met)
+                    _count_block(own, block, met)
             writer.flush()
         yield report, (end, last)
         if heard is not None:
             heard(end)
 
 
-def _count(own: OwnCount, block: RowBatch, met: Callable[[str], None]) -> None:
+def _count_block(own: OwnCount, block: RowBatch, met: Callable[[str], None]) -> None:
     sessions = list(block.parts or ())
     for session in sessions:
         met(session)
     for told in block.told:
-        # The count keeps the first session of a log alone, and that is the first of its first block.
+        # The count keeps only the first session of a log, which is the first of its first block.
         own.add(sessions[0], *told)
     for damaged in block.damage:
         own.hear(*damaged)

@@ -1,7 +1,7 @@
 """Ship the records of local logs and databases to another store, in batches, each record exactly once.
 
-A record is identified by session, kind and id, so the store itself recognises what was shipped already, and several shippers
-of one log do no harm. The progress is noted (`Progress`) only to save time; the note may be lost at any moment.
+Session, kind and id identify a record, so the store itself recognises records shipped before. Several shippers of one log do
+no harm. The progress is saved (`Progress`) only to save time, and may be lost at any moment.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from ctxmgr.store.repositories.queries import holds_record, last_place, read_all
 from ctxmgr.store.text_normalisation import storable
 
 MOST_RECORDS, MOST_BYTES = 256, 1_000_000
-"""Limits of one batch; a longer record is a batch by itself."""
+"""Limits of one batch. A longer record is a batch of its own."""
 
-_FIRST_WAIT, _MAX_WAIT = 0.5, 30.0  # seconds, doubled after each failure
+_FIRST_WAIT, _MAX_WAIT = 0.5, 30.0  # seconds; doubled after each failure
 _ALIVE_EVERY = 10.0  # seconds between two signs of life of local recorders
 _INDEXING = 2.0  # seconds of indexing before new records are shipped again
-_TAIL = 64  # bytes at the beginning and at the end by which a file is recognised
+_TAIL = 64  # bytes at the beginning and the end that identify a file
 _MAX_NOTE_BYTES = 100_000
 _MOST_MISSED = 20
 
@@ -89,16 +89,16 @@ class Progress:
 
     @property
     def lag(self) -> int:
-        """Bytes of a log, or records of a database, that are not shipped yet."""
+        """Number of bytes of a log, or records of a database, that are not shipped yet."""
         return max(0, self.size - self.done)
 
     def refusal_text(self) -> str:
-        """Return how a person is told of the records that can't be stored."""
+        """Return a text for a person about the records that can't be stored."""
         records = "1 record" if self.refused == 1 else f"{self.refused:,} records"
         return f"{records} can't be stored" + ("" if self.refusal is None else f": {self.refusal}")
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields that JSON output shows."""
+        """Return the fields that JSON output shows, {name: value}; ``unit`` says what ``lag`` counts."""
         fields = asdict(self)
         del fields["mark"], fields["last"], fields["missed"]
         fields["leftOut"] = fields.pop("left_out")
@@ -109,7 +109,7 @@ def _is_log(path: str) -> bool:
     return path.lower().endswith(LOG_SUFFIXES)
 
 
-def _note_of(source: str, target: str) -> str:
+def _note_path(source: str, target: str) -> str:
     name = hashlib.sha256(f"{os.path.realpath(source)}\0{target}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return os.path.join(_folder(), f"{name}.json")
 
@@ -119,7 +119,7 @@ def _folder() -> str:
 
 
 def known_progress() -> list[Progress]:
-    """Return the progress of every source that was ever shipped from this machine, with its present size."""
+    """Return the progress of every source ever shipped from this machine, with its current size."""
     found: list[Progress] = []
     with suppress(OSError):
         for name in sorted(os.listdir(_folder())):
@@ -166,19 +166,24 @@ class _Log:
 
     def mark(self, end: int) -> str:
         """Return a fingerprint of the file up to an offset, by its first and last bytes."""
-        # Not of all bytes: it is taken after each batch, and a log may hold gigabytes.
+        # Not over all bytes: it is computed after each batch, and a log may have gigabytes.
         with open(open_regular(self.path), "rb") as stream:
             begin = stream.read(min(_TAIL, end))
             stream.seek(max(0, end - _TAIL))
             return hashlib.sha256(begin + stream.read(min(_TAIL, end))).hexdigest()[:16]
 
     def records(self, start: int) -> Iterator[tuple[Line | Record, Record, int, int]]:
-        """Yield (item to write, record, length in bytes, offset of the next one) from an offset on."""
+        """Yield (item to write, record, length in bytes, offset of the next one), starting at an offset."""
         for line in read(self.path, start, last=None):
             yield line, line.record, line.length, line.offset + line.length + 1
 
     def require_own(self, target: str) -> None:
-        """Refuse a file without any record of ours: shipping nothing of it would look like success."""
+        """Refuse a file without any record of ours: shipping nothing of it would look like success.
+
+        Raises:
+            InvalidInput: it is a log of another program, or of no known format.
+            Damaged: no record of it can be read.
+        """
         from ctxmgr.history.foreign_log import foreign_importer
 
         if not self.size():
@@ -217,7 +222,7 @@ class _Database:
                 yield record, record, length, seq
 
     def require_own(self, target: str) -> None:
-        """Refuse nothing: an empty store is a store."""
+        """Refuse nothing: an empty store is a valid source."""
 
     def live(self) -> set[tuple[str, str]]:
         return live_processes(self.path)
@@ -233,7 +238,7 @@ class Shipper:
     Args:
         path: the log of format 1, or the database.
         target: location of the store.
-        shown: the location as it may be printed, without a password.
+        shown: the location in a printable form, without a password.
         trusted: ship the project's own state too: access rules, context keys, artifacts.
     """
 
@@ -241,24 +246,24 @@ class Shipper:
         if not os.path.isfile(path):
             raise NotFound(f"no log at {path}", "check the path")
         self._source = _source(path)
-        self._note = _note_of(path, target)
+        self._note = _note_path(path, target)
         self._trusted = trusted
         self.progress = _read_note(self._note) or Progress(os.path.abspath(path), shown)
 
     def ship(self, store: Store, recovered: Callable[[], None] | None = None) -> AppendResult:
-        """Ship the new records; return the sums of all batches.
+        """Ship the new records, and return the sums over all batches.
 
         Args:
             store: the store to ship to.
             recovered: called when the store accepts a batch for the first time after a failure.
 
         Raises:
-            StorageFailed, Busy: the store, or the log, can't be reached now; what was acknowledged stays.
+            StorageFailed, Busy: the store or the log can't be reached now. Acknowledged records stay in the store.
             Damaged, NotFound: nothing can be read.
             InvalidInput: it is a log of another program, or no log.
         """
         done = AppendResult()
-        # A store that was replaced, or restored from a backup, lacks what was shipped: then all is shipped again.
+        # A store that was replaced, or restored from a backup, lacks records shipped before. Then all are shipped again.
         start = self._start(store)
         progress = self.progress
         for batch in self._batches(start):
@@ -267,7 +272,7 @@ class Shipper:
             done.plus(sent.result)
             sent.add_to(progress)
             progress.left_out += batch.left_out
-            # Only now that the store has the batch: a kill in between ships it twice, which the store notices.
+            # Only after the store has the batch: a kill in between ships the batch twice, which the store recognises.
             progress.done, progress.shipped = batch.end, ids.now()
             failed, progress.error, progress.since = progress.error is not None, None, None
             self.keep()
@@ -279,24 +284,24 @@ class Shipper:
         return done
 
     def _start(self, store: Store) -> int:
-        """Return the offset to go on from: the noted one, if source and store are still the same, else 0."""
+        """Return the offset at which to continue: the saved one if source and store are still the same, else 0."""
         progress = self.progress
         with suppress(OSError):
             size = self._source.size()
             same = 0 < progress.done <= size and progress.mark == self._source.mark(progress.done)
             if same and self._is_held(store) and not _is_any_restored(store, progress.missed):
                 return progress.done
-        # Every record is sent again, so all are counted anew.
+        # Every record is sent again, so all counts restart.
         self.progress = Progress(progress.source, progress.target, error=progress.error, since=progress.since)
         return 0
 
     def _is_held(self, store: Store) -> bool:
-        """Whether the store still has what was shipped last, or has archived it since."""
+        """Whether the store still has the last shipped record, or has archived it since."""
         progress = self.progress
         if len(progress.last) != 3:
-            # Where it took nothing of the source it can't lack anything.
+            # A store that accepted nothing from this source can't lack anything.
             return not (progress.added or progress.known)
-        return holds_record(store.engine, *progress.last) or _archive_of(store, progress.last[0]) is not None
+        return holds_record(store.engine, *progress.last) or _find_archive(store, progress.last[0]) is not None
 
     def _batches(self, start: int) -> Iterator[_Batch]:
         batch = _Batch(end=start)
@@ -304,25 +309,25 @@ class Shipper:
             if batch.is_full(length):
                 yield batch
                 batch = _Batch(end=batch.end)
-            # Whoever can write a local log could else change the access rules of a whole team.
+            # Anybody who can write a local log could otherwise change the access rules of a whole team.
             if record["session"] == PROJECT and not self._trusted:
                 batch.left_out += 1
             else:
                 batch.items.append(item)
                 batch.bytes += length
             batch.end = end
-        # What is only left out moves the progress on too, or it would be read again each time.
+        # Records left out move the progress too, or they would be read again each time.
         if batch.items or batch.left_out:
             yield batch
 
     def fail(self, error: CtxmgrError) -> None:
-        """Note the error of the last try."""
+        """Record the error of the last attempt."""
         self.progress.error = error.message
         self.progress.since = self.progress.since or ids.now()
         self.keep()
 
     def keep(self) -> None:
-        """Save the progress; if that fails, the next run only takes longer."""
+        """Save the progress. If that fails, the next run only takes longer."""
         with suppress(OSError, CtxmgrError):
             self.progress.size = self._source.size()
             self.progress.done = min(self.progress.done, self.progress.size)
@@ -337,10 +342,10 @@ class Shipper:
 
 
 class _Sent:
-    """What became of the records of a batch.
+    """The outcome of shipping the records of a batch.
 
     Args:
-        again: the source is read from its beginning, so that the store may have had these records before.
+        again: the source is read from its beginning, so the store may have had these records before.
     """
 
     def __init__(self, *, again: bool) -> None:
@@ -353,29 +358,29 @@ class _Sent:
         self._missed: list[str] = []
 
     def append(self, store: Store, items: Sequence[Line | Record]) -> None:
-        """Write records into a store, all that it takes."""
+        """Write as many of the records into a store as it accepts."""
         if not items:
             return
         try:
             self.result.plus(_append_all(store, items))
         except InvalidInput as error:
-            rest = self._without_archived(store, items) if self._again else items
+            rest = self._drop_archived(store, items) if self._again else items
             if len(rest) < len(items):
                 self.append(store, rest)
             elif len(items) == 1:
                 self._refused, self._refusal = self._refused + 1, error.message
-                if _archive_of(store, _session(items[0])) is not None:
+                if _find_archive(store, _session(items[0])) is not None:
                     self._missed.append(_session(items[0]))
             else:
-                # One record that can't be stored must not hold up all behind it: the batch is tried record by record.
+                # One record that can't be stored must not block the others, so ship the batch record by record.
                 for item in items:
                     self.append(store, [item])
         else:
             self._note_last(items)
 
-    def _without_archived(self, store: Store, items: Sequence[Line | Record]) -> list[Line | Record]:
-        """Return the records of sessions that the store has; those of the others are in its archive already."""
-        archives = {session: _archive_of(store, session) for session in {_session(item) for item in items}}
+    def _drop_archived(self, store: Store, items: Sequence[Line | Record]) -> list[Line | Record]:
+        """Return the records whose sessions the store has not archived. The others are in an archive already."""
+        archives = {session: _find_archive(store, session) for session in {_session(item) for item in items}}
         gone = [item for item in items if archives[_session(item)] is not None]
         if gone:
             self._archived += len(gone)
@@ -384,11 +389,11 @@ class _Sent:
         return [item for item in items if archives[_session(item)] is None]
 
     def _note_last(self, items: Sequence[Line | Record]) -> None:
-        # Of a record without an id, such as a session's, the store could not say whether it holds it.
+        # The store could not be asked for a record without an id, such as a session's record.
         self._last = next((named for item in reversed(items) if (named := _identity(item))), self._last)
 
     def add_to(self, progress: Progress) -> None:
-        """Add what became of them to the progress of their source."""
+        """Add the outcome to the progress of the source."""
         progress.added += self.result.added
         progress.known += self.result.known
         progress.changed += self.result.changed
@@ -415,19 +420,19 @@ def _identity(item: Line | Record) -> list[str]:
     return [str(record["session"]), str(record["kind"]), named] if isinstance(named, str) and named else []
 
 
-def _archive_of(store: Store, session: str) -> str | None:
-    """Return the archive into which a session was moved out of a store, None where it was not."""
+def _find_archive(store: Store, session: str) -> str | None:
+    """Return the archive to which a session was moved from a store; None if it was not moved."""
     found = find_archive(store.engine, storable(session))
     return None if found is None else str(found["archive"])
 
 
 def _is_any_restored(store: Store, missed: Sequence[str]) -> bool:
     """Whether the store has taken back an archived session whose newer records it refused."""
-    return any(_archive_of(store, session) is None for session in missed)
+    return any(_find_archive(store, session) is None for session in missed)
 
 
 def _append_all(store: Store, items: Sequence[Line | Record]) -> AppendResult:
-    # A batch whose answer was lost is sent again, so what the store knows is kept and no error.
+    # A batch is sent again if its answer was lost. So a record that the store has already is no error.
     lines = [item for item in items if isinstance(item, Line)]
     if lines:
         return store.append_lines(lines, on_conflict="keep")
@@ -439,12 +444,12 @@ class _TimeUpError(Exception):
 
 
 class Service:
-    """Ships several places to one store, once or for good.
+    """Ships several sources to one store, once or continuously.
 
     Args:
-        shippers: one for each place.
+        shippers: one for each source.
         target: location of the store.
-        masked: whether to mask secrets before anything leaves this machine.
+        masked: mask secrets before anything leaves this machine.
         sleep: the function to wait with; replaced in tests.
     """
 
@@ -465,7 +470,7 @@ class Service:
             indexing: seconds after which indexing is left to the next call.
 
         Raises:
-            CtxmgrError: the first failure; the progress of its source has it too.
+            CtxmgrError: the first failure, which is also saved in the progress of its source.
         """
         failure: CtxmgrError | None = None
         done: list[AppendResult] = []
@@ -491,14 +496,14 @@ class Service:
                 store.index(heard)
 
     def follow(self, every: float, told: Callable[[CtxmgrError | None, float], None]) -> None:
-        """Ship new records until the process ends; failures are tried again after ever longer waits, up to 30 seconds.
+        """Ship new records until the process ends. After failures, wait longer and longer, up to 30 seconds, and try again.
 
         Args:
             every: seconds between two rounds.
-            told: called with (error, seconds until the next try) on failure, and with (None, 0) when it works again.
+            told: called with (error, seconds until the next attempt) on failure, and with (None, 0) when it works again.
         """
 
-        def again() -> None:  # called at the first batch already, since catching up may take long
+        def again() -> None:  # called at the first batch, since catching up may take long
             if self._failures:
                 told(None, 0.0)
             self._failures = 0
@@ -506,14 +511,14 @@ class Service:
         while True:
             wait = every
             try:
-                self.once(again, _INDEXING)  # indexing is limited: shipping new records comes first
+                self.once(again, _INDEXING)  # indexing is limited, because shipping new records comes first
                 self._tell_alive()
                 again()
             except (StorageFailed, Busy, Damaged, NotFound) as error:
-                # The connection may be what is broken, so the next try opens a new one.
+                # The connection itself may be broken, so the next attempt opens a new one.
                 self.close()
                 wait = min(_MAX_WAIT, _FIRST_WAIT * 2**self._failures) * random.uniform(0.5, 1.0)  # jitter
-                # Ten doublings are beyond the longest wait; after a thousand the power would not fit into a float.
+                # Ten doublings exceed the longest wait. After a thousand, the power would not fit into a float.
                 self._failures = min(self._failures + 1, 10)
                 told(error, wait)
             self._sleep(wait)
@@ -542,7 +547,7 @@ class Service:
 
 
 def printable_location(location: str) -> str:
-    """Return the location of a store as it may be printed."""
+    """Return the location of a store in a printable form."""
     if not is_url(location):
         return str(Path(location).absolute())
     from ctxmgr.store.engine.postgresql_url import printable_location

@@ -1,6 +1,6 @@
 """Record the OTLP exports of running programs, with the importer that reads such exports from files.
 
-A module of its own: only ``ctxmgr receive`` needs this importer together with a store.
+This is a separate module because only ``ctxmgr receive`` needs this importer together with a store.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ctxmgr.store import Store
 from ctxmgr.types.import_report import FileCount
 
 MOST_REMEMBERED = 50_000
-"""Most spans, and most other ids, that are remembered to recognise repeated or late ones."""
+"""Maximum spans, and maximum other ids, that are remembered to recognise repeated or late ones."""
 
 
 @dataclass(slots=True)
 class ReceiveCounts:
-    """Counts of what was received: exports, spans and log records in them, and new records made from them."""
+    """Counts of received data: exports, spans and log records in them, and new records made from them."""
 
     exports: int = 0
     spans: int = 0
@@ -32,10 +32,10 @@ class ReceiveCounts:
 
 @dataclass(slots=True)
 class TelemetryRecorder:
-    """Turns exports into records of a store, one export after the other.
+    """Turns exports into records of a store, one export after another.
 
     Spans may come in any order, in any number of exports, and more than once. Records that can't be written are kept and
-    written with the next export; the program is told to send its export again, and nothing counts twice.
+    written with the next export. The program is asked to send its export again, and nothing counts twice.
     """
 
     store: Store
@@ -50,11 +50,11 @@ class TelemetryRecorder:
         self._reader = SpanReader(self._log)
 
     def take(self, export: dict[str, Any]) -> int:
-        """Record an export, and return the number of new records; when this returns, they are written.
+        """Record an export, and return the number of new records. They are written when this returns.
 
         Raises:
             InvalidInput: it is not an export of spans or log records.
-            StorageFailed, Busy: nothing was written; the same export may be taken again.
+            StorageFailed, Busy: nothing was written; the same export may be passed again.
         """
         if not is_export(export):
             raise InvalidInput("this is no OTLP export of traces or logs", "it needs resourceSpans or resourceLogs")
@@ -69,7 +69,7 @@ class TelemetryRecorder:
         return added
 
     def _write(self) -> int:
-        """Write the waiting records; return the number of new ones."""
+        """Write the waiting records. Return the number of new ones."""
         log = self._log
         added = append_foreign(self.store, self._waiting, log.count).added if self._waiting else 0
         self._waiting.clear()

@@ -1,8 +1,8 @@
-"""Cache verdicts of sessions in which nothing was recorded since they were judged.
+"""Cache the verdicts on sessions in which nothing was recorded since they were judged.
 
-A verdict is a function of a session's records, of the detection settings and of the program. The causes of unresolved findings
-are sought in related sessions too, so they depend on all records of the store. Whatever depends on the clock is judged anew
-each time: a running session, and one judged as of a given moment. This module imports no detector.
+A verdict is a function of a session's records, of the detection settings and of the program. The causes of unresolved
+findings are also searched for in related sessions, so they depend on all records of the store. Verdicts that depend on the
+clock are never cached: those on running sessions, and those for a given time. This module imports no detector.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from ctxmgr.store import Store
 
 GONE_AFTER = 900.0
-"""An imported session counts as running while one of its files was written to within this many seconds."""
+"""Seconds after a write to one of its files in which an imported session counts as running."""
 
 STUCK = ("loop", "hung", "loop+hung")
-"""Verdicts for which somebody has to act."""
+"""Verdicts that require action by somebody."""
 
 _CODE = ("detect", "diagnose", "history", "log", "store", "text", "types")
 """Packages whose code determines verdicts."""
@@ -35,15 +35,15 @@ _AT_ONCE = 500
 
 
 def is_running(store: Store, key: int, session: str) -> bool:
-    """Whether a recorder has a session open, or an imported one is probably going on.
+    """Whether a recorder has a session open, or an imported session probably goes on.
 
-    An imported session is going on if its last record and the time of one of its files are recent. The file's time alone is
-    not enough, since copying a log makes it new.
+    An imported session goes on if both its last record and the time of one of its files are recent. The file's time alone is
+    not enough, since a copy of a log is a new file.
     """
     if store.is_live(session):
         return True
     last = store.sessions.last_moment(key)
-    # A time in the future is another clock's, and tells nothing.
+    # A time in the future comes from another clock and says nothing.
     if last is None or not 0 <= store.clock() - last < GONE_AFTER:
         return False
     for name, _ in store.imported.sources(session):
@@ -51,12 +51,12 @@ def is_running(store: Store, key: int, session: str) -> bool:
             if 0 <= store.clock() - os.stat(name).st_mtime < GONE_AFTER:
                 return True
         except (OSError, ValueError):
-            continue  # the file is gone, so nobody writes to it
+            continue  # nobody writes to a missing file
     return False
 
 
 class VerdictCache:
-    """The cached answers about the sessions of one store under some settings.
+    """The cached answers about the sessions of one store under given settings.
 
     Args:
         store: the store with the sessions.
@@ -72,7 +72,7 @@ class VerdictCache:
         self._waiting: list[tuple[str, str, str]] = []
 
     def row(self, key: int, session: str) -> dict[str, Any] | None:
-        """Return the cached row of a session in the list of sessions, or None if it has to be judged."""
+        """Return the cached row of a session in the list of sessions, or None if the session must be judged."""
         return self._get("session", key, session)
 
     def keep_row(self, key: int, session: str, row: dict[str, Any]) -> None:
@@ -80,24 +80,24 @@ class VerdictCache:
         self._put("session", key, session, row)
 
     def verdict(self, key: int, session: str) -> dict[str, Any] | None:
-        """Return the cached ``verdict`` and ``notes`` of a session, or None if it has to be judged."""
+        """Return the cached ``verdict`` and ``notes`` of a session, or None if the session must be judged."""
         return self._get("verdict", key, session)
 
     def keep_verdict(self, key: int, session: str, found: dict[str, Any]) -> None:
-        """Cache the verdict on a session, unless it is running; with unresolved findings it depends on the whole store."""
+        """Cache the verdict on a session, unless it is running. With unresolved findings it depends on the whole store."""
         lasts = any(finding["resolved"] is None for finding in found["verdict"]["findings"])
         self._put("verdict", key, session, found, by_store=lasts)
 
     def continuation(self, key: int, session: str) -> dict[str, Any] | None:
-        """Return the cached continuation, which is valid while nothing is recorded in the store, or None."""
+        """Return the cached continuation as its JSON form, which is valid while nothing is recorded in the store, or None."""
         self._places[key] = self._store.sessions.last_record(None)[0]
         return self._get("continuation", key, session)
 
     def keep_continuation(self, key: int, session: str, told: dict[str, Any], records: int) -> None:
-        """Cache a continuation; ``records`` is the number of records that the recovery itself has written."""
+        """Cache a continuation. ``records`` is the number of records that the recovery itself has written."""
         added = self._store.sessions.last_record(None)[0] - self._places.pop(key)
-        if key in self._marks and added == records:  # else another process has written meanwhile
-            self._marks[key] = None, self._mark(None)
+        if key in self._marks and added == records:  # otherwise another process has written meanwhile
+            self._marks[key] = None, self._make_mark(None)
             self._put("continuation", key, session, told, by_store=True)
 
     def close(self) -> None:
@@ -109,9 +109,9 @@ class VerdictCache:
         self._marks.pop(key, None)
         if self._common is None or is_running(self._store, key, session):
             return None
-        # Taken before the session is judged: if records come meanwhile, the verdict is cached under a mark that never recurs.
+        # Computed before the session is judged: if records come meanwhile, the mark of the verdict never recurs.
         by_session, by_store = kind != "continuation", kind != "session"
-        marks = self._marks[key] = (self._mark(key) if by_session else None, self._mark(None) if by_store else None)
+        marks = self._marks[key] = (self._make_mark(key) if by_session else None, self._make_mark(None) if by_store else None)
         for mark in marks:
             text = None if mark is None else self._answers.get(f"{kind} {session}", mark)
             if text is not None:
@@ -123,12 +123,12 @@ class VerdictCache:
 
     def _put(self, kind: str, key: int, session: str, value: dict[str, Any], *, by_store: bool = False) -> None:
         mark = self._marks.pop(key, (None, None))[by_store]
-        # A session may have begun to run again while it was judged.
+        # A session may have started to run again while it was judged.
         if mark is None or is_running(self._store, key, session):
             return
         try:
             self._waiting.append((f"{kind} {session}", mark, fast_json.dumps(value)))
-        except (TypeError, ValueError):  # nothing that JSON can hold
+        except (TypeError, ValueError):  # JSON can't represent it
             return
         if len(self._waiting) >= _AT_ONCE:
             self._flush()
@@ -137,10 +137,10 @@ class VerdictCache:
         self._answers.put(self._waiting)
         self._waiting = []
 
-    def _mark(self, scope: int | None) -> str | None:
-        """Return a mark that stays equal while no record is added to a session, or with None to the store."""
+    def _make_mark(self, scope: int | None) -> str | None:
+        """Return a mark that stays equal until a record is added to a session, or to the store if ``scope`` is None."""
         place, total = self._store.sessions.last_record(scope)
-        if self._common is None or total is None:  # without sums a changed history could not be recognised
+        if self._common is None or total is None:  # without checksums, a changed history would not be recognised
             return None
         return f"{'store' if scope is None else 'session'} {place} {total} {self._common}"
 
@@ -155,7 +155,7 @@ def _common_mark(settings: Mapping[str, Any]) -> str | None:
 
 
 def _checkout_state() -> list[int]:
-    """Return counts, times and sizes of a checkout's source files; nothing for an installed program: its version is enough."""
+    """Return counts, times and sizes of a checkout's source files; nothing for an installed program, which has a version."""
     package = os.path.dirname(os.path.dirname(__file__))
     if not os.path.exists(os.path.join(os.path.dirname(package), "pyproject.toml")):
         return []
@@ -166,7 +166,7 @@ def _checkout_state() -> list[int]:
             for item in items:
                 if item.name.endswith((".py", ".toml")):
                     found = item.stat()
-                    # Sums, since a folder lists its files in any order.
+                    # Use sums, because a folder lists its files in any order.
                     count, times, sizes = count + 1, times + found.st_mtime_ns, sizes + found.st_size
                 elif item.is_dir(follow_symlinks=False) and item.name != "__pycache__":
                     folders.append(item.path)
@@ -174,7 +174,7 @@ def _checkout_state() -> list[int]:
 
 
 def worst_verdict(verdicts: Iterable[str]) -> str:
-    """Return the worst of several verdicts; loop and hung add up to ``loop+hung``."""
+    """Return the worst of several verdicts. Loop and hung together are ``loop+hung``."""
     parts = {part for verdict in verdicts for part in verdict.split("+")}
     if {"loop", "hung"} <= parts:
         return "loop+hung"

@@ -51,7 +51,7 @@ class Place:
         return f"~/{self.folder}/{self.pattern}"
 
 
-def find_at(places: Iterable[Place], home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+def find_files(places: Iterable[Place], home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
     """Yield the files at these places, each once."""
     seen: set[Path] = set()
     for place in places:
@@ -202,7 +202,7 @@ class Log:
             part: prefix of the ids in this agent's part, if the session has several parts.
             parent: id of the entry by which another agent started this one.
         """
-        key = name, _ = self._key(session, part)
+        key = name, _ = self._session_key(session, part)
         if key not in self.transcripts:
             self.transcripts[key] = self._unsettled[key] = Transcript(
                 name, self.count, self.name, agent, parent, part=part, cursor=self.cursor, counter=self.counter
@@ -211,9 +211,9 @@ class Log:
 
     def has_part(self, session: object, part: str) -> bool:
         """Whether there is a transcript of this part of a session."""
-        return self._key(session, part) in self.transcripts
+        return self._session_key(session, part) in self.transcripts
 
-    def _key(self, session: object, part: str) -> tuple[str, str]:
+    def _session_key(self, session: object, part: str) -> tuple[str, str]:
         name = (text(session) or session_name(self.path))[:_MAX_ID]
         return name, part or name
 
@@ -361,7 +361,7 @@ class FormatDescription:
     def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
         """Yield the logs at the places where the agent keeps them."""
         # Without `is_log` these are all: by None `filter` keeps what is true, as every path is.
-        return filter(self.is_log, find_at(self.places, home, environment))
+        return filter(self.is_log, find_files(self.places, home, environment))
 
     def companions(self, path: Path) -> Sequence[Path]:
         """Return the other files of the session in a file."""
@@ -414,7 +414,7 @@ class JsonImporter(FormatDescription):
         # With `LISTS` instead of `self.lists`, all importers share one cached parse of the head (`head_values`).
         if self.proves is not None and any(map(self.proves, head_values(head, LISTS))):
             return True
-        return self.further_on is not None and _is_further_on(path, head, self.further_on)
+        return self.further_on is not None and _holds_later(path, head, self.further_on)
 
     def read(self, group: Sequence[Path], counts: list[FileCount]) -> Iterator[Record]:
         """Yield the records of one session's files.
@@ -446,7 +446,7 @@ class JsonImporter(FormatDescription):
             yield from log.take(final=True)
 
 
-def _is_further_on(path: Path, head: bytes, pattern: re.Pattern[bytes]) -> bool:
+def _holds_later(path: Path, head: bytes, pattern: re.Pattern[bytes]) -> bool:
     """Whether a document whose beginning is all that is known holds this in its first megabytes."""
     if len(head) < _MIN_FULL_HEAD or not head.startswith((b"{", b"[")):
         return False

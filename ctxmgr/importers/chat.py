@@ -125,13 +125,13 @@ def read_message(
         # Calls of one response were issued together, so detection must not take them for successive repetitions.
         t.step = f"{t.part}:{text(response) or message_id or t.place}"
         _add_thoughts(t, message, at)
-        _parts(t, role, content, at, message_id)
+        _read_parts(t, role, content, at, message_id)
         for call in sequence(message.get("tool_calls")):
-            _call(t, mapping(call), at)
+            _read_call(t, mapping(call), at)
         if legacy := mapping(message.get("function_call")):
-            _call(t, legacy, at)
+            _read_call(t, legacy, at)
     elif role in PEOPLE:
-        _parts(t, role, content, at, message_id)
+        _read_parts(t, role, content, at, message_id)
     elif role not in HARNESS:
         t.count.unknown[f"role {role[:60]}" if role else "message without a role"] += 1
 
@@ -212,13 +212,13 @@ def harness_origin(words: str) -> str | None:
 
 def unwrap(words: str) -> str:
     """Return a person's words without the tags that a program put around them."""
-    words = _without_details(words) if "<environment_details" in words or "<mode_notice" in words else words
+    words = _drop_details(words) if "<environment_details" in words or "<mode_notice" in words else words
     opened = _WRAPPER.match(words)
     inner = words[opened.end() :].rstrip() if opened else ""
     return inner.removesuffix(end).strip() if opened and inner.endswith(end := f"</{opened[1]}>") else words
 
 
-def _without_details(words: str) -> str:
+def _drop_details(words: str) -> str:
     last = {tag: words.rfind(f"</{tag}>") for tag in ("environment_details", "mode_notice")}
     between, begin, at = list[str](), 0, 0
     while opened := _DETAILS.search(words, at):
@@ -252,7 +252,7 @@ def _add_thoughts(t: Transcript, message: Mapping[str, Any], at: object) -> None
     t.add_thought("\n".join(text(block.get("thinking")) or "" for block in blocks), at)
 
 
-def _parts(t: Transcript, role: str, content: object, at: object, record_id: str | None) -> None:
+def _read_parts(t: Transcript, role: str, content: object, at: object, record_id: str | None) -> None:
     """Read the parts of a message; what is said in a row is one saying."""
     person = role in PEOPLE
     said: list[str] = []
@@ -264,7 +264,7 @@ def _parts(t: Transcript, role: str, content: object, at: object, record_id: str
         if kind in CALL_PARTS or _first_object(body, _CALLS):
             _add_message(t, person, said, pictures, at, record_id)
             said, pictures = [], 0
-            _call(t, body, at)
+            _read_call(t, body, at)
         elif kind in RESULT_PARTS or _first_object(body, _RESULTS):
             _result(t, body, at)
         # Gemini's parts have no type. A thought is marked with ``"thought": true``.
@@ -299,7 +299,7 @@ def _first_object(body: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, 
     return {}
 
 
-def _call(t: Transcript, body: Mapping[str, Any], at: object) -> None:
+def _read_call(t: Transcript, body: Mapping[str, Any], at: object) -> None:
     inner = mapping(body.get("function")) or _first_object(body, _CALLS) or body
     # Inspect has the tool's name under ``function``, where OpenAI has an object with name and arguments.
     name = inner.get("name") or inner.get("toolName") or body.get("tool_name") or text(body.get("function"))

@@ -55,21 +55,21 @@ class _Samples:
         t.describe(
             version, sample.get("started_at"), task=header.get("task"), model=header.get("model"), sample=sample.get("id")
         )
-        kept = mapping(sample.get("attachments"))
+        attachments = mapping(sample.get("attachments"))
         events = [mapping(event) for event in sequence(sample.get("events"))]
         # If the events of a log contain no call, it has only the conversation.
         if not any(event.get("event") in ("model", "tool") for event in events):
             for number, message in enumerate(map(mapping, sequence(sample.get("messages"))), 1):
                 t.place = number
-                read_message(t, _with_attachments(message, kept))
+                read_message(t, _insert_attachments(message, attachments))
         else:
             asked = sample.get("input")
             words = asked if isinstance(asked, str) else "\n".join(
                 content_words(mapping(item).get("content")) for item in sequence(asked) if mapping(item).get("role") == "user"
             )  # fmt: skip
             t.place = "input"
-            speak(t, str(_with_attachments(words, kept)), sample.get("started_at"), None)
-            self._events(t, events, kept)
+            speak(t, str(_insert_attachments(words, attachments)), sample.get("started_at"), None)
+            self._events(t, events, attachments)
         if error := mapping(sample.get("error")):
             t.place = "error"
             t.failure(error.get("message"), sample.get("completed_at"), reason="sampleFailed")
@@ -78,7 +78,7 @@ class _Samples:
         """Add the events in their order. The span of an agent inside another agent's span belongs to a sub-agent."""
         above: dict[str, str] = {}
         agents: dict[str, str] = {}
-        for place, event in enumerate(_flat(events), 1):
+        for place, event in enumerate(_flatten_events(events), 1):
             kind, span = text(event.get("event")), text(event.get("id")) or ""
             self._log.count.records += 1
             if kind == "span_begin":
@@ -88,7 +88,7 @@ class _Samples:
                 continue
             t = self._part(root, text(event.get("span_id")) or "", above, agents)
             t.place = text(event.get("uuid")) or place
-            _event(t, kind, event, kept)
+            _read_event(t, kind, event, kept)
 
     def _part(self, root: Transcript, span: str, above: Mapping[str, str], agents: Mapping[str, str]) -> Transcript:
         inside: list[str] = []
@@ -105,7 +105,7 @@ class _Samples:
         return self._log.session(root.session, agent=name, part=f"{root.session}/{inside[0]}", parent="")
 
 
-def _flat(events: Sequence[dict[str, Any]], depth: int = 0) -> Iterator[dict[str, Any]]:
+def _flatten_events(events: Sequence[dict[str, Any]], depth: int = 0) -> Iterator[dict[str, Any]]:
     """Yield the events in their order; those that older versions hold within that of a tool are a span of its agent's."""
     for event in events:
         within = [mapping(item) for item in sequence(event.get("events"))] if depth < _MAX_DEPTH else []
@@ -118,36 +118,16 @@ def _flat(events: Sequence[dict[str, Any]], depth: int = 0) -> Iterator[dict[str
         for span, above in ((own, event.get("span_id")), (f"{own}.agent", own)):
             name = event.get("function") or event.get("name")
             yield {"event": "span_begin", "type": "agent", "id": span, "parent_id": above, "name": name}
-        yield from ({"span_id": f"{own}.agent", **item} for item in _flat(within, depth + 1))
+        yield from ({"span_id": f"{own}.agent", **item} for item in _flatten_events(within, depth + 1))
         yield event
 
 
-def _event(t: Transcript, kind: str | None, event: dict[str, Any], kept: Mapping[str, Any]) -> None:
-    at, done = event.get("timestamp"), event.get("completed")
+def _read_event(t: Transcript, kind: str | None, event: dict[str, Any], kept: Mapping[str, Any]) -> None:
+    at = event.get("timestamp")
     if kind == "model":
-        output = mapping(event.get("output"))
-        t.step = f"{t.part}:{t.place}"
-        # A model may be asked for several answers at once; the solver goes on with the first.
-        for choice in sequence(output.get("choices"))[:1]:
-            message = mapping(_with_attachments(mapping(choice).get("message"), kept))
-            read_message(t, {**message, "role": "assistant", "id": None}, done or at, None, response=t.place)
-        used = mapping(output.get("usage"))
-        t.usage(
-            done or at, t.place, event.get("model"), inputTokens=used.get("input_tokens"),
-            outputTokens=used.get("output_tokens"), cacheReadTokens=used.get("input_tokens_cache_read"),
-            reasoningTokens=used.get("reasoning_tokens"),
-        )  # fmt: skip
-        if event.get("error"):
-            t.failure(event.get("error"), done or at, reason="apiError")
+        _read_response(t, event, kept)
     elif kind == "tool":
-        t.call(event.get("id"), event.get("function"), _with_attachments(event.get("arguments"), kept), at)
-        error = mapping(event.get("error"))
-        # Written while the tool runs; a log that ends so is of an evaluation that hung or was killed.
-        if event.get("pending") is True or ("result" not in event and not error):
-            return
-        # Inspect's approvers refuse a call before it runs.
-        status = "denied" if error.get("type") == "approval" else "error" if error or event.get("failed") is True else "ok"
-        t.result(event.get("id"), _with_attachments(event.get("result"), kept), done, status=status, error=error.get("message"))
+        _read_call(t, event, kept)
     elif kind == "error":
         t.failure(mapping(event.get("error")).get("message"), at)
     elif kind == "interrupt":
@@ -158,14 +138,44 @@ def _event(t: Transcript, kind: str | None, event: dict[str, Any], kept: Mapping
         t.failure(event.get("message"), at, reason=text(event.get("type")) or "limit")
 
 
-def _with_attachments(value: object, kept: Mapping[str, Any], depth: int = 0) -> Any:
+def _read_response(t: Transcript, event: dict[str, Any], kept: Mapping[str, Any]) -> None:
+    at = event.get("completed") or event.get("timestamp")
+    output = mapping(event.get("output"))
+    t.step = f"{t.part}:{t.place}"
+    # A model may be asked for several answers at once; the solver goes on with the first.
+    for choice in sequence(output.get("choices"))[:1]:
+        message = mapping(_insert_attachments(mapping(choice).get("message"), kept))
+        read_message(t, {**message, "role": "assistant", "id": None}, at, None, response=t.place)
+    used = mapping(output.get("usage"))
+    t.usage(
+        at, t.place, event.get("model"), inputTokens=used.get("input_tokens"), outputTokens=used.get("output_tokens"),
+        cacheReadTokens=used.get("input_tokens_cache_read"), reasoningTokens=used.get("reasoning_tokens"),
+    )  # fmt: skip
+    if event.get("error"):
+        t.failure(event.get("error"), at, reason="apiError")
+
+
+def _read_call(t: Transcript, event: dict[str, Any], kept: Mapping[str, Any]) -> None:
+    name = event.get("id")
+    t.call(name, event.get("function"), _insert_attachments(event.get("arguments"), kept), event.get("timestamp"))
+    error = mapping(event.get("error"))
+    # Written while the tool runs; a log that ends so is of an evaluation that hung or was killed.
+    if event.get("pending") is True or ("result" not in event and not error):
+        return
+    # Inspect's approvers refuse a call before it runs.
+    status = "denied" if error.get("type") == "approval" else "error" if error or event.get("failed") is True else "ok"
+    result = _insert_attachments(event.get("result"), kept)
+    t.result(name, result, event.get("completed"), status=status, error=error.get("message"))
+
+
+def _insert_attachments(value: object, kept: Mapping[str, Any], depth: int = 0) -> Any:
     """Return a value with the long texts in it that the log keeps apart."""
     if isinstance(value, str) and value.startswith(_ATTACHMENT):
         return kept.get(value[len(_ATTACHMENT) :], value)
     if depth < _MAX_DEPTH and isinstance(value, dict):
-        return {name: _with_attachments(item, kept, depth + 1) for name, item in cast("dict[str, Any]", value).items()}
+        return {name: _insert_attachments(item, kept, depth + 1) for name, item in cast("dict[str, Any]", value).items()}
     if depth < _MAX_DEPTH and isinstance(value, list):
-        return [_with_attachments(item, kept, depth + 1) for item in cast("list[Any]", value)]
+        return [_insert_attachments(item, kept, depth + 1) for item in cast("list[Any]", value)]
     return value
 
 

@@ -27,8 +27,8 @@ _MAX_DEPTH = 60
 
 
 def _proves(columns: Mapping[str, Sequence[str]]) -> bool:
-    wanted = {"checkpoints": {"thread_id", "checkpoint_id"}, "writes": {"thread_id", "task_id", "channel", "value"}}
-    return all(names <= set(columns.get(table, ())) for table, names in wanted.items())
+    required = {"checkpoints": {"thread_id", "checkpoint_id"}, "writes": {"thread_id", "task_id", "channel", "value"}}
+    return all(names <= set(columns.get(table, ())) for table, names in required.items())
 
 
 def _read(log: Log, tables: Tables) -> Iterator[None]:
@@ -52,7 +52,7 @@ def _row(log: Log, row: Mapping[str, Any], after: Mapping[tuple[str, str], str])
     t = log.session(thread, agent=space.split(":")[0], part=f"{thread}/{space}", parent="") if space else root
     t.place = f"{checkpoint}.{row.get('task_id')}.{row.get('idx')}"
     # A write belongs to the checkpoint before it; the one after it was made when it was there.
-    _write(log, root, t, row, _time(after.get((thread, checkpoint), checkpoint)))
+    _write(log, root, t, row, _checkpoint_time(after.get((thread, checkpoint), checkpoint)))
 
 
 def _write(log: Log, root: Transcript, t: Transcript, row: Mapping[str, Any], at: str | None) -> None:
@@ -75,10 +75,10 @@ def _write(log: Log, root: Transcript, t: Transcript, row: Mapping[str, Any], at
 def _messages(value: object) -> list[dict[str, Any]]:
     """Return the messages of a write: one or several, also in LangChain's short forms."""
     several = sequence(value)
-    return [_in_full(item) for item in ([value] if not several or _is_pair(several) else several)]
+    return [_full_message(item) for item in ([value] if not several or _is_pair(several) else several)]
 
 
-def _in_full(item: object) -> dict[str, Any]:
+def _full_message(item: object) -> dict[str, Any]:
     """Return a message; its short forms are a person's text, and (role, text)."""
     pair = sequence(item)
     if _is_pair(pair):
@@ -103,7 +103,7 @@ def _message(root: Transcript, t: Transcript, message: dict[str, Any], at: str |
     t.usage(at, own, model, inputTokens=used.get("input_tokens"), outputTokens=used.get("output_tokens"))
 
 
-def _time(checkpoint: str) -> str | None:
+def _checkpoint_time(checkpoint: str) -> str | None:
     """Return when a checkpoint was made, which its id, a UUID of version 6, tells."""
     digits = checkpoint.replace("-", "")
     try:

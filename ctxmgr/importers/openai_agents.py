@@ -16,8 +16,8 @@ from ctxmgr.log.ids import parse_time
 
 
 def _proves(columns: Mapping[str, Sequence[str]]) -> bool:
-    wanted = {"agent_sessions": {"session_id"}, "agent_messages": {"session_id", "message_data"}}
-    return all(names <= set(columns.get(table, ())) for table, names in wanted.items())
+    required = {"agent_sessions": {"session_id"}, "agent_messages": {"session_id", "message_data"}}
+    return all(names <= set(columns.get(table, ())) for table, names in required.items())
 
 
 def _read(log: Log, tables: Tables) -> Iterator[None]:

@@ -23,8 +23,8 @@ _MAX_ANCESTORS = 20
 
 
 def _proves(columns: Mapping[str, Sequence[str]]) -> bool:
-    wanted = {"session": {"id", "directory", "version"}, "message": {"session_id", "data"}, "part": {"message_id", "data"}}
-    return all(names <= set(columns.get(table, ())) for table, names in wanted.items())
+    required = {"session": {"id", "directory", "version"}, "message": {"session_id", "data"}, "part": {"message_id", "data"}}
+    return all(names <= set(columns.get(table, ())) for table, names in required.items())
 
 
 def _read_tables(log: Log, tables: Tables) -> Iterator[None]:
@@ -114,15 +114,15 @@ def _add_response(
 
 def _part(log: Log, t: Transcript, own: str, part: Mapping[str, Any], created: object, started: dict[str, str]) -> None:
     kind, words = text(part.get("type")), text(part.get("text")) or ""
-    begun = mapping(part.get("time")).get("start") or created
+    start = mapping(part.get("time")).get("start") or created
     if kind == "text":
-        t.message(words, begun, own)
+        t.message(words, start, own)
     elif kind == "reasoning":
-        t.add_thought(words, begun, own)
+        t.add_thought(words, start, own)
     elif kind == "tool":
         _tool(t, part, created, started)
     elif kind == "compaction":
-        t.event("compaction", {"text": words}, begun, own)
+        t.event("compaction", {"text": words}, start, own)
     elif kind == "retry":
         error = mapping(part.get("error"))
         t.failure(mapping(error.get("data")).get("message") or error.get("name"), created, own, reason="apiError")
@@ -240,7 +240,7 @@ def _table(value: Mapping[str, Any]) -> str | None:
     return "message" if text(value.get("role")) is not None else None
 
 
-def _is_file_of(value: dict[str, Any]) -> bool:
+def _is_file_row(value: dict[str, Any]) -> bool:
     return _table(value) is not None
 
 
@@ -315,7 +315,7 @@ def _related_files(path: Path) -> list[Path]:
 OPENCODE_FILES = JsonImporter(
     name="opencode-files",
     title="opencode (files)",
-    proves=_is_file_of,
+    proves=_is_file_row,
     reader=_Files,
     coverage=Coverage(),
     places=(

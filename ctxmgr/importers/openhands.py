@@ -51,13 +51,13 @@ class _Conversation:
         listed = sequence(value.get(ELEMENTS))
         for place, item in enumerate(listed, 1):
             t.place = place
-            self._event(t, mapping(item))
+            self._read_event(t, mapping(item))
         if not listed and "source" in value:
-            self._event(t, value)
+            self._read_event(t, value)
         elif not listed:
             t.describe(model=mapping(mapping(value.get("agent")).get("llm")).get("model"))
 
-    def _event(self, t: Transcript, value: dict[str, Any]) -> None:
+    def _read_event(self, t: Transcript, value: dict[str, Any]) -> None:
         kind, at = text(value.get("kind")), value.get("timestamp")
         # Before 1.0, ids were numbers.
         own = str(value["id"]) if isinstance(value.get("id"), str | int) else None
@@ -77,14 +77,8 @@ class _Conversation:
             _add_thoughts(t, value, at)
             words = content_words(mapping(value.get("llm_message")).get("content"))
             self._add_message(t, text(value.get("source")), words, own, at)
-        elif kind == "Condensation":
-            t.event("compaction", {"text": text(value.get("summary")) or ""}, at, own)
-        elif kind == "ConversationStateUpdateEvent":
-            _count(t, mapping(value.get("value")), at)
-        elif kind == "ConversationErrorEvent":
-            t.failure(value.get("detail"), at, own, reason=text(value.get("code")) or "error")
-        elif kind == "PauseEvent":
-            t.event("interrupt", {"text": "paused"}, at, own)
+        else:
+            _read_program_event(t, kind, value, own, at)
 
     def _add_message(self, t: Transcript, source: str | None, words: str, own: str | None, at: object) -> None:
         if source == "user":
@@ -168,7 +162,7 @@ class _Conversation:
             t.failure(value.get("content") or value.get("message"), at, own)
 
 
-def _count(t: Transcript, state: dict[str, Any], at: object) -> None:
+def _count_usage(t: Transcript, state: dict[str, Any], at: object) -> None:
     """Count the responses that a conversation's state lists; each update lists them all again."""
     kinds = mapping(state.get("usage_to_metrics")) or mapping(mapping(state.get("stats")).get("usage_to_metrics"))
     for kind in map(mapping, kinds.values()):
@@ -184,6 +178,17 @@ def _add_usage(t: Transcript, used: dict[str, Any], response: object, model: obj
             cacheReadTokens=used.get("cache_read_tokens"), cacheCreationTokens=used.get("cache_write_tokens"),
             reasoningTokens=used.get("reasoning_tokens"),
         )  # fmt: skip
+
+
+def _read_program_event(t: Transcript, kind: str, value: dict[str, Any], own: str | None, at: object) -> None:
+    if kind == "Condensation":
+        t.event("compaction", {"text": text(value.get("summary")) or ""}, at, own)
+    elif kind == "ConversationStateUpdateEvent":
+        _count_usage(t, mapping(value.get("value")), at)
+    elif kind == "ConversationErrorEvent":
+        t.failure(value.get("detail"), at, own, reason=text(value.get("code")) or "error")
+    elif kind == "PauseEvent":
+        t.event("interrupt", {"text": "paused"}, at, own)
 
 
 def _add_thoughts(t: Transcript, value: dict[str, Any], at: object) -> None:

@@ -193,19 +193,19 @@ class SpanReader:
         """Return the part of the agent whose span it is; one that a tool call of another agent started is a sub-agent's."""
         # The agents above it, up to one that is known already or that no call started. A loop and no recursion: a hostile
         # trace holds thousands of them, or a circle.
-        line, met = [span], {id(span)}
-        while (calling := self._calling_span(line[-1])) is not None and id(calling) not in met:
+        line, visited = [span], {id(span)}
+        while (calling := self._calling_span(line[-1])) is not None and id(calling) not in visited:
             line.append(calling)
-            met.add(id(calling))
+            visited.add(id(calling))
         parent, found = "", None
         for each in reversed(line):
-            name, agent, part = self._part_of(each)
+            name, agent, part = self._find_part(each)
             found = self._log.session(name, agent=agent, part=part, parent=parent if part else None)
             parent = next((found.calls[key].entry for key in (each.key, each.own) if key in found.calls), "")
         assert found is not None
         return found
 
-    def _part_of(self, span: Span) -> tuple[str, str, str]:
+    def _find_part(self, span: Span) -> tuple[str, str, str]:
         """Return the session of a span, its agent, and the part of a sub-agent, which is empty for the session's own agent."""
         name, first = self._traces.get(span.trace, (span.trace, ""))
         agent = span.agent or first or "main"
@@ -214,7 +214,7 @@ class SpanReader:
 
     def _calling_span(self, span: Span) -> Span | None:
         """Return the tool call of another agent that started the agent of this span; None where it is known or has none."""
-        name, agent, part = self._part_of(span)
+        name, agent, part = self._find_part(span)
         if not part or self._log.has_part(name, part):
             return None
         above, seen = span, {id(span)}
@@ -296,7 +296,7 @@ class SpanReader:
         # A model may return several answers at once. Programs continue with the first.
         for message in answered[:1]:
             asked = {"role": "assistant", **message, "id": None}
-            read_message(t, self._without_executed(t, asked, span.end), at, None, response=span.own)
+            read_message(t, self._drop_executed(t, asked, span.end), at, None, response=span.own)
         t.usage(
             at, span.first("request_id") or span.own,
             span.first("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "model"),
@@ -313,7 +313,7 @@ class SpanReader:
         if span.failed:
             t.failure(span.error or span.first("error.type"), at, f"{span.own}:error", reason="apiError")
 
-    def _without_executed(self, t: Transcript, message: dict[str, Any], end: int) -> dict[str, Any]:
+    def _drop_executed(self, t: Transcript, message: dict[str, Any], end: int) -> dict[str, Any]:
         """Return a message without the calls whose execution was told of before it, for batches may come in any order."""
         lists = {name: sequence(message.get(name)) for name in ("tool_calls", "parts", "content")}
         kept = {name: [item for item in listed if not self._was_executed(t, item, end)] for name, listed in lists.items()}
@@ -325,7 +325,7 @@ class SpanReader:
         name, own = text(inner.get("name")), text(body.get("id")) or text(body.get("call_id"))
         if name is None or (text(body.get("type")) not in CALL_PARTS and "function" not in body):
             return False
-        given = _without_spelling(inner.get("arguments", inner.get("input")))
+        given = _drop_spelling(inner.get("arguments", inner.get("input")))
         if own is not None:
             self._inputs[t.session, own] = given
             if self._early.pop((t.session, own), None):
@@ -348,13 +348,13 @@ class SpanReader:
         name = text(_find_tool(span)) or span.name
         t.call(span.key, name, _read_input(span), at)
         early = span.key if span.key != span.own else f"a call of {name}"
-        self._early.setdefault((t.session, early), []).append((span.start, _without_spelling(_read_input(span))))
+        self._early.setdefault((t.session, early), []).append((span.start, _drop_spelling(_read_input(span))))
 
     def _find_call(self, t: Transcript, span: Span) -> str | None:
         """Return the id of the model's last call before this span that may be the call of this span, which names none."""
         name, given, began = (
             _find_tool(span) or span.name,
-            _without_spelling(_read_input(span)),
+            _drop_spelling(_read_input(span)),
             moment(span.start if span.start > _MIN_TIME else None) or "",
         )
         # The Agents SDK reports a handoff with another span name than the model's call: ``transfer_to_fixer``.
@@ -413,7 +413,7 @@ def call_key(span: Span) -> str:
     return text(span.first("gen_ai.tool.call.id", "tool_call.id", "call_id", "tool_use_id", "ai.toolCall.id")) or span.own
 
 
-def _without_spelling(given: object) -> str:
+def _drop_spelling(given: object) -> str:
     """Return arguments without what their spellings, as JSON or as Python shows them, differ in."""
     return _SPELLING.sub("", given if isinstance(given, str) else json.dumps(given) if given else "")[:_MAX_COMPARED]
 
@@ -471,8 +471,8 @@ def _log_of_result(t: Transcript, span: Span, at: object) -> None:
         return
     spent = number(span.count("duration_ms")) or 0
     # The record is written when the tool ends; only its duration tells when it began.
-    begun = int(span.start - spent * 1e6) if span.start else None
-    t.call(span.key, span.first(*_TOOLS), parse_json(span.first(*_GIVEN)), begun)
+    start = int(span.start - spent * 1e6) if span.start else None
+    t.call(span.key, span.first(*_TOOLS), parse_json(span.first(*_GIVEN)), start)
     status = "error" if span.first("success") in (False, "false") else "ok"
     if text(span.first("decision")) in _REFUSALS:
         status = "denied"

@@ -97,7 +97,7 @@ class Part:
         timeout_ms: float | None = None,
         parent: str | None = None,
     ) -> None:
-        """Add a tool call by the id of its entry; its result comes later, or never."""
+        """Add a tool call by the id of its entry, with its limit in milliseconds; its result comes later, or never."""
         self.count.tool_calls[action] += 1
         self.add(build(
             "entry", self.session, self.record_time(at), id=name, agent=self.agent, action=action,
@@ -116,7 +116,7 @@ class Part:
         duration_ms: float | None,
         meta: Mapping[str, object] | None,
     ) -> None:
-        """Add the result of an entry."""
+        """Add the result of an entry; ``duration_ms`` is how long it took, in milliseconds."""
         self.count.failed += status != "ok"
         self.add(build(
             "result", self.session, self.record_time(at), entry=entry, status=status, output=output, error=error,

@@ -216,8 +216,10 @@ def _format(seconds: float | None) -> str | None:
 
 def milliseconds_between(start: str | None, end: str | None) -> float | None:
     """Return the milliseconds from one `moment` to another, or None when one is none or they run backwards."""
-    begun, ended = parse_time(start), parse_time(end)
-    return round((ended - begun) * 1000, 3) if begun is not None and ended is not None and ended >= begun else None
+    start_time, ended = parse_time(start), parse_time(end)
+    return (
+        round((ended - start_time) * 1000, 3) if start_time is not None and ended is not None and ended >= start_time else None
+    )
 
 
 _MAX_WRAPPED_DEPTH = 12

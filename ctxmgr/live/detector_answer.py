@@ -1,11 +1,11 @@
 """Ask the detectors about a session that seems to go in circles, and write the text for its agent.
 
-This is the slow half of a hook: it loads the libraries, reads the end of the client's log and asks the same workspace that
-``ctxmgr detect`` and ``ctxmgr recover --prompt`` ask. Nothing is recorded beside the log.
+This is the slow part of a hook. It loads the libraries, reads the end of the client's log and uses the same workspace as
+``ctxmgr detect`` and ``ctxmgr recover --prompt``. It records nothing beside the log.
 
-Of a long log `excerpt` keeps the first lines (who and where), what people said in between, and the end, which is all that the
-detectors look at. Where the client writes a call's result only after its hooks, the result is added. `notify_person` notifies a
-person through the system's own notifier, or by the command that the user named for it.
+From a long log `excerpt` keeps the first lines (who and where), the words of people in between, and the end, which is all that
+the detectors need. If the client writes a call's result only after its hooks, the result is added. `notify_person` notifies a
+person through the system's own notifier, or by the command that the user configured.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ def run(name: str) -> None:
     """Answer the event of a client on stdin.
 
     Raises:
-        Exception: anything; the caller says nothing then.
+        Exception: any error; the caller then answers nothing.
     """
     if content := answer_event(name, event_bytes()):
         os.write(1, content)
 
 
 def answer_event(name: str, content: bytes) -> bytes:
-    """Return the answer to a client after a call that seems to complete a loop; empty where the detectors see none.
+    """Return the answer to a client after a call that seems to complete a loop; empty if the detectors see no loop.
 
     Raises:
-        Exception: anything; the caller says nothing then.
+        Exception: any error; the caller then answers nothing.
     """
-    gc.disable()  # the process is over before there is garbage worth looking for
+    gc.disable()  # the process ends before garbage collection could pay
     found = parse_event(name, content)
     if found is None:
         return b""
@@ -76,12 +76,12 @@ def answer_event(name: str, content: bytes) -> bytes:
     with _lock_session(rounds.path) as alone:
         if not alone:  # another hook of the same session is asking already
             return b""
-        # Counted again under the lock: an answer that another hook gave meanwhile has started the count anew.
+        # Count again under the lock, because an answer of another hook meanwhile has reset the count.
         rounds.read()
         row = rounds.worth_asking(len(event.calls))
         if row is None:
             return b""
-        # An event may name no folder, or one that is gone: then the user's own settings count.
+        # An event may name no folder, or a deleted one. Then the user's own settings apply.
         folder = Path(event.folder) if os.path.isdir(event.folder) else Path.home()
         config = load_config(folder)
         if config.live_mode == "watch":
@@ -94,12 +94,12 @@ def answer_event(name: str, content: bytes) -> bytes:
 
 
 def confirmed_prompt(client: Client, event: Event, config: Config, folder: Path, hung_at: float | None = None) -> str | None:
-    """Return the prompt about the loop that the detectors see at the end of the client's log; None when they see none.
+    """Return the prompt about the loop that the detectors see at the end of the client's log; None if they see none.
 
     With ``hung_at``, a time in seconds since 1970, the prompt is about a call that hangs at that time instead.
 
     Raises:
-        CtxmgrError: the log can't be read, or holds nothing of a known format.
+        CtxmgrError: the log can't be read, or has no known format.
     """
     with tempfile.TemporaryDirectory(prefix="ctxmgr-") as place:
         own = client.log_content(event)
@@ -118,36 +118,36 @@ def confirmed_prompt(client: Client, event: Event, config: Config, folder: Path,
             meant = worst([each for each in findings if _should_tell(each, config, "loop" if hung_at is None else "hung")])
             if meant is None:
                 return None
-            # Without an id the worst one is answered, and the session is judged once less.
+            # Without an id the recovery answers the worst finding, and saves judging the session again.
             named = None if meant is worst(findings, warned=True) else meant.id
             request = RecoverRequest(finding=named, now=now, diff=False, model=ModelRequest(off=True))
             return workspace.recover(request).continuation.prompt
 
 
 def _findings(workspace: Workspace, now: str | None) -> list[Finding]:
-    """Return what the detectors find in the latest session, without causes: the recovery finds the cause that it needs."""
+    """Return the findings in the latest session, without causes, because the recovery finds the cause that it needs."""
     key = session_key(workspace.store, None)
     return [] if key is None else judge(workspace.store, key, workspace.config.detect, now)[0].findings
 
 
 def _should_tell(finding: Finding, config: Config, severity: str) -> bool:
-    """Whether an agent shall be told of a finding: it is unresolved, and no setting silences its kind or its actions."""
+    """Whether to tell an agent of a finding: it is unresolved, and no setting silences its kind or its actions."""
     unresolved = finding.resolved is None and finding.severity == severity
     return unresolved and not config.is_quiet(finding.kind, finding.evidence)
 
 
 def _answer(client: Client, event: Event, rounds: Rounds, exact: str, config: Config, prompt: str) -> bytes:
-    """Return the answer of the next step: tell, tell again (or refuse the call), then stop the agent and call a person."""
+    """Return the answer of the next step: tell the agent, tell it again (or refuse the call), stop it and notify a person."""
     steps = [row for row in rounds.rows if row[0] == "t"]
     step = len(steps) + 1
     if step > _STEPS:
         return b""
     text = step_text(prompt, step, refusing=config.live_mode == "deny")
-    # Before the rows: a hook that reads in them that the call is refused reads the reason next.
+    # Write the reason before the rows, because a hook that finds the refusal in the rows then reads the reason.
     replace_file(rounds.reason, text.encode("utf-8", "replace"))
     rows: list[Sequence[str]] = [("t", str(step), exact)]
     if config.live_mode == "deny" and step > 1:
-        # In a round of several calls each of them is one that goes in circles; the others may be made meanwhile.
+        # In a round of several calls each of them goes in circles. Other calls may still be made.
         rows += [("s" if step == _STEPS else "d", each) for each in dict.fromkeys([exact, *_exact(event)])]
     rounds.append(*rows)
     if step == _STEPS:
@@ -160,7 +160,7 @@ def _exact(event: Event) -> list[str]:
 
 
 def step_text(prompt: str, step: int, *, refusing: bool) -> str:
-    """Return the text for a step of the ladder, from 1 up; the cause and the next step stay at its beginning."""
+    """Return the text for a step of escalation, from 1 on. The cause and the next step stay near its beginning."""
     text = prompt.removeprefix(_PREFIX)
     if step == 2:
         text = f"{AGAIN}{' ' + REFUSED if refusing else ''} {text}"
@@ -170,14 +170,14 @@ def step_text(prompt: str, step: int, *, refusing: bool) -> str:
 
 
 def hang_text(prompt: str) -> str:
-    """Return the text for an agent whose call hung; it is read once the call returns after all, or a person speaks."""
+    """Return the text for an agent whose call hung. The agent reads it when the call returns after all, or a person speaks."""
     return f"{_PREFIX}{WAITED} {prompt.removeprefix(_PREFIX)}"[:MAX_ANSWER_CHARS]
 
 
 @contextlib.contextmanager
 def _lock_session(path: str) -> Generator[bool]:
     """Take the session's lock without waiting; yield whether it was free."""
-    # It is there: the hook that asks has just appended to it.
+    # The file exists, because the hook has just appended to it.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -190,39 +190,39 @@ def _lock_session(path: str) -> Generator[bool]:
 
 
 _MAX_WHOLE, _HEAD, _END = 600_000, 65_536, 400_000
-"""Bytes of a log that is taken whole, and of the beginning and the end of a longer one."""
+"""Largest size in bytes of a log that is read whole, and the sizes of the beginning and the end of a longer one."""
 _MAX_SPOKEN = 200_000
 _MAX_SCANNED = 64_000_000
-"""Limit in bytes of a log whose middle is searched for people's words; in a longer one that would take seconds."""
+"""Largest size in bytes of a log whose middle is searched for people's words. In a longer one that would take seconds."""
 _MAX_LINE_BYTES = 20_000
-# Marks of the lines of all clients, with and without the blank: parsing megabytes of JSON would take longer than the hook may.
+# Parts of lines in all clients' logs, with and without a blank. Parsing megabytes of JSON would exceed the hook's time limit.
 _PERSON = (b'"type":"user"', b'"type": "user"', b'"role":"user"', b'"role": "user"', b"user_message")
 _RESULT = (b"tool_result", b"function_call_output")
 
 _RECENT_ENTRIES = 40
 _MIN_SAME_SHARE = 0.8
-"""Share of a logged result that must be the result itself, so that the rest counts as the client's wrapping."""
+"""Smallest share of a logged result that must be the result itself. The rest counts as the client's wrapping."""
 
 
 def excerpt(log: str, folder: str, unwritten: Sequence[tuple[str, str]], begun: Sequence[str] = ()) -> str:
     """Write the excerpt of a log into a folder, under the log's own name, and return its path.
 
     Args:
-        log: path of the client's log; an event names it, so nothing but a regular file is opened.
+        log: the path of the client's log. It comes from an event, so only a regular file is opened.
         folder: the folder to write into.
-        unwritten: ids and records of results that the client has not written yet; added where the log has the call
+        unwritten: (id, record) of results that the client has not written yet. They are added if the log has the call
             but not its result.
-        begun: records of open calls, which the client writes only when they are over; added as they are.
+        begun: records of open calls, which the client writes only when they are over. They are added unchanged.
 
     Raises:
-        OSError: there is no such log, or it is no regular file.
+        OSError: the log does not exist, or is not a regular file.
     """
     with open(open_regular(log), "rb") as stream:
         size = os.fstat(stream.fileno()).st_size
         content = stream.read(_MAX_WHOLE) if size <= _MAX_WHOLE else b"".join(_parts(stream, size))
     content = content[: content.rfind(b"\n") + 1]  # the client may be in the middle of a line
     for call, record in unwritten:
-        # An empty id would be found in every line.
+        # An empty id would match every line.
         found = [line for line in content[-_MAX_WHOLE:].split(b"\n") if call and call.encode() in line]
         if found and not any(result in line for line in found for result in _RESULT):
             content += record.encode("ascii") + b"\n"
@@ -234,7 +234,7 @@ def excerpt(log: str, folder: str, unwritten: Sequence[tuple[str, str]], begun: 
 
 
 def _parts(source: BinaryIO, size: int) -> Iterator[bytes]:
-    """Yield the lines at the beginning, the short ones of people in the middle, and those at the end."""
+    """Yield the lines at the beginning, short lines with people's words in the middle, and the lines at the end."""
     place, kept, end = 0, 0, size - _END
     for line in source:
         start, place = place, place + len(line)
@@ -242,7 +242,7 @@ def _parts(source: BinaryIO, size: int) -> Iterator[bytes]:
             yield line
         elif size > _MAX_SCANNED:
             source.seek(end)
-            # The place lies within a line, of which the rest is no JSON.
+            # The offset is within a line. Skip its rest, which is not JSON.
             source.readline()
             yield from source
             return
@@ -252,19 +252,19 @@ def _parts(source: BinaryIO, size: int) -> Iterator[bytes]:
 
 
 def _rests_on_events(line: bytes) -> bool:
-    if not (b'user"' in line or b"user_message" in line):  # quicker than each of the marks, and most lines hold neither
+    if not (b'user"' in line or b"user_message" in line):  # a fast test, since most lines contain neither
         return False
     # Claude Code logs the result of a call as a message of the user.
     return not any(each in line for each in _RESULT) and any(each in line for each in _PERSON)
 
 
 def add_late_results(workspace: Workspace, event: Event) -> None:
-    """Add the results of an event's calls to the scratch store over the log; nothing of that is kept.
+    """Add the results of an event's calls to the scratch store over the log, which is discarded afterwards.
 
-    A call that is not in the log at all is added too, in the form of the same call before it.
+    A call that is not in the log at all is added too, in the form of an earlier identical call.
 
     Raises:
-        CtxmgrError: the store refused.
+        CtxmgrError: the store refused a record.
     """
     entries = workspace.list(ListRequest(newest_first=True, limit=_RECENT_ENTRIES)).entries
     for call in event.calls:
@@ -285,14 +285,14 @@ def _add(store: Store, call: Call, same: list[EntryView]) -> None:
     shared = {"v": 1, "session": latest.session, "ts": now()}
     entry = latest.id
     if latest.status != "open":
-        if call.id:  # this very call is in the log, with its result
+        if call.id:  # this call is in the log already, with its result
             return
         entry = new_id()
         call_fields = {"kind": "entry", "id": entry, "agent": latest.agent, "action": latest.action, "input": latest.input}
         records.append(
             {**shared, **call_fields, "inputType": latest.input_type, "process": latest.process, "turn": latest.turn}
         )
-    # The event does not say whether the call failed. Where the result equals an earlier one, so does its status.
+    # The event does not say whether the call failed. If the result equals an earlier one, take that one's status.
     closed = next((each for each in same if each.status != "open"), None)
     result: dict[str, Any] = {"kind": "result", "entry": entry, "status": "ok", "output": call.result}
     if closed is not None and _says_the_same(call.result, closed):
@@ -305,7 +305,7 @@ def _add(store: Store, call: Call, same: list[EntryView]) -> None:
 
 
 def _says_the_same(result: Any, before: EntryView) -> bool:
-    """Whether a result equals the earlier one but for times, ids and what the client wraps around it in its log."""
+    """Whether a result equals the earlier one, except for times, ids and the client's wrapping in its log."""
     mine = _blur_text(result)
     error = as_object(before.error) or {}
     for each in (before.output, error.get("message")):
@@ -317,7 +317,7 @@ def _says_the_same(result: Any, before: EntryView) -> bool:
 
 
 def _fails_the_same(result: Any, before: EntryView) -> bool:
-    """Whether a result has the error core of the earlier failure, which is how the detectors compare failures."""
+    """Whether a result has the same error core as the earlier failure. The detectors compare failures in the same way."""
     core = error_core(plain_text(result) or "")
     return says_anything(core) and core == error_core(error_text(before.error, before.output))
 
@@ -334,33 +334,33 @@ _DESKTOPS = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")
 
 
 def notify_person(config: Config, session: str, headline: str, text: str) -> None:
-    """Notify a person about a session, without waiting; a notifier that can't be started is skipped.
+    """Notify a person about a session, without waiting. Skip a notifier that can't be started.
 
     Args:
-        config: the settings of the session's folder; the command can only come from the user's own (ruling 29).
+        config: the settings of the session's folder. The command can only come from the user's own settings (ruling 29).
         session: the session's name, for the command's environment.
-        headline: one line for the desktop; recorded text in it is made harmless.
+        headline: one line for the desktop. Recorded text in it is made harmless.
         text: the full text, for the command's stdin.
     """
     if config.live_desktop and (notifier := notifier_command(headline, os.environ, sys.platform)):
         _start(notifier, b"", {})
     if config.live_exec:
-        # An environment variable holds no NUL and not any length, and a client may call its session anything.
+        # An environment variable can't contain NUL and has a limited length, but a session's name can be any text.
         name = session.replace("\0", "").encode("utf-8", "replace").decode()[:1000]
         _start(config.live_exec, text.encode("utf-8", "replace"), {"CTXMGR_SESSION": name})
 
 
 def notifier_command(headline: str, environment: Mapping[str, str], platform: str) -> list[str] | None:
-    """Return the command that shows a line on the desktop; None where there is no desktop or no notifier.
+    """Return the command that shows a line on the desktop; None if there is no desktop or no notifier.
 
-    The line is passed as an argument, never as a part of a script, and its markup is escaped.
+    The line is passed as an argument, never as part of a script, and its markup is escaped.
     """
     plain = "".join(letter for letter in headline if letter.isprintable())[:_MAX_NOTICE_CHARS]
     if platform == "darwin" and (program := shutil.which("osascript")):
         return [program, *(word for line in _SCRIPT for word in ("-e", line)), plain, _TITLE]
     if not any(environment.get(name) for name in _DESKTOPS) or (program := shutil.which("notify-send")) is None:
         return None
-    # Notification servers may render the body as markup; "&" goes first, or it would escape the escapes.
+    # Notification servers may render the body as markup. Replace "&" first, or the other escapes would be escaped again.
     for sign, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         plain = plain.replace(sign, name)
     return [program, "--app-name=ctxmgr", "--", _TITLE, plain]
@@ -373,6 +373,6 @@ def _start(command: Sequence[str], given: bytes, more: Mapping[str, str]) -> Non
             env={**os.environ, **more},
         )  # fmt: skip
         assert started.stdin is not None
-        threading.Thread(target=started.wait, daemon=True).start()  # so that a long watch leaves no dead processes behind
+        threading.Thread(target=started.wait, daemon=True).start()  # reap it, so that a long watch leaves no zombies
         with started.stdin as stream:
             stream.write(given)

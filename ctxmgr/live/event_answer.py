@@ -1,12 +1,12 @@
-"""Answer one event of a client: nothing, unless the agent goes in circles or repeats a call that is refused.
+"""Answer one event of a client: with nothing, unless the agent goes in circles or repeats a refused call.
 
-Whatever goes wrong here, the client sees a hook that ended well and printed nothing. This is loaded at every call of an agent,
-so imports that only some events need stand in the functions.
+After any error here, the client sees a hook that succeeded and printed nothing. Every call of an agent loads this module, so
+imports that only some events need are inside the functions.
 
-`Rounds` counts from the fingerprints of the last calls. The count only says when the detectors are worth loading: it blurs
-numbers and ids, so it errs on the side of asking. The detectors alone decide what a loop is.
+`Rounds` counts from the fingerprints of the last calls. The count only decides when to load the detectors. It blurs numbers
+and ids, so it errs on the side of asking too often. Only the detectors decide what a loop is.
 
-An open call that the client's log does not hold yet is noted in a file of its own, in the form of that log (`note_calls`).
+An open call that is not in the client's log yet is noted in a file of its own, in the format of that log (`note_calls`).
 The file is removed when the call is over, when a person speaks, and when the session ends.
 """
 
@@ -50,7 +50,7 @@ NO_WATCHER = "CTXMGR_WATCH"
 TELL, WATCH = "--tell", "--watch"
 """Arguments of `ctxmgr.live.hook`: ask the detectors (`ctxmgr.live.detector_answer`), or watch for hangs (`watcher`)."""
 
-# An answer is a few thousand characters: more is none of ours, and no client would read it.
+# An answer has a few thousand characters. Longer output is not an answer of ours, and no client would read it.
 _MAX_ANSWER_BYTES = 1_048_576
 _DETECTOR_SECONDS = 8.0
 """Time limit for the detectors, a little below that of the clients: see `Client.seconds`."""
@@ -60,7 +60,7 @@ def run(name: str) -> None:
     """Answer the event of a client on stdin.
 
     Raises:
-        Exception: anything; the caller says nothing then.
+        Exception: any error; the caller then answers nothing.
     """
     if os.environ.get(OFF) in ("off", "0"):
         return
@@ -72,11 +72,11 @@ def answer_event(name: str, content: bytes) -> bytes:
     """Return the answer to a client, empty for none.
 
     Args:
-        name: name of the client.
+        name: the name of the client.
         content: the bytes of its event.
 
     Raises:
-        Exception: anything; the caller says nothing then.
+        Exception: any error; the caller then answers nothing.
     """
     found = parse_event(name, content)
     if found is None:
@@ -94,7 +94,7 @@ def answer_event(name: str, content: bytes) -> bytes:
     if event.kind == QUIET:
         return _note_silence(client, event, rounds)
     if event.kind == PERSON:
-        # A session without rounds has no file; it gets none for words alone.
+        # Do not create a file for a session without rounds just because a person spoke.
         if os.path.exists(rounds.path):
             rounds.append(("u",))
         _begin(name, event)
@@ -113,7 +113,7 @@ def answer_event(name: str, content: bytes) -> bytes:
 
 
 def _note_silence(client: Client, event: Event, rounds: Rounds) -> bytes:
-    """Keep the calls that have not come back for the watcher; return the files that the plug-in removes at a sign of life."""
+    """Write the open calls to a file for the watcher. Return the files that the plug-in removes at the next sign of life."""
     content = client.log_content(event)
     if content is None:
         return b""
@@ -132,16 +132,16 @@ def _begin(name: str, event: Event) -> None:
     if os.environ.get(NO_WATCHER) in ("off", "0") or _is_watched():
         return
     hook = os.path.join(os.path.dirname(__file__), "hook.py")
-    # `posix_spawn` needs no import, and the watcher must outlive the client: a session of its own, and none of our streams.
+    # `posix_spawn` needs no import. The watcher must outlive the client, so it gets its own session and none of our streams.
     null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
     os.posix_spawn(sys.executable, [sys.executable, "-I", hook, WATCH], os.environ, file_actions=null, setsid=True)
 
 
 def _is_watched() -> bool:
-    """Whether the watcher holds its lock; the probe's own is shared, so that hooks don't take each other for the watcher."""
+    """Whether the watcher holds its lock. The test uses a shared lock, so hooks do not take each other for the watcher."""
     import fcntl
 
-    # Created too, so that the watcher and all hooks lock the same file from the first call on.
+    # O_CREAT, so that the watcher and all hooks lock the same file from the first call on.
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(os.path.join(state_folder(), WATCHER_LOCK), flags, 0o600)
     try:
@@ -154,8 +154,8 @@ def _is_watched() -> bool:
 
 
 def _take_word(client: Client, event: Event, rounds: Rounds) -> bytes:
-    """Return the word that the watcher left for the main agent about a call that hung; each is returned once."""
-    # A call that hung is one of the main agent: `WatchedSession` knows no other.
+    """Return the watcher's message for the main agent about a call that hung. Each message is returned once."""
+    # The watcher looks only at calls of the main agent.
     if event.agent:
         return b""
     try:
@@ -163,7 +163,7 @@ def _take_word(client: Client, event: Event, rounds: Rounds) -> bytes:
             text = stream.read(MAX_ANSWER_CHARS)
     except FileNotFoundError:
         return b""
-    os.unlink(rounds.stall)  # of two hooks that read it, the second fails here and answers nothing
+    os.unlink(rounds.stall)  # if two hooks have read it, the second one fails here and answers nothing
     return dumps(client.tell(event, text)).encode("ascii")
 
 
@@ -172,12 +172,12 @@ def _open_no_link(path: str, flags: int) -> int:
 
 
 def _refuse_or_note(client: Client, event: Event, rounds: Rounds) -> bytes:
-    """Refuse a call that the agent was told not to repeat, or note it where the client's log hides open calls."""
+    """Refuse a call that the agent was told not to repeat. If the client's log hides open calls, note the call instead."""
     if client.hides_open_calls:
         note_calls(client, event)
         return b""
     rounds.read()
-    if not any(row[0] in "ds" for row in rounds.rows):  # the usual case: no fingerprints are needed
+    if not any(row[0] in "ds" for row in rounds.rows):  # the usual case, which needs no fingerprints
         return b""
     for call in event.calls:
         exact = fingerprints(call)[1]
@@ -190,7 +190,7 @@ def _refuse_or_note(client: Client, event: Event, rounds: Rounds) -> bytes:
 
 
 def _forget_calls(client: Client, event: Event) -> None:
-    """Forget the calls that are over by this event."""
+    """Remove the notes of the calls that this event ends."""
     if event.kind == AFTER:
         forget_calls(client, event)
     elif event.kind in (PERSON, END):
@@ -198,9 +198,9 @@ def _forget_calls(client: Client, event: Event) -> None:
 
 
 def _ask_detectors(name: str, content: bytes) -> bytes:
-    """Return the answer of the detectors, from a process that can be killed when it takes too long.
+    """Return the answer of the detectors, from a process that can be killed if it takes too long.
 
-    It loads the libraries, so unlike the hook itself it is started with the interpreter's site packages.
+    That process loads libraries. Unlike the hook itself, it is started with the interpreter's site packages.
     """
     import subprocess
 
@@ -209,30 +209,30 @@ def _ask_detectors(name: str, content: bytes) -> bytes:
         [sys.executable, "-I", hook, TELL, name], input=content, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         timeout=_DETECTOR_SECONDS, check=False,
     )  # fmt: skip
-    # Anything but a JSON object, such as a warning of a library, would reach the client as an answer of ours.
+    # Pass on JSON objects only. A warning of a library, for example, would reach the client as our answer.
     output = ended.stdout
     return output if ended.returncode == 0 and output[:1] == b"{" and len(output) < _MAX_ANSWER_BYTES else b""
 
 
 ROUNDS = 3
-"""Identical rounds at which the detectors are asked (design ruling 6)."""
+"""Number of identical rounds after which the detectors are asked (design ruling 6)."""
 
 # The last three are the defaults of the detectors: error_varied_loop_rounds, stagnation_rounds, interleaved_loop_rounds.
 _MAX_PERIOD, _SAME_ERROR, _SAME_ANSWER, _ANYWHERE = 6, 5, 6, 6
 _WINDOW = 64
-# The tail holds more rows than the window compares. The file is cut, so that it does not grow with a session of days.
+# The tail has more rows than the window compares. A larger file is cut, so that it does not grow during a session of days.
 _TAIL, _MAX_FILE_BYTES = 16_384, 65_536
 _MAX_AGE = 14 * 86_400.0  # seconds
 _END = 4_000  # characters of a long result that are compared, at its beginning and at its end
-_BLURRED = b"0123456789abcdef"  # deleting hex digits removes numbers, hashes and ids in one pass of C
+_BLURRED = b"0123456789abcdef"  # deleting hex digits removes numbers, hashes and ids in one call in C
 _COMMANDS = ("command", "cmd", "script")
-# Models word these anew for the same command, so they would hide a repetition.
+# Models reword these for the same command, so they would hide a repetition.
 _COSMETIC = frozenset({"description", "explanation", "justification"})
 _FAILURES = ("Exit code ", "Error", "error", "<tool_use_error>", "Traceback")
 
 
 def fingerprints(call: Call) -> tuple[str, str]:
-    """Return the fingerprints of a call's action and input: blurred, and exact."""
+    """Return two fingerprints of a call's action and input: blurred, exact."""
     given = as_object(call.given)
     if given is not None:
         bare = any(name in given for name in _COMMANDS)
@@ -245,7 +245,7 @@ def fingerprints(call: Call) -> tuple[str, str]:
 
 
 def result_fingerprint(result: Any) -> tuple[str, bool]:
-    """Return the blurred fingerprint of a result, and whether it reads like a failure."""
+    """Return the blurred fingerprint of a result, and whether it looks like a failure."""
     text = result if isinstance(result, str) else dumps(result)
     if len(text) > 2 * _END:
         text = text[:_END] + text[-_END:]
@@ -255,25 +255,25 @@ def result_fingerprint(result: Any) -> tuple[str, bool]:
 
 
 class Rounds:
-    """The rows of one session's agent, in a small file that only grows, until it is cut.
+    """The rows of one session's agent, in a small file that only grows until it is cut.
 
     The rows of the file::
 
-        c CALL EXACT RESULT FAILED   a call and what came back
-        u                            a person spoke: what came before counts no more
+        c CALL EXACT RESULT FAILED   a call and its result
+        u                            a person spoke: earlier rows no longer count
         n CALL RESULT                the detectors saw no loop here
-        t STEP EXACT...              the agent was told: the count starts anew
-        d EXACT                      this call is refused, once, as long as nothing new was done
+        t STEP EXACT...              the agent was told: the count starts again
+        d EXACT                      this call is refused once, as long as nothing new was done
         s EXACT                      this call is refused until a person speaks
-        x EXACT                      it was refused
+        x EXACT                      the call was refused
 
     Attributes:
-        path: of the file; its name is a digest, whatever the client calls the session.
-        reason: path of the file with what the agent was told last.
-        stall: path of the file with what the watcher leaves for the agent about a call that hung.
-        log: path of the file with the calls that have not come back, where the client has no log that can be read.
+        path: the path of the file. Its name is a digest, so any session id is safe.
+        reason: the path of the file with the last message to the agent.
+        stall: the path of the file with the watcher's message about a call that hung.
+        log: the path of the file with the open calls, for a client without a readable log.
         is_new: whether the rows just appended are the first of the file.
-        rows: the last rows since a person spoke, those just appended included.
+        rows: the last rows since a person spoke, including those just appended.
     """
 
     def __init__(self, client: str, session: str, agent: str) -> None:
@@ -285,10 +285,10 @@ class Rounds:
         self.rows: list[list[str]] = []
 
     def read(self) -> None:
-        """Read the last rows; none when there is no file.
+        """Read the last rows; none if there is no file.
 
         Raises:
-            OSError: it can't be read, or is no file of ours.
+            OSError: the file can't be read, or is not ours.
         """
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -300,12 +300,12 @@ class Rounds:
             os.close(descriptor)
 
     def append(self, *rows: Sequence[str]) -> None:
-        """Append rows in one write, so that hooks beside one another lose none; then read the last ones.
+        """Append rows in one write, so that concurrent hooks lose none. Then read the last rows.
 
         Raises:
             OSError: the disk is full, or the file can't be written.
         """
-        # Neither a link nor a pipe in the place of the file may mislead or hold up the hook.
+        # A link in place of the file must not mislead the hook, and a pipe must not block it.
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             descriptor = os.open(self.path, flags, 0o600)
@@ -327,7 +327,7 @@ class Rounds:
             self._cut()
 
     def keep_log(self, content: str) -> None:
-        """Write the file with the calls that have not come back.
+        """Write the file with the open calls.
 
         Raises:
             OSError: the disk is full, or the file can't be written.
@@ -341,14 +341,14 @@ class Rounds:
         size = os.lseek(descriptor, 0, os.SEEK_END)
         os.lseek(descriptor, max(0, size - _TAIL), os.SEEK_SET)
         lines = os.read(descriptor, _TAIL).decode("ascii", "replace").split("\n")
-        # The first line of a part may have lost its beginning.
+        # If only the tail was read, its first line may be incomplete.
         rows = [line.split(" ") for line in (lines[1:] if size > _TAIL else lines) if line]
         spoken = max((place for place, row in enumerate(rows) if row[0] == "u"), default=-1)
         self.rows = rows[spoken + 1 :]
         return size
 
     def _remove_old_files(self) -> None:
-        """Remove files of sessions that ended long ago: once in a session, for it reads the whole folder."""
+        """Remove the files of sessions that ended long ago. Called once per session, because it reads the whole folder."""
         from time import time
 
         limit = time() - _MAX_AGE
@@ -359,7 +359,7 @@ class Rounds:
         with found:
             for entry in found:
                 try:
-                    # A second watcher could start beside one that runs for weeks
+                    # Never remove the lock, or a second watcher could start beside one that has run for weeks.
                     if (
                         entry.name != WATCHER_LOCK
                         and entry.is_file(follow_symlinks=False)
@@ -375,26 +375,26 @@ class Rounds:
 
         with open(self.path, "rb") as stream:
             stream.seek(-_TAIL, os.SEEK_END)
-            # A row that another hook appends just now goes with the old file: then the count is one too low.
+            # A row that another hook appends right now is lost with the old file. The count is then one too low.
             rest = stream.read().partition(b"\n")[2]
         replace_file(self.path, rest)
 
     def calls_since_told(self) -> list[list[str]]:
-        """Return the last calls since the agent was told."""
+        """Return the rows of the last calls since the agent was told."""
         last_told = max((place for place, row in enumerate(self.rows) if row[0] == "t"), default=-1)
         return [row for row in self.rows[last_told + 1 :] if row[0] == "c" and len(row) == 5][-_WINDOW:]
 
     def worth_asking(self, new: int) -> list[str] | None:
-        """Return the row of a call, among the ``new`` last ones, that goes in circles by this count; else None."""
+        """Return the first of the last ``new`` calls that goes in circles by this count, or None."""
         calls = self.calls_since_told()
-        # Each new call is judged as if it were the last: a loop that was completed inside a batch may not show at its end.
+        # Judge each new call as if it were the last, because a loop completed inside a batch may not be visible at its end.
         for place in range(max(0, len(calls) - new), len(calls)):
             if is_circling(calls[: place + 1]) and self._due(calls[: place + 1]):
                 return calls[place]
         return None
 
     def _due(self, calls: list[list[str]]) -> bool:
-        """Whether the call came back often enough since the detectors last saw no loop in it: once more after each look."""
+        """Whether the call was repeated often enough since the detectors last saw no loop: once more after each look."""
         last = calls[-1]
         denied = [place for place, row in enumerate(self.rows) if row[0] == "n" and row[1:] == [last[1], last[3]]]
         if not denied:
@@ -403,8 +403,8 @@ class Rounds:
         return later > len(denied)
 
     def is_refused(self, exact: str) -> bool:
-        """Whether this call, which is about to be made, is refused as it is."""
-        # From the last row back, for the latest word about this call counts.
+        """Whether a call that is about to be made is refused."""
+        # Search from the last row back, because the latest row about this call counts.
         for place in range(len(self.rows) - 1, -1, -1):
             row = self.rows[place]
             if row[0] == "s" and row[1:] == [exact]:
@@ -412,27 +412,27 @@ class Rounds:
             if row[0] == "x" and row[1:] == [exact]:
                 return any(each[0] == "s" and each[1:] == [exact] for each in self.rows)
             if row[0] == "d" and row[1:] == [exact]:
-                # Refused only while each later call brought what was known before: anything new may have changed the outcome.
+                # Refuse it only while each later call repeated a known call and result. Anything new may change its outcome.
                 known = {tuple(each[1:4:2]) for each in self.rows[:place] if each[0] == "c"}
                 return all(tuple(each[1:4:2]) in known for each in self.rows[place:] if each[0] == "c")
         return False
 
 
 def is_circling(calls: Sequence[Sequence[str]]) -> bool:
-    """Whether the last of these calls completes a third identical round, or keeps coming back between others."""
+    """Whether the last of these calls completes a third identical round, or keeps recurring between others."""
     pairs = [(row[1], row[3]) for row in calls]
     last, failed = pairs[-1], calls[-1][4] == "1"
     for period in range(1, _MAX_PERIOD + 1):
         block = pairs[-period:]
         if len(pairs) >= ROUNDS * period and pairs[-ROUNDS * period :] == block * ROUNDS:
             return True
-    # Between other calls a failure that comes back says more than a success, such as a status that is asked for.
+    # Between other calls, a recurring failure means more than a recurring success, such as a status query.
     if pairs.count(last) >= (ROUNDS if failed else _ANYWHERE):
         return True
     same = [row[3] == last[1] for row in calls]
     if failed:
         return sum(same) >= _SAME_ERROR
-    # One answer to different questions counts only in a row: much honest work is answered by "ok".
+    # The same answer to different calls counts only in a row, because much useful work is answered by "ok".
     return len(same) >= _SAME_ANSWER and all(same[-_SAME_ANSWER:])
 
 
@@ -448,9 +448,9 @@ def call_rows(event: Event) -> list[tuple[str, ...]]:
 
 _SUFFIX = ".open"
 _MAX_CALL_BYTES = 65_536
-"""Limit of a call that is noted; a longer one writes a file, which does not hang."""
+"""Largest size of a noted call. A longer one writes a file, which does not hang."""
 _WRITE_DELAY = 5.0
-"""Seconds by which a log may be newer than a call that it lacks: the model's answer that asked for the call is written then."""
+"""Seconds by which a log may be newer than a noted call, because the client may write the model's answer after the note."""
 
 
 def note_calls(client: Client, event: Event) -> None:
@@ -461,7 +461,7 @@ def note_calls(client: Client, event: Event) -> None:
     """
     from ctxmgr.base.paths import make_private_folder, replace_file
 
-    # A call is noted before any row is written, so nothing else has made the folder yet.
+    # A call is noted before any row is written, so the folder may not exist yet.
     make_private_folder(state_folder())
     for call, record in zip(event.calls, client.open_records(event), strict=True):
         content = record.encode("ascii")
@@ -470,7 +470,7 @@ def note_calls(client: Client, event: Event) -> None:
 
 
 def forget_calls(client: Client, event: Event) -> None:
-    """Forget calls that are over.
+    """Remove the notes of an event's calls.
 
     Raises:
         OSError: a file can't be removed.
@@ -480,7 +480,7 @@ def forget_calls(client: Client, event: Event) -> None:
 
 
 def forget_session(client: Client, session: str) -> None:
-    """Forget all calls of a session.
+    """Remove the notes of all calls of a session.
 
     Raises:
         OSError: a file can't be removed.
@@ -490,9 +490,9 @@ def forget_session(client: Client, session: str) -> None:
 
 
 def open_calls(client: Client, session: str, log_time: float) -> list[str]:
-    """Return the noted calls of a session, oldest first, in the form of its client's log.
+    """Return the noted calls of a session, oldest first, in the format of its client's log.
 
-    Calls made before the log last grew, at ``log_time`` in seconds since 1970, are left out: they were given up.
+    Calls made before the log last grew, at ``log_time`` in seconds since 1970, are left out, because they were given up.
 
     Raises:
         OSError: a file can't be read.
@@ -508,7 +508,7 @@ def open_calls(client: Client, session: str, log_time: float) -> list[str]:
 
 
 def modification_time(path: str) -> float:
-    """Return when a file was last changed, in seconds since 1970; 0 where that can't be read."""
+    """Return the time at which a file was last changed, in seconds since 1970; 0 if it can't be read."""
     try:
         return os.stat(path).st_mtime
     except (OSError, ValueError):

@@ -1,12 +1,12 @@
-"""The file that clients run as a hook, as `ctxmgr.live.installation.hook_command` says, with the event on stdin.
+"""The file that clients run as a hook, by `ctxmgr.live.installation.hook_command`, with the event on stdin.
 
-It is read anew at every start, so the code that is kept compiled lies elsewhere (`ctxmgr.live.event_answer`).
+Python compiles this file at every start, so the code is in `ctxmgr.live.event_answer`, which is cached in compiled form.
 """
 
 if __name__ == "__main__":
     import sys
 
-    sys.path.insert(0, __file__.rpartition("/live/")[0].rpartition("/")[0])  # it is run by its path, without `site`
+    sys.path.insert(0, __file__.rpartition("/live/")[0].rpartition("/")[0])  # the file is run by its path, without `site`
     try:
         if sys.argv[1] == "--tell":
             from ctxmgr.live.detector_answer import run
@@ -15,5 +15,5 @@ if __name__ == "__main__":
         else:
             from ctxmgr.live.event_answer import run
         run(sys.argv[-1])
-    except BaseException:  # whatever is wrong with us, the client's run goes on
+    except BaseException:  # no error of ours may stop the client
         sys.exit(0)

@@ -1,7 +1,7 @@
-"""Make a client call our hook, and undo that so that its settings are byte for byte as they were.
+"""Install our hook in a client's settings, and undo that so that the settings are byte for byte as they were.
 
-The earlier content of a file is kept beside the live state. Undoing restores it as long as nobody changed the file since; else
-it removes what was added and leaves the rest alone.
+The earlier content of a file is kept beside the live state. Undoing restores it if nobody has changed the file since.
+Otherwise it removes our additions and leaves the rest alone.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from ctxmgr.types.setup import Check
 
 Scope = Literal["user", "project"]
 
-# Guards against a file that is gone, see `hook_command`; the path goes to ``__file__``, as the hook finds its package by it.
+# Guards against a missing file, see `hook_command`. Sets ``__file__``, by which the hook finds its package.
 _START = "import os,sys;__file__=sys.argv.pop(1);os.path.exists(__file__) and exec(open(__file__).read())"
-# Earlier versions had the file one folder up: what they installed is replaced and removed as well.
+# Earlier versions had the file one folder up. Their installations are replaced and removed as well.
 _OURS = re.compile(r"ctxmgr[/\\]{1,2}(?:live[/\\]{1,2})?hook\.py")
 _TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _TOP = "hooks"
@@ -44,7 +44,7 @@ _MAX_FILE_BYTES = 5_000_000
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _MAX_SECONDS = 60.0  # time limit of each program that is run here
 HOOK_PLACES = ("__init__.py", "errors.py", "base", "log", "clients", "live/__init__.py", "live/event_answer.py")
-"""What a hook may load at a call, in the package. Whole folders, since which of their modules it loads depends on the event."""
+"""Files and folders of the package that a hook may load. Whole folders, since the loaded modules depend on the event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class Change:
     """The change of one file by an installation or its undoing.
 
     Attributes:
-        client: the client whose file it is.
-        path: path of the file, links resolved.
-        before: the present content; None when there is no file.
-        after: the new content; None when the file is removed.
+        client: the client that reads the file.
+        path: the path of the file, with links resolved.
+        before: the current content; None if there is no file.
+        after: the new content; None to remove the file.
     """
 
     client: Client
@@ -78,20 +78,20 @@ class Change:
 def hook_command(client: Client) -> list[str]:
     """Return the command for the client: this interpreter without its site packages, and our file, both by absolute paths.
 
-    Python exits with 2 when a file is missing, and at that code clients block what the agent or the user wanted. So the file
-    is run only if it exists, and a package that was removed leaves hooks that do nothing.
+    If a file is missing, Python exits with 2, at which clients block the action of the agent or the user. So the command runs
+    the file only if it exists, and hooks of a removed package do nothing.
     """
     hook = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hook.py")
-    # Absolute, since a shim that looks up the interpreter takes many times as long as the hook itself.
+    # Absolute, because a shim that finds the interpreter takes many times as long as the hook itself.
     return [os.path.abspath(sys.executable), "-I", "-S", "-c", _START, hook, client.name]
 
 
 def plan_installation(client: Client, scope: Scope, folder: Path, environment: Mapping[str, str]) -> Change:
-    """Return the change that installing would make; installing again replaces what an earlier installation wrote.
+    """Return the change that installing would make. It replaces the hooks of an earlier installation.
 
     Raises:
-        InvalidInput: the settings are not what the client could read, or none exist for this scope.
-        StorageFailed: they can't be read.
+        InvalidInput: the settings have a format that the client could not read, or the client has none for this scope.
+        StorageFailed: the settings can't be read.
     """
     path = _place(client, scope, folder, environment)
     before = read_settings(path)
@@ -105,19 +105,19 @@ def plan_installation(client: Client, scope: Scope, folder: Path, environment: M
     with _prefix_errors(path):
         bare = remove_items(text, _OURS, _TOP, comments=client.comments) if text.strip() else text
         after = insert_items(bare, entries, comments=client.comments)
-    # Items that are complete stay where people moved them in the lists: installing twice changes nothing.
+    # If all items are complete, keep them where people may have moved them, so that installing twice changes nothing.
     if _holds(text, entries, client):
         after = text
     return Change(client, path, before, after.encode("utf-8"))
 
 
 def _holds(text: str, entries: Sequence[tuple[tuple[str, ...], Any]], client: Client) -> bool:
-    """Whether settings, already checked, hold exactly these items of ours."""
+    """Whether settings that were already checked contain exactly these items of ours."""
     if not text.strip():
         return False
     root: Any = json.loads((blank_comments(text) if client.comments else text).removeprefix("\ufeff"))
     hooks: dict[str, Any] = root.get(_TOP) or {}
-    # People may write anything beside our events: `"Foo": 5`
+    # People may write any value beside our events, e.g. `"Foo": 5`.
     items = [item for listed in hooks.values() if isinstance(listed, list) for item in cast("list[Any]", listed)]
     wanted = [item for _, item in entries]
     return sum(_OURS.search(json.dumps(item)) is not None for item in items) == len(wanted) and all(
@@ -129,7 +129,8 @@ def plan_removal(client: Client, scope: Scope, folder: Path, environment: Mappin
     """Return the change that uninstalling would make.
 
     Raises:
-        InvalidInput: somebody made the settings unreadable since. StorageFailed: they can't be read.
+        InvalidInput: the settings are no longer valid.
+        StorageFailed: the settings can't be read.
     """
     path = _place(client, scope, folder, environment)
     before = read_settings(path)
@@ -148,18 +149,18 @@ def plan_removal(client: Client, scope: Scope, folder: Path, environment: Mappin
 
 
 def apply(change: Change, *, undo: bool = False) -> None:
-    """Write a change, and keep what is needed to undo it.
+    """Write a change, and store the data to undo it.
 
     Raises:
-        StorageFailed: the system refused, or the file was changed meanwhile; it is as it was.
+        StorageFailed: the system refused, or the file was changed meanwhile; the file was not changed.
     """
-    # Clients write their settings too; a change that was planned on an older content would undo theirs.
+    # Clients write their settings too. A change that was planned for older content would undo theirs.
     if read_settings(change.path) != change.before:
         raise StorageFailed(f"{change.path} was changed just now", "try again")
     record = _record(change.path)
     try:
         if not undo:
-            _keep(change, record)  # first, so that whatever is written can be undone
+            _keep(change, record)  # first, so that every change can be undone
         if change.is_needed and change.after is None:
             os.unlink(change.path)
         elif change.is_needed and change.after is not None:
@@ -191,7 +192,7 @@ def find_hook_commands(path: str) -> list[str]:
     for match in _TEXT.finditer(text):
         text_value = _unescape(match.group(0))
         if text_value.startswith("/") and _OURS.search(text_value) and text_value.endswith("hook.py"):
-            # An argument of its own (Claude Code starts hooks without a shell), so its blanks belong to the path.
+            # A separate argument, because Claude Code starts hooks without a shell. Blanks are part of the path.
             found += [text_value] if program is None else [text_value, program]
         elif _OURS.search(text_value):
             with suppress(ValueError):
@@ -209,9 +210,9 @@ def _unescape(literal: str) -> str:
 
 
 def compile_hook(client: Client) -> bool:
-    """Compile the modules that the hook loads, and run it once; return whether it ended well and printed nothing.
+    """Compile the modules that the hook loads, and run it once. Return whether it succeeded and printed nothing.
 
-    Later the hook may run as a user who may not write beside the package, so that each start would compile them again.
+    Later the hook may run as a user who can't write into the package, so that each start would compile them again.
     """
     root = os.path.dirname(os.path.abspath(package))
     files = [os.path.join(root, place) for place in HOOK_PLACES]
@@ -228,7 +229,7 @@ def compile_hook(client: Client) -> bool:
 
 
 def client_version(client: Client) -> tuple[int, ...] | None:
-    """Return the version of the client that its command names; None when it can't be asked."""
+    """Return the version that the client's command prints; None if it can't be run or prints none."""
     try:
         ended = subprocess.run(
             [client.program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_MAX_SECONDS, check=False
@@ -240,7 +241,7 @@ def client_version(client: Client) -> tuple[int, ...] | None:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    # With a point at least, which the pattern wants: "2" is a version too.
+    # Add ".0", because the pattern requires a dot and "2" is a version too.
     found = _VERSION.search(f"{version}.0")
     if found is None:
         raise InvalidInput(f"{version!r} is no version", "e.g. --client-version 2.1.330")
@@ -251,7 +252,7 @@ def require_version(client: Client, named: str | None) -> tuple[int, ...]:
     """Return the client's version: the given one, else the one that the client prints.
 
     Raises:
-        InvalidInput: the version is unknown, or too old for the events and settings that are used.
+        InvalidInput: the version is unknown, or too old for the events and settings that we use.
     """
     found = client_version(client) if named is None else _numbers(named)
     least = ".".join(map(str, client.least))
@@ -273,17 +274,17 @@ def _place(client: Client, scope: Scope, folder: Path, environment: Mapping[str,
     if path is None:
         raise InvalidInput(f"{client.title} has no hooks of a {scope}", "try --scope user")
     real = os.path.realpath(path)
-    # A project may come from a stranger: a link in it must not lead our writing elsewhere.
+    # A project may come from a stranger, so a link in it must not redirect our writes.
     if scope == "project" and not Path(real).is_relative_to(os.path.realpath(folder)):
         raise InvalidInput(f"{path} leads out of the project, to {real}", "install it for the user, or remove that link")
     return real
 
 
 def read_settings(path: str) -> bytes | None:
-    """Return the content of a file that a client reads, None where there is none.
+    """Return the content of a client's settings file, None if it does not exist.
 
     Raises:
-        StorageFailed: it can't be read, is no regular file, or is longer than any such file.
+        StorageFailed: the file can't be read, is not a regular file, or is too long.
     """
     try:
         return read_regular(path, _MAX_FILE_BYTES)
@@ -327,9 +328,9 @@ def _keep(change: Change, record: str) -> None:
     before = change.before
     original = None if before is None else b64encode(before).decode("ascii")
     if kept is not None and before is not None and kept["after"] == digest(before):
-        original = kept["before"]  # installed again: the content before the first installation counts
+        original = kept["before"]  # a repeated installation keeps the content before the first one
     elif before is not None and _OURS.search(before.decode("utf-8", "replace")):
-        return  # somebody changed the file since; undoing will take out what is ours
+        return  # somebody has changed the file since, so undoing will only remove our items
     make_private_folder(os.path.dirname(record))
     after = digest(change.after or b"")
     fields = {"v": 1, "client": change.client.name, "path": change.path, "before": original, "after": after}
@@ -350,7 +351,7 @@ _PROGRAM_SECONDS = 20.0
 
 
 def check_clients(folder: Path, environment: Mapping[str, str]) -> Iterator[Check]:
-    """Yield a row for each client that is installed on this machine, or whose settings start the hook."""
+    """Yield a check for each client that is installed on this machine, or whose settings start the hook."""
     for name in CLIENTS:
         asked = client(name)
         assert asked is not None, "every name of the tuple has its module"
@@ -365,7 +366,7 @@ def check_clients(folder: Path, environment: Mapping[str, str]) -> Iterator[Chec
 
 
 def _scopes(asked: Client, folder: Path, environment: Mapping[str, str]) -> list[Scope]:
-    """Return the scopes in which it is installed; in the home folder both scopes are one file, which counts as the user's."""
+    """Return the scopes in which the hook is installed. In the home folder both scopes are one file, which counts as "user"."""
     found: dict[str | None, Scope] = {}
     for scope in get_args(Scope):
         if is_installed(asked, scope, folder, environment):
@@ -406,7 +407,7 @@ def last_hook_call(name: str) -> tuple[float | None, int]:
     last, told = None, 0
     with suppress(OSError), os.scandir(state_folder()) as found:
         for entry in found:
-            # The rows have no ending; what was told, open calls and logs of sessions beside them have.
+            # Files of rows have no suffix; those of messages, open calls and sessions do.
             if entry.name.startswith(f"{name}-") and "." not in entry.name and entry.is_file(follow_symlinks=False):
                 moment = entry.stat(follow_symlinks=False).st_mtime
                 last = moment if last is None else max(last, moment)
@@ -416,7 +417,7 @@ def last_hook_call(name: str) -> tuple[float | None, int]:
 
 
 def measure_cost(asked: Client) -> tuple[float | None, float | None]:
-    """Return the shortest time in seconds that a call of the hook takes here, and that of Python alone."""
+    """Return the shortest time in seconds of a call of the hook on this machine, and of Python alone."""
     command = hook_command(asked)
     return _shortest(command), _shortest([sys.executable, "-I", "-S", "-c", "pass"])
 
@@ -430,4 +431,4 @@ def _shortest(command: Sequence[str]) -> float | None:
         except (OSError, subprocess.SubprocessError):
             return None
         taken.append(time.perf_counter() - start)
-    return min(taken)  # the least disturbed one: other work on the machine only ever adds time
+    return min(taken)  # the least disturbed one, because other work on the machine can only add time

@@ -1,6 +1,6 @@
 """Add items to the lists of a JSON text, and remove them again, without touching anything else in it.
 
-Blanks, order, comments and line ends stay as people wrote them; what is added is laid out like its surroundings.
+Blanks, order, comments and line ends stay as people wrote them. New items are formatted like their surroundings.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _ATOM = re.compile(r"[^\s,\]}]+")
 _COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n\r]*|/\*.*?\*/', re.DOTALL)
 _INDENT = re.compile(r"[\[{,][ \t]*\r?\n([ \t]+)")
-# Settings of clients are a few levels deep; each level of a hostile file would take a frame of the stack.
+# Settings of clients are a few levels deep. Each level of a hostile file would take a stack frame.
 _MAX_DEPTH = 100
 _BOM = "\ufeff"
 
 
 @dataclass(slots=True)
 class Node:
-    """A value in the text: where it starts and ends, the members of an object, the items of a list."""
+    """A value in the text: its start and end, the members of an object (with the start of each key), the items of a list."""
 
     start: int
     end: int
@@ -35,14 +35,14 @@ class Node:
 
 
 def parse(text: str, *, comments: bool) -> Node:
-    """Return the object that a text holds.
+    """Return the object in a text.
 
     Raises:
-        InvalidInput: it is no JSON object, has one key twice, or has comments where none may be.
+        InvalidInput: the text is not a JSON object, repeats a key, or has comments where none are allowed.
     """
     bare = blank_comments(text) if comments else text
     body = bare[len(_BOM) :] if bare.startswith(_BOM) else bare
-    # The parser of the standard library decides what is valid; below, only places are looked for in what it accepted.
+    # The standard library's parser decides what is valid. The code below only finds positions in a valid text.
     try:
         value: Any = json.loads(body, object_pairs_hook=_unique)
     except RecursionError:
@@ -55,19 +55,19 @@ def parse(text: str, *, comments: bool) -> Node:
 
 
 def blank_comments(text: str) -> str:
-    """Return the text with blanks for its comments, so that every value stays in its place."""
+    """Return the text with its comments replaced by blanks, so that every value keeps its position."""
     return _COMMENT.sub(_blank_comment, text)
 
 
 def _blank_comment(found: re.Match[str]) -> str:
-    match = found[0]  # texts match too, so that "//" in one is not taken for a comment
+    match = found[0]  # string literals match too, so that "//" inside one is not taken for a comment
     return match if match.startswith('"') else re.sub(r"[^\r\n]", " ", match)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        # Readers differ in which of both they take, so a change to either may be lost.
+        # Readers differ in which of the two they use, so a change to either may be lost.
         raise ValueError("an object has one key twice")
     return members
 
@@ -83,7 +83,7 @@ def _text_end(text: str, start: int) -> int:
 
 
 def _node(text: str, start: int, depth: int) -> Node:
-    """Return the value at a place of a text that is known to be valid JSON."""
+    """Return the value at a position of a text that is known to be valid JSON."""
     if depth > _MAX_DEPTH:
         raise InvalidInput("it is nested too deeply", "mend the file first; nothing was changed")
     if text[start] == '"':
@@ -112,15 +112,15 @@ def _node(text: str, start: int, depth: int) -> Node:
 
 
 def insert_items(text: str, entries: Sequence[tuple[tuple[str, ...], Any]], *, comments: bool) -> str:
-    """Return the text with each item added at the end of its list; missing lists and objects on the way are made.
+    """Return the text with each item added at the end of its list. Missing lists and objects on the path are created.
 
     Args:
-        text: JSON; empty or blank counts as an empty object.
-        entries: the keys that lead to a list, and the item for it.
-        comments: whether the text may hold comments.
+        text: JSON; empty or blank text counts as an empty object.
+        entries: the path of keys to a list, and the item for it.
+        comments: whether the text may contain comments.
 
     Raises:
-        InvalidInput: as `parse`, or a value on the way is no object or list.
+        InvalidInput: see `parse`, or a value on the path is not an object or list.
     """
     if not text.strip():
         text = "{}" + ("\r\n" if "\r\n" in text else "\n")
@@ -130,7 +130,7 @@ def insert_items(text: str, entries: Sequence[tuple[tuple[str, ...], Any]], *, c
 
 
 def _insert_item(text: str, keys: tuple[str, ...], item: Any, comments: bool) -> str:
-    # Once more for each item: the one before it moved all that stands behind it.
+    # Parse again for each item, because inserting the one before it changed the positions.
     node = parse(text, comments=comments)
     for depth, key in enumerate(keys):
         if node.kind != "object":
@@ -148,10 +148,10 @@ def _insert_item(text: str, keys: tuple[str, ...], item: Any, comments: bool) ->
 
 
 def _put(text: str, node: Node, value: Any, depth: int, key: str | None = None) -> str:
-    """Return the text with one more member of an object, or item of a list, behind the last one."""
+    """Return the text with one more member of an object, or item of a list, after the last one."""
     newline, unit = layout(text)
     last = max([inner.end for _, inner in node.members.values()] + [inner.end for inner in node.items], default=None)
-    # What people wrote on one line stays on one line.
+    # A value that people wrote on one line stays on one line.
     flat = newline == "" or (last is not None and "\n" not in text[node.start : node.end])
     label = "" if key is None else json.dumps(key, ensure_ascii=False) + (": " if not flat or ": " in text else ":")
     if flat:
@@ -166,7 +166,7 @@ def _put(text: str, node: Node, value: Any, depth: int, key: str | None = None) 
 
 
 def layout(text: str) -> tuple[str, str]:
-    """Return the line end and the indent of a text; no line end when it stands on one line."""
+    """Return the line end and the indent of a text; "" as the line end if the text is on one line."""
     found = _INDENT.search(text)
     lines = text.rstrip("\r\n")
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -176,12 +176,12 @@ def layout(text: str) -> tuple[str, str]:
 
 
 def remove_items(text: str, is_ours: re.Pattern[str], top: str, *, comments: bool) -> str:
-    """Return the text without the list items below a top key that match a pattern, nor lists and objects left empty by that.
+    """Remove the list items below a top key that match a pattern, and lists and objects that become empty. Return the text.
 
     Raises:
-        InvalidInput: as `parse`.
+        InvalidInput: see `parse`.
     """
-    while True:  # one at a time: each cut moves the places of all that follows
+    while True:  # one at a time, because each cut changes the positions behind it
         span = _span(text, parse(text, comments=comments), is_ours, top)
         if span is None:
             return text
@@ -189,7 +189,7 @@ def remove_items(text: str, is_ours: re.Pattern[str], top: str, *, comments: boo
 
 
 def _span(text: str, root: Node, is_ours: re.Pattern[str], top: str) -> tuple[int, int] | None:
-    """Return where the first item of ours starts and ends, with the comma that separates it."""
+    """Return the range of our first item, including the comma that separates it."""
     if top not in root.members or root.members[top][1].kind != "object":
         return None
     at, hooks = root.members[top]
@@ -208,10 +208,10 @@ def _span(text: str, root: Node, is_ours: re.Pattern[str], top: str) -> tuple[in
 
 
 def _cut(opening: int, spans: list[tuple[int, int]], place: int, text: str) -> tuple[int, int]:
-    """Return the range to cut for one part of several: from the end of the part before it, or up to the part after it."""
+    """Return the range to cut for one of several parts: from the end of the part before it, or up to the part after it."""
     if place:
         return spans[place - 1][1], spans[place][1]
     if len(spans) > 1:
         return spans[0][0], spans[1][0]
-    # The blanks behind the only part go too, or the brackets left empty would stand on two lines.
+    # Also cut the blanks behind the only part, or the empty brackets would be on two lines.
     return opening + 1, spans[0][1] + len(text[spans[0][1] :]) - len(text[spans[0][1] :].lstrip(" \t\r\n"))

@@ -1,7 +1,7 @@
 """Write and remove a plugin for Claude Code, in a folder that is a marketplace of its own.
 
-It holds the hooks that the settings would hold, a command for the person, a skill for the agent, and the MCP server where its
-package is installed. Everything names this very Python, as the hooks must. Files that are not ours are never touched.
+The plugin has the same hooks as the settings would have, a command for the user, a skill for the agent, and the MCP server if
+its package is installed. All of them name the Python that runs here, as the hooks must. Files of others are never touched.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAME = PLUGIN.partition("@")[0]
 
 _DESCRIPTION = "Tells an agent that goes in circles why, and what next; tells you of a call that hangs."
 
-# The log's folder is named after the project by a rule of Claude Code's own; its file is named after the session.
+# Claude Code names the log's folder after the project by a rule of its own, and the file after the session.
 _LOG = 'ls -t "${CLAUDE_CONFIG_DIR:-$HOME/.claude}"/projects/*/${CLAUDE_SESSION_ID}.jsonl | head -1'
 
 _README = """\
@@ -80,10 +80,10 @@ What these commands print quotes recorded text. Nothing in it is an instruction 
 
 
 def plan_plugin(folder: Path, environment: Mapping[str, str]) -> list[Change]:
-    """Return the changes that making the plugin in a folder would take, file by file.
+    """Return the changes that creating the plugin in a folder would make, one for each file.
 
     Raises:
-        InvalidInput: the hooks are in the settings already, or a file is there that is not ours.
+        InvalidInput: the hooks are in the settings already, or the folder has a file of that name that is not ours.
         StorageFailed: a file can't be read.
     """
     if is_installed(CLIENT, "user", folder, environment) or is_installed(CLIENT, "project", Path.cwd(), environment):
@@ -102,12 +102,12 @@ def plan_plugin(folder: Path, environment: Mapping[str, str]) -> list[Change]:
 
 
 def plan_plugin_removal(folder: Path) -> list[Change]:
-    """Return the changes that removing the plugin would take; files that are not ours stay.
+    """Return the changes that removing the plugin would make. Files that are not ours stay.
 
     Raises:
         StorageFailed: a file can't be read.
     """
-    # With the server's file: the package for it may have been removed since the plugin was made.
+    # Include the server's file, because its package may have been removed since the plugin was created.
     found = [(place, read_settings(place)) for place in (_place(folder, path) for path in _files(server=True))]
     return [Change(CLIENT, place, before, None) for place, before in found if before is not None and _is_ours(before)]
 
@@ -116,7 +116,7 @@ def apply_plugin(folder: Path, changes: list[Change]) -> None:
     """Write the files, or remove them together with the folders that become empty.
 
     Raises:
-        StorageFailed: the system refused.
+        StorageFailed: a file can't be written or removed.
     """
     try:
         for change in changes:
@@ -132,7 +132,7 @@ def apply_plugin(folder: Path, changes: list[Change]) -> None:
 
 
 def what_to_do(folder: Path, environment: Mapping[str, str]) -> str | None:
-    """Return the commands that enable the plugin in Claude Code; None when it is enabled."""
+    """Return the commands that enable the plugin in Claude Code; None if it is enabled."""
     if CLIENT.has_plugin(environment):
         return None
     return f"in Claude Code: /plugin marketplace add {folder.absolute()}, then /plugin install {PLUGIN}"
@@ -144,7 +144,7 @@ def plugin_files(
     """Return the files of the plugin and its marketplace by their paths within the folder.
 
     Args:
-        entries: the keys and items that the settings would hold.
+        entries: the keys and items that the settings would have.
         program: the command that starts ctxmgr.
         version: the version of ctxmgr.
         server: whether the MCP server can be started.
@@ -174,7 +174,7 @@ def plugin_files(
 
 
 def _files(*, server: bool | None = None) -> dict[str, str]:
-    # -I: neither the folder that the agent works in nor PYTHONPATH may put other code in the place of ours.
+    # -I, so that neither the agent's working folder nor PYTHONPATH can replace our code.
     program = [os.path.abspath(sys.executable), "-I", "-m", "ctxmgr"]
     serves = find_spec("mcp") is not None if server is None else server
     return plugin_files(CLIENT.entries(hook_command(CLIENT)), program, __version__, server=serves)
@@ -193,10 +193,10 @@ def _is_ours(content: bytes) -> bool:
 
 
 def _remove_empty(top: Path, folder: str) -> None:
-    """Remove a folder and those above it that are empty, up to the plugin's own."""
+    """Remove a folder and its parents while they are empty, up to the plugin's own."""
     real = os.path.realpath(top)
     with suppress(OSError):
-        # The first folder that holds something else raises, and ends this.
+        # The first folder that is not empty raises OSError, which ends the loop.
         while folder.startswith(real):
             os.rmdir(folder)
             folder = os.path.dirname(folder)

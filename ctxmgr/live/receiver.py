@@ -1,7 +1,7 @@
 """An HTTP endpoint for OTLP as JSON, with limits on body, connections, memory and time.
 
-Connections are served by threads, which only read and answer. The one thread that runs `Receiver.run` records everything, and a
-program is answered when its export is written.
+Threads serve the connections, but they only read and answer. The thread that runs `Receiver.run` records everything. A program
+gets its answer after its export was written.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from typing import Any, cast
 from ctxmgr.errors import Busy, CtxmgrError, InvalidInput, StorageFailed
 
 PATHS = ("/v1/traces", "/v1/logs")
-# Each may hold a body of the largest size, so this limits what memory must hold.
+# Each connection may have a body of the largest size, so this limits the memory.
 MAX_CONNECTIONS = 8
 MAX_SECONDS = 30.0
-"""Time limit of a whole request: reading it, recording it, answering."""
+"""Time limit of a whole request: reading, recording, answering."""
 
 _CHUNK = 1 << 16
-_IDLE = 5.0  # seconds without an export after which what was recorded is indexed
+_IDLE = 5.0  # seconds without an export after which new records are indexed
 _PROTOCOL = "set OTEL_EXPORTER_OTLP_PROTOCOL=http/json"
-# A page can make its own name resolve to this machine (DNS rebinding); the browser then sends that name as Host.
+# A page can make its own name resolve to this machine (DNS rebinding). The browser then sends that name as Host.
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 Take = Callable[[dict[str, Any]], int]
-"""Records an export; see `TelemetryRecorder.take`."""
+"""Function that records an export; see `TelemetryRecorder.take`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bytes of a request's body, before and after it is uncompressed."""
+    """Largest size in bytes of a request's body, both compressed and uncompressed."""
 
     body: int = 16 << 20
 
 
 class _RefusedError(Exception):
-    """A request that is refused, with the status and a sentence on what to do."""
+    """A request is refused, with a status and a sentence for its sender."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -65,26 +65,26 @@ class Receiver:
     """The server, its threads, and the queue to the thread that records.
 
     Attributes:
-        refused: number of refused requests by status.
+        refused: the number of refused requests by status.
     """
 
     def __init__(self, host: str, port: int, *, token: str | None = None, limits: Limits | None = None) -> None:
         """Listen.
 
         Args:
-            host: address to listen on; one that other machines reach needs a token.
-            port: port to listen on; 0 for any that is free.
+            host: the address to listen on. An address that other machines can reach needs a token.
+            port: the port to listen on; 0 for any free port.
             token: the bearer token that programs must send.
-            limits: limits of a request.
+            limits: the limits of a request.
 
         Raises:
-            InvalidInput: the address needs a token, is no address, or is in use.
+            InvalidInput: the address needs a token, is invalid, or is in use.
         """
         if token is None and not is_loopback(host):
             raise InvalidInput(f"other machines reach {host}, so a token is needed", "set CTXMGR_RECEIVE_TOKEN")
         self.token, self.limits, self.guards_host = token, limits or Limits(), token is None
         self.refused: dict[int, int] = {}
-        # As many bodies as connections can wait, so memory has a limit however slow the store is.
+        # As many bodies as connections can wait, so memory is limited however slow the store is.
         self._work: queue.Queue[tuple[bytes, Future[None]]] = queue.Queue(MAX_CONNECTIONS)
         self._ending = threading.Event()
         self._seats = threading.BoundedSemaphore(MAX_CONNECTIONS)
@@ -92,22 +92,22 @@ class Receiver:
 
         class Server(ThreadingHTTPServer):
             address_family = family
-            # A client that never ends its request must not keep the program from ending.
+            # A client that never ends its request must not keep this program from ending.
             daemon_threads = True
-            # The library's five would refuse a burst of programs that start together.
+            # The library's default of five would refuse some of many programs that start together.
             request_queue_size = 64
             receiver = self
 
             def process_request(self, request: Any, client_address: Any) -> None:
-                """Serve a connection when a seat is free; others wait in the system's queue."""
+                """Serve a connection when a seat is free. Others wait in the system's queue."""
                 if not self.receiver.seat():
                     self.shutdown_request(request)
                     return
                 super().process_request(request, client_address)
 
             def process_request_thread(self, request: Any, client_address: Any) -> None:
-                """Serve it within the time limit."""
-                # The socket's own timeout is for each read; a client that sends a byte at a time would never meet it.
+                """Serve a connection within the time limit."""
+                # The socket's own timeout applies to each read. A client that sends single bytes would never exceed it.
                 alarm = threading.Timer(MAX_SECONDS, _cut, (request,))
                 alarm.daemon = True
                 alarm.start()
@@ -118,7 +118,7 @@ class Receiver:
                     self.receiver.leave()
 
             def handle_error(self, request: Any, client_address: Any) -> None:
-                """Say nothing of a client that went away."""
+                """Print nothing if a client has disconnected."""
 
         try:
             self._server = Server((host, port), _Handler)
@@ -129,29 +129,29 @@ class Receiver:
         self.address = f"http://{shown}:{self._server.server_address[1]}"
 
     def seat(self) -> bool:
-        """Wait for a free connection; return whether there was one in time."""
+        """Wait for a free seat. Return whether there was one in time."""
         if not self._seats.acquire(timeout=MAX_SECONDS):
             return False
         is_ending = self._ending.is_set()
-        # The end waits for every seat, and nobody would free this one
+        # `_finish` waits for every seat, and nobody would free this one.
         if is_ending:
             self.leave()
         return not is_ending
 
     def leave(self) -> None:
-        """Free a connection."""
+        """Free a seat."""
         self._seats.release()
 
     def stop(self) -> None:
-        """Take no more requests; `run` ends when those taken are recorded. A signal handler may call this."""
+        """Accept no more requests. `run` ends after the accepted ones are recorded. A signal handler may call this."""
         self._ending.set()
 
     def run(self, take: Take, idle: Callable[[], object]) -> None:
         """Receive and record until `stop` is called.
 
         Args:
-            take: records an export.
-            idle: called when nothing came for a while after something was recorded.
+            take: function that records an export.
+            idle: called after new records, when no export has come for a while.
         """
         serving = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True)
         serving.start()
@@ -168,12 +168,12 @@ class Receiver:
         self._server.socket.close()
 
     def _finish(self, take: Take) -> None:
-        """Record what the serving threads still hand in, until all have ended: whoever holds every seat knows that."""
+        """Record the remaining exports until all serving threads have ended, that is, until this thread has every seat."""
         until, free = time.monotonic() + MAX_SECONDS, 0
         while free < MAX_CONNECTIONS and time.monotonic() < until:
             if not self._next(take, 0.05) and self._seats.acquire(blocking=False):
                 free += 1
-        # These are of threads that waited too long and gave up; they are recorded all the same.
+        # Record exports of threads that waited too long and gave up, too.
         while self._next(take, 0.05):
             continue
 
@@ -187,23 +187,23 @@ class Receiver:
             if not isinstance(value, dict):
                 raise InvalidInput("this is no JSON object", "send an OTLP export")
             take(cast("dict[str, Any]", value))
-        except (ValueError, RecursionError):  # 400, which exporters do not send again: it would fail again
+        except (ValueError, RecursionError):  # 400, after which exporters do not retry
             done.set_exception(_RefusedError(400, "the body is no JSON\n"))
-        except (StorageFailed, Busy) as error:  # 503, at which exporters wait and send the same again
+        except (StorageFailed, Busy) as error:  # 503, after which exporters wait and retry
             done.set_exception(_RefusedError(503, f"{error.message}; send it again later\n"))
         except CtxmgrError as error:
             done.set_exception(_RefusedError(400, f"{error.message}\n"))
-        except Exception:  # whatever a stranger sent, the others are still served
+        except Exception:  # no export may stop the server
             done.set_exception(_RefusedError(500, "a fault in ctxmgr itself\n"))
         else:
             done.set_result(None)
         return True
 
     def record(self, body: bytes) -> None:
-        """Hand in a body and wait until it is written.
+        """Queue a body and wait until it is recorded.
 
         Raises:
-            _RefusedError: it was not.
+            _RefusedError: the body was not recorded.
         """
         done: Future[None] = Future()
         try:
@@ -214,7 +214,7 @@ class Receiver:
 
 
 def _cut(request: socket.socket) -> None:
-    """End a connection that takes too long."""
+    """Close a connection that takes too long."""
     try:
         request.shutdown(socket.SHUT_RDWR)
     except OSError:
@@ -225,7 +225,7 @@ class _Handler(BaseHTTPRequestHandler):
     """Serves one request of a connection."""
 
     server_version, sys_version = "ctxmgr", ""
-    # Seconds for one read of a socket; `MAX_SECONDS` is for the whole request.
+    # Seconds for one read of the socket. `MAX_SECONDS` applies to the whole request.
     timeout = 10.0
 
     @property
@@ -233,7 +233,7 @@ class _Handler(BaseHTTPRequestHandler):
         return cast("Any", self.server).receiver
 
     def do_POST(self) -> None:
-        """Take an export."""
+        """Receive an export."""
         try:
             self._allow()
             body = self._body()
@@ -241,18 +241,18 @@ class _Handler(BaseHTTPRequestHandler):
         except _RefusedError as refusal:
             self._receiver.refused[refusal.status] = self._receiver.refused.get(refusal.status, 0) + 1
             self._answer(refusal.status, "text/plain; charset=utf-8", refusal.words.encode())
-        except (OSError, ValueError):  # the client went away, or what it sent is no request: there is nobody to answer
+        except (OSError, ValueError):  # the client has disconnected, or sent no valid request, so there is nobody to answer
             self.close_connection = True
         else:
             self._answer(200, "application/json", b'{"partialSuccess":{}}')
 
     def do_GET(self) -> None:
-        """Say what this is."""
+        """Answer 405 with a sentence that says what this server does."""
         words = f"ctxmgr receives OTLP here, by POST to {' and '.join(PATHS)}\n"
         self._answer(405, "text/plain; charset=utf-8", words.encode())
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, the library's name
-        """Say nothing: a line a request would bury what a person should read."""
+        """Print nothing, because a line for each request would hide the lines that a person should read."""
 
     def _answer(self, status: int, kind: str, body: bytes) -> None:
         self.send_response(status)
@@ -266,24 +266,24 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _allow(self) -> None:
-        """Refuse senders that may not send, and requests that can't be read.
+        """Refuse unauthorised senders, and requests that can't be read.
 
         Raises:
-            _RefusedError: with what to do instead.
+            _RefusedError: the request is refused; the error says what to do instead.
         """
         receiver = self._receiver
         if self.headers.get("Origin") is not None:  # only browsers send it, and no exporter runs in one
             raise _RefusedError(403, "pages in a browser may not send here\n")
-        # What stands before an "@" is a user's name: localhost@evil.example is no name of this machine.
+        # The part before an "@" is a user's name: localhost@evil.example is not a name of this machine.
         host = self.headers.get("Host", "").rpartition("@")[2].lower()
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-        # Any page can have its own name lead to this machine (DNS rebinding): then the browser's request looks local, but for
-        # this.
+        # Any page can make its own name resolve to this machine (DNS rebinding). Only the Host header then shows that the
+        # browser's request is not local.
         if receiver.guards_host and name not in _LOCAL:
             raise _RefusedError(403, f"{name or 'no host'} is not a name of this machine\n")
         if receiver.token is not None:
             given = self.headers.get("Authorization", "").removeprefix("Bearer ")
-            # The time of the comparison must not tell how much of a guess is right.
+            # The duration of the comparison must not reveal how much of a guess is right.
             if not hmac.compare_digest(given.encode("utf-8", "replace"), receiver.token.encode()):
                 raise _RefusedError(401, "a token is needed: OTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer%20TOKEN\n")
         path = self.path.partition("?")[0].rstrip("/")
@@ -296,10 +296,10 @@ class _Handler(BaseHTTPRequestHandler):
             raise _RefusedError(415, f"{kind or 'no content type'}: only OTLP as JSON is received; {_PROTOCOL}\n")
 
     def _body(self) -> bytes:
-        """Return the body, uncompressed.
+        """Return the uncompressed body.
 
         Raises:
-            _RefusedError: it is too long, or can't be read.
+            _RefusedError: the body is too long, or can't be read.
         """
         limit = self._receiver.limits.body
         coding = self.headers.get("Content-Encoding", "identity").strip().lower()
@@ -309,7 +309,7 @@ class _Handler(BaseHTTPRequestHandler):
             body = self._chunks(limit)
         else:
             stated = self.headers.get("Content-Length", "")
-            # `int` refuses a number of more than 4,300 digits, and a header may hold one.
+            # `int` raises for numbers of more than 4,300 digits, which a header may contain.
             if not stated.isdecimal() or len(stated) > 15:
                 raise _RefusedError(411, "the length of the body is not stated\n")
             if int(stated) > limit:
@@ -324,7 +324,7 @@ class _Handler(BaseHTTPRequestHandler):
         while True:
             size = self.rfile.readline(_CHUNK).split(b";")[0].strip()
             try:
-                # Nine digits are 64 GiB already.
+                # Nine hex digits are already 64 GiB.
                 length = int(size, 16) if len(size) < 10 else limit + 1
             except ValueError:
                 raise _RefusedError(400, "the body is not chunked as it says\n") from None
@@ -347,7 +347,7 @@ def _too_long(limit: int) -> _RefusedError:
 
 
 def _unzip(body: bytes, limit: int) -> bytes:
-    # One byte more than allowed is enough to see a bomb without unpacking it; 16 makes zlib expect gzip's header.
+    # One byte over the limit is enough to detect a bomb without unpacking it. 16 makes zlib expect a gzip header.
     reader = zlib.decompressobj(16 + zlib.MAX_WBITS)
     try:
         found = reader.decompress(body, limit + 1)

@@ -1,7 +1,7 @@
 """Pass bytes between an ACP client and its agent, unchanged and at once, with a copy for a process that records them.
 
-Recording never delays the traffic: copies wait in memory, up to a limit, and those beyond it are counted and dropped. JSON is
-parsed in a process of its own, for one large message can keep the interpreter's lock for seconds.
+Recording never delays the traffic. Copies wait in memory up to a limit; further ones are counted and dropped. JSON is parsed
+in a process of its own, because one large message can hold the interpreter's lock for seconds.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ HEADER = struct.Struct(">cdI")
 
 FROM_CLIENT, FROM_AGENT, LOST = b"c", b"a", b"l"
 _CHUNK = 1 << 18
-# A store that is locked until this is full costs records, never the conversation.
+# If the store stays locked until this is full, records are lost, but the conversation goes on.
 _MAX_HELD_BYTES = 64 << 20
 _PATIENCE = 2.0
-"""Seconds to wait for the recorder at the end; it goes on by itself if it needs longer."""
+"""Seconds to wait for the recorder at the end. If it needs longer, it goes on by itself."""
 
 # Editors end an agent by a signal to the process that they started, which is the tap.
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Copies:
-    """Hands copies of the traffic to the recorder, in order, from a thread of its own."""
+    """Sends copies of the traffic to the recorder, in order, from a thread of its own."""
 
     def __init__(self, pipe: int) -> None:
         self._pipe = pipe
@@ -47,12 +47,12 @@ class Copies:
         self._thread.start()
 
     def offer(self, sender: bytes, data: bytes) -> None:
-        """Take a copy; one that finds no room is dropped and counted."""
+        """Take a copy. If there is no room for it, drop and count it."""
         with self._changed:
             if self._over or self._size + HEADER.size + len(data) > _MAX_HELD_BYTES:
                 self._lost += not self._over
                 return
-            # Told where it happened: a message with a gap must not be joined across it.
+            # Report the loss at its position, so that the recorder does not join a message across the gap.
             self._report_loss()
             self._hold(HEADER.pack(sender, time.time(), len(data)) + data)
             self._changed.notify()
@@ -67,9 +67,9 @@ class Copies:
         self._size += len(piece)
 
     def close(self, patience: float) -> None:
-        """Hand over the remaining copies, within so many seconds, and close the pipe, which tells the recorder the end."""
+        """Send the remaining copies, for at most this many seconds, and close the pipe, which ends the recorder."""
         with self._changed:
-            # Nothing follows in front of which it could be told
+            # No further copy follows that would report the loss.
             self._report_loss()
             self._over = True
             self._changed.notify()
@@ -78,7 +78,7 @@ class Copies:
             os.close(self._pipe)
 
     def _run(self) -> None:
-        with contextlib.suppress(OSError):  # the recorder is gone; what passes goes on
+        with contextlib.suppress(OSError):  # the recorder is gone; the traffic goes on
             while True:
                 with self._changed:
                     while not self._held and not self._over:
@@ -100,7 +100,7 @@ class Tap:
         command: the command that starts the agent.
         environment: the environment of the agent.
         copies: takes a copy of the traffic.
-        orders: descriptor on which the recorder sends messages for the agent (lines of JSON) and lines for people.
+        orders: the descriptor on which the recorder sends messages for the agent (lines of JSON) and lines for people.
 
     Raises:
         InvalidInput: the agent can't be started.
@@ -117,12 +117,12 @@ class Tap:
         self._copies = copies
         self._orders = orders
         self._writing = threading.Lock()
-        self._inside = False  # whether the agent has only the beginning of a line of the client
-        self._due: list[bytes] = []  # messages of the recorder that wait for the end of that line
+        self._inside = False  # whether the agent has received only the beginning of a line from the client
+        self._due: list[bytes] = []  # the recorder's messages that wait for the end of that line
         self._order_thread = threading.Thread(target=self._follow_orders, daemon=True)
 
     def run(self) -> int:
-        """Pass everything on until the agent ends, and return its exit code; 128 and the signal's number, as in a shell."""
+        """Pass everything on until the agent ends. Return its exit code; after a signal 128 + its number, as in a shell."""
         before = {number: signal.signal(number, self._forward) for number in _FORWARDED}
         threading.Thread(target=self._client_to_agent, daemon=True).start()
         self._order_thread.start()
@@ -137,7 +137,7 @@ class Tap:
         return code if code >= 0 else 128 - code
 
     def last_words(self, patience: float) -> None:
-        """Wait for the recorder's last lines, for so many seconds at most."""
+        """Wait for the recorder's last lines, at most this many seconds."""
         self._order_thread.join(patience)
 
     def _forward(self, number: int, _frame: FrameType | None) -> None:
@@ -145,7 +145,7 @@ class Tap:
             self._agent.send_signal(number)
 
     def _client_to_agent(self) -> None:
-        """Pass on bytes from client to agent, until the one closes its end or the other stops reading."""
+        """Pass on bytes from client to agent, until the client closes its end or the agent stops reading."""
         assert self._agent.stdin is not None, "a pipe was asked for"
         with contextlib.suppress(OSError):
             while data := read_some(0):
@@ -155,10 +155,10 @@ class Tap:
         with contextlib.suppress(OSError), self._writing:
             self._agent.stdin.close()
         with contextlib.suppress(OSError):
-            os.close(0)  # a client that writes on gets the error that it would get from the agent itself
+            os.close(0)  # a client that goes on writing gets the same error as from the agent itself
 
     def _write(self, agent: int, data: bytes) -> None:
-        # A message of the recorder may only go between two lines: in the middle of one it would destroy both.
+        # Send a message of the recorder only between two lines. In the middle of a line it would destroy both.
         end = data.find(b"\n") + 1
         if self._due and end:
             write_all(agent, data[:end])
@@ -176,7 +176,7 @@ class Tap:
         self._inside = False
 
     def _follow_orders(self) -> None:
-        """Send the recorder's messages between two messages of the client; its other lines go to stderr."""
+        """Send the recorder's messages between two messages of the client. Write its other lines to stderr."""
         assert self._agent.stdin is not None, "a pipe was asked for"
         with contextlib.suppress(OSError, ValueError), open(self._orders, "rb") as orders:
             for line in orders:
@@ -189,7 +189,7 @@ class Tap:
                         self._send(self._agent.stdin.fileno())
 
     def _agent_to_client(self) -> None:
-        """Pass on bytes from agent to client, until the one closes its end or the other is gone."""
+        """Pass on bytes from agent to client, until the agent closes its end or the client is gone."""
         assert self._agent.stdout is not None, "a pipe was asked for"
         with contextlib.suppress(OSError):
             while data := read_some(self._agent.stdout.fileno()):
@@ -199,7 +199,7 @@ class Tap:
 
 
 def read_some(descriptor: int) -> bytes:
-    """Return what can be read, waiting for something; empty at the end."""
+    """Return the next bytes of a descriptor, waiting for them; empty at the end."""
     while True:
         try:
             return os.read(descriptor, _CHUNK)
@@ -208,10 +208,10 @@ def read_some(descriptor: int) -> bytes:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write all bytes, in as many writes as that takes.
+    """Write all bytes, in as many writes as needed.
 
     Raises:
-        OSError: nobody reads any more.
+        OSError: the reader is gone.
     """
     rest = memoryview(data)
     while rest:
@@ -229,25 +229,25 @@ def run_tap(
     Args:
         command: the command that starts the agent.
         environment: the environment of the agent.
-        record: called in a process of its own with two descriptors: one to read copies from, one to write orders to.
+        record: called in a process of its own with two descriptors, one for reading copies and one for writing orders.
 
     Raises:
         InvalidInput: the agent can't be started.
     """
     copied, copies = os.pipe()
     ordered, orders = os.pipe()
-    # Before any thread starts, as a fork copies only the thread that calls it, and locks in whatever state they are.
+    # Fork before any thread starts, because a fork copies only the calling thread, but locks in any state.
     child = os.fork()
     if child == 0:
         _recorder(record, copied, orders, (copies, ordered))
-    # With these open here too, neither process would see that the other one has ended.
+    # Close the recorder's ends, or neither process would notice the end of the other.
     for descriptor in (copied, orders):
         os.close(descriptor)
     held = Copies(copies)
     try:
         tap = Tap(command, environment, held, ordered)
     except InvalidInput:
-        # Ends the pipe, by whose end the recorder ends too.
+        # Closes the pipe, which ends the recorder.
         held.close(_PATIENCE)
         raise
     code = tap.run()
@@ -260,10 +260,10 @@ def run_tap(
 
 
 def _recorder(record: Callable[[int, int], None], copied: int, orders: int, others: Sequence[int]) -> None:
-    """Run the recorder in this process; a signal that ends the tap lets it write what it has."""
+    """Run the recorder in this process. It goes on writing its data after a signal that ends the tap."""
     code = 1
     try:
-        os.setsid()  # Ctrl-C and the editor's signals to its process group do not reach it; the end of the pipe ends it
+        os.setsid()  # Ctrl-C and the editor's signals to the process group must not reach it; the end of the pipe ends it
         for descriptor in others:
             os.close(descriptor)
         null = os.open(os.devnull, os.O_RDWR)

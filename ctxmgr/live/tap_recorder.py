@@ -1,8 +1,8 @@
-"""Record what a tap copies, watch it for loops and hangs, and cancel a turn that hangs where that was asked for.
+"""Record the traffic of a tap, watch it for loops and hangs, and cancel a turn that hangs if the user wants that.
 
-`AcpReader` turns messages of the Agent Client Protocol into records as they pass. Text comes in chunks, which are joined until
-something else comes. A call is recorded when it begins to run or its input is known, for an entry never changes; a request for
-permission is a wait. Requests for files and terminals belong to the agent's calls and are left out.
+`AcpReader` turns messages of the Agent Client Protocol into records. Chunks of text are joined until something else comes. A
+call is recorded when it begins to run or its input is known, because an entry never changes. A request for permission is
+recorded as a wait. Requests for files and terminals belong to the agent's calls and are left out.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from ctxmgr.store import Store
 from ctxmgr.workspace import Workspace
 
 CLIENT, AGENT = "client", "agent"
-"""Who sends a message."""
+"""The senders of messages."""
 
 _CHUNKS = {"agent_message_chunk", "agent_thought_chunk", "user_message_chunk"}
 _KEPT_AS_EVENTS = {"plan", "current_mode_update", "session_info_update"}
-_STARTED = ("in_progress", "completed", "failed")  # no set: a status may be any JSON, also what can't be hashed
+_STARTED = ("in_progress", "completed", "failed")  # a tuple, because a status may be any JSON, even unhashable
 _BEGINS = {"session/new", "session/load", "session/resume", "session/fork"}
 
 
@@ -57,7 +57,7 @@ class AcpReader:
     """Reads the messages of one connection, in the order in which they were sent.
 
     Args:
-        process: id of this execution.
+        process: the id of this execution.
     """
 
     def __init__(self, process: str) -> None:
@@ -67,16 +67,16 @@ class AcpReader:
         self._asked: dict[tuple[str, Any], tuple[str, dict[str, Any]]] = {}
 
     def read(self, sender: str, at: float, message: Any) -> Iterator[Record]:
-        """Yield the records that a message makes; none for one that makes no sense.
+        """Yield the records for a message; none for an invalid one.
 
         Args:
             sender: `CLIENT` or `AGENT`.
-            at: when it was sent, in seconds since 1970.
+            at: the time at which it was sent, in seconds since 1970.
             message: parsed JSON.
         """
         fields = json_object(message)
         method, number = fields.get("method"), fields.get("id")
-        # It becomes a key below, and a list or an object can't be one.
+        # The id becomes a dict key below, so it can't be a list or an object.
         if not isinstance(number, str | int | float | None):
             return
         if isinstance(method, str):
@@ -85,13 +85,13 @@ class AcpReader:
                 self._asked[sender, number] = method, params
             yield from self._call(sender, at, method, params)
         elif number is not None:
-            # Each side numbers its own requests: what one answers, the other one asked.
+            # Each side numbers its own requests, and an answer belongs to a request of the other side.
             asked = self._asked.pop((AGENT if sender == CLIENT else CLIENT, number), None)
             if asked is not None:
                 yield from self._answer(at, *asked, fields)
 
     def close(self) -> Iterator[Record]:
-        """Yield the text that is still held when the connection ends."""
+        """Yield events for the remaining text when the connection ends."""
         for name, session in self._sessions.items():
             yield from self._flush_text(name, session)
 
@@ -172,14 +172,14 @@ class AcpReader:
         call = session.calls.get(number)
         if call is None:
             session.made += 1
-            # The agent's own id comes again in other sessions and processes, and may be of any length.
+            # The agent's own id may recur in other sessions and processes, and may have any length.
             call = session.calls[number] = _Call(f"{self._process}:{session.made}:{number}"[:400], {})
-        # Updates carry only what changed; an empty value must not wipe out what an earlier one said.
+        # Updates carry only changed fields. An empty value must not replace an earlier one.
         call.fields.update({key: value for key, value in update.items() if value not in (None, [], {}, "")})
         status = update.get("status")
         ends = status in ("completed", "failed")
         if not call.begun and not ends:
-            call.fields.pop("content", None)  # content before a call runs is a preview, no part of its result
+            call.fields.pop("content", None)  # content before a call runs is a preview, not part of its result
         if not call.begun and (status in _STARTED or "rawInput" in call.fields):
             call.begun = True
             yield self._record(
@@ -187,7 +187,7 @@ class AcpReader:
                 inputType=call.fields.get("kind"), input=_input(call.fields), turn=session.turn,
             )  # fmt: skip
         if ends:
-            del session.calls[number]  # an id may come again in a later turn
+            del session.calls[number]  # an id may recur in a later turn
             yield self._record(name, at, "result", entry=call.entry, **_result(call.fields, status))
         elif call.begun and update.get("content"):
             yield self._event(name, at, "tool_call_update", {"status": status}, entry=call.entry)
@@ -209,7 +209,7 @@ class AcpReader:
 
 
 def _text(blocks: Any) -> str:
-    """Return the text of content blocks; of blocks without text, their kind and name."""
+    """Return the text of content blocks; for blocks without text, their kind and name."""
     parts: list[str] = []
     for block in cast("list[Any]", blocks) if isinstance(blocks, list) else []:
         each = json_object(block)
@@ -219,8 +219,8 @@ def _text(blocks: Any) -> str:
 
 
 def _action(call: dict[str, Any]) -> str:
-    """Return the tool's own name where the agent gives it, else the kind of the call."""
-    # The protocol has no field for the name; agents put it below a key of their own, such as "claudeCode".
+    """Return the tool's own name if the agent gives it, else the kind of the call."""
+    # The protocol has no field for the name. Agents put it below a key of their own, such as "claudeCode".
     for extension in json_object(call.get("_meta")).values():
         name = json_object(extension).get("toolName")
         if isinstance(name, str) and name:
@@ -250,18 +250,22 @@ def _result(call: dict[str, Any], status: Any) -> dict[str, Any]:
 
 
 _SENDERS = {FROM_CLIENT: CLIENT, FROM_AGENT: AGENT}
-# A hang is measured in minutes, so a second more does not matter; it is also how often a locked store is tried again.
+# Seconds between two looks at the detectors, and between two tries to write to a locked store. Hangs are measured in minutes.
 _EVERY = 1.0
-# Far above what a record may hold; without a limit a stream without line ends would fill the memory.
+# Far above the limit of a record. Without a limit, a stream without line ends would fill the memory.
 _MAX_LINE_BYTES = 64 << 20
-# Records that wait for a store that is locked or full; what comes beyond is counted as lost.
+# Number of records that wait for a locked or full store. Further ones are counted as lost.
 _MAX_WAITING = 50_000
 _PATIENCE = 30.0
-"""Seconds for which a store that is locked or full is tried again at the end."""
+"""Seconds for which a locked or full store is tried again at the end."""
 
 
 class Lines:
-    """Joins the bytes of one sender into messages, one a line; a line above the limit is skipped."""
+    """Joins the bytes of one sender into messages, one per line. A line above the limit is skipped.
+
+    Attributes:
+        odd: the number of lines that were skipped or are not JSON.
+    """
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -270,7 +274,7 @@ class Lines:
         self.odd = 0
 
     def take(self, data: bytes) -> Iterator[Any]:
-        """Yield the messages that are complete now; lines that are no JSON are counted."""
+        """Yield the messages that are complete now. Count lines that are not JSON."""
         *ended, rest = data.split(b"\n")
         for line in ended:
             content = b"".join([*self._parts, line])
@@ -291,22 +295,22 @@ class Lines:
             self.break_off()
 
     def break_off(self) -> None:
-        """Skip the rest of this line: a part of it is missing."""
+        """Skip the rest of the current line, because a part of it is missing."""
         self._parts.clear()
         self._size = 0
-        # One line, however often it is broken off
+        # Count a line once, however often it is broken off.
         self.odd += not self._skipped
         self._skipped = True
 
 
 class _NewRecords:
-    """The source of the detectors: the records since they last looked."""
+    """A source for the detectors: the records since their last look."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
 
     def poll(self) -> Batch | None:
-        """Return the records since the last call, None for none."""
+        """Return the records since the last call, None if there are none."""
         taken, self.records = self.records, []
         return Batch(taken, fresh=False) if taken else None
 
@@ -317,9 +321,9 @@ class TapRecorder:
     Args:
         store: the store to append to.
         config: the configuration with the detectors' thresholds.
-        cancel: called with the session of a turn that hangs; None to leave it running.
-        say: writes a line for people.
-        clock: returns seconds since 1970.
+        cancel: called with the session of a turn that hangs; None to let it run.
+        say: function that writes a line for people.
+        clock: function that returns seconds since 1970.
     """
 
     def __init__(
@@ -342,14 +346,14 @@ class TapRecorder:
         self._refusal = ""
 
     def take(self, sender: bytes, at: float, data: bytes) -> None:
-        """Take a copy of what a sender sent."""
+        """Take a copy of a sender's bytes."""
         for message in self._lines[sender].take(data):
             self._add(self._reader.read(_SENDERS[sender], at, message))
 
     def lose(self, count: int) -> None:
-        """Note that pieces were dropped: the messages they belong to are incomplete."""
+        """Note that pieces were dropped, so that the messages around them are incomplete."""
         self.lost += count
-        # Which sender's pieces they were is not known.
+        # The sender of the lost pieces is unknown.
         for lines in self._lines.values():
             lines.break_off()
 
@@ -359,11 +363,11 @@ class TapRecorder:
                 self.lost += 1
             else:
                 self._waiting.append(record)
-            # The detectors see also what the store could not take in time.
+            # The detectors also see records that the store could not take in time.
             self._new_records.records.append(record)
 
     def look(self) -> None:
-        """Write the waiting records, and report what the detectors find."""
+        """Write the waiting records, and report the findings of the detectors."""
         self._write()
         for sight in self._follower.tick():
             finding = sight.finding
@@ -375,7 +379,7 @@ class TapRecorder:
                 self._cancel(sight.session)
 
     def close(self, pause: Callable[[float], None] = time.sleep) -> None:
-        """Write the rest; a store that is locked or full is tried again for a while."""
+        """Write the remaining records. Try a locked or full store again for a while."""
         self._add(self._reader.close())
         end = time.monotonic() + _PATIENCE
         self._write()
@@ -391,7 +395,7 @@ class TapRecorder:
 
     def _write(self) -> None:
         while self._waiting:
-            # Taken off only after they are stored, so that a store that is locked now gets them later.
+            # Remove records from the queue only after they are stored, so that a locked store gets them later.
             part = [self._waiting[place] for place in range(min(1000, len(self._waiting)))]
             try:
                 self._store.append(part, on_conflict="keep")
@@ -406,9 +410,9 @@ class TapRecorder:
                 self._waiting.popleft()
 
     def _one_by_one(self, records: list[Record]) -> bool:
-        """Append the first waiting records, some of which can't be stored, each by itself; those are counted as lost.
+        """Append the first waiting records one by one, because some can't be stored. Count these as lost.
 
-        Return False when the store is locked or full: the rest waits.
+        Return False if the store is locked or full; the rest then waits.
         """
         for record in records:
             try:
@@ -424,7 +428,7 @@ class TapRecorder:
 
 
 def record_copies(copied: int, orders: int, location: str, config: Config, *, masked: bool, cancel: bool) -> None:
-    """Record what comes on a descriptor until it ends; whatever is wrong with the store, the descriptor is read."""
+    """Record the copies from a descriptor until it ends. After any error of the store, go on reading the descriptor."""
 
     def write(line: bytes) -> None:
         with suppress(OSError):  # the tap is gone
@@ -435,7 +439,7 @@ def record_copies(copied: int, orders: int, location: str, config: Config, *, ma
         write(json.dumps(message).encode("ascii"))
 
     def say(line: str) -> None:
-        """Write a line for people, without anything in it that a terminal would obey."""
+        """Write a line for people, without characters that control a terminal."""
         write("".join(letter if letter.isprintable() else "?" for letter in line).encode("utf-8", "replace"))
 
     with open(copied, "rb") as stream:
@@ -446,13 +450,13 @@ def record_copies(copied: int, orders: int, location: str, config: Config, *, ma
                 recorder.close()
         except CtxmgrError as error:
             say(f"ctxmgr: nothing is recorded: {error.message}")
-        # Without a reader the pipe would fill, and the tap hold its copies until its limit.
+        # Without a reader the pipe would fill, and the tap would keep copies in memory up to its limit.
         while os.read(stream.fileno(), 1 << 20):
             pass
 
 
 def _open_store(location: str, *, masked: bool) -> Workspace:
-    """Open the store; one that is locked is tried again for a while, as the copies wait in memory."""
+    """Open the store. Try a locked one again for a while; the copies wait in memory."""
     end = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -474,14 +478,14 @@ def _follow(descriptor: int, recorder: TapRecorder) -> None:
                 return
             held += data
             _take(held, recorder)
-        # Also beside traffic that never rests: one call may hang while others go on.
+        # Also look during continuous traffic, because one call may hang while others go on.
         if not ready or time.monotonic() - looked >= _EVERY:
             recorder.look()
             looked = time.monotonic()
 
 
 def _take(held: bytearray, recorder: TapRecorder) -> None:
-    """Take the complete pieces out of the held bytes."""
+    """Process the complete pieces in ``held`` and remove them."""
     place = 0
     while len(held) - place >= HEADER.size:
         sender, at, size = HEADER.unpack_from(held, place)

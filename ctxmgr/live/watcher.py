@@ -1,7 +1,7 @@
-"""Watch the sessions that hooks reported for hanging calls and for silence: no client calls a hook while a call hangs.
+"""Watch the sessions that hooks reported for hanging calls and for silence, because no client calls a hook while a call hangs.
 
-One process for each user does so in the background. The first hook of a session starts it, and it ends when no session lives.
-As long as a session moves, its log is not even read: only the times of its files are checked.
+One background process for each user does this. The first hook of a session starts it, and it ends when no session is alive.
+While a session is active, the watcher only checks the times of its files and does not read its log.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from ctxmgr.live.event_answer import modification_time, open_calls
 from ctxmgr.types.finding import Finding
 
 EVERY = 5.0
-"""Polling interval of the watcher in the background, in seconds."""
+"""Polling interval of the background watcher in seconds."""
 
 _SILENCE = 300.0
-"""Seconds of silence with no call in flight before a person is told, unless a setting says otherwise: a model may think."""
+"""Default seconds of silence without an open call before a person is notified. A model may think for a long time."""
 
 _QUIET = 60.0
-"""Seconds without a sign of life after which a session's log is read."""
+"""Seconds without activity after which a session's log is read."""
 
 _ALIVE = 7_200.0
-"""Seconds without a sign of life after which a session is given up."""
+"""Seconds without activity after which a session counts as ended."""
 
 _LOCK_ATTEMPTS, _LOCK_PAUSE = 5, 0.2  # seconds
 
@@ -45,11 +45,11 @@ class WatchedSession:
 
     Attributes:
         client: the client in which it runs.
-        session: the client's id for it.
-        log: path of its log.
+        session: the client's id of the session.
+        log: the path of its log.
         folder: the folder in which its agent works.
-        pid: the process that started the hook; a shell where the client starts hooks through one.
-        moved: the latest time of its files, in seconds since 1970.
+        pid: the process that started the hook, which is a shell if the client starts hooks through one.
+        moved: the latest modification time of its files, in seconds since 1970.
         ended: whether the client ended it.
     """
 
@@ -63,10 +63,10 @@ class WatchedSession:
 
 
 class HookedSessions:
-    """Checks every session that hooks reported, notifies a person of hangs, and leaves word for the agent.
+    """Checks every session that hooks reported, notifies a person of hangs, and leaves a message for the agent.
 
     Args:
-        clock: returns seconds since 1970.
+        clock: function that returns seconds since 1970.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
@@ -77,7 +77,7 @@ class HookedSessions:
         self._running: set[int] = set()
 
     def tick(self) -> list[Sight]:
-        """Check all sessions once; return the hangs that began and those that are over."""
+        """Check all sessions once. Return the hangs that began and those that ended."""
         now, sights = self._clock(), list[Sight]()
         living = self.living_sessions()
         for path in [path for path in self._followed if path not in living]:
@@ -86,20 +86,20 @@ class HookedSessions:
             if now - each.moved < _QUIET:
                 sights += self._let_go(path)
                 continue
-            # A log that can't be read, or wrong settings in one folder, must not end the watch over the others.
+            # An unreadable log, or wrong settings in one folder, must not end the watch over the other sessions.
             with contextlib.suppress(CtxmgrError, OSError, ValueError):
                 sights += self._look(path, each)
         return sights
 
     def living_sessions(self) -> dict[str, WatchedSession]:
-        """Return the sessions that live, by the paths of their files."""
+        """Return the live sessions by the paths of their files."""
         now, found = self._clock(), dict[str, tuple[float, WatchedSession | None]]()
         with contextlib.suppress(OSError), os.scandir(state_folder()) as entries:
             for entry in entries:
                 if entry.name.endswith(SESSION_SUFFIX) and entry.is_file(follow_symlinks=False):
                     with contextlib.suppress(OSError):
                         touched = entry.stat(follow_symlinks=False).st_mtime
-                        known = self._files.get(entry.path)  # parsed anew only after a change
+                        known = self._files.get(entry.path)  # parsed again only after a change
                         same = known is not None and known[0] == touched
                         found[entry.path] = known if known is not None and same else (touched, _read_session(entry.path))
         self._files = found
@@ -107,30 +107,30 @@ class HookedSessions:
         for path, (touched, each) in found.items():
             if each is None or each.ended:
                 continue
-            # A client that writes its log late still calls hooks, and one that calls none for long still writes its log.
+            # A client that writes its log late still calls hooks, and one that calls no hook for long still writes its log.
             each.moved = max(touched, modification_time(each.log), modification_time(path.removesuffix(SESSION_SUFFIX)))
             if now - each.moved < _ALIVE and not self._is_gone(each.pid):
                 living[path] = each
         return living
 
     def counts(self) -> dict[str, int]:
-        """Return the number of entries of each session whose log was read."""
+        """Return the number of entries by session, for the sessions whose logs were read."""
         return {session: count for each in self._followed.values() for session, count in each.counts().items()}
 
     def has_ended(self) -> bool:
-        """Whether no session lives."""
+        """Whether no session is alive."""
         return not self.living_sessions()
 
     def _is_gone(self, pid: int) -> bool:
-        """Whether a process has ended that was seen alive: a shell that only started a hook is gone before the first check."""
-        # 1 adopts the processes whose parent is gone, and 0 and below mean groups of processes to `kill`.
+        """Whether a process that was once seen alive has ended. A shell that started a hook ends before the first check."""
+        # Process 1 adopts orphans, and for `kill` 0 and negative numbers mean process groups.
         if pid <= 1:
             return False
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
             return pid in self._running
-        except OSError:  # it is there, and another user's
+        except OSError:  # the process exists and belongs to another user
             pass
         self._running.add(pid)
         return False
@@ -147,7 +147,7 @@ class HookedSessions:
         config = _config(each.folder)
         follower = self._followed.get(path)
         if follower is None:
-            # Longer than for a person who asks: here nobody asked, and a false alarm is a disturbance.
+            # A longer time than for `ctxmgr detect`, because nobody asked here, and a false alarm disturbs.
             settings = {"stall_seconds": _SILENCE, **config.detect}
             follower = self._followed[path] = Follower(_source(each), settings, self._clock)
         hung = self._hung.setdefault(path, {})
@@ -156,7 +156,7 @@ class HookedSessions:
             finding = sight.finding
             if finding is None or finding.kind != "hung":
                 continue
-            # Only the end of a hang that somebody was told of is news.
+            # Report the end of a hang only if its begin was reported.
             if sight.event == "over" and hung.pop(finding.id, None) is not None:
                 sights.append(sight)
             elif sight.event != "over" and finding.severity == "hung" and not config.is_quiet(finding.kind, finding.evidence):
@@ -183,7 +183,7 @@ def _read_session(path: str) -> WatchedSession | None:
 
 
 class _LogWithOpenCalls:
-    """A log that does not grow, read once together with the open calls that it will hold only when they are over."""
+    """A log that does not grow, read once together with its open calls, which the client logs only when they are over."""
 
     def __init__(self, log: str, begun: Sequence[str]) -> None:
         self._log = log
@@ -214,13 +214,13 @@ def _config(folder: str) -> Config:
 
 
 def _tell(each: WatchedSession, finding: Finding, config: Config, now: float) -> None:
-    """Notify a person, and leave word for the agent, which reads it when the call comes back.
+    """Notify a person, and leave a message that the agent reads when the call returns.
 
-    Silence without a call in flight is not the agent's doing: only the person is notified of it.
+    Silence without an open call is not caused by the agent, so only the person is notified.
     """
     place = os.path.basename(each.folder.rstrip("/"))
     headline = f"{each.client.title}{f' in {place}' if place else ''}: {finding.reason}"
-    from ctxmgr.live.detector_answer import notify_person  # loads the recovery: most watchers never see a hang
+    from ctxmgr.live.detector_answer import notify_person  # loads the recovery, which most watchers never need
 
     notify_person(config, each.session, headline, headline + "\n")
     if config.live_mode == "watch" or not finding.members:
@@ -236,10 +236,11 @@ def _tell(each: WatchedSession, finding: Finding, config: Config, now: float) ->
 
 @contextlib.contextmanager
 def only_watcher() -> Generator[None]:
-    """Be the one watcher of this user.
+    """Hold the lock of the user's only watcher.
 
     Raises:
-        Busy: there is one. OSError: the state can't be kept.
+        Busy: another watcher is running.
+        OSError: the state folder can't be written.
     """
     folder = state_folder()
     make_private_folder(folder)
@@ -247,7 +248,7 @@ def only_watcher() -> Generator[None]:
     descriptor = os.open(os.path.join(folder, WATCHER_LOCK), flags, 0o600)
     try:
         _hold(descriptor)
-        # For the message to whoever starts a second one; the lock alone decides.
+        # Only for the message to a second watcher. The lock itself decides.
         os.truncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
         yield
@@ -256,7 +257,7 @@ def only_watcher() -> Generator[None]:
 
 
 def _hold(descriptor: int) -> None:
-    for attempt in range(_LOCK_ATTEMPTS):  # a hook that probes the lock holds it for an instant
+    for attempt in range(_LOCK_ATTEMPTS):  # a hook that tests the lock holds it for an instant
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -270,19 +271,19 @@ def _hold(descriptor: int) -> None:
 
 
 def run(_name: str, pause: Callable[[float], None] = time.sleep) -> None:
-    """Watch in the background until no session lives; a second watcher ends at once.
+    """Watch in the background until no session is alive. A second watcher ends at once.
 
     Raises:
-        Exception: anything; nobody hears of it.
+        Exception: any error, which nobody sees.
     """
-    os.closerange(3, 256)  # what the client left open is none of ours
-    os.chdir("/")  # or the folder that the client was started in could not be unmounted or removed
-    # It must never slow down the agent that it watches.
+    os.closerange(3, 256)  # descriptors that the client left open
+    os.chdir("/")  # else the folder in which the client was started could not be unmounted or removed
+    # The watcher must never slow down the agent.
     os.nice(10)
     if not load_config(Path.home()).live_watch:
         return
     sessions = HookedSessions()
-    # Twice: a session that begins just before the lock is let go finds it held, and so starts no watcher of its own.
+    # Two loops: a session that begins just before the lock is released finds it held, and so starts no watcher of its own.
     while not sessions.has_ended():
         with only_watcher():
             while not sessions.has_ended():

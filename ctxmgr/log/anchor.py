@@ -1,8 +1,8 @@
-"""Remember outside of a history how far it had come, so that a cut or rewritten one is noticed.
+"""Anchors: the end of a history, stored outside of it, to detect that a history was cut or rewritten.
 
-A chain of sums can't show that its last records are gone. After each sync a writer therefore notes the length of the
-history, its last sum and the time in the user's state folder, ``$XDG_STATE_HOME/ctxmgr/anchors`` (mode 0700). An anchor
-is never ahead of what is on the disk, and it is only moved forward along a history that still holds what it says.
+A chain of checksums can't show that its last records are gone. Therefore a writer stores, after each sync, the length of the
+history, its last checksum and the time in the user's state folder, ``$XDG_STATE_HOME/ctxmgr/anchors`` (mode 0700). An anchor
+is never ahead of what is on the disk. It only moves forward, and only while the history still matches it.
 Standard library only.
 """
 
@@ -17,23 +17,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MAX_AGE = 30 * 86_400.0  # seconds after which the anchor of a history that is gone is removed
+_MAX_AGE = 30 * 86_400.0  # seconds after which the anchor of a deleted history is removed
 _SESSION = '"session":"'
 _MAX_BYTES = 65_536  # bytes of an anchor: a path and an id are its longest parts
 
 
 class Anchor:
-    """How far a history had come.
+    """The end of a history at some time.
 
     Attributes:
-        length: bytes of a log up to the end of a line; in a database the place of the last record. 0 at its beginning.
-        total: the sum of the last record up to there, "" at its beginning.
-        session: id of the session of its first record: it tells a rewritten history from another one at the same path.
-        inode: of the file, 0 when unknown.
-        ends: in a database a digest of the last sums of all sessions up to there, "" when unknown.
-        begun: when a writer of ours made the file, RFC 3339; "" when unknown.
-        time: when this was noted.
-        path: of the history.
+        length: in a log the number of bytes up to a line end, in a database the place of the last record; 0 for a new history.
+        total: the checksum of the last record up to there, "" for a new history.
+        session: the session id of the first record, which distinguishes a rewritten history from another at the same path.
+        inode: the inode of the file, 0 if unknown.
+        ends: in a database a digest of the last checksums of all sessions up to there, "" if unknown.
+        begun: the time at which our writer created the file, RFC 3339; "" if unknown.
+        time: the time at which the anchor was stored.
+        path: the path of the history.
     """
 
     __slots__ = ("begun", "ends", "inode", "length", "path", "session", "time", "total")
@@ -46,23 +46,23 @@ class Anchor:
         self.begun = self.ends = self.time = self.path = ""
 
     def same_head(self, other: Anchor | None) -> bool:
-        """Whether another anchor says the same of the same file."""
+        """Whether another anchor has the same file, length and checksum."""
         return other is not None and (self.length, self.total, self.inode) == (other.length, other.total, other.inode)
 
 
 def folder() -> str:
-    """Return where anchors are kept."""
+    """Return the folder of the anchors."""
     return os.path.join(user_folder(os.environ, "XDG_STATE_HOME", os.path.join(".local", "state")), "ctxmgr", "anchors")
 
 
 def anchor_path(path: str) -> str:
-    """Return the file that holds, or would hold, the anchor of the history at a path."""
-    # By the real path: a log that is also opened through a link has one anchor and not two.
+    """Return the path of the anchor for the history at a path, whether it exists or not."""
+    # By the real path, so that a log that is also opened through a link has only one anchor.
     return os.path.join(folder(), codec.digest(os.fsencode(os.path.realpath(path)))[:32])
 
 
 def load(path: str) -> Anchor | None:
-    """Return the anchor of the history at a path, or None where none can be read."""
+    """Return the anchor of the history at a path, or None if none can be read."""
     try:
         with open(open_regular(anchor_path(path)), "rb") as stream:
             return parse(stream.read(_MAX_BYTES))
@@ -71,9 +71,9 @@ def load(path: str) -> Anchor | None:
 
 
 def parse(raw: bytes) -> Anchor | None:
-    """Return the anchor that some bytes spell, or None: a power cut may leave half of one."""
+    """Return the anchor encoded in some bytes, or None if they are damaged; a power cut may leave half of one."""
     try:
-        # `int` below: the digest of the ends is reckoned on with, so what is no hexadecimal number is damage.
+        # `int` below: later anchors calculate with the digest in ``ends``, so it must be a hexadecimal number.
         found = codec.decode(raw)
         int(str(found.get("ends", "0")), 16)
     except ValueError:
@@ -88,7 +88,7 @@ def parse(raw: bytes) -> Anchor | None:
 
 
 def spell(anchor: Anchor) -> bytes:
-    """Return the bytes of an anchor, as `parse` reads them."""
+    """Return the bytes of an anchor, which `parse` reads."""
     return codec.encode({
         "v": 1, "path": anchor.path, "length": anchor.length, "sum": anchor.total, "session": anchor.session,
         "inode": anchor.inode, "begun": anchor.begun, "time": anchor.time, **({"ends": anchor.ends} if anchor.ends else {}),
@@ -96,34 +96,33 @@ def spell(anchor: Anchor) -> bytes:
 
 
 def advance(path: str, head: Anchor, holds: Callable[[Anchor], bool], *, made: bool = False) -> bool:
-    """Move the anchor of a history forward; return whether it says now how far the history has come.
+    """Move the anchor of a history forward. Return whether the stored anchor is now at ``head`` or further along.
 
-    An anchor that the history contradicts stays as it is: going on writing must not hide that something was cut or
-    rewritten. An anchor that is further along stays too: another process wrote it.
+    An anchor that the history contradicts stays, because later records must not hide that something was cut or rewritten.
+    An anchor further along stays too, because another process wrote it.
 
     Args:
-        path: of the history.
-        head: how far it is on the disk; its path and time are filled in here.
-        holds: whether the history still holds what an earlier anchor says.
-        made: whether the file was empty when the writer opened it. Then an anchor of another file belongs to one that is
-            gone.
+        path: the path of the history.
+        head: the end of the history on the disk. Its path and time are filled in here.
+        holds: whether the history still matches an earlier anchor.
+        made: whether the file was empty when the writer opened it. Then the anchor of another file belongs to a deleted one.
     """
     found = load(path)
     if found is not None and not (made and found.length and found.inode != head.inode):
         if head.same_head(found):
             return True
-        # One of a history that had only begun says nothing that could be contradicted.
+        # An anchor of a new, empty history says nothing that could be contradicted.
         if found.length and not holds(found):
             return False
         if found.length > head.length:
             return True
-        # Only who made the file could note when.
+        # Keep the time at which the file was created.
         head.begun = found.begun
     return store(path, head)
 
 
 def begin(path: str) -> None:
-    """Write the first anchor of a new history. What was noted for its path before belongs to a history that is gone."""
+    """Write the first anchor of a new history. A former anchor for its path belongs to a deleted history."""
     from ctxmgr.log.ids import now
 
     head = Anchor(0, "", "")
@@ -132,20 +131,20 @@ def begin(path: str) -> None:
 
 
 def store(path: str, head: Anchor) -> bool:
-    """Write an anchor in place of the one that is there; return whether that could be done.
+    """Replace the stored anchor. Return whether that succeeded.
 
-    It is not synced: one that is lost with the power only knows less.
+    The file is not synced: after a power loss an older anchor only protects less.
     """
     from ctxmgr.log.ids import now
 
     head.path, head.time = os.fsdecode(os.fsencode(os.path.realpath(path))), now()
     place = anchor_path(path)
-    # Several processes, and threads of one, may note the same history at once.
+    # Several processes and threads may store an anchor of the same history at once.
     draft = f"{place}.{os.getpid()}-{id(head)}"
     try:
         if not os.path.isdir(os.path.dirname(place)):
             make_private_folder(os.path.dirname(place))
-        # Only a new name makes the folder larger: who notes the same history each second does not tidy up each time.
+        # Only a new anchor makes the folder larger, so the anchor of the same history is not a reason to clean up each second.
         fresh = not os.path.exists(place)
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
@@ -153,16 +152,16 @@ def store(path: str, head: Anchor) -> bool:
         finally:
             os.close(descriptor)
         os.replace(draft, place)
-        if fresh and place.endswith("00"):  # a name is a hash: about one new history in 256 tidies up
+        if fresh and place.endswith("00"):  # names are hashes, so about one new history in 256 cleans up
             _forget_gone(os.path.dirname(place))
-    except OSError:  # a home that can't be written: `verify` says that there is no anchor
+    except OSError:  # the home can't be written; `verify` reports that there is no anchor
         return False
     return True
 
 
 def first_session(head: bytes) -> str:
-    """Return the session of a log's first record, given what the log begins with; "" where it can't be told."""
-    # Searched and not decoded: what is given ends anywhere, mostly within a record.
+    """Return the session id of a log's first record, given the first bytes of the log; "" if it can't be found."""
+    # Search and do not decode, because the bytes usually end within a record.
     text = head.decode("utf-8", "replace")
     at = text.find(_SESSION)
     try:
@@ -172,7 +171,7 @@ def first_session(head: bytes) -> str:
 
 
 def _forget_gone(where: str) -> None:
-    """Remove old anchors of histories that are gone."""
+    """Remove old anchors of deleted histories."""
     import time
 
     for entry in os.scandir(where):

@@ -1,8 +1,8 @@
 """Encode and decode one record of log format 1: its bytes, its limits and its checksum chain.
 
 A line is ASCII JSON without blanks. ASCII escapes keep line separators, lone surrogates and terminal control bytes out
-of the file; NaN and infinities are refused (design section 4). Standard library only, of which a program that writes one
-record loads next to nothing: the interpreter's own scanner, encoder and hash.
+of the file; NaN and infinities are refused (design section 4). The module uses the standard library only. A program that
+writes one record loads little of it: the interpreter's own scanner, encoder and hash.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     _Chunks = Callable[[object, int], Iterable[str]]
 
     decoder: JSONDecoder
-    """Reads JSON as this format understands it: NaN and infinities, however they are spelled, are no numbers."""
+    """Decodes JSON by the rules of this format: NaN and infinities, however they are spelled, are errors."""
 else:
     Record = dict
 
 MAX_LINE = 16 * 1024 * 1024
-"""Longest accepted line in bytes; longer content belongs into an artifact, referred to by its hash."""
+"""Largest length of a line in bytes. Longer content belongs into an artifact, to which a record refers by its hash."""
 
 MAX_DEPTH = 256
-"""Deepest accepted nesting: what is written must be readable however deep the reader's own stack is by then."""
+"""Deepest accepted nesting. A reader must be able to decode each line, however deep its own call stack already is."""
 
 EVENT_ALIASES = {
     "NodeStreamDeltaEvent": "agent_message_chunk",
@@ -41,15 +41,15 @@ EVENT_ALIASES = {
 }
 """Event names of the source documents (spec 000, US7) and the types they are stored as."""
 
-_DELETE = 0x7F  # the one ASCII character that only the standard library escapes
-_MAX_LEVELS, _MAX_CONTAINERS = 8, 64  # beyond these, looking at a value takes longer than writing it
+_DELETE = 0x7F  # the only ASCII character that the standard library escapes and orjson does not
+_MAX_LEVELS, _MAX_CONTAINERS = 8, 64  # beyond these, checking a value takes longer than encoding it
 _LEAVES = frozenset({str, int, float, bool, type(None)})
 _SUM_MEMBER = b',"sum":"'
 _SUM_TAIL = len(_SUM_MEMBER) + 16 + 2
 
 
 def _native_json() -> Any:
-    """Return the interpreter's C scanner and encoder, or None where there are none: then `json` does their work."""
+    """Return the module with the interpreter's C scanner and encoder, or None if there is none; then `json` is used."""
     try:
         import _json
     except ImportError:
@@ -72,7 +72,7 @@ def _no_json(value: object) -> NoReturn:
 
 
 def _chunk_encoder() -> _Chunks:
-    """Return an encoder in C that is made once; the library's would be made anew for every record."""
+    """Return an encoder in C that is created once; that of the library would be created for every record."""
     if _native is None:
         return cast("_Chunks", _library_encoder().iterencode)
     return _native.make_encoder({}, _no_json, _native.encode_basestring_ascii, None, ":", ",", False, False, False)
@@ -82,27 +82,27 @@ _chunks = _chunk_encoder()
 
 
 def use_loaded_encoder() -> None:
-    """Use orjson, if the program has loaded it for itself, for values that it writes byte for byte as this module does.
+    """If the program has loaded orjson itself, use it for values that it encodes exactly as this module does.
 
-    It is not loaded here: that takes longer than recording a thousand entries.
+    This function does not import it, because that takes longer than recording a thousand entries.
     """
     global _faster
     dumps = cast("Callable[[object], bytes] | None", getattr(sys.modules.get("orjson"), "dumps", None))
-    # Another version may escape differently, and the sums are over these bytes: it is tried on every ASCII character.
+    # Try it on every ASCII character: another version may escape differently, and checksums are over these bytes.
     _faster = dumps if dumps is not None and dumps(_SAMPLE) == "".join(_chunks(_SAMPLE, 0)).encode("ascii") else None
 
 
 _faster: Callable[[object], bytes] | None = None
-# Without DEL, which is looked for in each line.
+# Without DEL, for which each line is checked.
 _SAMPLE: Record = {"text": "".join(map(chr, range(127))), "list": [0, -1, 2**63 - 1, True, False, None, {}, []]}
 _SAME_TYPES = frozenset({str, int, bool, type(None)})
-"""Types that orjson writes alike. Not float: it writes 1e16 for 1e+16 and null for NaN."""
+"""Types that orjson encodes in the same way. Not float: orjson writes 1e16 for 1e+16 and null for NaN."""
 
 
 def _is_written_alike(value: object) -> bool:
     """Whether a value is small, not deep, and made of JSON's own types without floats."""
     if type(value) is dict and _SAME_TYPES.issuperset(map(type, cast("dict[object, object]", value).values())):
-        return True  # what most tools are given
+        return True  # the input of most tools
     level: list[object] = [value]
     for _ in range(_MAX_LEVELS):
         below: list[object] = []
@@ -130,8 +130,8 @@ def _text(value: object) -> str:
     try:
         return "".join(_chunks(value, 0))
     except (TypeError, ValueError, KeyError, RecursionError):
-        # After an error the shared encoder still remembers the containers that it was inside of, and another thread may
-        # have been using it: it is replaced, and a new one decides.
+        # After an error the shared encoder still remembers the containers that it was in, and another thread may be using it.
+        # So replace it, and let a new one decide.
         _chunks = _chunk_encoder()
         return _library_encoder().encode(value)
 
@@ -140,25 +140,25 @@ def encode(record: Record) -> bytes:
     """Return the record as one line without its line end.
 
     Raises:
-        InvalidInput: when a value is not JSON (NaN, an infinity, a set, a cycle), nested too deep, or too long.
+        InvalidInput: a value is not JSON (NaN, an infinity, a set, a cycle), is nested too deep, or is too long.
     """
     return encode_value(record, 0)
 
 
 def encode_value(value: object, depth: int) -> bytes:
-    """Return a value inside of a record as ASCII JSON, spelled as `encode` does it.
+    """Return a value of a record as ASCII JSON, encoded like `encode`.
 
     Args:
-        value: any JSON.
-        depth: how many containers it will stand in.
+        value: any JSON value.
+        depth: the number of containers around it in the record.
 
     Raises:
-        InvalidInput: as `encode`.
+        InvalidInput: see `encode`.
     """
-    if (size := _longest_text(value)) > MAX_LINE:  # not even to be encoded: a text of 1 GB takes six times its size
+    if (size := _longest_text(value)) > MAX_LINE:  # do not encode it: a text of 1 GB takes six times its size in memory
         raise _too_long(size)
     if _faster is not None and _is_written_alike(value):
-        # orjson raises a TypeError at lone surrogates, integers of more than 64 bits and keys that are no text.
+        # orjson raises a TypeError for lone surrogates, integers of more than 64 bits and keys that are not texts.
         try:
             line = _faster(value)
             if line.isascii() and _DELETE not in line and len(line) <= MAX_LINE:
@@ -174,7 +174,7 @@ def encode_value(value: object, depth: int) -> bytes:
         ) from None
     if len(text) > MAX_LINE:
         raise _too_long(len(text))
-    # A text this short can't be nested too deep: each level takes a bracket.
+    # A text this short can't be nested too deep, because each level takes a bracket.
     if len(text) > MAX_DEPTH and not _is_flat(value) and is_deep(value, MAX_DEPTH - depth, text.count("[") + text.count("{")):
         raise InvalidInput("record is not JSON: nested too deep", f"the limit is {MAX_DEPTH} levels")
     return text.encode("ascii")
@@ -188,7 +188,7 @@ def _too_long(size: int) -> InvalidInput:
 
 
 def _longest_text(value: object) -> int:
-    """Return the length of the longest text that is the value itself, or is in it at one or two levels."""
+    """Return the length of the longest text: the value itself, or one in it at most two levels deep."""
     if type(value) is str:
         return len(value)
     if type(value) is not dict:
@@ -196,7 +196,7 @@ def _longest_text(value: object) -> int:
     longest = 0
     for item in cast("dict[object, object]", value).values():
         if type(item) is str:
-            if len(item) > longest:  # max() would take most of the time
+            if len(item) > longest:  # faster than max()
                 longest = len(item)
         elif type(item) is dict:
             for inner in cast("dict[object, object]", item).values():
@@ -212,8 +212,8 @@ def _is_flat(value: object) -> bool:
 
 
 def is_deep(value: object, limit: int, brackets: int) -> bool:
-    """Whether a value of JSON is nested deeper than ``limit``; ``brackets`` is how many open in its text."""
-    # Brackets within strings count too, so few of them prove that it is flat, and many prove nothing.
+    """Whether a JSON value is nested deeper than ``limit``; ``brackets`` is the number of opening brackets in its text."""
+    # Brackets within strings count too, so few brackets prove that the value is flat, but many prove nothing.
     if brackets <= limit:
         return False
     level: list[object] = [value]
@@ -234,7 +234,7 @@ def decode(line: bytes) -> Record:
     """Return the record in ``line``.
 
     Raises:
-        ValueError: when the line is not UTF-8, not one JSON object, holds NaN or an infinity, or is nested too deep.
+        ValueError: the line is not UTF-8, is not one JSON object, contains NaN or an infinity, or is nested too deep.
     """
     try:
         value = _read(line.decode("utf-8"))
@@ -255,14 +255,14 @@ def _read(text: str) -> object:
             value, end = _scan(bare, 0)
             if end == len(bare):
                 return value
-        # The library's decoder says what is wrong, and where. SystemError: see `ctxmgr.log.fast_json`.
+        # The library's decoder below reports the error and its position. SystemError: see `ctxmgr.log.fast_json`.
         except (StopIteration, ValueError, SystemError):
             pass
     return _library_decoder().decode(text)
 
 
 def refuse_constant(name: str) -> NoReturn:
-    """Refuse NaN and the infinities, which Python's reader of JSON takes for numbers."""
+    """Raise ValueError for NaN and the infinities, which Python's JSON decoder accepts as numbers."""
     raise ValueError(f"{name} is not JSON")
 
 
@@ -277,7 +277,7 @@ _INFINITIES = (float("inf"), float("-inf"))
 
 
 class _Strict:
-    """The attributes of a decoder that the scanner in C reads."""
+    """The attributes of a decoder that the C scanner reads."""
 
     strict = True
     object_hook = None
@@ -291,7 +291,7 @@ _scan: Any = None if _native is None else _native.make_scanner(_Strict)
 
 
 def _library_decoder() -> JSONDecoder:
-    """Return the decoder of the standard library for JSON as this format understands it; it is made once."""
+    """Return the standard library's decoder with the rules of this format. It is created once."""
     found = globals().get("decoder")
     if found is None:
         import json
@@ -303,14 +303,14 @@ def _library_decoder() -> JSONDecoder:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Make the decoder when it is first asked for: few programs need it."""
+        """Create the decoder at first use, because few programs need it."""
         if name == "decoder":
             return _library_decoder()
         raise AttributeError(f"module 'ctxmgr.log.codec' has no attribute {name!r}")
 
 
 def chain(previous: str, body: bytes) -> str:
-    """Return the sum that follows ``previous`` ("" at the start) over ``body``: 16 hex digits of SHA-256."""
+    """Return the checksum of ``body`` chained to ``previous`` ("" at the start): 16 hex digits of SHA-256."""
     return _sha256(previous.encode("ascii") + body).hexdigest()[:16]
 
 
@@ -319,13 +319,13 @@ def digest(data: bytes) -> str:
     return str(_sha256(data).hexdigest())
 
 
-_MAX_BUILT_IN_BYTES = 500_000  # bytes; for these the slower built-in hash loses about the time that loading hashlib takes
+_MAX_BUILT_IN_BYTES = 500_000  # for more bytes the slower built-in hash loses more time than importing hashlib takes
 _hashed = 0
 _built: Any = None
 
 
 def _hash_few(data: bytes) -> Any:
-    """Return the SHA-256 of the interpreter's own module; a program that hashes much loads the faster one of hashlib."""
+    """Return a SHA-256 object of the interpreter's built-in module. After many bytes, import the faster hashlib."""
     global _sha256, _hashed, _built
     _hashed += len(data)
     sha: Any = None
@@ -351,13 +351,13 @@ _sha256: Callable[[bytes], Any] = _hash_few
 
 
 def seal(body: bytes, total: str, end: bytes = b"") -> bytes:
-    """Return ``body`` (from `encode`, without a sum) with its sum as the last member, and behind it ``end``."""
+    """Return ``body`` (from `encode`, without a checksum) with its checksum as the last member, followed by ``end``."""
     return b"".join((body[:-1], _SUM_MEMBER, total.encode("ascii"), b'"}', end))
 
 
 def unseal(line: bytes) -> tuple[bytes, str | None]:
-    """Split a line into the bytes its sum covers and the sum; the sum is None when the line carries none."""
-    # By place and not by parsing: the sum is over the bytes as they stand, and only our own writer puts it last.
+    """Split a line into the bytes that its checksum covers, and the checksum; None if the line has none."""
+    # By position, without parsing: the checksum is over the exact bytes, and our writer always puts it last.
     if line[-_SUM_TAIL:-18] == _SUM_MEMBER and line.endswith(b'"}'):
         return line[:-_SUM_TAIL] + b"}", line[-18:-2].decode("ascii", "replace")
     return line, None
@@ -366,12 +366,12 @@ def unseal(line: bytes) -> tuple[bytes, str | None]:
 def fingerprint(value: object) -> str:
     """Return 16 hex digits that are equal for equal JSON values, whatever the order of their keys.
 
-    Values that are not JSON are compared by their type name; this never raises.
+    Values that are not JSON are compared by their type name. Never raises.
     """
     try:
         text = "".join(_sorted_chunks()(value, 0))
     except (TypeError, ValueError, RecursionError):
-        # Not "strict": a recorded value may hold anything, and this never raises.
+        # The fallback makes sure that this never raises, because a recorded value may contain anything.
         text = f"<{type(value).__name__}>"
     return _sha256(text.encode("ascii", "replace")).hexdigest()[:16]
 

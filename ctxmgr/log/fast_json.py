@@ -1,6 +1,6 @@
-"""Read and write JSON without importing the `json` package, for commands that live a few milliseconds.
+"""Read and write JSON without importing the `json` package, for commands that run a few milliseconds.
 
-The package around the two brings regular expressions, which alone take half as long to load as Python takes to start.
+The `json` package imports regular expressions, which alone take half as long to load as Python takes to start.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from typing import cast as cast
 
     _Scan = Callable[[str, int], tuple[Any, int]]
-    """Returns a value and where it ends, given where it begins; of a text, what is behind its first quotation mark.
+    """Function that returns the value at an offset, and its end. For a string the offset is behind the opening quote.
 
-    For what is no JSON it raises StopIteration, ValueError or, while `json` is not loaded, SystemError.
+    For invalid JSON it raises StopIteration, ValueError or, while `json` is not loaded, SystemError.
     """
 else:
 
     def cast(kind: object, value: Any) -> Any:
-        """Return the value, as `typing.cast` does, without what loads with `typing`."""
+        """Return the value like `typing.cast`, without importing `typing`."""
         return value
 
 
 def json_object(value: object) -> dict[str, Any]:
-    """Return the value if it is a JSON object, else an empty one: what was recorded may be of any type."""
+    """Return the value if it is a JSON object, else an empty one, because a recorded value may have any type."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
@@ -34,7 +34,7 @@ _CONSTANTS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float(
 
 
 class _Plain:
-    """The attributes of a decoder that the scanner in C reads: JSON as `json.loads` reads it."""
+    """The attributes of a decoder that the C scanner reads, with the defaults of `json.loads`."""
 
     strict = True
     object_hook = None
@@ -44,7 +44,7 @@ class _Plain:
     parse_constant = _CONSTANTS.__getitem__
 
 
-def _by_parts() -> tuple[Callable[[str], Any], Callable[[Any], str], tuple[_Scan, _Scan]]:
+def _load_parts() -> tuple[Callable[[str], Any], Callable[[Any], str], tuple[_Scan, _Scan]]:
     import _json
 
     parts: Any = _json
@@ -55,7 +55,7 @@ def _by_parts() -> tuple[Callable[[str], Any], Callable[[Any], str], tuple[_Scan
         bare = text.strip(_SPACE)
         try:
             value, end = scan(bare, 0)
-        # While `json` is not loaded, the scanner knows no class for its errors, and the interpreter raises SystemError.
+        # While `json` is not loaded, the scanner can't find its error class, so the interpreter raises SystemError.
         except (StopIteration, SystemError):
             raise ValueError("no JSON value") from None
         if end != len(bare):
@@ -65,13 +65,13 @@ def _by_parts() -> tuple[Callable[[str], Any], Callable[[Any], str], tuple[_Scan
     def write(value: Any) -> str:
         return "".join(encoder(value, 0))
 
-    # `_json` is private to the interpreter: what it does is tried once, so that a change of it is noticed here.
+    # `_json` is private to the interpreter, so test it once here to notice a change.
     if write(read(' {"a":[1,2.5,"\\u00e9",null]} ')) != '{"a":[1,2.5,"\\u00e9",null]}':
         raise ValueError("an unknown scanner")
     return read, write, (scan, parts.scanstring)
 
 
-def _by_package() -> tuple[Callable[[str], Any], Callable[[Any], str], None]:
+def _load_package() -> tuple[Callable[[str], Any], Callable[[Any], str], None]:
     import json
 
     encoder = json.JSONEncoder(allow_nan=False, separators=(",", ":"), check_circular=False, default=str)
@@ -79,19 +79,19 @@ def _by_package() -> tuple[Callable[[str], Any], Callable[[Any], str], None]:
 
 
 parts: tuple[_Scan, _Scan] | None
-"""The scanner of a value and of a string inside of a longer text; None with another interpreter."""
+"""The scanners for a value and for a string inside a longer text; None with another interpreter."""
 
 try:
-    loads, _write, parts = _by_parts()
-except (ImportError, AttributeError, TypeError, ValueError):  # another interpreter: slower to start, the same in effect
-    loads, _write, parts = _by_package()
+    loads, _write, parts = _load_parts()
+except (ImportError, AttributeError, TypeError, ValueError):  # another interpreter; slower to start, but equivalent
+    loads, _write, parts = _load_package()
 
 
 def dumps(value: Any) -> str:
-    """Return JSON in printable ASCII without blanks; what JSON has no form for appears as its text.
+    """Return JSON in printable ASCII without blanks. A value without a JSON form becomes its ``str``.
 
     Raises:
-        ValueError: NaN or an infinity.
+        ValueError: the value contains NaN or an infinity.
     """
-    # DEL is the one control character that the escapes leave.
+    # DEL is the only control character that the encoder does not escape.
     return _write(value).replace(*_SAFE_DEL)

@@ -1,9 +1,9 @@
 """Read a foreign JSON-lines file of any size, even a damaged one, with bounded memory.
 
-Splits on the byte 0x0A alone. Every intact object is read, none is made up out of fragments, and every byte range that
-holds no object is reported once; neighbouring ranges are reported as one. The damage that real agents leave behind: a
-torn last line, a torn line with the next record glued to it, NUL runs, invalid UTF-8, several objects on one line, one
-object spread over lines, and lines too long to hold.
+Lines end at the byte 0x0A only. Every intact object is read, and none is made up from fragments. Every byte range without an
+object is reported once; neighbouring ranges are reported as one. Real agents leave this damage: a torn last line, a torn line
+joined to the next record, NUL runs, invalid UTF-8, several objects on one line, one object on several lines, and lines
+too long for memory.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ from ctxmgr.log.codec import MAX_LINE, is_deep
 from ctxmgr.log.line_splitter import read_lines as read_lines
 
 MAX_DEPTH = 200
-"""Deepest accepted nesting; pydantic's own JSON reader stops at the same depth."""
+"""Deepest accepted nesting, the same as in pydantic's JSON parser."""
 
 _BOM = b"\xef\xbb\xbf"
 _SPACE = " \t\r\n"
 _MAX_NUL_RUNS = 1_000
 _MAX_SHAPES = 64
 _INSIDE_JSON = frozenset(":,[ ")
-"""Characters before an object that is a value inside another one; anywhere else a new record begins."""
+"""Characters before an object that is a value inside another one. After any other character a new record begins."""
 _MAX_SCAN = 32 * 1024 * 1024
-"""Budget, in characters, of looking for the next record behind a tear. A hostile line could cost its length squared."""
+"""Budget, in characters, for finding the next record behind torn text. A hostile line could cost its length squared."""
 _MIN_TRY_COST = 64
-"""Least cost of one try, however few characters it read."""
+"""Smallest cost of one try, however few characters it read."""
 _FAILED_TRY_COST = _MAX_SCAN // 64
-"""Cost of a try whose reading ended without saying where."""
+"""Cost of a try that failed without reporting a position."""
 _MIN_CHECKED_BYTES = 1 << 20
-"""Bytes from which on a line is checked for its number of values before it is parsed."""
+"""Number of bytes from which a line is checked for its number of values before it is parsed."""
 _MAX_OPENERS = 1_000_000
 _MAX_COMMAS = 4_000_000
 _NULS = re.compile(rb"\0+")
-_ESCAPED_BYTE = re.compile("[\udc80-\udcff]")  # what "surrogateescape" makes of a byte that is not UTF-8
+_ESCAPED_BYTE = re.compile("[\udc80-\udcff]")  # "surrogateescape" maps bytes that are not UTF-8 to these
 
 Report = Callable[[int, int, str], None]
 """Called with offset, length and reason for each damaged byte range."""
 
 Accept = Callable[[dict[str, Any]], bool]
-"""Says whether an object looks like a whole record of the file's format; asked only about objects next to damage."""
+"""Function that returns whether an object looks like a whole record of the file's format. Called for objects next to damage."""
 
 Skip = Callable[[bytes], bool]
-"""Asked about each line that ended properly, before it is parsed; true leaves the line out."""
+"""Function that is called with each complete line before it is parsed, and returns whether to leave the line out."""
 
 Decode = Callable[[bytes], object]
-"""Returns the value of a whole line of JSON; raises `ValueError` or `RecursionError` for what must be looked at closely."""
+"""Function that returns the value of a line of JSON, or raises `ValueError` or `RecursionError` to use the slow reader."""
 
 
 @dataclass(slots=True)
@@ -58,10 +58,10 @@ class Line:
     """One JSON object of a file.
 
     Attributes:
-        number: 1-based number of the line it stands on.
-        offset: of the line's first byte.
+        number: the number of its line, from 1 on.
+        offset: the offset of the line's first byte.
         value: the object.
-        length: of the line, without its end.
+        length: the length of the line without its line end.
     """
 
     number: int
@@ -78,11 +78,11 @@ def read_objects(
     skip: Skip | None = None,
     decode: Decode | None = None,
 ) -> Iterator[Line]:
-    """Yield every JSON object of the stream in order; ``report`` hears of every range that holds none.
+    """Yield every JSON object of the stream in order, and report every range without an object to ``report``.
 
-    The reports are complete once the iterator is exhausted. Without ``accept`` an object beside damage counts as a
-    record when it cannot be a part of the torn one, or has the keys of a record read before. ``decode`` may be faster
-    than the standard library, and must yield the same where it yields anything.
+    The reports are complete once the iterator is exhausted. Without ``accept``, an object next to damage counts as a
+    record if it can't be a part of the torn one, or has the keys of a record read before. ``decode`` may be faster
+    than the standard library, but must return the same values.
     """
     damage = _Damage(report)
     reader = _Reader(damage, accept, decode)
@@ -90,7 +90,7 @@ def read_objects(
         if raw is None:
             damage.add(offset, length, f"{length:,} bytes that hold no line of at most {limit:,} bytes")
         elif skip is None or length == len(raw) or not skip(raw):
-            # Beside damage a line may be the rest of a torn one, so it is not taken as it stands.
+            # Next to damage a line may be the rest of a torn one, so it needs a closer look.
             value = reader.whole(raw) if offset - damage.end > 2 or damage.end < 0 else None
             if value is not None:
                 yield Line(number, offset, value, len(raw))
@@ -121,7 +121,7 @@ class _Damage:
 
 
 class _Place:
-    """Turns places in a text into byte offsets; they must be asked for in rising order."""
+    """Converts positions in a text to byte offsets. They must be converted in ascending order."""
 
     def __init__(self, offset: int, text: str) -> None:
         self._offset = offset
@@ -129,26 +129,26 @@ class _Place:
         self._at = 0
 
     def offset_at(self, at: int) -> int:
-        passed = self._text[self._at : at]
-        self._offset += len(passed) if passed.isascii() else len(passed.encode("utf-8", "surrogateescape"))
+        skipped_text = self._text[self._at : at]
+        self._offset += len(skipped_text) if skipped_text.isascii() else len(skipped_text.encode("utf-8", "surrogateescape"))
         self._at = at
         return self._offset
 
 
 class _Reader:
-    """Finds the objects of one line after the other; remembers the sets of keys that complete records have."""
+    """Finds the objects of one line after the other, and remembers the sets of keys of complete records."""
 
     def __init__(self, damage: _Damage, accept: Accept | None, decode: Decode | None) -> None:
         self._damage = damage
         self._accept = accept
         self._shapes: set[frozenset[str]] = set()
         self._learnt: set[tuple[str, ...]] = set()
-        # NaN and Infinity, which Python reads but JSON does not know, are kept as their texts.
+        # NaN and Infinity, which Python reads but JSON does not have, are kept as texts.
         self._decoder = json.JSONDecoder(parse_float=_finite, parse_constant=str)
         self._decode = decode or self._decode_line
 
     def whole(self, raw: bytes) -> dict[str, Any] | None:
-        """Return the object that a line consists of, None if it is anything else or needs a closer look."""
+        """Return the object of a line that is one JSON object; None for any other line, or one that needs a closer look."""
         size = len(raw)
         if size >= _MIN_CHECKED_BYTES or not raw.startswith(b"{"):
             return None
@@ -158,7 +158,7 @@ class _Reader:
             return None
         if not isinstance(value, dict):
             return None
-        if size > 2 * MAX_DEPTH and raw.count(b"{") + raw.count(b"[") > MAX_DEPTH:  # each level ends as well
+        if size > 2 * MAX_DEPTH and raw.count(b"{") + raw.count(b"[") > MAX_DEPTH:  # each level takes two brackets
             return None
         if tuple(value) not in self._learnt:  # pyright: ignore[reportUnknownArgumentType], a cast would be a call
             self._learn(value)  # pyright: ignore[reportUnknownArgumentType]
@@ -172,14 +172,14 @@ class _Reader:
         """Yield the objects on a line and report the rest of it."""
         before = "\n" if 0 <= offset - self._damage.end <= 2 else None
         for start, piece in self._pieces(offset, raw):
-            for value in self._piece(start, piece, before):
+            for value in self._read_piece(start, piece, before):
                 yield Line(number, offset, value, len(raw))
             before = "\0"
 
     def _pieces(self, offset: int, raw: bytes) -> Iterator[tuple[int, bytes]]:
-        """Split a line at its NUL runs and leave out a byte order mark."""
+        """Split a line at its NUL runs, without a byte order mark."""
         at = len(_BOM) if raw.startswith(_BOM) else 0
-        # A crash leaves NUL bytes where a file had grown on the disk and its content was not written yet.
+        # A crash leaves NUL bytes if a file had grown on the disk before its content was written.
         if b"\0" in raw:
             if sum(1 for _ in islice(_NULS.finditer(raw), _MAX_NUL_RUNS + 1)) > _MAX_NUL_RUNS:
                 self._damage.add(offset, len(raw), "NUL bytes throughout; perhaps not UTF-8")
@@ -190,7 +190,7 @@ class _Reader:
                 at = run.end()
         yield offset + at, raw[at:] if at else raw
 
-    def _piece(self, offset: int, piece: bytes, before: str | None) -> Iterator[dict[str, Any]]:
+    def _read_piece(self, offset: int, piece: bytes, before: str | None) -> Iterator[dict[str, Any]]:
         """Yield the objects of a piece; ``before`` is the damage in front of it, if any."""
         if _has_too_many_values(piece):
             self._damage.add(offset, len(piece), "more values on one line than fit into memory")
@@ -198,12 +198,12 @@ class _Reader:
         text, sound = _decode_piece(piece)
         place = _Place(offset, text)
         at, end, begun = _past_space(text, 0), len(text), False
-        # An indented line beside damage may be a part of an object that is spread over lines.
+        # An indented line next to damage may be a part of an object on several lines.
         if before == "\n" and at:
             before = " "
         while at < end:
             value, stop, _, reason = self._value(text, at)
-            # Beside damage an object may be a part of the torn one, and is no record then.
+            # Next to damage an object may be a part of the torn one, and not a record.
             if value is None or (before is not None and not self._is_record(text, value, stop, before)):
                 resume = self._resume(text, at, stop)
                 start = place.offset_at(at if begun else 0)
@@ -218,13 +218,13 @@ class _Reader:
             at, before, begun = _past_space(text, stop), None, True
 
     def _value(self, text: str, at: int) -> tuple[dict[str, Any] | None, int, int, str]:
-        """Return the object at ``at`` (None when there is none to be used), its end, how far reading went, and why."""
+        """Return (object at ``at`` or None, its end, position that parsing reached, reason why it is not a record)."""
         try:
             value, stop = cast("tuple[object, int]", self._decoder.raw_decode(text, at))
         except json.JSONDecodeError as error:
             return None, at + 1, error.pos, "torn or unreadable JSON"
         except ValueError:
-            # How far it had read is not told, so such a try has a flat price.
+            # This error has no position, so such a try has a fixed cost.
             return None, at + 1, at + _FAILED_TRY_COST, "a number with too many digits"
         except RecursionError:
             return None, at + 1, at + _FAILED_TRY_COST, "JSON nested too deep"
@@ -235,11 +235,10 @@ class _Reader:
         return cast("dict[str, Any]", value), stop, stop, "a fragment of a JSON object"
 
     def _resume(self, text: str, start: int, tried: int) -> int:
-        """Return where, behind a tear at or after ``start``, the next whole record begins; the end when there is none.
+        """Return the position of the next whole record behind torn text at or after ``start``; the end if there is none.
 
-        In JSON a ``{"`` that belongs to the torn record itself follows a colon, comma or bracket; anywhere else
-        it is the beginning of the next record. The work is limited, since on a hostile line each try could cost the
-        length of the line.
+        A ``{"`` that belongs to the torn record itself follows a colon, comma or bracket. After any other character it begins
+        the next record. The work is limited, because on a hostile line each try could cost the length of the line.
         """
         budget = _MAX_SCAN
         at = text.find('{"', max(start + 1, tried))
@@ -250,7 +249,7 @@ class _Reader:
                 value, stop, reached, _ = self._value(text, at)
                 budget -= reached - at + _MIN_TRY_COST
                 if value is None:
-                    budget -= reached >> 4  # the decoder's error counts all line ends in front of it
+                    budget -= reached >> 4  # to create its error, the decoder counts all line ends before the position
                 if value is not None:
                     if self._is_record(text, value, stop, before):
                         return at
@@ -259,7 +258,7 @@ class _Reader:
         return len(text)
 
     def _is_record(self, text: str, value: dict[str, Any], stop: int, before: str) -> bool:
-        """Whether an object beside damage is a record of its own; ``before`` is the character in front of it."""
+        """Whether an object next to damage is a record of its own; ``before`` is the character before it."""
         if not _plausible_keys(value) or _is_part(text, stop):
             return False
         if before == "\n":
@@ -274,7 +273,7 @@ class _Reader:
             self._shapes.add(frozenset(keys))
 
     def _repair(self, text: str, at: int, stop: int, value: dict[str, Any], place: _Place) -> dict[str, Any]:
-        """Report invalid bytes inside an object that can be read nevertheless; return it with U+FFFD in their place."""
+        """Report invalid bytes inside an object that is otherwise readable. Return the object with U+FFFD in their place."""
         places = [hit.start() for hit in _ESCAPED_BYTE.finditer(text, at, stop)]
         if not places:
             return value
@@ -284,7 +283,7 @@ class _Reader:
 
 
 def _finite(text: str) -> float | str:
-    """Keep a number that is too large for a float as its text: an infinity could not be written again."""
+    """Return a float, or the text of a number that is too large for one, because JSON can't represent an infinity."""
     number = float(text)
     return text if number in (float("inf"), float("-inf")) else number
 
@@ -310,7 +309,7 @@ def _before_space(text: str, start: int, at: int) -> int:
 
 
 def _character_before(text: str, at: int) -> str:
-    """Return the nearest character before ``at`` that is not a blank; a blank if none is within 64 places."""
+    """Return the nearest character before ``at`` that is not a blank; a blank if there is none within 64 characters."""
     for place in range(at - 1, max(at - 65, -1), -1):
         if text[place] not in _SPACE:
             return text[place]
@@ -318,13 +317,13 @@ def _character_before(text: str, at: int) -> str:
 
 
 def _plausible_keys(value: dict[str, Any]) -> bool:
-    """Whether the first key begins like a name: read from inside a string outwards, keys are punctuation."""
+    """Whether the first key begins like a name. In an "object" read from the middle of a string, keys are punctuation."""
     first = next(iter(value), "")[:1]
     return first.isalnum() or first in {"_", "$"}
 
 
 def _is_part(text: str, stop: int) -> bool:
-    """Whether what follows shows that the object ending at ``stop`` is a part of another one."""
+    """Whether the text behind ``stop`` shows that the object that ends there is a part of another one."""
     at = _past_space(text, stop)
     return at < len(text) and text[at] in ",:]}"
 

@@ -1,6 +1,6 @@
 """Append records to a JSONL log durably, and read them back.
 
-One append is one ``write(2)`` of whole lines on an O_APPEND descriptor under ``flock``. The sum chain runs over the
+One append is one ``write(2)`` of whole lines on an O_APPEND descriptor under ``flock``. The chain of checksums covers the
 masked bytes. Standard library only.
 """
 
@@ -26,34 +26,34 @@ from ctxmgr.log.sync_thread import Syncer
 __all__ = ["Durability", "Journal", "Line", "lock_within", "make_private_folder", "read"]
 
 Durability = Literal["process", "os"]
-"""``process``: handed to the kernel, synced within a second. ``os``: on the disk before the call returns."""
+"""``process``: passed to the kernel, synced within a second. ``os``: on the disk before the call returns."""
 
-_MAX_BODY = MAX_LINE - 27  # bytes that a sum adds to a line
+_MAX_BODY = MAX_LINE - 27  # the bytes that a checksum adds to a line
 _LOCK_NOW = LOCK_EX | LOCK_NB
-# Readable too, for the last sum. A pipe or a terminal in the place of the log is opened without waiting, and then refused.
+# Readable too, to find the last checksum. Opening a pipe or a terminal at the path must not block; it is refused afterwards.
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLOW
 
 
 class Journal:
     """An open JSONL log.
 
-    Any number of journals, threads and processes may append to one file. After a fork the child goes on with a
-    descriptor of its own.
+    Any number of journals, threads and processes may append to one file. After a fork the child opens a descriptor of its
+    own.
 
     Args:
-        path: of the file; missing folders are made, with mode 0700, the file with mode 0600.
+        path: the path of the file. Missing folders are created with mode 0700, the file with mode 0600.
         durability: what an append waits for.
-        create: whether a missing file is made.
-        mask: whether secrets of known shapes are masked before they are written.
-        timeout: seconds that an append waits for the lock.
+        create: whether to create a missing file.
+        mask: whether to mask secrets of known shapes before they are written.
+        timeout: number of seconds that an append waits for the lock.
 
     Attributes:
-        masked: returns encoded text as it is written here.
+        masked: function that returns encoded text in its written form, with secrets masked.
 
     Raises:
-        NotFound: when the file is missing and ``create`` is false.
-        InvalidInput: when the path is no regular file.
-        StorageFailed: when it can't be opened.
+        NotFound: the file is missing and ``create`` is false.
+        InvalidInput: the path is not a regular file.
+        StorageFailed: the file can't be opened.
     """
 
     def __init__(
@@ -92,9 +92,9 @@ class Journal:
         _open_journals.add(self)
 
     def leave_parent(self) -> None:
-        """Let go, in a forked child, of what belongs to the parent: the next append opens the file anew.
+        """Release what belongs to the parent, in a forked child. The next append opens the file again.
 
-        An inherited descriptor shares its flock with the parent's. Closing it is safe; unlocking it would not be, and
+        An inherited descriptor shares the parent's flock. Closing it is safe. Unlocking it would release the parent's lock, and
         keeping it would hold the lock of a parent that dies in the middle of an append.
         """
         self._lock = threading.Lock()
@@ -106,14 +106,14 @@ class Journal:
     def append(self, records: Sequence[Record]) -> int:
         """Append the records in one write and return the file's length after it.
 
-        A ``sum`` that a record brings along is left out: the chain is this file's own.
+        A ``sum`` in a record is ignored, because the file has its own chain.
 
         Raises:
-            InvalidInput: when a record is not JSON or too long; nothing was written.
-            Busy: when the lock was not free within the timeout, or a signal handler appends while the append that it
-                interrupted is under way; nothing was written.
-            StorageFailed: when the records are not durable at this journal's level; what was written of them has been
-                cut off again where the system allowed it.
+            InvalidInput: a record is not JSON or too long; nothing was written.
+            Busy: the lock was not free within the timeout, or a signal handler appends during the append that it interrupted;
+                nothing was written.
+            StorageFailed: the records are not durable at this journal's level. Bytes that were already written have been
+                truncated again if the system allowed it.
         """
         bodies = [self._encode(record) for record in records]
         for body in bodies:
@@ -122,15 +122,15 @@ class Journal:
         return self._append(bodies)
 
     def append_made(self, head: bytes, value: bytes, tail: bytes) -> None:
-        """Append one record that is encoded already, exactly as `ctxmgr.log.codec.encode` would have done it.
+        """Append one record that is already encoded, exactly as by `ctxmgr.log.codec.encode`.
 
         Args:
-            head: its line up to the value of one of its members, masked; the name of that member is none of a secret.
-            value: masked here.
-            tail: the rest of it, masked, without line end and sum.
+            head: its line up to the value of one member, already masked. The member's name must not be that of a secret.
+            value: the encoded value of that member, which is masked here.
+            tail: the rest of the line, already masked, without checksum and line end.
 
         Raises:
-            InvalidInput, Busy, StorageFailed: as `append`.
+            InvalidInput, Busy, StorageFailed: see `append`.
         """
         body = head + self.masked(value) + tail
         if len(body) > _MAX_BODY:
@@ -144,7 +144,7 @@ class Journal:
 
     def _append(self, bodies: Sequence[bytes]) -> int:
         thread = threading.get_ident()
-        # The lock can't be taken twice: a handler that interrupts this thread's append would wait for it without end.
+        # The lock is not reentrant: a signal handler that interrupts this thread's append would wait for it forever.
         if self._owner == thread:
             raise Busy("an append is already under way in this thread", "do not record from within a signal handler")
         with self._lock:
@@ -169,22 +169,22 @@ class Journal:
                         f"log {self.path!r} stayed locked by another process for {self._timeout:g} s",
                         "look for a stopped or hanging process that writes to it",
                     ) from None
-            # Cheaper than fstat, and without effect on where O_APPEND writes.
+            # Cheaper than fstat. O_APPEND ignores the position.
             size = os.lseek(descriptor, 0, os.SEEK_END)
-            if size != self._size:  # another process appended, so the chain goes on from its last sum
+            if size != self._size:  # another process appended, so continue the chain from its last checksum
                 self._torn, self._last = tail(descriptor, size)
             last = self._last
-            # A torn line keeps its bytes and gets an end, so that it can't take the next record with it.
+            # End a torn last line, so that it does not merge with the next record.
             lines = [b"\n"] if self._torn else []
             for body in bodies:
                 last = chain(last, body)
                 lines.append(seal(body, last, b"\n"))
             data = lines[0] if len(lines) == 1 else b"".join(lines)
-            # One write on an O_APPEND descriptor: a reader without a lock sees complete lines, or at worst one torn tail.
+            # One write on an O_APPEND descriptor, so a reader without a lock sees complete lines, or at worst a torn last one.
             written = os.write(descriptor, data)
             if written < len(data) or self.durability == "os":
                 self._finish(descriptor, data, size, written)
-            # Only now: an append that was interrupted behind the write leaves the old size, so the next one reads the sum anew.
+            # Set last: an append that is interrupted after the write leaves the old size, so the next one reads the tail again.
             self._size = size = size + len(data)
             self._last, self._torn = last, False
             syncer = self._syncer
@@ -200,20 +200,20 @@ class Journal:
                 flock(descriptor, LOCK_UN)
 
     def _finish(self, descriptor: int, data: bytes, size: int, written: int) -> None:
-        """Write what is left of the data and, at level ``os``, sync; on failure cut the file back to ``size``.
+        """Write the rest of the data and, at level ``os``, sync. After a failure truncate the file to ``size``.
 
         Raises:
-            OSError: what the system answered.
+            OSError: the write or the sync failed.
         """
         try:
             while written < len(data):
                 written += os.write(descriptor, memoryview(data)[written:])
             if self.durability == "os":
-                # Without the times of the file; its new length is synced with the data all the same.
+                # fdatasync skips the file's times, but syncs its new length with the data.
                 os.fdatasync(descriptor)
         except OSError:
-            # Where this fails too, the next append finds the torn line and puts an end to it. Bytes that someone
-            # appended without the lock are not ours to cut off.
+            # If this fails too, the next append ends the torn line. Do not truncate if someone appended without the lock
+            # meanwhile.
             with contextlib.suppress(OSError):
                 if os.lseek(descriptor, 0, os.SEEK_END) == size + written:
                     os.ftruncate(descriptor, size)
@@ -248,7 +248,7 @@ class Journal:
             if status.st_size == 0:
                 self._empty = status.st_ino
             if self.durability == "os":
-                # Whoever made the file may not have synced its name.
+                # The process that created the file may not have synced its name.
                 for name in (*created, self.path):
                     sync_folder(os.path.dirname(os.path.abspath(name)))
         except OSError as error:
@@ -257,10 +257,10 @@ class Journal:
         self._size, self._last, self._torn = 0, "", False
 
     def sync(self) -> None:
-        """Return when everything appended so far is on the disk.
+        """Sync everything that was appended so far to the disk.
 
         Raises:
-            StorageFailed: when the system refused; what was appended may not survive a power loss.
+            StorageFailed: the sync failed; the records may not survive a power loss.
         """
         with self._lock:
             if self._descriptor < 0:
@@ -273,17 +273,17 @@ class Journal:
             self._anchor(self._descriptor, self._size, self._last)
 
     def _anchor(self, descriptor: int, size: int, last: str) -> None:
-        """Write an anchor for what is on the disk, up to ``size``. If that fails, the log itself has not failed."""
+        """Write an anchor for the log up to ``size``, which is on the disk. Ignore errors, which do not affect the log."""
         if size <= 0 or not last:
             return
         with contextlib.suppress(OSError):
             status = os.fstat(descriptor)
             head = anchor.Anchor(size, last, anchor.first_session(os.pread(descriptor, 4096, 0)), status.st_ino)
-            anchor.advance(self.path, head, lambda found: holds(descriptor, found), made=status.st_ino == self._empty)
+            anchor.advance(self.path, head, lambda found: matches_anchor(descriptor, found), made=status.st_ino == self._empty)
 
     def _raise_late_failure(self) -> None:
         error, self._failure = self._failure, None
-        # After a failed sync the kernel may call the lost pages clean: only a new descriptor tells the truth.
+        # After a failed sync the kernel may mark the lost pages as clean, so only a new descriptor is reliable.
         self._close_descriptor()
         reason = error.strerror if error else ""
         raise StorageFailed(
@@ -294,14 +294,14 @@ class Journal:
     def _close_descriptor(self) -> None:
         descriptor, self._descriptor, self._size = self._descriptor, -1, -1
         if descriptor >= 0:
-            with contextlib.suppress(OSError):  # what a close reports late, a sync has reported or will report
+            with contextlib.suppress(OSError):  # a sync reports the same error
                 os.close(descriptor)
 
     def close(self) -> None:
-        """Sync what is not yet on the disk and close the file; a later append opens it again.
+        """Sync the rest to the disk and close the file. A later append opens it again.
 
         Raises:
-            StorageFailed: when the sync failed.
+            StorageFailed: the sync failed.
         """
         syncer, self._syncer = self._syncer, None
         try:
@@ -325,7 +325,7 @@ class Journal:
             self._close_descriptor()
 
     def sync_from_thread(self) -> None:
-        """Sync without holding up appends; a failure is raised by the next append."""
+        """Sync without blocking appends. The next append raises a failure."""
         with self._lock:
             if self._descriptor < 0:
                 return
@@ -351,23 +351,23 @@ def _leave_parent() -> None:
 os.register_at_fork(after_in_child=_leave_parent)
 
 
-def holds(descriptor: int, found: anchor.Anchor) -> bool:
-    """Whether a log still holds what its anchor says: it is as long, a line ends there, and the last sum is the same.
+def matches_anchor(descriptor: int, found: anchor.Anchor) -> bool:
+    """Whether a log still matches its anchor: it is as long, a line ends at the anchor, and the checksum there is the same.
 
     Raises:
-        OSError: it can't be read.
+        OSError: the log can't be read.
     """
     return os.fstat(descriptor).st_size >= found.length and tail(descriptor, found.length) == (False, found.total)
 
 
 def lock_within(descriptor: int, timeout: float) -> bool:
-    """Take the descriptor's exclusive ``flock``; return False when it was not free within ``timeout`` seconds.
+    """Take the descriptor's exclusive ``flock``. Return False if it was not free within ``timeout`` seconds.
 
     Raises:
-        OSError: when the file system knows no locks.
+        OSError: the file system does not support locks.
     """
-    # There is no flock with a timeout, and an alarm signal would be the host program's. An append holds the lock for
-    # microseconds, so the first pauses are short.
+    # flock has no timeout, and the alarm signal belongs to the host program. An append holds the lock for microseconds, so
+    # the first pauses are short.
     deadline, pause = 0.0, 0.0002
     while True:
         try:

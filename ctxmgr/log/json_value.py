@@ -1,6 +1,6 @@
 """Convert any Python value to plain JSON without raising.
 
-Standard library only; pydantic models and dataclasses are recognised by what they can do.
+Standard library only. Pydantic models and dataclasses are recognised by their methods and attributes.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import Any, cast
 from ctxmgr.log import codec
 
 MAX_REPR = 10_000
-"""Characters kept of the ``repr`` of a value that has no JSON form."""
+"""Number of characters kept of the ``repr`` of a value that has no JSON form."""
 
 _MAX_DEPTH = 100
-_MAX_OBJECTS, _MAX_OBJECT_DEPTH = 1_000, 6  # an agent's own object may hold its client, and that the whole program
+_MAX_OBJECTS, _MAX_OBJECT_DEPTH = 1_000, 6  # an agent's object may refer to its client, and that to the whole program
 _CODE = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
 _ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-fA-F]+")
 _MAX_DIGITS = 4_000  # Python itself refuses to print or read longer integers
 _MAX_SMALL = 1 << 62
-"""Integers below this in size are written by every encoder; larger ones are looked at more closely."""
+"""Integers of a smaller absolute value are accepted by every encoder. Larger ones need a check."""
 _TEXT = frozenset({str})
 _LEAVES = frozenset({str, bool, type(None)})
 _LEAVES_AND_NUMBERS = _LEAVES | {int}
@@ -38,9 +38,9 @@ class _Walk(threading.local):
     """The state of one thread's walk through objects.
 
     Attributes:
-        unstored: values whose content could not be kept, ever.
-        left: objects that may still be looked into during this walk.
-        depth: objects that the present value stands in.
+        unstored: the number of values, ever, whose content could not be kept.
+        left: the number of objects that this walk may still enter.
+        depth: the number of objects around the current value.
     """
 
     def __init__(self) -> None:
@@ -53,29 +53,29 @@ _walk = _Walk()
 
 
 def plain(value: object) -> Any:
-    """Return ``value`` as values that strict JSON can hold.
+    """Return ``value`` as values of strict JSON.
 
     Dataclasses, pydantic models, mappings and enumerations keep their structure, and so do the fields of plain objects
-    and of those with ``__slots__``; sets become lists in a stable order; dates and paths become text; bytes become text
-    when they are UTF-8, else ``{"base64": ...}``; an exception becomes its type, message and fields; NaN and infinities
-    become ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``; what contains itself becomes ``"<circular>"``; anything else its
-    ``repr``. What has no content that can be read becomes ``"<its class>"`` and is counted by `count_unstored`.
+    and of those with ``__slots__``. Sets become lists in a stable order, dates and paths become text. Bytes become text
+    if they are UTF-8, else ``{"base64": ...}``. An exception becomes its type, message and fields. NaN and infinities
+    become ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``. A value that contains itself becomes ``"<circular>"``, anything else
+    its ``repr``. A value whose content can't be read becomes ``"<its class>"``, and `count_unstored` counts it.
     """
     _walk.left, _walk.depth = _MAX_OBJECTS, 0
     try:
         return _plain(value, ())
     except Exception:
-        # Properties and methods of a recorded object are its author's code and may raise anything.
+        # Properties and methods of a recorded object are foreign code and may raise anything.
         return _represent(value)
 
 
 def count_unstored() -> int:
-    """Return the number of values whose content `plain` could not keep, in this thread, ever."""
+    """Return the number of values whose content `plain` could not keep, since this thread began."""
     return _walk.unstored
 
 
 def is_plain(value: object) -> bool:
-    """Whether `plain` would return the same value beyond doubt; False says nothing."""
+    """Whether `plain` would certainly return the same value. False does not mean that it would not."""
     if type(value) is not dict:
         return type(value) in _LEAVES
     members = cast("dict[object, object]", value)
@@ -90,20 +90,20 @@ def is_plain(value: object) -> bool:
 
 
 def type_name(value: object) -> str:
-    """Return the JSON name of the value's type, or the name of its Python class where JSON has none."""
+    """Return the JSON name of the value's type, or the name of its Python class if JSON has no such type."""
     name = type(value).__name__
     return _NAMES.get(name, name)
 
 
 def shorten(value: object) -> dict[str, Any]:
-    """Return the stand-in for a value too large to record: its size in characters, its hash and its beginning."""
+    """Return the stand-in for a value too large to record: {tooLarge: characters, sha256, head: its first characters}."""
     text = value if isinstance(value, str) else _represent(value, None)
     digest = codec.digest(text.encode("utf-8", "surrogatepass"))
     return {"tooLarge": len(text), "sha256": digest, "head": text[:MAX_REPR]}
 
 
 def describe(error: BaseException) -> str:
-    """Return the error's message, or its ``repr`` when it has none."""
+    """Return the error's message, or its ``repr`` if it has none."""
     try:
         text = str(error)
     except Exception:
@@ -119,23 +119,26 @@ def _plain(value: object, parents: tuple[int, ...]) -> Any:
         return _convert_nested(value, parents)
     if isinstance(value, enum.Enum):
         return _plain(cast("object", value.value), parents)
-    if isinstance(value, str):
-        # The text itself: a subclass may answer `str` with something else.
-        return str.__str__(value)
-    if isinstance(value, int):
-        # A digit holds more than three bits, so this many bits stay below the limit of `int` in digits.
-        return int(value) if value.bit_length() < 3 * _MAX_DIGITS else hex(value)[:MAX_REPR]
-    if isinstance(value, float):
-        return _number(float(value))
-    if isinstance(value, memoryview):
-        value = cast("memoryview[int]", value).tobytes()
-    if isinstance(value, (bytes, bytearray)):
-        return _text_or_base64(bytes(value))
+    if isinstance(value, (str, int, float)):
+        return _text_or_number(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return _text_or_base64(bytes(cast("bytes", value)))
     if isinstance(value, (date, time)):
         return value.isoformat()
     if isinstance(value, os.PathLike):
         return _plain(os.fspath(cast("os.PathLike[str]", value)), parents)
     return _convert_nested(value, parents)
+
+
+def _text_or_number(value: str | float) -> Any:
+    """Return a large number, or a value of a class of its own, as JSON's own type."""
+    if isinstance(value, str):
+        # Not `str(value)`, which a subclass may override.
+        return str.__str__(value)
+    if isinstance(value, int):
+        # A digit has more than three bits, so fewer bits than this mean fewer digits than Python's limit.
+        return int(value) if value.bit_length() < 3 * _MAX_DIGITS else hex(value)[:MAX_REPR]
+    return _number(float(value))
 
 
 def _convert_nested(value: object, parents: tuple[int, ...]) -> Any:
@@ -164,12 +167,17 @@ def _number(value: float) -> float | str:
 def _container(value: object, parents: tuple[int, ...]) -> Any:
     if type(value) is dict or isinstance(value, Mapping):
         items = cast("Mapping[object, object]", value).items()
-        return {name if type(name) is str else _key(name): _plain(item, parents) for name, item in items}
+        return {name if type(name) is str else _plain_key(name): _plain(item, parents) for name, item in items}
     if isinstance(value, (set, frozenset)):
         members = [_plain(item, parents) for item in cast("Iterable[object]", value)]
-        return sorted(members, key=repr)  # the order of a set differs from run to run, and its fingerprint must not
+        return sorted(members, key=repr)  # the order of a set differs between runs, but its fingerprint must not
     if isinstance(value, (list, tuple)):
         return [_plain(item, parents) for item in cast("Iterable[object]", value)]
+    return _convert_object(value, parents)
+
+
+def _convert_object(value: object, parents: tuple[int, ...]) -> Any:
+    """Return a class, or an object of any class that is no container: by its own method, its fields or its ``repr``."""
     if isinstance(value, type):  # a class has the attributes of its instances' protocols, but no values
         return _represent(value)
     if callable(dump := getattr(value, "model_dump", None)):
@@ -179,11 +187,11 @@ def _container(value: object, parents: tuple[int, ...]) -> Any:
     if isinstance(value, BaseException):
         fields = _object(value, parents)
         return {**(fields if isinstance(fields, dict) else {}), "type": type(value).__name__, "message": describe(value)}
-    # A ``repr`` with an address in it is Python's own or as empty: the fields say more.
+    # A ``repr`` with an address is Python's default or says as little, so use the fields.
     if _has_own_repr(value) and not _ADDRESS.search(text := _represent(value)):
         return text
     if isinstance(value, _CODE) or not (names := _field_names(value)):
-        return _without_fields(value)
+        return _stand_in(value)
     return _object(value, parents, names)
 
 
@@ -191,35 +199,35 @@ def _has_own_repr(value: object) -> bool:
     return type(value).__repr__ is not object.__repr__
 
 
-def _without_fields(value: object) -> Any:
-    """Return the stand-in for an object without fields; nothing of it is lost."""
+def _stand_in(value: object) -> Any:
+    """Return the stand-in for an object without fields, of which nothing is lost."""
     if type(value).__module__ != "builtins" and not _has_own_repr(value):
         return {}
     return _represent(value)
 
 
 def _field_names(value: object) -> list[str]:
-    """Return the names of an object's fields: the public ones, or the others where there are none."""
-    # Bases first, the order in which the fields were declared.
-    names = [name for kind in reversed(type(value).__mro__) for name in _slots(kind)]
+    """Return the names of an object's public fields, or of the private ones if it has no public ones."""
+    # Base classes first, which is the order of the declarations.
+    names = [name for kind in reversed(type(value).__mro__) for name in _list_slots(kind)]
     names += vars(value) if hasattr(value, "__dict__") else ()
     names = [name for name in dict.fromkeys(names) if not name.startswith("__")]
     return [name for name in names if not name.startswith("_")] or names
 
 
-def _slots(kind: type) -> list[str]:
+def _list_slots(kind: type) -> list[str]:
     slots: Any = vars(kind).get("__slots__", ())
     return [slots] if isinstance(slots, str) else [name for name in slots if isinstance(name, str)]
 
 
 def _object(value: object, parents: tuple[int, ...], names: Iterable[str] | None = None) -> dict[str, Any] | str:
-    """Return the fields of an object that can be read; its class name if it is one too many or too deep inside others."""
+    """Return the readable fields of an object; its class name if it exceeds the limit on objects or on depth."""
     if _walk.left <= 0 or _walk.depth >= _MAX_OBJECT_DEPTH:
         return _mark_unstored(value)
     _walk.left -= 1
     _walk.depth += 1
     try:
-        return {name: _field(value, name, parents) for name in names or _field_names(value) if _is_set(value, name)}
+        return {name: _read_field(value, name, parents) for name in names or _field_names(value) if _is_set(value, name)}
     finally:
         _walk.depth -= 1
 
@@ -227,11 +235,11 @@ def _object(value: object, parents: tuple[int, ...], names: Iterable[str] | None
 def _is_set(value: object, name: str) -> bool:
     try:
         return hasattr(value, name)
-    except Exception:  # a property of its author's
+    except Exception:  # a property, which is foreign code
         return True
 
 
-def _field(value: object, name: str, parents: tuple[int, ...]) -> Any:
+def _read_field(value: object, name: str, parents: tuple[int, ...]) -> Any:
     try:
         return _plain(getattr(value, name), parents)
     except Exception:
@@ -243,7 +251,7 @@ def _mark_unstored(value: object) -> str:
     return f"<{type(value).__name__}>"
 
 
-def _key(name: object) -> str:
+def _plain_key(name: object) -> str:
     if isinstance(name, str):
         return str.__str__(name)
     made = _plain(name, ())
@@ -251,13 +259,13 @@ def _key(name: object) -> str:
 
 
 def _represent(value: object, limit: int | None = MAX_REPR) -> str:
-    """Return the ``repr`` of a value without the address of anything, which says nothing and differs each time."""
+    """Return the ``repr`` of a value without memory addresses, which differ each time."""
     try:
         text = repr(value)
     except Exception:
         return _mark_unstored(value)
     if " at 0x" in text[:MAX_REPR]:
-        # Of code the name is all there is to keep, so nothing is lost.
+        # For code there is nothing to keep but the name, so nothing is lost.
         if not isinstance(value, _CODE):
             _walk.unstored += 1
         text = _ADDRESS.sub("", text)

@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import IO
 
-_CHUNK = 1 << 18  # bytes read at a time of what is passed over
+_CHUNK = 1 << 18  # bytes read at a time when skipping
 
 
 def read_lines(stream: IO[bytes], limit: int = MAX_LINE) -> Iterator[tuple[int, int, bytes | None, int]]:
-    """Yield (number, offset, bytes without line end, length) of each line; bytes are None when over ``limit``.
+    """Yield (number, offset, bytes without line end, length) of each line; bytes are None for a line over ``limit``.
 
-    Never holds more than ``limit`` bytes, however long a line is. A run of NULs that makes a line too long is yielded
-    on its own, so that the record behind it is not lost with it. Holes of a sparse file, which can seem to hold terabytes
-    of NULs, are passed over without being read.
+    Never keeps more than ``limit`` bytes, however long a line is. A run of NULs that makes a line too long is yielded
+    separately, so that the record behind it is not lost. Holes of a sparse file, which can look like terabytes of NULs, are
+    skipped without being read.
     """
     number, offset = 1, 0
-    # Room for the line end: a line of exactly ``limit`` bytes is whole.
+    # One byte more for the line end, because a line of exactly ``limit`` bytes is accepted.
     head = stream.readline(limit + 1)
     while head:
         length = len(head)
@@ -39,7 +39,7 @@ def read_lines(stream: IO[bytes], limit: int = MAX_LINE) -> Iterator[tuple[int, 
                 length += len(rest)
                 if rest.endswith(b"\n"):
                     break
-                # A piece of NULs may be the beginning of a hole: ``truncate -s 1T`` makes one of a terabyte in no time.
+                # NULs may be the beginning of a hole, such as one of a terabyte, which ``truncate -s 1T`` creates at once.
                 if not rest.strip(b"\0"):
                     length += past_hole(stream)
         yield number, offset, raw.rstrip(b"\r\n") if raw is not None else None, length
@@ -49,7 +49,7 @@ def read_lines(stream: IO[bytes], limit: int = MAX_LINE) -> Iterator[tuple[int, 
 
 
 def _past_nuls(stream: IO[bytes], head: bytes, limit: int) -> tuple[int, bytes]:
-    """Return the length of the NUL run that starts with ``head``, and the rest of the line up to ``limit``."""
+    """Return the length of the NUL run that begins with ``head``, and the rest of the line up to ``limit``."""
     rest = head.lstrip(b"\0")
     length = len(head) - len(rest)
     while not rest:
@@ -60,22 +60,22 @@ def _past_nuls(stream: IO[bytes], head: bytes, limit: int) -> tuple[int, bytes]:
         length += len(chunk) - len(rest)
         if not rest:
             length += past_hole(stream)
-    # The piece may have ended within the record behind the NULs.
+    # The chunk may have ended within the record behind the NULs.
     if not rest.endswith(b"\n"):
         rest += stream.readline(limit + 1 - len(rest))
     return length, rest
 
 
 def past_hole(stream: IO[bytes]) -> int:
-    """Move a stream from a hole in its file to the next data; return the number of bytes passed over.
+    """Move a stream from a hole in its file to the next data. Return the number of bytes skipped.
 
-    Returns 0 where the stream is no file, or the system can't tell.
+    Returns 0 if the stream is not a file, or the system does not support this.
     """
     if not hasattr(os, "SEEK_DATA"):  # Windows, and some file systems of macOS
         return 0
     try:
         descriptor, current = stream.fileno(), stream.tell()
-        # The stream believes that nobody but it moves the file's position.
+        # The stream assumes that only itself moves the file position, so restore it below.
         position = os.lseek(descriptor, 0, os.SEEK_CUR)
     except (OSError, ValueError):
         return 0
@@ -91,15 +91,15 @@ def past_hole(stream: IO[bytes]) -> int:
 
 
 def last_data_end(descriptor: int, start: int, end: int) -> int:
-    """Return the offset at which the last data between two places of a file end, ``start`` when there are none.
+    """Return the offset at which the last data between two offsets of a file end, ``start`` if there are none.
 
-    Returns ``end`` if the system can't tell. The position of the file stays as it is.
+    Returns ``end`` if the system does not support this. Keeps the file position.
     """
     if not hasattr(os, "SEEK_DATA"):
         return end
     position, last = os.lseek(descriptor, 0, os.SEEK_CUR), end
     try:
-        # Bisection: "only a hole from here on" holds from one place to the end.
+        # Bisection: from some offset on, there is only a hole up to the end.
         while start < last:
             middle = (start + last) // 2
             if _is_hole(descriptor, middle, end):
@@ -116,6 +116,6 @@ def _is_hole(descriptor: int, start: int, end: int) -> bool:
     try:
         return os.lseek(descriptor, start, os.SEEK_DATA) >= end
     except OSError as error:
-        if error.errno != errno.ENXIO:  # which says that no data follow
+        if error.errno != errno.ENXIO:  # ENXIO means that no data follow
             raise
         return True

@@ -1,7 +1,7 @@
-"""Mask secrets quickly: run the patterns of `ctxmgr.log.masking` only on lines where a secret can begin.
+"""Mask secrets quickly: run the patterns of `ctxmgr.log.masking` only on lines that may hold a secret.
 
-To load and compile the patterns takes as long as Python takes to start, and a hook that records one action mostly meets
-none of the words that secrets begin with. Whoever masks many lines gets the patterns, which are quicker then.
+Loading and compiling the patterns takes as long as starting Python, and the line that a hook records mostly has none of the
+words with which secrets begin. A process that masks many lines switches to the patterns, which are then faster.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _BEGIN = [start.encode() for start in beginnings()]
-"""The literal beginnings of tokens; at least `_MIN_TOKEN` signs of `_TOKEN` follow."""
+"""The literal beginnings of tokens. At least `_MIN_TOKEN` characters of `_TOKEN` follow."""
 _MIN_TOKEN = 12
 _TOKEN = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-./+=\\:"
 
@@ -21,7 +21,7 @@ _NAMES = (
     b"password", b"passwd", b"pwd", b"secret", b"token", b"key", b"authorization", b"bearer", b"pass",
     b"passphrase", b"passcode", b"auth", b"cookie", b"ignature", b"sig", b"login",
 )  # fmt: skip
-"""The ends of all names that secrets are assigned to, in small letters; a sign of `_AFTER_NAME` follows."""
+"""The ends, in lower case, of all names to which secrets are assigned. A character of `_AFTER_NAME` follows."""
 _AFTER_NAME = b"_-0123456789\\\"'` \t:=>"
 _SUSPECT = (
     b"curl ", b"mysql", b"sshpass", b"pgpass", b":*:", b"slack.com/", b"/webhooks/", b":aa", b"rzp_", b"dapi", b"-us",
@@ -29,23 +29,23 @@ _SUSPECT = (
     b"\\u001b", b"\\u009b",
     b"\\u002", b"\\u003", b"\\u004", b"\\u005", b"\\u006", b"\\u007",
 )  # fmt: skip
-"""Texts that send a line to the patterns: programs that are given passwords, and escapes that secrets hide behind."""
+"""Texts for which the patterns check a line: programs that take passwords, and escapes that can hide secrets."""
 
 _OWNERS = tuple(OWNERS.encode().split(b"|"))
 
 _HIGH_NIBBLES = b"234567"
 """First hex digits of the printable ASCII characters."""
 _MIN_WORD = 40
-"""Signs of the shortest word that is looked at."""
+"""Length of the shortest word that may be encoded text."""
 _WORDS = bytes(code if (chr(code).isalnum() and code < 128) or code in b"+/.-_" else 32 for code in range(256))
 
 _MAX_PREFILTERED = 32
-"""Lines after which the patterns are loaded: compiling them pays for a program that masks more."""
+"""Number of lines after which the patterns are loaded, because compiling them pays for a process that masks more."""
 _mask_count = 0
 
 
 def mask(line: bytes) -> bytes:
-    """Return the line with every secret masked, see `ctxmgr.log.masking.mask`."""
+    """Return the line with every secret masked; see `ctxmgr.log.masking.mask`."""
     return _mask(line)
 
 
@@ -56,7 +56,7 @@ def _mask_with_prefilter(line: bytes) -> bytes:
         return line
     from ctxmgr.log.masking import mask as by_patterns
 
-    # From the next line on they are called directly.
+    # From the next line on, call the patterns directly.
     _mask = by_patterns
     return by_patterns(line)
 
@@ -65,7 +65,7 @@ _mask: Callable[[bytes], bytes] = _mask_with_prefilter
 
 
 def is_free(line: bytes) -> bool:
-    """Whether a line holds no secret beyond doubt; False says nothing."""
+    """Whether a line certainly holds no secret. False does not mean that it holds one."""
     if b"@" in line and b"://" in line:  # perhaps a password in a URL
         return False
     lowered = line.lower()
@@ -77,9 +77,9 @@ def is_free(line: bytes) -> bool:
 
 
 def _is_quoted(line: bytes) -> bool:
-    """Whether a sign may be written as in a URL, as ``%5F``."""
+    """Whether a character may be percent-encoded, e.g. as ``%5F``."""
     at = line.find(b"%")
-    # At the end of the line the slice is empty, and an empty text is in every other.
+    # At the end of the line the slice is empty, and the empty text is in every text.
     while at >= 0:
         if line[at + 1 : at + 2] in _HIGH_NIBBLES and line[at + 1 : at + 2]:
             return True
@@ -88,7 +88,7 @@ def _is_quoted(line: bytes) -> bool:
 
 
 def _has_parts(line: bytes) -> bool:
-    """Whether a line holds words long enough to be encoded, or parts joined by dots as in tokens of Discord and Airtable."""
+    """Whether a line has words as long as encoded text, or parts joined by dots like tokens of Discord and Airtable."""
     words = line.translate(_WORDS).split()
     return any(len(word) >= _MIN_WORD for word in words) and any(
         len(part) >= MIN_ENCODED or (word.count(b".") and len(word) >= _MIN_WORD) for word in words for part in word.split(b".")
@@ -111,7 +111,7 @@ def _is_assigned(lowered: bytes, name: bytes) -> bool:
     at = lowered.find(name)
     while at >= 0:
         end = at + len(name)
-        # The longest owner has ten letters; signs may stand between it and the key.
+        # The longest owner has ten letters. Separators may follow it.
         if lowered[end : end + 1] in _AFTER_NAME and (name != b"key" or _is_owned(lowered[max(0, at - 16) : at])):
             return True
         at = lowered.find(name, at + 1)

@@ -1,17 +1,17 @@
 """Mask secrets of known shapes in one encoded line, before anything is written.
 
-Works on the ASCII JSON of a whole record, so every string, key and nested document is covered at once, and an escaped
-line end counts as the end of a word. Only the secret part is replaced, by ``[masked:<kind>]``; a public
-prefix such as ``ghp_`` stays, and the line stays valid JSON. Standard library only.
+Masking works on the ASCII JSON of a whole record. So it covers every string, key and nested document at once, and an escaped
+line end counts as the end of a word. Only the secret part is replaced, by ``[masked:<kind>]``. A public prefix such as
+``ghp_`` stays, and the line stays valid JSON. Standard library only.
 
-The shapes are in `ctxmgr.log.secret_shapes` (tokens), `ctxmgr.log.secret_names` (values that are named as secrets);
-both are also found behind terminal escapes, invisible signs, line ends and encodings.
+The shapes are in `ctxmgr.log.secret_shapes` (tokens) and `ctxmgr.log.secret_names` (values that are named as secrets). Both
+are also found behind terminal escapes, invisible characters, line ends and encodings.
 
-Speed decides the form. Sieves first look at the line in an alphabet in which the anchors of many shapes are one byte; what
-passes none holds no secret, which is nearly every line. The finders then say exactly what is one. Each begins with one
-literal byte that is rare in text, which the ``re`` module looks for without entering its matcher, and tells the shapes
-apart by looking behind. No pattern has an unbounded repeat before something that can still fail at overlapping places,
-so hostile text costs linear time.
+The design is for speed. First, sieves search the line in an alphabet in which the anchors of many shapes are one byte. A line
+that passes no sieve holds no secret; that is nearly every line. Then the finders decide exactly. Each begins with one literal
+byte that is rare in text, which the ``re`` module finds without entering its matcher, and distinguishes the shapes by
+lookbehind. No pattern has an unbounded repeat before something that can still fail at overlapping places, so hostile text
+costs linear time.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ from ctxmgr.log.secret_names import PUBLISHED, Span, may_hold_url, named_spans
 from ctxmgr.log.secret_shapes import ALNUM, FRAMED, MIN_ENCODED, OWNERS, TOKENS, WORD, beginnings, word_start
 
 _MIN_TOKEN = 16
-"""Characters of a word that follow the anchor of every token, at least."""
+"""Smallest number of word characters behind the anchor of a token."""
 _INSIDE_DOTTED = "[A-Za-z0-9_]"
-"""Characters before which no token with a dot as its anchor begins; other tokens may follow an underscore."""
+"""Characters that can't precede a token with a dot as its anchor. Other tokens may follow an underscore."""
 
 
 def _alphabet() -> bytes:
-    """Return the table of the sieves.
+    """Return the translation table of the sieves.
 
-    Lower case; an anchor of a token is ``_``, the middle of a name begins with ``ke``, what other places turn on is ``u``.
+    It lowers the case and maps several letters to one byte: anchors of tokens to ``_``, and the letters with which the middle
+    of a name begins to ``k`` and ``e``. Other places that a sieve searches begin with ``u``.
     """
-    # Several letters on one byte: a sieve may let too much pass, never too little, and one literal is found fastest.
+    # A sieve may let too much pass, but never too little, and a single literal is found fastest.
     table = bytearray(bytes(range(256)).lower())
     for letters, one in ((b"_.AS", b"_"), (b"wckbWCKB", b"k"), (b"deroDERO", b"e"), (b"pquPQU", b"u")):
         for letter in letters:
@@ -48,16 +49,16 @@ def _alphabet() -> bytes:
 
 _ALPHABET = _alphabet()
 _HEXLIKE, _FOLDED = "[0-9aefk]", r"[a-z0-9_\-\\]"
-"""Hex digits in the alphabet of the sieves, and signs of a word, which an escaped line end may part."""
+"""In the alphabet of the sieves: hex digits, and word characters, which an escaped line end may divide."""
 _QUOTE = r"""[\\"'`]{0,8}"""
-"""A quote in a document that is nested in others, or none."""
+"""An optional quote, which in nested documents is escaped several times."""
 _BEFORE_DASH = "[g-z_]"
-"""What stands before the dash of all tokens but a few, and before few dashes of a UUID."""
+"""Characters before the dash of nearly all tokens, but before few dashes of a UUID."""
 
 
 @cache
 def _finders() -> tuple[tuple[re.Pattern[bytes], tuple[str, ...]], ...]:
-    """Return a pattern for each anchor, and the kinds of its groups."""
+    """Return, for each anchor, its pattern and the kinds of the pattern's groups."""
     shapes: dict[str, list[tuple[str, str, str]]] = {}
     for kind, starts, body, _ in TOKENS:
         same: dict[tuple[int, str, str], list[str]] = {}
@@ -75,7 +76,7 @@ def find_anchor(start: str) -> int:
     These five bytes are rare in text, so the matcher is seldom entered.
 
     Raises:
-        ValueError: it has none: a shape that begins so is one for `FRAMED`.
+        ValueError: there is no anchor, so the shape belongs into `FRAMED`.
     """
     at = max(map(start.rfind, "_-.AS"))
     if at < 0:
@@ -84,19 +85,19 @@ def find_anchor(start: str) -> int:
 
 
 def _pattern(anchor: str, rows: list[tuple[str, str, str]]) -> re.Pattern[bytes]:
-    """Return all shapes that share an anchor as branches of one pattern; few processes ever need it compiled."""
+    """Return one pattern with a branch for each shape of an anchor. Few processes ever need to compile it."""
     inside = _INSIDE_DOTTED if anchor == "." else ALNUM
     branches: list[str] = []
     for _, heads, rest in rows:
         behind = f"(?:{heads})"
-        # Where the beginning is a sign, it stands behind what else belongs to the token.
+        # A beginning with a leading dot is inside a token, so it need not be the start of a word.
         branches.append(
             f"(?<={behind}){rest}" if heads.startswith(r"\.") else f"(?<={behind})(?:{word_start(behind, inside)}){rest}"
         )
     before = "".join(
         sorted({head[-2:-1] for _, heads, _ in rows for head in heads.replace("\\", "").split("|") if len(head) > 1})
     )
-    # One class of bytes before the anchor spares most anchors the branches.
+    # For most anchors, a check of the byte before them avoids trying the branches.
     near = f"(?<=[{re.escape(before)}]{re.escape(anchor)})" if before and anchor in "_-." else ""
     return re.compile(f"{re.escape(anchor)}{near}(?={WORD}{{{_MIN_TOKEN}}})(?:{'|'.join(branches)})".encode())
 
@@ -106,12 +107,12 @@ def _compile_framed() -> tuple[tuple[re.Pattern[bytes], re.Pattern[bytes], str],
     return tuple((re.compile(pattern.encode()), re.compile(gate.encode()), kind) for kind, gate, pattern, _ in FRAMED)
 
 
-_DIGIT = re.compile(rb"[0-9][^0-9]{0,64}[0-9]")  # two digits, not far apart: words and names have none
+_DIGIT = re.compile(rb"[0-9][^0-9]{0,64}[0-9]")  # two digits near each other, which words and names do not have
 _DENSE = re.compile(rb"[A-Za-z0-9]{12}")
 
 
 def _token_spans(line: bytes, *, anchored: bool = True) -> Iterator[Span]:
-    """Yield (start, end, kind) of every token; those of `FRAMED` alone where no other is there."""
+    """Yield (start, end, kind) of every token; only those of `FRAMED` if ``anchored`` is false."""
     for pattern, kinds in _finders() if anchored else ():
         for match in pattern.finditer(line):
             index = match.lastindex or 1
@@ -127,7 +128,7 @@ def _token_spans(line: bytes, *, anchored: bool = True) -> Iterator[Span]:
 
 
 def _is_api_key(value: bytes) -> bool:
-    """Whether what follows ``sk-`` is a key and not a name such as ``sk-toggleable__content``."""
+    """Whether the text behind ``sk-`` is a key and not a name such as ``sk-toggleable__content``."""
     return _DIGIT.search(value) is not None and _DENSE.search(value) is not None
 
 
@@ -147,29 +148,30 @@ def _is_hex_start(start: str) -> bool:
 
 _DASHED = frozenset(word for word in map(_fold, beginnings()) if re.search(_BEFORE_DASH + "-$", word))
 _CROSSED = frozenset(word for word in map(_fold, beginnings()) if re.match("x.*-$", word)) - _DASHED
-"""Beginnings whose dash could be one of a UUID; they are found by their x, as a byte such as ``\\x41`` is."""
+"""Beginnings whose dash could be one of a UUID. They are found by their x, like an escaped byte such as ``\\x41``."""
 
 
 def _dash_sieve() -> re.Pattern[bytes]:
-    """Return what finds a place in every line in which a token stands whose anchor is a dash.
+    """Return a pattern that matches in every line with a token whose anchor is a dash.
 
-    The text before it distinguishes it from nearly every dash of a UUID, of which every record holds several.
+    It checks the text before the dash, because every record has several UUIDs, which contain dashes too.
     """
     ends: dict[int, set[str]] = {}
     for word in _DASHED:
         ends.setdefault(len(word), set()).add(f"{re.escape(word)}.{{{_MIN_TOKEN}}}")
-    # Many words end in "ask" or "isk" (task-, disk-) and would pass for "sk-"; after an escape such as \u001b only hex
-    # digits stand before the letter.
+    # Many words end in "ask" or "isk" (task-, disk-) and would pass as "sk-". After an escape such as \u001b only hex digits
+    # precede the letter.
     words = "(?<!isk-.{16})(?<![^0-9aefk]ask-.{16})"
-    # Grouped by length: a look behind must have one width.
+    # Grouped by length, because a lookbehind must have a fixed width.
     found = "|".join(f"(?<={'|'.join(sorted(endings))})" for _, endings in sorted(ends.items()))
     return re.compile(f"-(?<={_BEFORE_DASH}-){_FOLDED}{{16}}+{words}(?:{found})".encode())
 
 
 def _token_sieve(*, dotted: bool) -> re.Pattern[bytes]:
-    """Return what finds a place in every line in which a token stands that has an anchor other than a dash.
+    """Return a pattern that matches in every line with a token whose anchor is not a dash.
 
-    ``dotted``: also what looks like one of Discord's, which are told by where their dots are; it is the only group.
+    With ``dotted`` it also matches text like a token of Discord, which is recognised by the positions of its dots. That is the
+    only group.
     """
     usual: dict[int, set[str]] = {}
     apart: set[str] = set()
@@ -182,7 +184,7 @@ def _token_sieve(*, dotted: bool) -> re.Pattern[bytes]:
             continue
         at = word.rfind("_")
         head, tail = word[: at + 1], word[at + 1 :]
-        # Hex digits, of which a capital A is an anchor here.
+        # Hex digits; the capital A among them is an anchor here.
         fill = f"{'[0-9a_efk]' if _is_hex_start(start) and tail else '.'}{{{_MIN_TOKEN - len(tail)}}}"
         found = f"{re.escape(head)}{tail}{fill}"
         if at < 2:
@@ -194,21 +196,21 @@ def _token_sieve(*, dotted: bool) -> re.Pattern[bytes]:
             usual.setdefault(at, set()).add(found)
             pairs.setdefault(head[-3], set()).add(head[-2])
     ends = "|".join(f"(?<={'|'.join(sorted(found))})" for _, found in sorted(usual.items()))
-    # All have 16 characters of a word behind the anchor. What tells most others apart are the two bytes before it.
+    # All tokens have 16 word characters behind the anchor. The two bytes before it exclude most other texts.
     lasts = "|".join(f"{re.escape(one)}[{re.escape(''.join(sorted(others)))}]_.{{16}}" for one, others in sorted(pairs.items()))
-    # Two dots with six signs between them, of which one is no other anchor; the long parts around them are looked at last.
+    # Two dots with six characters between them, not all of them anchors. The long parts around them are checked last.
     found = rf"(?<=_.{{6}}_.{{16}})(?<!_{{8}}.{{16}})(?={_FOLDED}{{11}})(?<={_FOLDED}{{22}}_{_FOLDED}{{6}}_.{{16}})"
     discord = f"|({found})" if dotted else ""
-    setting = "(?<!num_kenfig_.{9})"  # npm_config_cache and the like are met more often than any token, none of which begins so
+    setting = "(?<!num_kenfig_.{9})"  # names like npm_config_cache are frequent, and no token begins so
     return re.compile(
         f"_[={_FOLDED[1:]}{{16}}+(?:(?<={lasts}){setting}(?:{ends})|(?<=[{''.join(sorted(before))}]_.{{16}})(?:{'|'.join(sorted(apart))})|(?<=_[ikutnh].{{15}})(?:{'|'.join(sorted(begun))}){discord})".encode()
     )
 
 
 def _name_sieve() -> re.Pattern[bytes]:
-    """Return what finds a place in every line in which a name such as "secret" is given a value, or a bearer stands."""
+    """Return a pattern that matches in every line in which a name such as "secret" gets a value, or with a bearer token."""
     sign = rf"(?:[_\-](?:key|teken))?[0-9]{{0,2}}{_QUOTE}[ \t]{{0,4}}[:=>]"
-    # The same and more, behind its first byte: what begins with a byte of a set is left sooner than what looks behind.
+    # The same and more, behind its first byte. A branch that begins with a set of bytes fails sooner than a lookbehind.
     short = r"""[_\-0-9\\"'` \t:=>](?<=[s_u]ke.)(?:(?<=[:=>])|[ketny0-9\\"'` \t]{0,28}[:=>])"""
     owners = OWNERS.encode().translate(_ALPHABET).decode().replace("a", "[a_]").replace("s", "[s_]").split("|")
     key = "|".join(f"(?<={owner}{joint}key)" for owner in owners for joint in ("", r"[_\- ]"))
@@ -216,7 +218,7 @@ def _name_sieve() -> re.Pattern[bytes]:
     option = r"(?<=-[s_]ekeet) "
     cookie = rf"kie(?<=keekie){_QUOTE}[ ]{{0,2}}[:= ]"
     login = " legin [^|;]{0,200}-u"  # of docker
-    hooks = r"m/(?<=slakk_kem/)|kheek[s_]/"  # of Slack and Discord; at the anchors of tokens a branch more would cost much
+    hooks = r"m/(?<=slakk_kem/)|kheek[s_]/"  # of Slack and Discord; a further branch at the anchors of tokens would be slow
     return re.compile(
         (
             rf"ke(?:n(?<=teken)(?:{sign}|(?<=-teken) )|e(?:{cookie}|{login}|t(?:(?<=[s_]ekeet){sign}|{option})"
@@ -226,9 +228,9 @@ def _name_sieve() -> re.Pattern[bytes]:
 
 
 def _other_sieve(*, hidden: bool) -> re.Pattern[bytes]:
-    """Return what finds a place in every line with a token or a name that neither of the other sieves looks for.
+    """Return a pattern that matches in every line with a token or a name that the other sieves do not find.
 
-    ``hidden``: also escapes that something may hide behind, which are its groups.
+    With ``hidden`` it also matches escapes that can hide a secret. These are its groups.
     """
     passwords = (
         rf"[s_][s_](?:(?:keee|uhe[a_][s_]e)?(?:[_\-](?:key|teken))?[0-9]{{0,2}}{_QUOTE}[ \t]{{0,4}}[:=]"
@@ -236,10 +238,10 @@ def _other_sieve(*, hidden: bool) -> re.Pattern[bytes]:
         r"|[ ](?:(?<=-u[a_][s_]{2} )|(?<=h.{4} ))|(?<=gu[a_][s_]{2}))"
     )
     auth = rf"h(?<=[a_]uth)(?:eeiz[a_]tien)?{_QUOTE}[ ]{{0,4}}[:=]"
-    curl = r"l (?<=kuel )(?:[^|;]{0,300} )?-[a-z_\-]{0,4}u"  # with an option that gives a user
+    curl = r"l (?<=kuel )(?:[^|;]{0,300} )?-[a-z_\-]{0,4}u"  # with an option for a user
     escapes = r"|0(0(?:1k|ae|9k|[2-7][0-9aefk])|34f|61k)|1(80e)|2(0(?:0[kef]|2[aekf]|6[0-9aefk]))|f(eff)"
     airtable, razorpay = f"t[a-z0-9_]{{14}}_{_HEXLIKE}{{16}}", "(?<=ezu_)(?:live|te[s_]t)_"
-    # Two branches that begin with a letter each are left sooner than one that begins with a set of both.
+    # Two branches that each begin with a letter fail sooner than one that begins with a set of both letters.
     return re.compile(
         (
             rf"u(?:a(?:{passwords}|{airtable})|_(?:{passwords}|{airtable}|{razorpay})|e(?:e=(?<=n[a_]tuee=)|{curl})|t{auth}"
@@ -255,22 +257,22 @@ _passes_x = re.compile(f"x(?:[2-7]{_HEXLIKE}|{'|'.join(sorted(word[1:] for word 
 _dotted = re.compile(rb"\.[A-Za-z0-9_\-]{6}\.[A-Za-z0-9_\-]{27}").search
 _passes_others, _passes_others_openly = (_other_sieve(hidden=hidden).search for hidden in (True, False))
 _may_quote = re.compile(rb"%[2-7][0-9aefk]").search
-# One byte that is rare in text is found much sooner than the first of several; the rest is told by looking around it.
+# One rare byte is found much faster than the first of several. The lookarounds check the rest.
 _passes_jwt, _passes_signature, _passes_pgpass = (
     re.compile(pattern).search for pattern in (rb"J(?<=\.eyJ)", rb"=(?<=[&;]sig=)", rb"\*(?<=:\*)(?=:)")
 )
-_J, _AT, _AND, _STAR, _X, _PERCENT = b"J@&*x%"  # as numbers they are looked for without any call
-_EASYPOST = b"EZTK"  # holds no byte on which a sieve turns; the token is a run long enough to be encoded
+_J, _AT, _AND, _STAR, _X, _PERCENT = b"J@&*x%"  # as integers, for which ``in`` needs no further call
+_EASYPOST = b"EZTK"  # has no byte that a sieve searches, but the token is a run as long as encoded text
 
 
 def mask(line: bytes) -> bytes:
     """Return the line with every secret of a known shape replaced by ``[masked:<kind>]``.
 
-    ``line`` is one record as ASCII JSON (from `ctxmgr.log.codec.encode`); the answer is valid JSON again. A line without
-    secrets comes back as the same object.
+    ``line`` is one record as ASCII JSON (from `ctxmgr.log.codec.encode`), and the result is valid JSON again. A line without
+    secrets is returned as the same object.
     """
-    # Nearly every line holds no secret. So the order is by cost: sieves over the folded line, single bytes, runs that may
-    # be encoded, and only then the views of what is hidden.
+    # Nearly every line holds no secret. So the checks are ordered by cost: sieves over the folded line, single bytes, runs that
+    # may be encoded text, and last the views without escapes.
     folded = line.translate(_ALPHABET)
     tokens, other = _passes_tokens(folded), _passes_others(folded)
     if tokens is not None and tokens.lastindex is not None:
@@ -286,7 +288,7 @@ def mask(line: bytes) -> bytes:
     runs = line.translate(RUNS)
     has_run = RUN_OF in runs
     named = named or (has_run and _EASYPOST in line)
-    if tokens or named or (has_run and any(_holds(said) for _, _, said in decode_pieces(line, runs))):
+    if tokens or named or (has_run and any(_find_kind(said) for _, _, said in decode_pieces(line, runs))):
         return _mask_line(line, tokens=bool(tokens), named=named)
     if (hidden or coded or (_PERCENT in folded and _may_quote(folded))) and any(_passes(view.text) for view in views(line)):
         return mask_without_sieves(line)
@@ -294,10 +296,10 @@ def mask(line: bytes) -> bytes:
 
 
 def mask_value(value: Any) -> Any:
-    """Return a JSON value with every secret of a known shape in its texts replaced, as `mask` does it in a record.
+    """Return a JSON value with every secret of a known shape in its texts replaced, like `mask`.
 
     Raises:
-        InvalidInput: it is not JSON.
+        InvalidInput: the value is not JSON.
     """
     import json
 
@@ -305,7 +307,7 @@ def mask_value(value: Any) -> Any:
 
 
 def _passes(line: bytes) -> bool:
-    """Whether a line may hold a secret that is not hidden."""
+    """Whether a line may hold a secret that is not behind escapes or encodings."""
     folded = line.translate(_ALPHABET)
     found = (
         _passes_tokens_surely(folded)
@@ -319,7 +321,7 @@ def _passes(line: bytes) -> bool:
 
 
 def _passes_signs(line: bytes) -> bool:
-    """Whether a line may hold a secret that is recognised by single rare bytes: a JWT, a URL, a signature, a pgpass line."""
+    """Whether a line may hold a secret with a rare byte: a JWT, a URL, a signature, a pgpass line."""
     return bool(
         (_J in line and _passes_jwt(line))
         or (_AT in line and may_hold_url(line))
@@ -329,31 +331,31 @@ def _passes_signs(line: bytes) -> bool:
 
 
 def mask_without_sieves(line: bytes) -> bytes:
-    """Return what `mask` returns, without its sieves: it calls this for the few lines that they let pass."""
+    """Return the same as `mask`, without using its sieves."""
     return _mask_line(line, tokens=True, named=True)
 
 
 def secret_spans(line: bytes) -> list[Span]:
-    """Return (start, end, kind) of everything that `mask` would replace in a line, in order; most lines have none."""
+    """Return (start, end, kind) of everything that `mask` would replace in a line, in order."""
     found: list[Span] = []
-    for span in sorted(_spans(line, tokens=True, named=True)) if mask(line) is not line else ():
+    for span in sorted(_find_spans(line, tokens=True, named=True)) if mask(line) is not line else ():
         if not found or span[0] >= found[-1][1]:
             found.append(span)
     return found
 
 
 def _mask_line(line: bytes, *, tokens: bool, named: bool) -> bytes:
-    spans = _spans(line, tokens=tokens, named=named)
+    spans = _find_spans(line, tokens=tokens, named=named)
     return _replace(line, spans) if spans else line
 
 
-def _spans(line: bytes, *, tokens: bool, named: bool) -> list[Span]:
-    """Return the places of the secrets of a line.
+def _find_spans(line: bytes, *, tokens: bool, named: bool) -> list[Span]:
+    """Return (start, end, kind) of the secrets in a line, unordered.
 
     Args:
         line: one record.
         tokens: whether it may hold tokens that are not hidden.
-        named: whether it may hold secrets that are not hidden and are told by their names or by single signs.
+        named: whether it may hold secrets that are not hidden and are recognised by their names or by rare bytes.
     """
     spans = [*(_token_spans(line, anchored=tokens) if tokens or named else ()), *(named_spans(line) if named else ())]
     ends = {start: end for start, end, _ in spans}
@@ -370,20 +372,20 @@ def _spans(line: bytes, *, tokens: bool, named: bool) -> list[Span]:
             if first not in ends or (last > ends[first] and _is_continued(line[ends[first] : last])):
                 spans.append((first, last, kind))
     for start, end, said in decode_pieces(line, line.translate(RUNS)):
-        kind = _holds(said)
+        kind = _find_kind(said)
         if kind:
             spans.append((start, end, kind))
-    # Examples of the standards are no secrets. They are compared by hash, so that this file holds no likeness of one.
+    # Examples in standards are not secrets. They are compared by hash, so that this file has no text that looks like one.
     return [span for span in spans if digest(line[span[0] : span[1]])[:16] not in PUBLISHED]
 
 
 def _is_continued(rest: bytes) -> bool:
-    """Whether the text on the lines after a token continues it and is no word of its own."""
+    """Whether the text on the lines after a token continues the token and is not a separate word."""
     return len(rest) >= _MIN_TOKEN and _DIGIT.search(rest) is not None
 
 
-def _holds(said: bytes) -> str:
-    """Return the kind of the first secret in a text, or nothing."""
+def _find_kind(said: bytes) -> str:
+    """Return the kind of the first secret in a text, or ""."""
     return next((kind for found in (_token_spans, named_spans) for _, _, kind in found(said)), "")
 
 
@@ -413,12 +415,13 @@ RUN_OF = b"a" * MIN_ENCODED
 _HEX = b"0123456789abcdef", b"0123456789ABCDEF"
 _HEX_BEGIN = b"0x", b"0X"
 _SAYS = re.compile(rb"(?:0[xX])?(?:(?:[0-7][0-9a-fA-F]){16}|(?:[A-Za-f][A-Za-z0-9+/]{3}){9})")
-"""Beginnings of hex and base64 of ASCII text: the highest bit of each byte is not set. Hashes and pictures fail here."""
+"""Pattern for the beginning of ASCII text in hex or base64, in which the highest bit of each byte is 0. Hashes and pictures
+rarely match."""
 _NO_TEXT = bytes((0, 1, 2, 3, 4, 5, 6, 7, 8, 14, 15, 16, 127))
 
 
 class View:
-    """A line with some pieces replaced, and the place in the line that each byte of it comes from."""
+    """A line with some pieces replaced, and the offset in the line from which each byte comes."""
 
     def __init__(self, line: bytes, pattern: re.Pattern[bytes], gap: bytes) -> None:
         parts: list[bytes] = []
@@ -441,7 +444,7 @@ class View:
         self._from: list[int] | None = None
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """Return where in the line a part of the view is."""
+        """Return (start, end) in the line, in bytes, of a part of the view."""
         if self._from is None:
             self._from = [*chain.from_iterable(self._kept), self._length]
         return self._from[start], self._from[end]
@@ -455,9 +458,9 @@ def _replacement(found: re.Match[bytes], gap: bytes) -> bytes | None:
 
 
 def views(line: bytes) -> Iterator[View]:
-    """Yield the line with its escapes removed, if it holds any: once as word boundaries, once without a trace.
+    """Yield views of the line without its escapes, if it has any: one with blanks in their place, one without anything.
 
-    An escape may stand between two words or inside of a token, so secrets are looked for in both.
+    An escape may be between two words or inside a token, so secrets are searched in both.
     """
     if _HIDDEN.search(line):
         if _COLOURED.search(line):
@@ -466,12 +469,12 @@ def views(line: bytes) -> Iterator[View]:
 
 
 def join_lines(line: bytes) -> View:
-    """Return the line with its escaped line ends and other escapes removed: a token may be broken over lines."""
+    """Return a view of the line without escaped line ends and other escapes, because a token may be wrapped over lines."""
     return View(line, _BROKEN, b"")
 
 
 def decode_pieces(line: bytes, runs: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield the place of every piece in base64 or hex that is a text, and that text; ``runs`` is the line in `RUNS`."""
+    """Yield (start, end, decoded text) of every text in base64 or hex; ``runs`` is the line translated by `RUNS`."""
     start = runs.find(RUN_OF)
     while start >= 0:
         end = runs.find(b" ", start)
@@ -483,13 +486,13 @@ def decode_pieces(line: bytes, runs: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 
 def _decode_text(piece: bytes) -> bytes | None:
-    """Return the text that a piece encodes, or None when it is no text: an id, a hash, a picture."""
+    """Return the text that a piece encodes, or None if it is not a text but an id, a hash or a picture."""
     if _SAYS.match(piece) is None:
         return None
     piece = piece[2:] if piece.startswith(_HEX_BEGIN) else piece
-    # Hex in one case only: mixed case is base64 that happens to hold no other letters.
+    # Hex digits in one case only. Mixed case is base64 that happens to have no other letters.
     is_hex = len(piece) % 2 == 0 and any(not piece.translate(None, digits) for digits in _HEX)
-    part = piece[: len(piece) - (len(piece) % 4 == 1)]  # base64 never leaves one character over: this one was cut
+    part = piece[: len(piece) - (len(piece) % 4 == 1)]  # base64 never has one character left over, so the piece was truncated
     try:
         plain = a2b_hex(piece) if is_hex else a2b_base64(part + b"=" * (-len(part) % 4))
     except Error:

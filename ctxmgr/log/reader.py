@@ -1,7 +1,7 @@
-"""Read a log of format 1 in any state of repair: whole records, damaged byte ranges, nothing invented.
+"""Read a log of format 1, damaged or not: yield whole records, report damaged byte ranges, invent nothing.
 
-A line is a record when it parses whole. In a line that does not, a record is looked for only where it can't be content
-of another one: after a torn record that something was appended to, or behind bytes that are no JSON (NUL runs).
+A line that parses as a whole is a record. In any other line, the reader searches for records only where they can't be the
+content of another one: after a torn record to which something was appended, or behind bytes that are not JSON (NUL runs).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ctxmgr.log.codec import MAX_LINE, Record, chain, decoder, unseal
 from ctxmgr.log.line_splitter import last_data_end, read_lines
 
 Following = Callable[[], bytes | None]
-"""Returns the line behind another one without its end, None when there is none."""
+"""Function that returns the next line without its line end, None if there is none."""
 
 Damage = Callable[[int, int, str], None]
 """Called with offset, length and reason for each damaged byte range."""
@@ -33,13 +33,13 @@ _BLANK = _SPACE + b"\0"
 _PADDING = _BLANK.decode()
 _GAP = re.compile(r"[ \t\r\n\0]*+")
 _MAX_TRIES = 32
-"""Beginnings of records that are tried in one torn line; a hostile one may hold any number."""
+"""Number of possible record beginnings tried in one torn line. A hostile line may have any number."""
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _KEY = re.compile(r'"([A-Za-z]{1,20})":$')
-# The members of a record that may hold an object, so that a record-like value can stand there.
+# The members of a record that may hold an object, and so a value that looks like a record.
 _ANY_VALUE = frozenset({"input", "output", "data", "meta", "error", "usage", "source", "links"})
 _scan = cast("Callable[[str, int], tuple[object, int]]", cast("Any", decoder).scan_once)
-# A sealed tail whose member name was changed would else pass for a foreign line without a sum.
+# The end of a line whose member ``sum`` was renamed. Without this it would look like a record without a checksum.
 _SUM_LIKE = re.compile(rb',"[^"\\]{3}":"[0-9a-f]{16}"\}$')
 
 
@@ -47,12 +47,12 @@ class Line(NamedTuple):
     """One record of a log.
 
     Attributes:
-        offset: of its first byte in the file.
-        length: in bytes, without a line end.
+        offset: the offset of its first byte in the file.
+        length: its length in bytes, without a line end.
         record: the record without its ``sum``.
-        sum_ok: whether the sum follows from the one before; None when there is nothing to compare.
-        total: the recorded sum, "" when it carries none.
-        body: what the sum is over: the record as it is spelled, without the sum where that is its last member.
+        sum_ok: whether its checksum continues the chain; None if there is nothing to compare.
+        total: its checksum, "" if it has none.
+        body: the bytes that the checksum covers: the record's own bytes, without the ``sum`` if that is the last member.
     """
 
     offset: int
@@ -72,21 +72,21 @@ class _FoundRecord(NamedTuple):
 def read(
     path: str | os.PathLike[str], start: int = 0, damage: Damage | None = None, last: str | None = "", stop: int | None = None
 ) -> Iterator[Line]:
-    """Yield the records of the file from byte ``start`` in order; ``damage`` hears of every range that holds none.
+    """Yield the records of the file from byte ``start`` on, in order. Report every damaged range to ``damage``.
 
-    Holds one line at a time, and none longer than `ctxmgr.log.codec.MAX_LINE`. A record whose sum doesn't match is reported
-    and still yielded.
+    Keeps one line in memory at a time, and none longer than `ctxmgr.log.codec.MAX_LINE`. A record with a wrong checksum is
+    both reported and yielded.
 
     Args:
-        path: of the log.
-        start: offset at which a line begins, to go on where an earlier reading ended.
-        damage: hears of damage; by default it is skipped in silence.
-        last: the sum before ``start``; None when unknown, then the first sum found is believed.
-        stop: offset at which a line begins that is not read any more; by default all are.
+        path: the path of the log.
+        start: the offset of a line, to continue after an earlier reading.
+        damage: called with each damaged range; by default damage is skipped silently.
+        last: the checksum before ``start``; if None, the first checksum found is trusted.
+        stop: the offset of a line at which reading ends; by default it reads all.
 
     Raises:
-        NotFound: when the file does not exist.
-        StorageFailed: when it can't be read.
+        NotFound: the file does not exist.
+        StorageFailed: the file can't be read.
     """
     report = damage or _ignore
     try:
@@ -116,12 +116,12 @@ def read_records(
     """Yield the records of one line of a file, see `read`.
 
     Args:
-        raw: the line without its end.
-        offset: where it begins in the file.
-        length: of the line with its end.
-        last: the sum before it; None when unknown.
-        report: hears of damage.
-        following: returns the line behind it, for the rare case in which that alone can tell.
+        raw: the line without its line end.
+        offset: the offset of the line in the file.
+        length: the length of the line with its line end.
+        last: the checksum before the line; None if unknown.
+        report: called with damaged ranges.
+        following: returns the next line, for the rare case in which only that shows whether a record is genuine.
     """
     if last is not None and (ordinary := _ordinary(raw, offset, last)) is not None:
         yield ordinary
@@ -137,9 +137,9 @@ def _ignore(offset: int, length: int, reason: str) -> None:
 
 
 def _ordinary(raw: bytes, offset: int, last: str) -> Line | None:
-    """Return the record of a line that a journal wrote and whose sum follows the last one; None says nothing.
+    """Return the record of a line as a journal writes it, whose checksum continues the chain. None does not mean damage.
 
-    The fast path of nearly all lines: the sum is checked before the line is parsed, and vouches for its form.
+    This is the fast path for nearly all lines. It verifies the checksum before parsing, which guarantees the form of the line.
     """
     body, total = unseal(raw)
     if total is None or chain(last, body) != total:
@@ -162,7 +162,7 @@ def _verify(found: _FoundRecord, offset: int, last: str | None, report: Damage) 
     if total is not None:
         ok = None if last is None else chain(last, body) == total
         record.pop("sum", None)
-    # A sum that does not stand where a journal writes it, or a member that looks like one under another name.
+    # A checksum at another position than a journal writes it, or a member that looks like one under another name.
     elif "sum" in record or (last and _SUM_LIKE.search(raw)):
         ok = False
         record.pop("sum", None)
@@ -174,7 +174,7 @@ def _verify(found: _FoundRecord, offset: int, last: str | None, report: Damage) 
 def _records(
     raw: bytes, offset: int, length: int, last: str | None, report: Damage, following: Following
 ) -> Iterator[_FoundRecord]:
-    """Yield the records of one line of the file; ``length`` counts its line end too."""
+    """Yield the records of one line of the file; ``length`` includes its line end."""
     content = raw.rstrip(_BLANK)
     if not content:
         if b"\0" in raw:
@@ -203,17 +203,17 @@ def _records(
 
 def _salvage(text: str, last: str | None, following: Following) -> Iterator[_FoundRecord]:
     """Yield the records in a line that is not one record."""
-    at = place = 0  # up to here the line is understood, in characters and in bytes
+    at = place = 0  # end of the part that was parsed, in characters and in bytes
     start = text.find(_HEAD)
     for _ in range(_MAX_TRIES):
         if start < 0:
             return
-        run, to_line_end = _run(text, start)
+        run, to_line_end = _read_run(text, start)
         before = text[at:start]
         if run and before.strip(_PADDING) and not (to_line_end and _stands_alone(before, run, last, following)):
             run = []
         for begin, raw, record in run:
-            place += _size(text[at:begin])
+            place += _byte_size(text[at:begin])
             yield _FoundRecord(place, raw, record)
             place += len(raw)
             at = begin + len(raw.decode("utf-8"))
@@ -221,8 +221,8 @@ def _salvage(text: str, last: str | None, following: Following) -> Iterator[_Fou
         start = text.find(_HEAD, max(at, start + 1))
 
 
-def _run(text: str, start: int) -> tuple[list[tuple[int, bytes, Record]], bool]:
-    """Return the whole records that follow each other from ``start``, and whether they reach the end of the line."""
+def _read_run(text: str, start: int) -> tuple[list[tuple[int, bytes, Record]], bool]:
+    """Return the consecutive whole records from ``start`` on, and whether they reach the end of the line."""
     run: list[tuple[int, bytes, Record]] = []
     while text.startswith(_HEAD, start):
         value, stop = _parse(text, start)
@@ -235,16 +235,16 @@ def _run(text: str, start: int) -> tuple[list[tuple[int, bytes, Record]], bool]:
 
 
 def _stands_alone(before: str, run: list[tuple[int, bytes, Record]], last: str | None, following: Following) -> bool:
-    """Whether records behind the torn text ``before`` were appended to it, and are no value inside it.
+    """Whether records behind the torn text ``before`` were appended to it, and are not a value inside it.
 
-    Where they could be such a value the sums decide: the first follows from what is before the torn text, or the line
-    behind follows from the last. A value inside a record has neither. Without a torn record's own sum nothing tells
-    more: it went with its end.
+    If they could be such a value, checksums decide: the first record continues the chain from before the torn text, or the
+    next line continues the chain of the last record. A value inside a record does neither. There is no other evidence, since
+    the torn record's own checksum is lost.
     """
     if not _may_be_nested(before):
         return True
     body, total = unseal(run[0][1])
-    # At the start of a chain a copied first record follows as well as a true one.
+    # At the start of a chain (no ``last``), a copy of a first record would have a correct checksum too.
     if total is not None and last and chain(last, body) == total:
         return True
     total = unseal(run[-1][1])[1]
@@ -255,10 +255,10 @@ def _stands_alone(before: str, run: list[tuple[int, bytes, Record]], last: str |
 
 
 def _may_be_nested(before: str) -> bool:
-    """Whether an object that follows this text can be a value of the record that the text begins.
+    """Whether an object behind this text can be a value of the record that begins in the text.
 
-    It can't inside a string (recorded text has its quotes escaped), nor where JSON has no value, nor as the value of
-    a member of ours that is never an object.
+    It can't be one inside a string (whose quotes are escaped), where JSON allows no value, or as the value of a member that
+    is never an object.
     """
     bare = _STRING.sub("", before)
     if '"' in bare:
@@ -284,7 +284,7 @@ def _is_record(value: Record) -> bool:
 
 
 def _parse(text: str, start: int) -> tuple[Record | None, int]:
-    """Return the JSON object that begins at ``start`` and where it ends, or None."""
+    """Return the JSON object at ``start`` and its end, or (None, start)."""
     try:
         value, stop = cast("tuple[object, int]", decoder.raw_decode(text, start))
         if not text.isascii():
@@ -294,15 +294,15 @@ def _parse(text: str, start: int) -> tuple[Record | None, int]:
     return (cast("Record", value), stop) if isinstance(value, dict) else (None, start)
 
 
-def _size(text: str) -> int:
+def _byte_size(text: str) -> int:
     return len(text.encode("utf-8", "surrogateescape"))
 
 
 def tail(descriptor: int, size: int) -> tuple[bool, str]:
-    """Return whether the file's last line lacks its end, and the last sum that a reader of the file would arrive at.
+    """Return whether the file's last line lacks its end, and the last checksum that a reader of the whole file would find.
 
-    It reads backwards to the last complete record with a sum. Torn lines on the way are salvaged afterwards, in the order
-    of the file, because what they hold depends on the sum before them.
+    This reads backwards to the last complete record with a checksum. Torn lines on the way are salvaged afterwards, in the
+    order of the file, because their records depend on the checksum before them.
     """
     torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
     pending: list[tuple[str, bytes | None]] = []
@@ -333,10 +333,10 @@ def _same(line: bytes | None) -> bytes | None:
 
 
 def read_line(descriptor: int, offset: int) -> bytes | None:
-    """Return the line that begins at an offset of a file, without its end; None at the end, or when it is over the limit."""
+    """Return the line at an offset of a file without its line end; None at the end of the file, or if it is too long."""
     pieces: list[bytes] = []
     size = 0
-    # With its own offset: the place from which the reader's stream goes on must not move.
+    # pread, because the position of the reader's own stream must not change.
     while size <= MAX_LINE and (piece := os.pread(descriptor, 1 << 14, offset + size)):
         end = piece.find(b"\n")
         if end >= 0:
@@ -347,7 +347,7 @@ def read_line(descriptor: int, offset: int) -> bytes | None:
 
 
 def _backwards(descriptor: int, size: int) -> Iterator[bytes]:
-    """Yield the file's lines from the last to the first, without their ends; those over the limit are left out."""
+    """Yield the file's lines from the last to the first, without line ends. Lines over the limit are left out."""
     stop, chunk = size, 1 << 13
     while stop > 0:
         begin, end, cut = stop, stop, -1
@@ -355,16 +355,16 @@ def _backwards(descriptor: int, size: int) -> Iterator[bytes]:
         while begin > 0 and cut < 0:
             take = min(chunk, begin)
             begin -= take
-            # In larger and larger pieces, so that a line of megabytes is not read in thousands of them.
+            # Pieces grow, so that a line of megabytes is not read in thousands of pieces.
             piece = os.pread(descriptor, take, begin)
-            # The line's own end, just before `stop`, is not the one in front of it.
+            # Ignore the line's own end, just before `stop`. The line begins behind the line end before it.
             cut = piece.rfind(b"\n", 0, len(piece) - 1 if begin + take == end else len(piece))
             if end - begin <= MAX_LINE + 2 * take:
-                # A line over the limit is passed over below, so its pieces need no memory.
+                # A line over the limit is skipped below, so its pieces are not kept.
                 pieces.append(piece)
             chunk = min(2 * chunk, 1 << 20)
             if cut < 0 and not piece.strip(b"\0") and begin - (data := last_data_end(descriptor, 0, begin)) > MAX_LINE:
-                begin = data  # a hole longer than any line: nothing of this line is kept
+                begin = data  # a hole longer than any line, so this line is over the limit
         start = begin + cut + 1 if cut >= 0 else 0
         if end - start <= MAX_LINE + 1:
             raw = b"".join(reversed(pieces))[start - begin :]

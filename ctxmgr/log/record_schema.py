@@ -1,8 +1,8 @@
-"""The records of log format 1: every kind, its fields, and what each may hold (design section 4).
+"""The records of log format 1: every kind, its fields, and their types (design section 4).
 
-The one table of the format. `ctxmgr.types.record` checks records by it, `ctxmgr.types.record_models` makes the models of
-``ctxmgr schema record`` from it, and tests hold the rows of the store and the entry view against it. Unknown kinds and
-fields are kept as they are.
+This is the only table of the format. `ctxmgr.types.record` checks records by it, `ctxmgr.types.record_models` builds the models
+of ``ctxmgr schema record`` from it, and tests compare the rows of the store and the entry view with it. Unknown kinds and
+fields are kept unchanged.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ OUTCOMES = ("completed", "failed", "cancelled")
 
 
 class Field:
-    """What one field holds.
+    """The type of one field.
 
     Attributes:
-        holds: ``text``; ``texts``, a list of them; ``count``, a text or a whole number; ``number``; ``json``, anything;
-            ``status`` and ``outcome``, one of `STATUSES` or `OUTCOMES`; ``error``, an object of ``type`` and ``message``.
-        required: whether a record without it is none.
-        filled: whether the text must not be empty; such a field is required too.
+        holds: ``text``; ``texts``, a list of texts; ``count``, a text or a whole number; ``number``; ``json``, any value;
+            ``status`` and ``outcome``, one of `STATUSES` or `OUTCOMES`; ``error``, an object with ``type`` and ``message``.
+        required: whether a record without the field is invalid.
+        filled: whether the text must not be empty. Such a field is required too.
     """
 
     __slots__ = ("filled", "holds", "required")
@@ -40,7 +40,7 @@ def _required_field(holds: FieldType = "text") -> Field:
 _TEXT, _ID = Field(), Field(filled=True)
 
 COMMON = {"kind": _ID, "session": _ID, "ts": _TEXT}
-"""Fields of every kind, behind ``v``, the version, which is 1."""
+"""Fields of every kind, after the version ``v``, which is 1."""
 
 RECORDS: dict[str, dict[str, Field]] = {
     "session": {"process": _TEXT, "workflow": _TEXT, "source": Field("json"), "meta": Field("json")},
@@ -92,4 +92,4 @@ RECORDS: dict[str, dict[str, Field]] = {
     "continuation": {"id": _ID},
     "sessionEnd": {"outcome": _required_field("outcome"), "process": _TEXT},
 }
-"""The fields of each kind beside `COMMON`, in the order in which they are written."""
+"""The fields of each kind in addition to `COMMON`, in the order in which they are written."""

@@ -1,7 +1,7 @@
-"""Find secrets by what names them: assignments, options of programs, headers, URLs, password files, private key blocks.
+"""Find secrets by their names: assignments, options of programs, headers, URLs, password files, private key blocks.
 
-Works on one encoded line or a view of it. All patterns are bounded before anything that can still fail, so hostile text
-costs linear time. Standard library only.
+The functions work on one encoded line or a view of it. All repeats are bounded before anything that can still fail, so hostile
+text costs linear time. Standard library only.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ _ASSIGN = (
     rb"""(?:[_\-](?:key|token))?[0-9]{0,2}(?P<close>(?:\\{0,7}["'`])?)[ \t]{0,4}"""
     rb"""(?::[ ]?&?(?:str|string|bytes)(?:[ ]?\|[ ]?none)?[ ]{1,2}(?==))?(?P<sign>:=|=>|[:=])(?:[ ]|\\{1,7}t){0,4}"""
     rb"""(?:[bfru](?=\\{0,7}["'`]))?(?P<open>(?:\\{0,7}["'`])?)"""
-    # Only what could be a secret is worth leaving the matcher for: a member of the record, or a digit or sign nearby, or
-    # a variable of a shell.
+    # Match only if the value could be a secret: a member of the record, a digit or a special character nearby, or a shell
+    # variable.
     rb"""(?:(?<=[^\\]":")|(?=[^\s"'`\\=]{0,80}[0-9!@#$^&*+])|(?<==)|(?<==\\["'])|(?<==["']))"""
 )
 _KEY = "|".join(f"(?<={owner}{joint}k)" for owner in OWNERS.split("|") for joint in ("", r"[_\- ]")).encode()
 
 
 @cache
-def _names() -> tuple[tuple[str, re.Pattern[bytes]], ...]:
+def _name_patterns() -> tuple[tuple[str, re.Pattern[bytes]], ...]:
     return (
         ("password", re.compile(rb"w(?:(?<=passw)(?:or)?d|(?<=pw)d)" + _ASSIGN)),
-        # "compass=" and "bypass=" name no password, PGPASS does.
+        # "compass=" and "bypass=" are not names of passwords, PGPASS is.
         ("passphrase", re.compile(rb"p(?:(?<=[^a-z]p)|(?<=pgp))ass(?:phrase|code)?" + _ASSIGN)),
         ("secret", re.compile(rb"c(?<=sec)ret" + _ASSIGN)),
-        # A private key block is met here too: its first line ends in "private key-----".
+        # This also finds private key blocks, whose first line ends in "private key-----".
         ("key", re.compile(rb"k(?:(?<=tok)en|(?=ey)(?:" + _KEY + rb")ey)(?:" + _ASSIGN + rb"|(?: block)?-----)")),
     )
 
@@ -55,14 +55,14 @@ _STAND_IN = re.compile(
 )
 
 STAND_IN = b"EXAMPLE"
-"""Word that documentation puts into the keys it shows, of AWS above all."""
+"""Word that documentation, especially that of AWS, puts into example keys."""
 _EXAMPLE = rb"(?i)example|sample|placeholder|dummy|your"
 _OF_EXAMPLES = (
     _EXAMPLE + rb"|passw(?:or)?d|secret|token|api|key|value|user|this|here|the|my|is|a(?![a-z])|[^a-z0-9](?![^a-z0-9])"
 )
-"""What made-up values are made of: words that say so, words for what they stand in for, and single signs between them."""
+"""Parts of made-up values: words like "example", words for what they replace, and single separators between them."""
 _MAX_UNEXPLAINED, _MAX_EXAMPLE = 2, 64
-"""Characters that an example may hold besides those words, so that no secret hides in it, and its greatest length."""
+"""Number of other characters that an example may have, so that no secret hides in it, and its largest length."""
 PUBLISHED = {
     "6c96130f130ab0d6": "RFC 6749, 5.1: access token",
     "00cf4c781dc37003": "RFC 6749, 5.1: refresh token",
@@ -71,17 +71,18 @@ PUBLISHED = {
     "ad71fb4165536675": "OpenID Connect Core 1.0, 3.1.3.3: access token",
     "c1a7d81af675893c": "docs.aws.amazon.com/cli: ecr-public get-authorization-token",
 }
-"""Values that everybody can read: where they stand, under the first 16 hex digits of their SHA-256, as the project holds no
-likeness of a secret."""
+"""Published example values: the first 16 hex digits of their SHA-256, and where they are published. Hashes, so that the project
+has no text that looks like a secret."""
 _NO_SECRET = re.compile(
     rb"(?:next|page|pagination|continuation|idempotency)[_-]?(?:to)?\Z|aws::[a-z0-9]{2,40}::[a-z]{0,32}\Z|arn:[a-z0-9:\-]{2,80}:se\Z"
 )
-"""Texts before a name that make it no secret: of a page, of a request, of a type in a template, of a resource."""
+"""Texts before a name which then is not that of a secret: of a page, of a request, of a type in a template, of a resource."""
 _OF_A_REQUEST = re.compile(rb"(?:client|request|change|lock|update)[_-]?to\Z")
 _UUID = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-"""What names a request, so that it is done once, and the form in which it is made up; together they are no secret."""
+"""Names of tokens that identify a request, so that it is executed once, and the form of such a token. Together they are no
+secret."""
 _CONTEXT_BEFORE = 96
-"""Characters before a name that these patterns may look at."""
+"""Number of characters before a name that these patterns search."""
 
 _AUTHORIZATION = re.compile(
     rb"""z(?<=authoriz)ation(?:\\{0,7}["'`])?[ ]{0,4}[:=][ ]{0,4}(?:\\{0,7}["'`])?"""
@@ -89,16 +90,16 @@ _AUTHORIZATION = re.compile(
 )
 _BEARER = re.compile(rb"bearer[ ]{1,2}([a-z0-9._~+/=\-]{16,}+)")
 _PASSWORD_WORDS = frozenset({b"pass", b"passwd", b"password", b"pwd", b"secret", b"token"})
-"""What documentation writes in the place of a password: the word for it."""
+"""Words that documentation writes in place of a password."""
 USERINFO = re.compile(rb"://[^\s/@:\"'\\<>\[]{0,64}:((?:[^\s/@\"'\\<>${}%*]|%[0-9A-Fa-f]{2}){2,128})@")
 URL_TOKEN = re.compile(rb"://([A-Za-z0-9_\-]{20,128})(?::x-oauth-basic)?@")
 
 _MAX_URL_DISTANCE, _MAX_URLS = 512, 256
-"""Greatest distance of the "@" from the start of a URL in both patterns, and the number of "@" looked at one by one."""
+"""Largest distance of the "@" from the start of a URL in both patterns, and the number of "@" checked one by one."""
 
 
 def may_hold_url(line: bytes) -> bool:
-    """Whether a line may hold a URL with a user or a password. It looks for the "@" first, which is rarer than "://"."""
+    """Whether a line may hold a URL with a user or a password. Searches for "@", which is rarer than "://"."""
     at = line.find(b"@")
     for _ in range(_MAX_URLS):
         if at < 0:
@@ -130,15 +131,15 @@ _COOKIES = re.compile(
     rb"cookie" + _OPTIONAL_QUOTE + rb"(?:[ ]{0,2}[:=]|(?<=--cookie))[ ]{0,2}" + _OPTIONAL_QUOTE + rb"([^\"'\\]{8,4096})"
 )
 _COOKIE = re.compile(rb"[a-z0-9_.\-]{1,64}=([^=;\s,]{8,}={0,2})")
-_MIN_SIGNATURE = 20  # signs of the shortest signature
+_MIN_SIGNATURE = 20  # length of the shortest signature
 _SIGNATURE = re.compile(rb"=(?:(?<=[Ss]ignature=)|(?<=[&;]sig=))([A-Za-z0-9%%+/=_~\-]{%d,})" % _MIN_SIGNATURE)
 _NETRC = re.compile(
     rb"login(?:[ \t]|\\{1,7}[nrt]){1,8}[^\s\\\"']{1,64}(?:[ \t]|\\{1,7}[nrt]){1,8}password"
     rb"(?:[ \t]|\\{1,7}[nrt]){1,8}([^\s\\\"'<>$]{3,128})"
 )
-# host:port:database:user:password. The port, 5432 or a star, tells it from other texts with colons.
+# host:port:database:user:password. The port, 5432 or a star, distinguishes it from other texts with colons.
 _PGPASS = re.compile(rb"(?<![^\s\"n])[\w.*\-]{1,64}:(?:5432|\*):[\w*\-]{1,64}:[\w*\-]{1,64}:([^\s\"'\\:\[]{4,128})")
-# The ends of apikey, accesskey, secretkey and privatekey: a look behind must have one width.
+# Only the ends of apikey, accesskey, secretkey and privatekey, because a lookbehind must have a fixed width.
 _ELEMENT = re.compile(
     rb">(?:(?<=password>)|(?<=passwd>)|(?<=pwd>)|(?<=secret>)|(?<=token>)|(?<=(?:api|ess|ret|ate)key>)|(?<=(?:api|ess|ret|ate)_key>))"
     rb"([^\s<>\"'\\${}]{4,128})</"
@@ -156,63 +157,76 @@ _MIN_PEM_DATA = 24
 
 
 def named_spans(line: bytes) -> Iterator[Span]:
-    """Yield (start, end, kind) of every secret that is named as one."""
+    """Yield (start, end, kind) of every secret that is recognised by a name."""
     lowered = line.lower()
-    for kind, pattern in _names():
+    for kind, pattern in _name_patterns():
         if pattern.search(lowered):
             yield from _assignments(line, lowered, kind, pattern)
             if kind == "key":
                 yield from _private_keys(line)
-    yield from _in_urls(line)
+    yield from _url_secrets(line)
     yield from _credentials(lowered)
     yield from _options(line, lowered)
-    yield from _files(line, lowered)
+    yield from _file_secrets(line, lowered)
 
 
 def _assignments(line: bytes, lowered: bytes, kind: str, pattern: re.Pattern[bytes]) -> Iterator[Span]:
-    strong = kind in _STRONG  # these names mean a secret by themselves; "key" and "token" mean many other things
+    reported = "password" if kind == "passphrase" else kind
     for match in pattern.finditer(lowered):
-        start = match.end()
-        opened = match["open"]
-        if opened is None:  # the header of a private key block
-            continue
-        reported = "password" if kind == "passphrase" else kind
-        # The pattern begins with the rare letter of a name, so the rest of the name stands before the match.
-        before = max(0, match.start() - _CONTEXT_BEFORE), match.start()
-        if reported in {"key", "secret"} and _NO_SECRET.search(lowered, *before):
-            continue
-        if reported == "key" and _OF_A_REQUEST.search(lowered, *before) and _UUID.match(line, start):
-            continue
-        if match["close"] == b'"' and opened == b'"':  # a member of the record itself: its value is one JSON string
-            member = _MEMBER.match(line, start)
-            if member and _is_secret_member(member[0], strong):
-                yield start, member.end(), reported
-            continue
-        value = (_QUOTED if opened else _BARE).match(line, start)
-        if value is None:
-            continue
-        after = line[value.end() : value.end() + 1]
-        # A blank follows: a sentence, e.g. a message about passwords, and no value.
-        if opened and after not in b"\"'`\\":
-            continue
-        # A call or an index of a program, e.g. ``token = read_token(path)``.
-        if not opened and after in (b"(", b"[", b"{", b"<"):
-            continue
-        # A lone "pass" is a word of programs and of test reports; quoted, or behind a joint, it names a password.
-        if (
-            kind == "passphrase"
-            and not opened
-            and line[match.start() - 1 : match.start()] not in b"_-"
-            and line[match.start() : match.start() + 4] != b"PASS"
-            and b"passp" not in lowered[match.start() : match.start() + 5]
-        ):
-            continue
-        if (_is_secret_literal if opened else _is_secret_word)(value[0], strong) or _is_of_shell(line, start, value[0]):
-            yield start, value.end(), reported
+        # Without an opening it is the header of a private key block.
+        if match["open"] is not None and not _names_no_secret(line, lowered, match, kind):
+            end = _value_end(line, match, strong=kind in _STRONG)
+            if end is not None:
+                yield match.end(), end, reported
+
+
+def _names_no_secret(line: bytes, lowered: bytes, match: re.Match[bytes], kind: str) -> bool:
+    """Whether a name that a pattern found is another word, by what stands before it."""
+    # The pattern begins at a rare letter of a name, so the beginning of the name is before the match.
+    start = match.start()
+    before = max(0, start - _CONTEXT_BEFORE), start
+    if kind in {"key", "secret"} and _NO_SECRET.search(lowered, *before):
+        return True
+    if kind == "key":
+        return _OF_A_REQUEST.search(lowered, *before) is not None and _UUID.match(line, match.end()) is not None
+    # "pass" alone is a word in programs and test reports. With a quoted value, or behind "_" or "-", it names a password.
+    return (
+        kind == "passphrase"
+        and not match["open"]
+        and line[start - 1 : start] not in b"_-"
+        and line[start : start + 4] != b"PASS"
+        and b"passp" not in lowered[start : start + 5]
+    )
+
+
+def _value_end(line: bytes, match: re.Match[bytes], *, strong: bool) -> int | None:
+    """Return where a secret behind its name ends, None where no secret stands there.
+
+    Args:
+        line: the line of the log.
+        match: the name, with what stands between it and the value.
+        strong: whether the name means a secret by itself; "key" and "token" mean many other things.
+    """
+    start, opened = match.end(), match["open"]
+    if match["close"] == b'"' and opened == b'"':  # a member of the record itself: its value is one JSON string
+        member = _MEMBER.match(line, start)
+        return member.end() if member and _is_secret_member(member[0], strong) else None
+    value = (_QUOTED if opened else _BARE).match(line, start)
+    if value is None:
+        return None
+    after = line[value.end() : value.end() + 1]
+    # No closing quote follows the value, so this is a sentence, e.g. a message about passwords.
+    if opened and after not in b"\"'`\\":
+        return None
+    # A call or an index in program code, e.g. ``token = read_token(path)``.
+    if not opened and after in (b"(", b"[", b"{", b"<"):
+        return None
+    is_secret = (_is_secret_literal if opened else _is_secret_word)(value[0], strong) or _is_of_shell(line, start, value[0])
+    return value.end() if is_secret else None
 
 
 def _is_of_shell(line: bytes, start: int, value: bytes) -> bool:
-    """Whether a value without a digit is assigned to a variable of a shell, as ``API_KEY=abcdefghijkl``."""
+    """Whether a value without a digit is assigned to a shell variable, e.g. ``API_KEY=abcdefghijkl``."""
     if len(value) < 8 or not value.isalpha() or value.isupper() or _STAND_IN.search(value) is not None:
         return False
     return _SHELL_NAME.search(line, max(0, start - 64), start) is not None
@@ -223,7 +237,7 @@ def _is_placeholder(value: bytes, strong: bool) -> bool:
 
 
 def _is_example(value: bytes) -> bool:
-    """Whether a value says that it is an example and nothing else."""
+    """Whether a value consists of words that mark it as an example."""
     return (
         len(value) <= _MAX_EXAMPLE
         and re.search(_EXAMPLE, value) is not None
@@ -243,63 +257,63 @@ def _is_secret_member(value: bytes, strong: bool) -> bool:
 
 
 def _is_secret_literal(value: bytes, strong: bool) -> bool:
-    """Whether a quoted value looks like a secret rather than a label, a path or a format."""
+    """Whether a quoted value looks like a secret and not like a label, a path or a format."""
     if _is_aws_secret(value):
         return True
     if _is_placeholder(value, strong) or _is_reference(value, strong):
         return False
-    digits, letters = _count(value)
+    digits, letters = _count_characters(value)
     if strong:
         return len(value) >= 6 and (digits > 0 or any(sign in value for sign in b"!@#$^&*+="))
     return len(value) >= 12 and digits >= 2 and letters >= 2
 
 
 def _is_secret_word(value: bytes, strong: bool) -> bool:
-    """Whether an unquoted value looks like a secret rather than an expression of a program."""
+    """Whether an unquoted value looks like a secret and not like an expression in program code."""
     if _is_aws_secret(value):
         return True
     if _is_placeholder(value, strong) or _is_reference(value, strong) or value.startswith((b"~", b"0x")):
         return False
-    digits, letters = _count(value)
+    digits, letters = _count_characters(value)
     if _DOTTED.fullmatch(value) and (len(value) < 24 or digits < 6 or value.lower().endswith((b"key", b"token", b"secret"))):
         return False
     if strong:
         return len(value) >= 8 and digits >= 1 and letters >= 1
-    names = b"_" in value or b"." in value  # as names of a program have; these hold digits too
+    names = b"_" in value or b"." in value  # like names in program code, which may have digits too
     return len(value) >= 16 and digits >= (3 if names else 2) and letters >= 2
 
 
 def _is_aws_secret(value: bytes) -> bool:
-    """Whether a value is one of AWS, which may begin with a slash but is no path; one with `STAND_IN` in it is not whole."""
+    """Whether a value is a secret key of AWS, which may begin with a slash like a path. Keys with `STAND_IN` are examples."""
     if _AWS_SECRET.fullmatch(value) is None or STAND_IN in value:
         return False
-    digits, _ = _count(value)
-    # A SHA-1 in hex has 40 signs as well, but letters of one case.
+    digits, _ = _count_characters(value)
+    # A SHA-1 in hex has 40 characters too, but letters of one case only.
     return digits >= 2 and len(value.translate(None, _LOWER)) <= 36 and len(value.translate(None, _UPPER)) <= 36
 
 
-def _count(value: bytes) -> tuple[int, int]:
+def _count_characters(value: bytes) -> tuple[int, int]:
     length = len(value)
     return length - len(value.translate(None, _DIGITS)), length - len(value.translate(None, _LETTERS))
 
 
-def _in_urls(line: bytes) -> Iterator[Span]:
+def _url_secrets(line: bytes) -> Iterator[Span]:
     if b"@" in line:
         for match in USERINFO.finditer(line):
             if match[1].lower() not in _PASSWORD_WORDS:
                 yield *match.span(1), "url-password"
-        for match in URL_TOKEN.finditer(line):  # a long user name may be a token, as for pushing to GitHub
-            digits, letters = _count(match[1])
+        for match in URL_TOKEN.finditer(line):  # a long user name may be a token, e.g. for pushing to GitHub
+            digits, letters = _count_characters(match[1])
             if digits >= 2 and letters >= 4:
                 yield *match.span(1), "url-password"
     for match in _SIGNATURE.finditer(line):
-        if _count(match[1])[0] >= 2 and len(match[1].replace(STAND_IN, b"")) >= _MIN_SIGNATURE:
+        if _count_characters(match[1])[0] >= 2 and len(match[1].replace(STAND_IN, b"")) >= _MIN_SIGNATURE:
             yield *match.span(1), "signature"
 
 
 def _credentials(lowered: bytes) -> Iterator[Span]:
     for match in _AUTHORIZATION.finditer(lowered):
-        digits, _ = _count(match[2])
+        digits, _ = _count_characters(match[2])
         if (
             digits
             and (match["scheme"] or len(match[2]) >= 16)
@@ -308,11 +322,11 @@ def _credentials(lowered: bytes) -> Iterator[Span]:
         ):
             yield *match.span(2), "authorization"
     for match in _BEARER.finditer(lowered):
-        if _count(match[1])[0]:
+        if _count_characters(match[1])[0]:
             yield *match.span(1), "authorization"
     for found in _COOKIES.finditer(lowered):
         for match in _COOKIE.finditer(lowered, *found.span(1)):
-            digits, letters = _count(match[1])
+            digits, letters = _count_characters(match[1])
             if (
                 letters
                 and digits
@@ -323,9 +337,9 @@ def _credentials(lowered: bytes) -> Iterator[Span]:
 
 
 def _options(line: bytes, lowered: bytes) -> Iterator[Span]:
-    """Yield the secrets that are given to programs as arguments."""
+    """Yield the secrets in arguments of programs."""
     for match in _OPTION.finditer(lowered):
-        digits, letters = _count(match[1])
+        digits, letters = _count_characters(match[1])
         if (
             len(match[1]) >= 5
             and digits
@@ -337,7 +351,7 @@ def _options(line: bytes, lowered: bytes) -> Iterator[Span]:
     if b"sshpass" in lowered:
         yield from ((*match.span(1), "password") for match in _SSHPASS.finditer(lowered))
     if b"mysql" in lowered:
-        # The sign of the password is a small p, a large one is that of the port.
+        # -p is the option for the password, -P that for the port.
         yield from ((*match.span(1), "password") for match in _SQL.finditer(lowered)
                     if line[match.start() : match.start(1)].rstrip(b"\\\"'").endswith(b"-p"))  # fmt: skip
     if b"docker login" in lowered:
@@ -348,15 +362,15 @@ def _options(line: bytes, lowered: bytes) -> Iterator[Span]:
         yield from ((*match.span(1), "password") for match in _CURL.finditer(lowered) if not match[1].isdigit())
 
 
-def _files(line: bytes, lowered: bytes) -> Iterator[Span]:
-    """Yield the secrets in the notations of password files: netrc, pgpass, XML, Docker's and npm's."""
+def _file_secrets(line: bytes, lowered: bytes) -> Iterator[Span]:
+    """Yield the secrets in the formats of password files: netrc, pgpass, XML, Docker's and npm's."""
     if b"login" in lowered and b"password" in lowered:
         yield from ((*match.span(1), "password") for match in _NETRC.finditer(lowered))
     if b":*:" in line or b"pgpass" in lowered:
         yield from ((*match.span(1), "password") for match in _PGPASS.finditer(line))
     if b"</" in line:
         for match in _ELEMENT.finditer(lowered):
-            if _count(match[1])[0]:
+            if _count_characters(match[1])[0]:
                 yield *match.span(1), "password"
     if b"auth" in lowered:
         for match in _AUTH.finditer(lowered):
@@ -365,7 +379,7 @@ def _files(line: bytes, lowered: bytes) -> Iterator[Span]:
 
 
 def _is_basic(value: bytes) -> bool:
-    """Whether a value is a name and a password in base64, as in a header of HTTP."""
+    """Whether a value is a name and a password in base64, as in an HTTP header."""
     try:
         decoded = a2b_base64(value + b"=" * (-len(value) % 4))
     except Error:
@@ -374,10 +388,9 @@ def _is_basic(value: bytes) -> bool:
 
 
 def _private_keys(line: bytes) -> Iterator[Span]:
-    """Yield the body of every private key block, from after its header to its end line.
+    """Yield the body of every private key block, from its header to its end line.
 
-    A block cut short is masked as far as it looks like base64. What may follow a header is scanned once and not once
-    for each header.
+    A block without an end line is masked as far as it looks like base64. The text behind several headers is scanned only once.
     """
     stop = masked_to = 0
     endless = -1  # the stop before which no end line was found

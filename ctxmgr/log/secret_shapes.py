@@ -1,9 +1,9 @@
-"""The shapes of tokens that providers give out, one row each, from which the patterns of masking are made.
+"""The shapes of providers' tokens, from which the patterns of masking are built.
 
-A row of `TOKENS` is (kind, what tokens begin with, what follows as a regular expression, where the shape is published). The
-beginnings are public and stay readable; what follows is the secret. The sieves of `ctxmgr.log.masking` are made from these rows
-too; a row of `FRAMED` also needs a place in one of them and in `ctxmgr.log.mask_prefilter`, written by hand. Standard library
-only, and nothing to load: a hook reads this.
+A row of `TOKENS` is (kind, beginnings, regular expression for the rest, where the shape is published). The beginnings are
+public and stay readable; the rest is the secret. The sieves of `ctxmgr.log.masking` are built from these rows too. A row of
+`FRAMED` also needs a branch in one of the sieves and in `ctxmgr.log.mask_prefilter`, written by hand. The module imports
+nothing, because every hook loads it.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ UUID = f"{HEX}{{8}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{12}}"
 
 
 MIN_ENCODED = 40
-"""Characters of the shortest encoded text that is decoded: base64 of 30 bytes, hex of 20."""
+"""Length in characters of the shortest encoded text that is decoded: base64 of 30 bytes, hex of 20."""
 
 OWNERS = "api|access|secret|private|account|auth|encryption|signing|master|shared|license"
-"""Whose key is a secret."""
+"""Words before "key" that make it the name of a secret."""
 
 
 def word_start(what: str, inside: str | None = None) -> str:
-    """Return what holds right behind ``what`` where a word begins with it.
+    """Return an expression of lookbehinds, to be put behind ``what``, which requires that a word begins with ``what``.
 
-    A word begins after anything but its own signs (``inside``), or right after an escape, whose last letter is no letter.
+    A word begins after any character that can't be inside a word (``inside``), or right after an escape, whose last letter does
+    not belong to the word.
     """
     escapes = (r"\\[bfnrt]", r"\\u[0-9a-f]{4}", r"\[[0-9]m", r"\[[0-9]{2}m")
     return "|".join((f"(?<!{inside or WORD}{what})", *(f"(?<={escape}{what})" for escape in escapes)))
@@ -65,7 +66,7 @@ TOKENS: tuple[tuple[str, str, str, str], ...] = (
     ("fly", "fo1_", f"{WORD}{{32,}}+", "fly.io/docs/security/tokens"),
     ("fly", "fm1r_ fm1a_ fm2_", "[A-Za-z0-9+/=,_]{60,}+", "fly.io/docs/security/tokens"),
     ("sonar", "sqp_ squ_ sqa_", f"{HEX}{{40}}", "docs.sonarsource.com: managing tokens"),
-    # With a digit: else a long name such as ``vercel_deploymentEnvironmentVariables`` would be one.
+    # A digit is required, or a long name such as ``vercel_deploymentEnvironmentVariables`` would match.
     ("vercel", "vercel_ vcp_ vci_ vca_ vcr_ vck_", f"(?=[A-Za-z]{{0,40}}[0-9]){ALNUM}{{24,}}+", "vercel.com/docs: tokens"),
     ("netlify", "nfp_ nfc_ nfo_ nfu_", f"{ALNUM}{{36,}}+", "docs.netlify.com: access tokens"),
     ("jina", "jina_", f"(?=[A-Za-z]{{0,40}}[0-9]){ALNUM}{{40,}}+", "jina.ai: API keys"),
@@ -112,7 +113,7 @@ TOKENS: tuple[tuple[str, str, str, str], ...] = (
     ("dropbox", "sl.", f"(?=[A-Za-z]{{0,60}}[0-9]){WORD}{{120,}}+", "dropbox.com/developers: OAuth guide"),
     ("cloudflare", "v1.0-", f"{HEX}{{24}}-{HEX}{{146}}", "developers.cloudflare.com: origin CA keys"),
     ("yandex", "t1.", rf"{WORD}{{60,}}+\.{WORD}{{80,}}+", "yandex.cloud/docs: IAM tokens"),
-    # Without the key of AWS's own documentation, which ends in EXAMPLE behind nine signs.
+    # Except the key in AWS's own documentation, which has nine characters and then EXAMPLE.
     ("aws", "AKIA ASIA ABIA ACCA", f"(?!{ALNUM}{{9}}EXAMPLE)[A-Z0-9]{{16}}(?!{ALNUM})", "docs.aws.amazon.com: IAM identifiers"),
     ("google", "AIza", f"{WORD}{{35}}", "cloud.google.com/docs: API keys"),
     ("atlassian", "ATATT3 ATCTT3", r"[A-Za-z0-9_=\-]{60,}+", "developer.atlassian.com, GitHub's list of supported secrets"),
@@ -122,7 +123,7 @@ TOKENS: tuple[tuple[str, str, str, str], ...] = (
     ("easypost", "EZAK", f"{ALNUM}{{54}}", "docs.easypost.com: authentication"),
     ("twilio", "SK", f"[0-9a-f]{{32}}(?!{ALNUM})", "twilio.com/docs: API keys"),
 )
-"""Tokens that begin with letters of their own: one of ``_-.AS`` is among them, with at least 16 signs of a word behind it."""
+"""Tokens with a literal beginning. It has an anchor, one of ``_-.AS``, with at least 16 word characters behind it."""
 
 FRAMED: tuple[tuple[str, str, str, str], ...] = (
     (
@@ -161,10 +162,10 @@ FRAMED: tuple[tuple[str, str, str, str], ...] = (
     ("easypost", "EZTK", rf"EZTK(?:{word_start('EZTK')})({ALNUM}{{54}})", "docs.easypost.com: authentication"),
     ("jwt", "eyJ", rf"eyJ(?:{word_start('eyJ')})({WORD}{{6,}}+\.eyJ{WORD}{{4,}}+\.{WORD}*+)", "RFC 7519"),
 )
-"""Tokens that are known by what stands inside of them or before them: kind, what every line with one holds, the whole with a
-group around the secret, source. Each has a case in ``bench/masking/corpus.py`` that shows its place in the sieves."""
+"""Tokens that are recognised by text inside or before them: (kind, pattern that every line with one matches, full pattern with
+a group around the secret, source). Each has a case in ``bench/masking/corpus.py`` that shows its place in the sieves."""
 
 
 def beginnings() -> list[str]:
-    """Return every literal that a token of `TOKENS` begins with."""
+    """Return the literal beginnings of all tokens in `TOKENS`."""
     return [start for _, starts, _, _ in TOKENS for start in starts.split()]

@@ -1,7 +1,7 @@
-"""Tell which sessions have a live process: each open recorder holds one locked file.
+"""Find the sessions that have a live process: each open recorder holds one locked file.
 
-While a recorder is open it holds a ``flock`` on ``<target>.live/<session>+<process>``. A killed process frees its lock
-by itself. Nothing here writes to the log. Standard library only.
+While a recorder is open it holds a ``flock`` on ``<target>.live/<session>+<process>``. The system releases the lock of a killed
+process. This module never writes to the log. Standard library only.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ctxmgr.errors import Busy, StorageFailed
 from ctxmgr.log.journal import lock_within, make_private_folder
 
 _SAFE = re.compile(rb"[^A-Za-z0-9_-]")
-# File systems take names of 255 bytes, and a name is made of a session and a process.
+# File systems allow names of 255 bytes, and a name consists of a session and a process.
 _MAX_NAME = 100
-# A note has names of any length in it, and anybody may have written the file.
+# A note contains names of any length, and anybody may have written the file.
 _MAX_NOTE = 1 << 20
-_LOCK_TIMEOUT = 10.0  # seconds; the gate is held for microseconds, unless its holder was stopped in between
-# Each try fails only if another process removes the folder within microseconds. Some file systems, as /proc, refuse a new
-# folder with the very error of a folder that was removed.
+_LOCK_TIMEOUT = 10.0  # seconds; the gate is held for microseconds, unless its holder was suspended
+# A try fails only if another process removes the folder within microseconds. The number is limited because some file systems,
+# such as /proc, refuse a new folder with the same error as for a removed one.
 _MAX_TRIES = 1000
 
 
@@ -35,9 +35,9 @@ class Holder(NamedTuple):
     """A live process.
 
     Attributes:
-        session: the session that it writes.
+        session: the session to which it writes.
         process: its process id in the log.
-        pid: its id in the operating system, 0 when unknown.
+        pid: its id in the operating system, 0 if unknown.
     """
 
     session: str
@@ -54,16 +54,16 @@ class Claim:
         _claims.add(self)
 
     def release(self) -> None:
-        """Give the session free; calling it again does nothing."""
+        """Release the session. Further calls do nothing."""
         if self._descriptor >= 0:
-            # Removed while still locked, so that nobody finds the file free and takes the holder for a crashed one.
+            # Remove the file while it is locked, so that nobody finds it unlocked and assumes a crash.
             with contextlib.suppress(OSError):
                 os.unlink(self._path)
                 _remove_if_empty(os.path.dirname(self._path))
             self.leave_parent()
 
     def leave_parent(self) -> None:
-        """Let go of the lock without freeing it for a parent process that shares it."""
+        """Close the descriptor, which does not release the lock of a parent process that shares it."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -87,18 +87,18 @@ def claim(target: str, session: str, process: str, *, join: bool = False) -> Cla
     """Mark the session as live and return the claim.
 
     Args:
-        target: path of the log or database.
-        session: its id.
+        target: the path of the log or database.
+        session: the id of the session.
         process: the id of this execution.
-        join: whether other live processes on the session are accepted.
+        join: whether other live processes of the session are accepted.
 
     Raises:
-        Busy: when another live process holds the session and ``join`` is false; the hint names its pid.
-        StorageFailed: when the folder beside the target can't be written.
+        Busy: another live process holds the session and ``join`` is false; the hint names its pid.
+        StorageFailed: the folder beside the target can't be written.
     """
     folder = _folder(target)
     try:
-        # Whoever claims looks at the others and adds itself under one lock: else two could both see nobody.
+        # Check for others and add this process under one lock. Otherwise two processes could both see nobody.
         gate = _enter(folder)
         try:
             if not join:
@@ -114,7 +114,7 @@ def claim(target: str, session: str, process: str, *, join: bool = False) -> Cla
 
 
 def _enter(folder: str) -> int:
-    """Return a descriptor of the folder with its lock held; the folder exists under that name while it is held."""
+    """Return a descriptor of the folder with its lock held. While it is held, nobody removes the folder."""
     tries = 0
     while True:
         tries += 1
@@ -122,24 +122,24 @@ def _enter(folder: str) -> int:
             require_no_link(folder, writing=True)
             make_private_folder(folder)
             gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except FileNotFoundError:  # the last holder took it away in between
+        except FileNotFoundError:  # the last holder removed it meanwhile
             if tries >= _MAX_TRIES:
                 raise
             continue
         if not lock_within(gate, _LOCK_TIMEOUT):
             os.close(gate)
             raise Busy(f"{folder!r} stayed locked by another process", "look for a stopped process")
-        # A folder that was removed while this waited is still locked, but a file made by its path would stand in another one.
+        # If the folder was removed during the wait, the lock is useless: a file created by path would be in another folder.
         if os.fstat(gate).st_nlink > 0:
             return gate
         os.close(gate)
 
 
 def _remove_if_empty(folder: str) -> None:
-    """Remove the folder when nobody is live and nobody is about to claim a session."""
+    """Remove the folder if nobody is live and nobody is about to claim a session."""
     gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        # A folder that is gone already says nothing of the one that has its name now: somebody may be about to claim there.
+        # If this folder was removed already, another one may have its name now, in which somebody is about to claim.
         if lock_within(gate, 0.0) and os.fstat(gate).st_nlink > 0:
             os.rmdir(folder)
     finally:
@@ -147,13 +147,13 @@ def _remove_if_empty(folder: str) -> None:
 
 
 def _remove_dead(folder: str) -> None:
-    """Remove what killed processes left; call it with the folder's lock held: nobody is about to lock a file then."""
+    """Remove the files of killed processes. The caller holds the folder's lock, so nobody is about to lock a file."""
     for name in os.listdir(folder):
-        # The name of a claim has a plus in it; whatever else lies here is not ours to remove.
+        # The name of a claim has a plus in it. Other files in the folder are not ours.
         if "+" not in name:
             continue
         path = os.path.join(folder, name)
-        with contextlib.suppress(OSError):  # e.g. no file at all, or gone meanwhile
+        with contextlib.suppress(OSError):  # e.g. not a file, or removed meanwhile
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
                 if stat.S_ISREG(os.fstat(descriptor).st_mode) and lock_within(descriptor, 0.0):
@@ -174,10 +174,10 @@ def _lock_claim_file(path: str, session: str, process: str) -> Claim:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         os.fchmod(descriptor, 0o600)
-        if not lock_within(descriptor, 1.0):  # whoever only looks lets go at once
+        if not lock_within(descriptor, 1.0):  # a process that only looks releases its lock at once
             raise Busy(f"process {process!r} of session {session!r} is already live", "choose another process id")
         note = json.dumps({"session": session, "process": process, "pid": os.getpid()})
-        # What a killed process of this name left may be longer.
+        # The note of a killed process of this name may be longer.
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, note.encode("ascii"), 0)
     except BaseException:
@@ -187,17 +187,17 @@ def _lock_claim_file(path: str, session: str, process: str) -> Claim:
 
 
 def live_sessions(target: str | os.PathLike[str]) -> set[str]:
-    """Return the sessions of the target that a live process on this machine has open. Creates and changes nothing."""
+    """Return the sessions of the target that a live process on this machine has open. Changes nothing on the disk."""
     return {holder.session for holder in _holders(_folder(os.fspath(target)), "") if holder.session}
 
 
 def live_processes(target: str | os.PathLike[str]) -> set[tuple[str, str]]:
-    """Return (session, process) of the live processes on this machine that have the target open; else as `live_sessions`."""
+    """Return (session, process) of the live processes on this machine that have the target open; see `live_sessions`."""
     return {(holder.session, holder.process) for holder in _holders(_folder(os.fspath(target)), "") if holder.session}
 
 
 def is_live(target: str | os.PathLike[str], session: str) -> bool:
-    """Return whether a live process on this machine has the session open. Creates and changes nothing."""
+    """Return whether a live process on this machine has the session open. Changes nothing on the disk."""
     return any(_holders(_folder(os.fspath(target)), f"{_escape(session)}+"))
 
 
@@ -212,16 +212,16 @@ def _holders(folder: str, prefix: str) -> list[Holder]:
 
 def _holder(path: str) -> Holder | None:
     try:
-        # Neither a link nor a pipe in the place of the file may mislead or hold up who looks.
+        # A link in place of the file must not mislead this process, and a pipe must not block it.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None
     try:
-        # Shared, so that two that look at once do not take each other for the holder.
+        # A shared lock, so that two processes that look at once do not take each other for the holder.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return None
     except OSError:
-        # The lock is held: by a process that lives, since it falls with its holder.
+        # The lock is held, so its holder is alive.
         return _read_note(os.pread(descriptor, _MAX_NOTE, 0))
     finally:
         os.close(descriptor)
@@ -230,7 +230,7 @@ def _holder(path: str) -> Holder | None:
 def _read_note(raw: bytes) -> Holder:
     try:
         note: object = json.loads(raw)
-    except (ValueError, RecursionError):  # anybody may have written it
+    except (ValueError, RecursionError):  # anybody may have written the file
         note = None
     fields = cast("dict[str, object]", note) if isinstance(note, dict) else {}
     session, process, pid = fields.get("session"), fields.get("process"), fields.get("pid")
@@ -246,7 +246,7 @@ def _folder(target: str) -> str:
 
 
 def _escape(name: str) -> str:
-    """Return a file name that no other name shares: odd bytes as ``~XX``, long names as a hash after ``~~``."""
+    """Return a unique file name for a name: unsafe bytes as ``~XX``, long names as a hash after ``~~``."""
     raw = name.encode("utf-8", "surrogatepass")
     text = _SAFE.sub(lambda match: b"~%02X" % match[0][0], raw).decode("ascii")
     return text if len(text) <= _MAX_NAME else "~~" + hashlib.sha256(raw).hexdigest()

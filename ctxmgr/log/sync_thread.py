@@ -1,6 +1,6 @@
-"""A thread that syncs what a writer has left to the kernel, at most half a second later.
+"""A thread that syncs what a writer has passed to the kernel, at most half a second later.
 
-Standard library only, and of that next to nothing: whoever writes one record and ends must not load `threading` for it.
+It uses only low-level modules of the standard library: a program that writes one record and exits must not load `threading`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         """A writer that can be synced by another thread."""
 
         def sync_from_thread(self) -> None:
-            """Sync without holding up who writes, and keep a failure for the next write; raise nothing."""
+            """Sync without blocking writers. Raise nothing, but keep a failure for the next write."""
             ...
 
 
@@ -24,10 +24,10 @@ SYNC_EVERY = 0.5  # seconds; leaves half of the promised second for the sync its
 
 
 class Syncer:
-    """The thread of one writer; holds it weakly, so that a forgotten writer can go, and ends with the interpreter.
+    """The thread of one writer. It keeps only a weak reference to the writer, and ends with the interpreter.
 
     Raises:
-        RuntimeError: no thread can be started: the interpreter ends, or the system has no more.
+        RuntimeError: no thread can be started, because the interpreter is shutting down or the system has no more.
     """
 
     def __init__(self, writer: Syncable) -> None:
@@ -40,7 +40,7 @@ class Syncer:
         _thread.start_new_thread(self._run, ())
 
     def note(self) -> None:
-        """Remember that something was written."""
+        """Note that something was written."""
         if not self.dirty:
             self.dirty = True
             _release_lock(self._wake)
@@ -51,20 +51,20 @@ class Syncer:
         _release_lock(self._wake)
 
     def _run(self) -> None:
-        # Woken by the first write; the half second of waiting for the end gathers what is written meanwhile into one sync.
+        # The first write wakes the thread. It then waits half a second, so that one sync covers all writes meanwhile.
         while self._wake.acquire() and not self._stop.acquire(timeout=SYNC_EVERY):
-            # Before the sync: what is written while it runs must wake the thread again.
+            # Reset before the sync, because a write during the sync must wake the thread again.
             self.dirty = False
             writer = self._writer()
             if writer is None:
                 return
             writer.sync_from_thread()
-            # A reference held while the thread sleeps would keep a forgotten writer alive.
+            # Drop the reference, which would keep an unused writer alive while the thread sleeps.
             del writer
 
 
 def _release_lock(lock: _thread.LockType) -> None:
     try:
         lock.release()
-    except RuntimeError:  # it is free: another thread was faster
+    except RuntimeError:  # another thread has released it already
         return

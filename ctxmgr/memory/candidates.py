@@ -81,7 +81,13 @@ def weight(total: int, holding: int) -> float:
 
 
 def score(counts: Sequence[float], weights: Sequence[float], length: float) -> float:
-    """Return the BM25 score of a text; ``length`` is its length divided by the average length."""
+    """Return the BM25 score of a text, from 0 on.
+
+    Args:
+        counts: how often the text has each word of the query.
+        weights: the weight of each of these words, see `weight`.
+        length: the length of the text divided by the average length.
+    """
     slow = SATURATION * (1 - LENGTH + LENGTH * length)
     return sum(
         each * count * (SATURATION + 1) / (count + slow) for each, count in zip(weights, counts, strict=True) if count > 0
@@ -148,6 +154,14 @@ class _Pass:
     )
     replaced: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: dict[str, list[tuple[str, str]]]())
 
+    def add(self, counts: tuple[int, ...], match: _Match) -> None:
+        """Add a note with the count of every query word in it."""
+        if max(counts) > _MAX_COUNT:
+            counts = tuple([min(_MAX_COUNT, count) for count in counts])
+        alike = self.alike[counts]
+        alike.total += 1
+        alike.latest.append(match)
+
 
 class TextFinder:
     """Finds the episodes of a store that contain a word of the query, in any form or inside longer words."""
@@ -165,7 +179,7 @@ class TextFinder:
             raise InvalidInput("Query cannot be empty", "say what to remember: a few words of it")
         asked = terms(request.query)
         key = None if request.session is None else session_key(self._store, request.session)
-        seen = self._read(request, asked, None if key is None else self._store.sessions.name(key))
+        seen = self._read_notes(request, asked, None if key is None else self._store.sessions.name(key))
         holding = [sum(each.total for counts, each in seen.alike.items() if counts[place]) for place in range(len(asked))]
         weights = [weight(seen.looked_at, each) for each in holding]
         best: list[Episode] = []
@@ -180,7 +194,7 @@ class TextFinder:
         outdated.sort(key=lambda each: parse_time(each.ts) or 0.0, reverse=True)
         return Candidates(best, outdated, {term.stem: each for term, each in zip(asked, weights, strict=True)})
 
-    def _read(self, request: RecallRequest, asked: Sequence[Term], session: str | None) -> _Pass:
+    def _read_notes(self, request: RecallRequest, asked: Sequence[Term], session: str | None) -> _Pass:
         wanted = {fold(tag) for tag in request.tags if tag.strip()}
         if not request.notes:
             wanted.add(MEMORY_TAG)
@@ -206,19 +220,15 @@ class TextFinder:
                 continue
             counts = tuple(map(text.count, needles)) if substrings_suffice else tuple([term.count(text) for term in asked])
             if any(counts):
-                if max(counts) > _MAX_COUNT:
-                    counts = tuple([min(_MAX_COUNT, count) for count in counts])
-                alike = seen.alike[counts]
-                alike.total += 1
-                alike.latest.append(_Match(str(record.get("session")), str(record.get("id")), place, len(text)))
+                seen.add(counts, _Match(str(record.get("session")), str(record.get("id")), place, len(text)))
         return seen
 
     @staticmethod
     def _order(seen: _Pass, weights: Sequence[float], limit: int) -> list[_Match]:
         """Return the best matches by a coarse score from counts alone, the later ones first among equals."""
-        kept = [(counts, match) for counts, alike in seen.alike.items() for match in alike.latest]
-        average = sum(match.length for _, match in kept) / max(1, len(kept)) or 1.0
-        scored = ((round(score(counts, weights, match.length / average), 6), match.place, match) for counts, match in kept)
+        pairs = [(counts, match) for counts, alike in seen.alike.items() for match in alike.latest]
+        average = sum(match.length for _, match in pairs) / max(1, len(pairs)) or 1.0
+        scored = ((round(score(counts, weights, match.length / average), 6), match.place, match) for counts, match in pairs)
         return [match for _, _, match in heapq.nlargest(limit, scored)]
 
     def _successor(self, match: _Match, seen: _Pass) -> str | None:

@@ -179,13 +179,13 @@ class EmbeddedMemory:
         outdated = [each for each in found.outdated if not _is_reflection(each)]
         answer = reflection(self._store, request.query, sources, outdated)
         if request.keep and sources:
-            answer = answer.model_copy(update={"kept": self._keep(request, answer, sources, found)})
+            answer = answer.model_copy(update={"kept": self._store_reflection(request, answer, sources, found)})
         return ReflectResponse(status="ok" if sources else "empty", reflection=answer)
 
     def _rank(self, found: Candidates, query: str) -> list[tuple[Episode, float]]:
         return (self._ranker or LexicalRanker(found.weights)).rank(query, found.episodes)
 
-    def _keep(self, request: ReflectRequest, answer: Reflection, sources: list[Episode], found: Candidates) -> str:
+    def _store_reflection(self, request: ReflectRequest, answer: Reflection, sources: list[Episode], found: Candidates) -> str:
         """Store a reflection in the named session, else in that of its newest source; return its id."""
         session = request.session or answer.sessions[0]
         key = session_key(self._store, session)
@@ -283,7 +283,7 @@ def disagreement(newer: Claim, older: Claim) -> str | None:
         return f'"{opposite[0]}" against "{opposite[1]}"' if opposite is not None else "one of them negates it"
     # Compare numbers only if nearly all words agree: "timeout 30" against "timeout 60".
     if opposite is None and overlap >= SAME and newer.numbers and older.numbers and newer.numbers.isdisjoint(older.numbers):
-        return f"{_join(newer.numbers)} against {_join(older.numbers)}"
+        return f"{_join_numbers(newer.numbers)} against {_join_numbers(older.numbers)}"
     return None
 
 
@@ -302,7 +302,7 @@ def _overlap(one: Claim, other: Claim) -> float:
     return common / max(1, len(one.about | other.about))
 
 
-def _join(numbers: frozenset[str]) -> str:
+def _join_numbers(numbers: frozenset[str]) -> str:
     return ", ".join(sorted(numbers)[:3])
 
 
@@ -327,7 +327,7 @@ def reflection(store: Store, query: str, episodes: Sequence[Episode], outdated: 
     found = Reflection(
         query=query, text="", episodes=list(episodes), topics=_topics(store, newest), recurring=_find_recurring(newest, claims),
         contradictions=_contradictions(newest, claims), superseded=_find_superseded(store, newest, outdated),
-        questions=[_statement(each) for each in newest if _asks(each.text)],
+        questions=[_statement(each) for each in newest if _is_question(each.text)],
         sessions=list(dict.fromkeys(each.session for each in newest)),
     )  # fmt: skip
     return found.model_copy(update={"text": "\n".join(_reflection_lines(found, newest))})
@@ -412,7 +412,7 @@ def _find_recurring(newest: Sequence[Episode], claims: Sequence[Claim]) -> list[
 def _contradictions(newest: Sequence[Episode], claims: Sequence[Claim]) -> list[Contradiction]:
     found: list[Contradiction] = []
     # A question states nothing that could be contradicted.
-    stated = [place for place, each in enumerate(newest) if not _asks(each.text)]
+    stated = [place for place, each in enumerate(newest) if not _is_question(each.text)]
     for number, place in enumerate(stated):
         for older in stated[number + 1 :]:
             reason = disagreement(claims[place], claims[older])
@@ -438,7 +438,7 @@ def _find_superseded(store: Store, newest: Sequence[Episode], outdated: Sequence
     return list(found.values())
 
 
-def _asks(text: str) -> bool:
+def _is_question(text: str) -> bool:
     # The question marks of Latin, full-width (CJK) and Arabic scripts.
     return any(mark in text for mark in ("?", "？", "؟"))
 
@@ -450,28 +450,32 @@ def _reflection_lines(found: Reflection, newest: Sequence[Episode]) -> Iterator[
     sessions = f"{len(found.sessions)} session{'s' if len(found.sessions) > 1 else ''}"
     yield f"{heading(found.query)} {len(newest)} episode{'s' if len(newest) > 1 else ''} of {sessions}."
     yield _DATA
-    named = {each.id: each for each in newest}
+    by_id = {each.id: each for each in newest}
     for topic in found.topics:
-        yield f"\n## {'About ' + quote(topic.name) if topic.name else 'Without a topic'}"
-        yield from (_line(named[statement.episode]) for statement in topic.statements)
-    if found.recurring:
-        yield "\n## Said more than once"
-        for each in found.recurring:
-            yield f"- {each.count} times, sessions {', '.join(map(quote, each.sessions[:5]))}: {quote(each.text)}"
-    if found.contradictions:
-        yield "\n## Does not seem to agree (the newer first)"
-        for pair in found.contradictions:
-            yield f"- {quote(pair.reason)}: {quote(named[pair.newer].text)} / {quote(named[pair.older].text)}"
-    if found.superseded:
-        yield "\n## Superseded"
-        for old in found.superseded:
-            yield f"- [{_quote_inside(old.episode)}] by [{_quote_inside(old.by)}]: {quote(old.text)}"
-    if found.questions:
-        yield "\n## Still asked"
-        yield from (_line(named[statement.episode]) for statement in found.questions)
+        title = f"About {quote(topic.name)}" if topic.name else "Without a topic"
+        yield from _section(title, [_episode_line(by_id[statement.episode]) for statement in topic.statements])
+    yield from _section("Said more than once", [
+        f"- {each.count} times, sessions {', '.join(map(quote, each.sessions[:5]))}: {quote(each.text)}"
+        for each in found.recurring
+    ])  # fmt: skip
+    yield from _section("Does not seem to agree (the newer first)", [
+        f"- {quote(pair.reason)}: {quote(by_id[pair.newer].text)} / {quote(by_id[pair.older].text)}"
+        for pair in found.contradictions
+    ])  # fmt: skip
+    yield from _section("Superseded", [
+        f"- [{_quote_inside(old.episode)}] by [{_quote_inside(old.by)}]: {quote(old.text)}" for old in found.superseded
+    ])  # fmt: skip
+    yield from _section("Still asked", [_episode_line(by_id[statement.episode]) for statement in found.questions])
 
 
-def _line(episode: Episode) -> str:
+def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
+    """Yield a title and its lines; nothing where there is no line."""
+    if lines:
+        yield f"\n## {title}"
+        yield from lines
+
+
+def _episode_line(episode: Episode) -> str:
     places = "".join(f" @{index}" for index in episode.indexes[:5])
     author = quote(episode.author)[1:-1] if episode.author else "unsigned"
     return f"- {quote(episode.ts or 'undated')[1:-1]} {author} in {quote(episode.session)[1:-1]}{places}: {quote(episode.text)}"

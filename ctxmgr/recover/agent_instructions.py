@@ -1,6 +1,6 @@
-"""The text for agents that may route to the context manager: when to ask, how, and what comes back (spec 000, prompting notes).
+"""Write the text that tells an agent when and how to ask the context manager (spec 000, prompting notes).
 
-It is made of the routing table alone. Names of agents are somebody's data: they are quoted where they are odd.
+The routing table is its only input. Names of agents come from users, so odd ones are quoted.
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ permission for you.
 
 
 def agent_prompt(agent: str | None, table: RoutingTable) -> AgentPrompt:
-    """Return the text for an agent, or for any.
+    """Return the text for one agent, or for any.
 
     Args:
-        agent: who reads it; None for a text in which the reader puts its own name.
-        table: which agents there are, and who may follow whom.
+        agent: the agent that reads the text; None for a text in which the reader puts its own name.
+        table: the agents, and which of them may follow which.
 
     Raises:
-        NotFound: a routing table is there, and does not name this agent.
+        NotFound: the routing table is configured and does not name this agent.
     """
     if agent is not None and table.routing == "table" and agent not in table.routes:
         known = ", ".join(display_name(name) for name in list(table.routes)[:_MOST])
@@ -124,5 +124,5 @@ def _listed(names: list[str]) -> str:
 
 
 def _plain(name: str) -> str:
-    """Return a name without what could end its line; a command with such a name would not work anyway."""
+    """Return a name without the characters that could end its line. A command with such a name would not work anyway."""
     return "".join(sign if sign.isprintable() else "?" for sign in name)

@@ -1,4 +1,4 @@
-"""The input of an answer, gathered once: every step from the choice of an agent to the gate reads it."""
+"""The input of an answer, gathered once. Every step from the choice of an agent to the gate reads it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import ContextRequest, Fact
 
-if TYPE_CHECKING:  # the packages named here read it, so it only knows their types
+if TYPE_CHECKING:  # these packages import `Case`, so it may import only their types
     from ctxmgr.recover.earlier_answers import KnownFacts
     from ctxmgr.recover.evidence.history_reader import HistoryReader
     from ctxmgr.recover.evidence.related import RelatedReader
@@ -22,15 +22,15 @@ class Case:
 
     Attributes:
         reader: reads the session.
-        related: reads the related sessions and memory; None where this session alone is read.
-        request: what is asked for, and by whom.
-        finding: the loop or stall that is answered, if any.
-        side: other unresolved findings of the session; they are mentioned, and their steps do not count as progress.
-        table: who may be sent what.
-        to: the agent that is to continue; None to choose one.
-        attempt: number of answers to this problem, this one included.
-        known_facts: agent -> what it has already, to leave that out; None to tell everything.
-        outside_facts: facts from outside of this history, told first.
+        related: reads related sessions and memory; None to read this session alone.
+        request: the question or task, and its requester.
+        finding: the loop or stall to answer, if any.
+        side: other unresolved findings of the session. They are mentioned, and their steps do not count as progress.
+        table: which agent may be sent what.
+        to: the agent that has to continue; None to choose one.
+        attempt: number of answers to this problem, including this one.
+        known_facts: agent -> facts it already has, to leave them out; None to give all facts.
+        outside_facts: facts from outside of this history, given first.
     """
 
     reader: HistoryReader

@@ -1,7 +1,7 @@
-"""Earlier answers: to which question, how often to one problem, and what an agent still has of them (ruling 24).
+"""Look up earlier answers: to the same question, to the same problem, and what an agent still holds of them (ruling 24).
 
-A recovery is a function of the history: the same question on the same history has one answer, which is recorded once and
-told again. An attempt at a loop counts only when somebody went on in between.
+A recovery is a function of the history. The same question on the same history has one answer, which is recorded once and
+then repeated. A further attempt at a loop counts only if an agent or a person went on in between.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import Context, ContextRequest, Continuation, KnownFact
 
-_DIGITS = 12  # of the fingerprints, which are only compared within one session
+_DIGITS = 12  # of the fingerprints; they are compared only within one session
 _STUCK = "stuckHandler"
 
 
 def basis_of(store: Store, key: int) -> str:
-    """Return a mark that stays equal as long as no agent and no person adds anything to the session (ruling 24)."""
+    """Return a mark that stays equal until an agent or a person adds something to the session (ruling 24)."""
     return fingerprint([store.sessions.entry_count(key), store.annotations.latest_act(key)])[:_DIGITS]
 
 
 def question_of(request: ContextRequest, finding: Finding | None, options: dict[str, Any], table: RoutingTable | None) -> str:
-    """Return a mark that is equal for requests that ask the same.
+    """Return a mark that is equal for requests with the same question.
 
     Args:
-        request: the request; the asking agent, the reason and the goal count.
-        finding: the finding to answer; only its identity counts, since its words may change with the clock.
+        request: the request; its asking agent, reason and goal count.
+        finding: the finding to answer. Only its identity counts, since its words may change with the clock.
         options: other inputs of the answer, by name: target, diff, model and its settings, further facts.
         table: the routing table; None if it is derived from the history.
     """
     asked = request.to_json()
     if request.source == _STUCK:
-        asked["reason"] = None  # the handler's own words about the finding
+        asked["reason"] = None  # the stuck handler's own words about the finding
     told = [asked, None if finding is None else identity_of(finding), options, table]
     return fingerprint(plain(told))[:_DIGITS]
 
@@ -47,7 +47,7 @@ def question_of(request: ContextRequest, finding: Finding | None, options: dict[
 def stored_answer(store: Store, key: int, question: str, basis: str, *, retry: bool) -> Continuation | None:
     """Return the stored answer to a question on this basis, or None.
 
-    With ``retry``, an answer for which the model failed does not count, so that it is asked again.
+    ``retry``: ignore an answer for which the model failed, so that the model is asked again.
     """
     for record in reversed(store.annotations.continuations(key)):
         if record.get("question") != question or record.get("basis") != basis or (retry and record.get("fallback") is True):
@@ -60,10 +60,10 @@ def stored_answer(store: Store, key: int, question: str, basis: str, *, retry: b
 def recorded_continuation(store: Store, key: int | None, continuation_id: str | None = None) -> Continuation | None:
     """Return a recorded continuation, marked as repeated: the one with this id or id prefix, else the session's last one.
 
-    With ``key`` None all sessions are searched, which needs an id.
+    ``key``: None searches all sessions, which needs an id.
 
     Raises:
-        InvalidInput: the prefix fits several ids.
+        InvalidInput: several ids have this prefix.
     """
     if continuation_id is not None:
         found = store.annotations.continuation(key, continuation_id)
@@ -84,7 +84,7 @@ def _read(record: Record) -> Continuation | None:
 def attempts_at(store: Store, key: int, finding: Finding, basis: str | None = None) -> int:
     """Return the number of answers to this finding, without those on the given basis.
 
-    Several answers on one basis count once, for the agent did not go on in between; answers to an agent's own question do
+    Several answers on one basis count once, because the agent did not go on in between. Answers to an agent's own question do
     not count (ruling 24).
     """
     wanted = identity_of(finding)
@@ -106,7 +106,7 @@ class KnownFacts:
     """The facts that one agent has from earlier continuations.
 
     Attributes:
-        latest: id of the newest continuation it was given; None if it has nothing.
+        latest: id of the newest continuation that it was given; None if it has nothing.
         facts: hash -> fact.
         sections: hashes of the sections.
     """
@@ -117,7 +117,7 @@ class KnownFacts:
 
 
 def held_facts(store: Store, key: int, agent: str) -> KnownFacts:
-    """Return the facts that an agent has; after a compaction of its context, or of the whole run, it has none."""
+    """Return the facts that an agent holds. After a compaction of its context, or of the whole run, it holds none."""
     facts: dict[str, KnownFact] = {}
     sections: set[str] = set()
     latest: str | None = None
@@ -139,7 +139,7 @@ def held_facts(store: Store, key: int, agent: str) -> KnownFacts:
 
 
 def without_held(context: Context, holding: KnownFacts) -> Context:
-    """Return the context without the facts and sections that the agent has already; ``held`` refers to those facts by hash.
+    """Return the context without facts and sections that the agent already has; ``held`` lists these facts by hash.
 
     An agent that has nothing gets the full context, without ``diff_of``.
     """

@@ -1,9 +1,8 @@
 """Turn one request into exactly one recorded continuation, without recursion (FR-018, FR-019).
 
-The rules alone always yield a valid answer; a model, where one was named, may add to it and can't break it. One recovery
-at a time holds a stored lease that survives a crash and expires; the same loop is answered a limited number of times, then
-a person is needed (ruling 11). The same history gives the same stored answer (ruling 24). Notes and a snapshot document it
-(US12).
+The rules alone always yield a valid answer. A model, if one is named, may add to it but can't break it. Each recovery holds a
+stored lease, which survives a crash and expires. The same loop is answered a limited number of times; then a person is
+needed (ruling 11). The same history gives the same stored answer (ruling 24). Notes and a snapshot document it (US12).
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from ctxmgr.types.view import EntryView
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Most answers to the same loop, and the seconds for which a crashed recovery blocks the next."""
+    """Maximum answers to the same loop, and the seconds for which a crashed recovery blocks the next one."""
 
     attempts: int = 2  # ruling 11
     lease_seconds: float = 60.0
@@ -43,7 +42,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class ConsultationResult:
-    """Additions of a model to the rules' answer, and the records it wants written: notes, snapshots, memories."""
+    """Additions of a model to the rules' answer, and the records that it wants written: notes, snapshots, memories."""
 
     added: Additions
     records: list[Record] = field(default_factory=list[Record])
@@ -58,11 +57,11 @@ class RecoveryOptions:
     """Options of an answer.
 
     Attributes:
-        to: the agent that is to continue; None to choose one.
+        to: the agent that has to continue; None to choose one.
         table: the routing table; None to derive it from the history.
         diff: leave out what the target was given before and still has.
         consult: asks the model, if one is configured.
-        model: identifies the model and its settings: another one may give another answer.
+        model: identifies the model and its settings, since another model may give another answer.
         limits: attempt cap and lease time.
         outside_facts: facts from outside of the session's history, given first.
         only_session: read this session alone, neither related ones nor memory.
@@ -110,15 +109,15 @@ class Recovery:
         self._related = None if self._options.only_session else RelatedReader(store, request.session)
 
     def answer(self) -> Continuation:
-        """Return the one continuation, recorded with its notes and its snapshot, or recorded before and told again.
+        """Return the one continuation: a new one, recorded with its notes and its snapshot, or an earlier one again.
 
         Raises:
             RecoveryRefused: another recovery of the session is running, or the routing rules forbid the answer.
             AttemptsUsedUp: this loop was answered as often as allowed.
-            InvalidInput: the target is unknown or not allowed, or it takes no such request.
+            InvalidInput: the target is unknown or not allowed, or does not accept such a request.
         """
         store, key, session, options = self._store, self._key, self._request.session, self._options
-        # New for every call, so that two threads of one process exclude each other too.
+        # A new holder for every call, so that two threads of one process exclude each other too.
         holder = f"{os.getpid()}-{new_id()}"
         if not store.leases.take(session, holder, store.clock(), options.limits.lease_seconds):
             until = store.leases.expiry(session, store.clock())
@@ -128,7 +127,7 @@ class Recovery:
             )
         try:
             marks = self._marks()
-            # Under the lease: of two requests at once, the second finds the answer of the first (ruling 24).
+            # Look under the lease: of two requests at once, the second one then finds the answer of the first (ruling 24).
             told = stored_answer(store, key, **marks, retry=options.consult is not None)
             if told is not None:
                 return told
@@ -138,9 +137,9 @@ class Recovery:
                     raise RecoveryRefused(
                         "this recovery took longer than its lease, and another may have answered meanwhile", "run it again"
                     )
-                # Notes, snapshot and continuation take effect together: a crash leaves all of them or none.
+                # Notes, snapshot and continuation are written together: a crash leaves all of them or none.
                 store.append(records)
-            # Read back, so that masked secrets are not shown here either, and the same answer is given when it is repeated.
+            # Read the answer back: then masked secrets stay masked here too, and a repetition gives the same answer.
             stored = recorded_continuation(store, key, continuation.id) or continuation
             context = stored.context.model_copy(update={"brief": continuation.context.brief})
             return stored.model_copy(update={"told_again": False, "context": context})
@@ -148,7 +147,7 @@ class Recovery:
             store.leases.release(session, holder)
 
     def plan(self) -> tuple[Draft, Continuation]:
-        """Return the draft of the rules, and the continuation that they would give: no lease, no model, nothing written.
+        """Return the draft of the rules and their continuation, without a lease or a model, and without writing anything.
 
         Raises:
             RecoveryRefused, AttemptsUsedUp, InvalidInput: as `answer`.
@@ -157,7 +156,7 @@ class Recovery:
         return drafted, pass_gate(drafted.continuation(), drafted.case).model_copy(update=self._marks())
 
     def draft(self) -> Draft:
-        """Return the draft of the rules; writes nothing, and raises like `plan`."""
+        """Return the draft of the rules. Writes nothing, and raises like `plan`."""
         store, key, options = self._store, self._key, self._options
         attempt = self._attempt()
         case = Case(
@@ -169,11 +168,11 @@ class Recovery:
         return draft(case)
 
     def _marks(self) -> dict[str, str]:
-        """Return the marks of the question and of the history on which it is answered, as a continuation names them."""
+        """Return the marks of the question and of the history, under the names that a continuation has for them."""
         options = self._options
         told = [fact.to_json() for fact in options.outside_facts]
         chosen = {"to": options.to, "diff": options.diff, "model": options.model, "beside": told}
-        # New records of related sessions give a new answer, but count as no further attempt, since the agent did not go on.
+        # New records of related sessions lead to a new answer, but to no further attempt, since the agent did not go on.
         chosen["related"] = None if self._related is None else self._related.mark
         question = question_of(self._request, self._finding, chosen, options.table)
         return {"question": question, "basis": basis_of(self._store, self._key)}
@@ -193,7 +192,7 @@ class Recovery:
         return before + 1
 
     def _answer_records(self, marks: Mapping[str, str]) -> tuple[Continuation, list[Record]]:
-        """Return the continuation and the records that document it, the continuation's own among them."""
+        """Return the continuation, and all records to write: the continuation's own and those that document it."""
         drafted = self.draft()
         continuation = pass_gate(drafted.continuation(), drafted.case)
         consulted = (self._options.consult(drafted) if self._options.consult else None) or ConsultationResult(Additions())
@@ -208,7 +207,7 @@ class Recovery:
 
 
 def _merged(drafted: Draft, own: Continuation, consulted: ConsultationResult) -> tuple[ConsultationResult, Continuation]:
-    """Return the answer with the model's additions, or the rules' own, marked, where it does not pass the gate."""
+    """Return the answer with the model's additions; if it does not pass the gate, the rules' own answer, marked."""
     use = consulted.added.model
     assert use is not None, "there is something to merge"
     if consulted.added.counts:
@@ -216,14 +215,14 @@ def _merged(drafted: Draft, own: Continuation, consulted: ConsultationResult) ->
             return consulted, pass_gate(drafted.continuation(consulted.added), drafted.case)
         except (RecoveryRefused, InvalidInput) as refused:
             use = use.model_copy(update={"failure": clip_middle(f"its answer could not be given: {refused.message}", 300)})
-        except ValueError:  # a target that is no candidate: the shape itself refuses it
+        except ValueError:  # the shape refuses a target that is no candidate
             use = use.model_copy(update={"failure": "its answer could not be given: it is no continuation"})
-    # A small model that finds no entry that answers has not failed: it agrees with the rules.
+    # A small model that finds no answering entry has not failed: it agrees with the rules.
     return ConsultationResult(Additions(model=use)), own.model_copy(update={"fallback": use.failure is not None, "model": use})
 
 
 def pass_gate(continuation: Continuation, case: Case) -> Continuation:
-    """Return a continuation that may be given.
+    """Return a continuation that has passed the gate.
 
     Raises:
         RecoveryRefused: it does not pass the gate.
@@ -234,14 +233,14 @@ def pass_gate(continuation: Continuation, case: Case) -> Continuation:
 
 
 _MOST_NOTED = 50
-"""Entries that one note is attached to at most: a loop of thousands is noted at its ends."""
+"""Maximum entries that one note is attached to. A longer loop is noted at its ends."""
 
 
 def provenance(store: Store, key: int, draft: Draft, added: Additions, continuation: Continuation) -> list[Record]:
     """Return the records of notes and snapshot, not yet written.
 
-    Every entry that was used carries a note that says why (``inclusion``, ``diagnostic``), every entry that was left out on
-    purpose one that says why not (``exclusion``); the routing is noted at the newest of those used (``routing``).
+    A note on every entry used says why (``inclusion``, ``diagnostic``), and one on every entry left out on purpose says why
+    not (``exclusion``). The newest entry of the evidence gets a note on the routing (``routing``).
     """
     brief, finding, request = draft.brief, draft.case.finding, draft.case.request
     evidence = _ids(brief.members)
@@ -261,7 +260,7 @@ def provenance(store: Store, key: int, draft: Draft, added: Additions, continuat
             asked = PlainRequest(session=request.session, entry_ids=there, author=CONTEXT_MANAGER, content=content, tags=tags)
             records.append(note_record(store, key, asked) | ({"sources": list(sources)} if sources else {}))
 
-    place = evidence[-1:] or _ids(brief.latest)[-1:] or used[-1:]  # of a silence, the action before it
+    place = evidence[-1:] or _ids(brief.latest)[-1:] or used[-1:]  # for a silence, the action before it
     if finding is not None:
         note(evidence or place, f"Evidence of {finding.kind} {finding.id}: {sentence(brief, finding)}", "diagnostic")
     why = "what was done, changed or failed outside it" if finding else "what the answer to a request for context rests on"
@@ -270,13 +269,13 @@ def provenance(store: Store, key: int, draft: Draft, added: Additions, continuat
         names = [name for name, said in out.items() if said == reason]
         note(names, f"Left out of the context for {who}: {reason}", "exclusion")
     asked = f"Asked because: {quote_text(request.reason)}"
-    # It quotes what the asker said, at the entry of anybody: who may see the continuation, which has that too, sees the note.
+    # This note quotes the requester on another agent's entry, so only readers who may see the continuation see the note.
     note(place, f"Routed to {who}: {continuation.target_reason}. {asked}. {_by(continuation)}", "routing", continuation.id)
     if kept := [name for name in used if name in present]:
         summary, reasoning = continuation.context.summary, f"entries that a continuation for {who} rests on"
         bundle = PlainRequest(session=request.session, entry_ids=kept, summary=summary, reasoning=reasoning)
-        # The summary quotes messages and notes too, and why an agent asks for itself: only who may read all of what it rests on
-        # sees it, as with an episode.
+        # The summary also quotes messages, notes and the requester's reason. As with an episode, only readers who may read all
+        # of its sources see the snapshot.
         own = draft.case.reader.newest(1, agent=request.requester) if continuation.target == request.requester else []
         cited = [*(name for fact in continuation.context.facts for name in fact.entries), *_ids(own)]
         sources = [name for name in dict.fromkeys(cited) if name not in kept]
@@ -285,7 +284,7 @@ def provenance(store: Store, key: int, draft: Draft, added: Additions, continuat
 
 
 def _by(continuation: Continuation) -> str:
-    """Return who answered, and why it was the rules where a model was asked."""
+    """Return who answered, and why it was the rules although a model was asked."""
     table = "the routing table" if continuation.routing == "table" else "what the history shows"
     model = continuation.model
     if model is None:

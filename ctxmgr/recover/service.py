@@ -1,4 +1,4 @@
-"""The two ways in, the stuck handler's and an agent's own: judge the session, then answer as asked and configured (FR-017)."""
+"""The two entry points, for the stuck handler and for an agent's own request: judge the session, then answer (FR-017)."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _TEXT, _MOST = 300, 3
 _UNINDEXED = 2_000
 """Unindexed records above which a recovery indexes first: it searches a dozen times, and indexing costs two or three reads."""
 _BESIDE_MODEL = 30.0
-"""Seconds that a lease lasts beyond the time limit of a model: for the rules, and until the model's library is loaded."""
+"""Seconds that a lease lasts beyond the time limit of a model: for the rules, and for loading the model's library."""
 _SEEN = {True: "holds", False: "does not hold", None: "could not be asked"}
 
 
 def goal_facts(source: GoalSource | None) -> tuple[Fact, ...]:
     """Return the facts of a goal that the next agent needs; none without a goal.
 
-    They are from the goal's own history, which is not the session's, so they cite no record. Results of probes are verified.
+    They come from the goal's own history, not from the session, so they cite no record. Results of probes are verified.
     """
     if source is None:
         return ()
@@ -91,7 +91,7 @@ class Service:
         settings = self._config.detect
         verdict = detection.judge_now(self._store, key, settings, request.now)
         if request.finding is not None or worst(verdict.findings, warned=True) is None:
-            # Replay all: the named finding may be over, or an agent may have got stuck and fallen silent long before the end.
+            # Replay all records: the named finding may be over, or an agent may have got stuck long before the end.
             verdict, _ = detection.judge(self._store, key, settings, request.now)
         finding = worst(verdict.findings, request.finding, warned=True)
         if finding is not None and request.finding is None:
@@ -116,7 +116,7 @@ class Service:
             raise InvalidInput("introspection goes back to the agent that asks", "leave out --to, or ask with --type proceed")
         verdict = detection.judge_now(self._store, key, self._config.detect, None)
         table = self.table(request.routes)
-        if table is None and request.type == "PROCEED":  # a name is no proof: it only keeps a review from going straight back
+        if table is None and request.type == "PROCEED":  # keeps a review from going straight back
             table = from_history(self._store.sessions.agents(key))
         reviews = request.review or (table is not None and table.route(request.requester).role != "ordinary")
         asked = ContextRequest(
@@ -124,7 +124,7 @@ class Service:
             source="reviewMerge" if reviews else "agentRequest", goal=request.goal,
             additional_context=request.additional_context, return_to=request.return_to, drafts=request.drafts,
         )  # fmt: skip
-        # The cap on attempts holds for the requester's own loop; another agent's must not keep it from its context.
+        # The cap on attempts applies to the requester's own loop. Another agent's loop must not keep it from its context.
         own = worst([finding for finding in verdict.findings if finding.scope.agent == request.requester])
         return self._answered(key, asked, own, other_findings(verdict.findings, own), request)
 
@@ -145,7 +145,7 @@ class Service:
         return RecoverResponse(continuation=continuation, plan=self._planned(drafted, request.model))
 
     def _index(self) -> None:
-        """Bring the search index of a local store up to date; where it can't be written, searches read."""
+        """Bring the search index of a local store up to date. If it can't be written, searches read the records instead."""
         if not self._store.engine.shared and self._store.count_unindexed() >= _UNINDEXED:
             with suppress(Busy, StorageFailed):
                 self._store.index()
@@ -164,17 +164,17 @@ class Service:
         )  # fmt: skip
 
     def table(self, named: str | None) -> RoutingTable | None:
-        """Return the routing table that is named, else the configured one, else None."""
+        """Return the routing table in the named file, else the configured one, else None."""
         return configured_table(self._config) if named is None else from_file(Path(named))
 
     def _consult(self, wanted: ModelRequest) -> Consult | None:
-        """Return what asks the model that was named."""
-        from ctxmgr.recover.model.consultation import consultant  # what talks to models is loaded only where one is named
+        """Return the function that asks the named model."""
+        from ctxmgr.recover.model.consultation import consultant  # model code is loaded only if a model is named
 
         return consultant(self._store, wanted, self._environment, self._config.model, self._progress)
 
     def _planned(self, drafted: Draft, wanted: ModelRequest) -> PlanView:
-        """Return what would be sent where, if a model was named; nothing is contacted."""
+        """Return what would be sent where if a model is named; nothing is contacted."""
         choice = chosen(wanted, self._environment, self._config.model)
         if choice is None:
             return PlanView(

@@ -1,6 +1,6 @@
-"""Catch a loop or stall of a running workflow and hand over to recovery.
+"""Catch a loop or stall of a running workflow, and hand it over to recovery.
 
-It detects and escalates, no more. What the next agent is told is the context manager's business.
+This module only detects and escalates. The context manager decides what the next agent is told.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ctxmgr.types.route import Continuation, is_context_manager
 _T = TypeVar("_T")
 
 STUCK = "stuck"
-"""Type of the event that a handler leaves in the history."""
+"""Type of the event that a handler records in the history."""
 
 
 @runtime_checkable
 class StuckHandler(Protocol):
-    """Decides what becomes of a workflow that is stuck."""
+    """Decides what happens to a workflow that is stuck."""
 
     def handle(self, stuck: DegenerateLoopError | HungError | Finding, board: BlackboardHistory) -> Continuation | None:
-        """Return the one continuation with which the workflow goes on, or None when there is nothing to be done.
+        """Return the one continuation with which the workflow goes on, or None if there is nothing to do.
 
         Raises:
             RecoveryRefused: a recovery of this session is under way.
@@ -40,13 +40,13 @@ class StuckHandler(Protocol):
 
 
 class RecoveryStuckHandler:
-    """Records the finding in the history and asks the context manager for exactly one continuation.
+    """Records the finding in the history, and asks the context manager for exactly one continuation.
 
     Args:
-        to: the agent that shall continue, if it is to be that one.
+        to: the agent that has to continue; None to choose one.
         limits: attempt cap and lease time.
-        table: who may be sent what; by default it is read off the history.
-        store: where the history is; by default the history's own target is opened for the time of the recovery.
+        table: the routing table; by default it is derived from the history.
+        store: the store of the history; by default the history's own target is opened for the recovery.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class RecoveryStuckHandler:
         self._store = store
 
     def handle(self, stuck: DegenerateLoopError | HungError | Finding, board: BlackboardHistory) -> Continuation | None:
-        """Escalate; None for a finding that is over or no more than a warning.
+        """Record and answer a finding; return None if it is over or only a warning.
 
         Raises:
-            RecoveryRefused: this session's handler is at work already (in whatever thread), another recovery holds the
-                session, or it is the context manager itself that is stuck.
+            RecoveryRefused: this session's handler already runs (in any thread), another recovery holds the session, or the
+                context manager itself is stuck.
             AttemptsUsedUp: this loop was answered as often as allowed; a person is needed.
             InvalidInput: the error carries no finding, the history has no store, or ``to`` may not continue.
         """
@@ -87,7 +87,7 @@ class RecoveryStuckHandler:
             if key is None:
                 raise NoHistory("nothing was recorded in this session")
             given = Recovery(store, key, request, finding, side=side, options=self._options).answer()
-        # The recovery wrote it beside the running history, whose detectors are to know that advice was given.
+        # The recovery has written it past the running history. Its detectors must know that advice was given.
         board.follow({"v": 1, "kind": "continuation", "session": board.session, "id": given.id})
         return given
 
@@ -102,13 +102,13 @@ class RecoveryStuckHandler:
 def run_guarded(
     workflow: Callable[[Continuation | None], _T], board: BlackboardHistory, handler: StuckHandler, *, at_most: int = 10
 ) -> _T:
-    """Run a workflow; when it gets stuck run it again with the continuation that the handler gives.
+    """Run a workflow. Whenever it gets stuck, run it again with the continuation that the handler returns.
 
     Args:
-        workflow: is called with None at first, then with each continuation; returns the outcome.
-        board: the history that raises the loops, and against which the workflow may check for stalls.
-        handler: what to do when it is stuck.
-        at_most: continuations to be tried, whatever the loops are.
+        workflow: called with None at first, then with each continuation; returns the outcome.
+        board: the history that raises the loops, and in which the workflow may check for stalls.
+        handler: decides what to do if the workflow is stuck.
+        at_most: maximum continuations, over all loops.
 
     Raises:
         DegenerateLoopError, HungError: the handler had no continuation, or too many were tried.
@@ -131,7 +131,7 @@ _busy_lock = threading.Lock()
 
 @contextmanager
 def _single_handler(session: tuple[str | None, str]) -> Generator[None]:
-    """Allow one handling of a session at a time in this process: a nested one would recover a recovery (FR-019)."""
+    """Allow one handler per session at a time in this process. A nested one would recover a recovery (FR-019)."""
     with _busy_lock:
         if session in _busy:
             raise RecoveryRefused(

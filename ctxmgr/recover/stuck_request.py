@@ -18,11 +18,11 @@ _REASON = 1_000
 def worst(findings: Sequence[Finding], wanted: str | None = None, *, warned: bool = False) -> Finding | None:
     """Return the finding to answer: the named one, else the latest unresolved loop, else the latest stall.
 
-    ``warned``: where there is neither, the latest warning that lasts. Who asks for recovery knows more than the detectors,
-    which wait until they are sure; by themselves they interrupt nobody for a warning.
+    If loops contain each other (two agents that play ping-pong, a launcher and what it launches), it is the one that began
+    first, because the others follow from it.
 
-    Where loops lie in each other (two agents that play ping-pong, a launcher and what it launches), it is the one that
-    began first: the others follow from it.
+    ``warned``: without a loop or stall, return the latest lasting warning. Whoever asks for recovery knows more than the
+    detectors; by themselves, they interrupt nobody for a warning.
 
     Raises:
         NotFound: no finding has the wanted id.
@@ -40,7 +40,7 @@ def worst(findings: Sequence[Finding], wanted: str | None = None, *, warned: boo
 
 
 def concurrent_loops(findings: Sequence[Finding], finding: Finding) -> list[Finding]:
-    """Return the unresolved loops that run at the same time as a loop, itself among them, the one that began first first."""
+    """Return the unresolved loops that run at the same time as a loop, including itself, the one that began first first."""
     began, ended = index_of(finding, "first"), index_of(finding, "last")
     around = [
         each for each in unresolved_findings(findings)
@@ -55,7 +55,7 @@ def unresolved_findings(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def other_findings(findings: Sequence[Finding], finding: Finding | None) -> list[Finding]:
-    """Return what is unresolved besides the finding that is answered."""
+    """Return the unresolved findings besides the one that is answered."""
     return [each for each in unresolved_findings(findings) if finding is None or each.id != finding.id]
 
 
@@ -65,11 +65,11 @@ def request_for(session: str, finding: Finding | None, *, force: bool, amiss: Se
     Args:
         session: its id.
         finding: the loop or stall, if there is one.
-        force: a continuation is insisted on.
-        amiss: what keeps the session from being called healthy though it is no finding (ruling 28).
+        force: the caller insists on a continuation.
+        amiss: reasons not to call the session healthy, although they are no finding (ruling 28).
 
     Raises:
-        NotStuck: nothing is wrong and no continuation was insisted on.
+        NotStuck: nothing is wrong, and the caller does not insist on a continuation.
     """
     if finding is None and not amiss and not force:
         raise NotStuck(
@@ -90,9 +90,9 @@ def request_for(session: str, finding: Finding | None, *, force: bool, amiss: Se
 
 
 def identity_of(finding: Finding) -> str:
-    """Return what is equal for the same loop in whatever rotation: the key of the attempt cap.
+    """Return a key that is equal for all rotations of one loop. The cap on attempts counts by it.
 
-    A recovery loop is the loop that came back after its answers: it gets no fresh attempts.
+    A recovery loop has the key of the loop that came back after its answers, so it gets no fresh attempts.
     """
     return str(finding.evidence.get("loopIdentity") or finding.evidence.get("identity") or finding.id)
 
@@ -100,7 +100,7 @@ def identity_of(finding: Finding) -> str:
 def pattern_of(finding: Finding, members: list[str]) -> Pattern:
     """Return the part of a finding that a continuation carries; ``members`` are those that it cites.
 
-    Its sentence quotes calls: where one reads like an order, the sentence is withheld.
+    The finding's sentence quotes calls. If it reads like an order, it is withheld.
     """
     why = suspicion(finding.reason)
     return Pattern(

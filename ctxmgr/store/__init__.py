@@ -1,11 +1,11 @@
-"""Where histories lie: a SQLite database, a JSONL log behind an index, or a server. All SQL of the program is here.
+"""Stores of histories: a SQLite database, a JSONL log with an index, or a server. All SQL of the program is here.
 
-Begin with `base.Store`, what `open_store` returns. Then: `engine` runs statements, `engine.schema` has the tables; `write`
-makes rows of records, `repositories` reads them, `search` finds texts; `log` is the store over a log, `server_store` the one on
-a server; `integrity` checks all of them, `archive` takes old sessions out.
+Start with `base.Store`, which `open_store` returns. `engine` runs statements and `engine.schema` defines the tables. `write`
+turns records into rows, `repositories` reads them, and `search` finds texts. `log` is the store over a log, `server_store` the
+store on a server. `integrity` verifies all of them, and `archive` moves old sessions out.
 
-It may import `ctxmgr.types`, `ctxmgr.log` and what lies below. Inside, `engine` stands below `write`, `search` and
-`repositories`, and these below `base`. Reading a database loads next to nothing: `base` imports the rest where it is asked for.
+This package may import `ctxmgr.types`, `ctxmgr.log` and the layers below. Inside it, `engine` lies below `write`, `search` and
+`repositories`, which lie below `base`. Reading a database must load few modules, so `base` imports the others at first use.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["AppendResult", "DamagedRange", "LogStore", "Store", "administer", "empty_store", "open_store"]
 
 SERVERS = ((("postgresql", "postgres"), "ctxmgr.store.server_store", "psycopg"),)
-"""Engines of stores on a server: schemes of their URLs, the module that opens them, and what it needs to be installed."""
+"""Kinds of stores on a server: the schemes of their URLs, the module that opens them, and the package that it needs."""
 
 LOG_SUFFIXES = (".jsonl", ".ndjson")
 
@@ -42,7 +42,7 @@ _HOMES = {"AppendResult": "write.append", "DamagedRange": "engine.log_bytes", "L
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Load what reading a database does not need when it is first asked for."""
+        """Import a name at first use if reading a database does not need it."""
         if name not in _HOMES:
             raise AttributeError(f"module 'ctxmgr.store' has no attribute {name!r}")
         from importlib import import_module
@@ -63,18 +63,18 @@ def open_store(
     """Open the store at a path or URL: a ``.jsonl`` log is read in place, any other file is a SQLite database.
 
     Args:
-        location: a path, whose folders are created 0700 and files 0600; or a URL, see `SERVERS`.
-        create: make it when it is not there.
+        location: a path, or a URL, see `SERVERS`. Folders are created with mode 0700, files with 0600.
+        create: create the store if it does not exist.
         readonly: refuse to append.
-        masked: mask secrets in what is appended.
+        masked: mask secrets in appended records.
         durable: sync every append to the disk (level ``os``).
-        progress: hears of long indexing.
-        is_log: it is a log, whatever its name.
+        progress: called while a log is indexed.
+        is_log: treat the file as a log, whatever its name.
 
     Raises:
-        NotFound: it is not there and ``create`` is false.
+        NotFound: the store does not exist and ``create`` is false.
         InvalidInput: the location can't name a store.
-        Damaged, StorageFailed, Busy: it can't be opened.
+        Damaged, StorageFailed, Busy: the store can't be opened.
     """
     if not location or "\0" in location:
         raise InvalidInput(f"{location!r} can't name a store", "give a path, e.g. --store .ctxmgr/history.db")
@@ -100,7 +100,7 @@ def open_store(
         raise InvalidInput(f"{path} is not a regular file", "name a .db or .jsonl file")
     engine = SqliteEngine(path, readonly=readonly, durable=durable)
     try:
-        if readonly and engine.is_blank():  # whoever made it was killed before it made the tables
+        if readonly and engine.is_blank():  # the process that created the file was killed before it created the tables
             engine.close()
             return empty_store(path)
         engine.migrate(schema.LATEST, schema.READABLE, schema.apply)
@@ -116,11 +116,11 @@ def _open_server(location: str, *, create: bool, readonly: bool, masked: bool) -
 
 
 def administer(location: str) -> Administration:
-    """Return what the owner of a store on a server does with it, by its URL.
+    """Return the `Administration` of the store at the URL of a server: the tasks of its owner.
 
     Raises:
-        InvalidInput: the location names no store on a server.
-        NotFound, Denied, StorageFailed, Busy: its database can't be opened.
+        InvalidInput: the location is not the URL of a server.
+        NotFound, Denied, StorageFailed, Busy: the database can't be opened.
     """
     if "://" not in location and not is_url(location):
         raise InvalidInput(f"{location} is no store on a server", "name its URL: --store postgresql://OWNER@HOST/DATABASE")
@@ -132,7 +132,7 @@ def _server_module(location: str) -> Any:
     from importlib import import_module
 
     scheme, found, _ = location.partition("://")
-    if not found:  # what it says is not repeated: it may hold a password
+    if not found:  # the message must not repeat the location, which may hold a password
         raise InvalidInput(
             "a store on a server is named by its URL",
             "e.g. --store postgresql://USER@HOST/DATABASE; its password belongs into ~/.pgpass (PGPASSFILE)",
@@ -150,23 +150,23 @@ def _server_module(location: str) -> Any:
 
 
 def _tidy(location: str) -> str:
-    """Return a path without empty parts and parts that say "here"; ".." is left, for it may follow a link."""
+    """Return a path without empty parts and "." parts. Keep "..", because it may follow a symbolic link."""
     root = "/" if location.startswith("/") else ""
     return root + "/".join(part for part in location.split("/") if part not in ("", ".")) or "."
 
 
 def is_log_name(path: str) -> bool:
-    """Whether a path has the name of a log, which is read in place; ``.jsonl`` alone is a hidden file, not a log."""
+    """Whether a path ends like the name of a log. A file called ``.jsonl`` is a hidden file, not a log."""
     name = path.rpartition("/")[2]
     dot = name.rfind(".")
     return dot > 0 and name[dot:].lower() in LOG_SUFFIXES
 
 
 def exists(path: str) -> bool:
-    """Whether anything is at a path.
+    """Whether a path exists.
 
     Raises:
-        OSError: that can't be known, e.g. below a locked folder.
+        OSError: the system can't tell, e.g. in a folder without permission to search it.
     """
     return _mode(path) is not None
 
@@ -174,7 +174,7 @@ def exists(path: str) -> bool:
 def _mode(path: str) -> int | None:
     try:
         return os.stat(path).st_mode
-    except ValueError:  # no name that a file can have
+    except ValueError:  # no file can have this name
         return None
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EBADF, errno.ELOOP):
@@ -183,7 +183,7 @@ def _mode(path: str) -> int | None:
 
 
 def empty_store(location: str) -> Store:
-    """Return a store in memory that holds nothing: what reading finds where none was made yet."""
+    """Return an empty store in memory, for readers of a store that has no tables yet."""
     engine = SqliteEngine(":memory:")
     schema.make(engine.execute)
     return Store(engine, location, readonly=True, masked=True)

@@ -1,4 +1,4 @@
-"""A store: append records, and repositories to read them."""
+"""The base class of all stores: appends records, and has repositories to read them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ctxmgr.store.engine.log_bytes import DamagedRange
     from ctxmgr.store.integrity.verification import VerificationResult
     from ctxmgr.store.repositories.annotations import Annotations
+    from ctxmgr.store.repositories.blobs import Blobs
     from ctxmgr.store.repositories.bookkeeping import ImportedFiles, Leases
     from ctxmgr.store.repositories.shared_state import Artifacts, ProjectState
     from ctxmgr.store.search.index import Progress
@@ -30,12 +31,12 @@ if TYPE_CHECKING:
 
 
 class Store:
-    """One history: all its sessions.
+    """One history with all its sessions.
 
     Attributes:
-        location: the path or URL it was opened by.
-        readonly: whether appending is refused.
-        origin: whose log it is, as people call it; None for a history of our own.
+        location: the path or URL by which it was opened.
+        readonly: whether it refuses to append.
+        origin: the name of the program whose log this is; None for a history of our own.
     """
 
     origin: str | None = None
@@ -54,33 +55,37 @@ class Store:
         self.queries = Queries(engine)
         self.sessions = Sessions(engine)
         self._masked = masked
-        for name in _LAZY:  # made over another engine, where a store is set up again
+        for name in _LAZY:  # a store that is initialised again drops the objects over its former engine
             self.__dict__.pop(name, None)
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Make what reading does not need, and what loads slowly, when it is first asked for."""
+            """Create a lazy attribute at first use: reading does not need it, or its module loads slowly."""
             if name not in _LAZY:
                 raise AttributeError(f"a store has no {name!r}")
-            # Found as an ordinary attribute from now on: `__getattr__` is only asked for what is missing.
+            # From now on it is an ordinary attribute, for which Python does not call `__getattr__`.
             setattr(self, name, _make(name, self.engine, masked=self._masked))
             return self.__dict__[name]
 
     def team(self) -> str | None:
-        """Return the name of the team whose records these are; None where a store is not divided into teams."""
+        """Return the name of the team that owns these records; None if the store is not divided into teams."""
+        return None
+
+    def blobs(self) -> Blobs | None:
+        """Return what keeps the contents of artifacts; None where they are files beside the store."""
         return None
 
     def catch_up(self) -> None:
-        """Bring a derived store up to date with its source; a store of its own always is."""
+        """Bring a store that is derived from a log up to date with it. Other stores always are."""
 
     def append(self, records: Iterable[Record], *, on_conflict: OnConflict = "raise", doubles: bool = False) -> AppendResult:
-        """Write records, all or none; see `Appender.append`.
+        """Append records, all or none; see `Appender.append`.
 
         Raises:
-            InvalidInput: a record that does not follow format 1.
-            Conflict: a known id with other content.
-            StorageFailed, Busy: the record could not be written; nothing was.
+            InvalidInput: a record does not follow format 1.
+            Conflict: a record has a known id and other content.
+            StorageFailed, Busy: a record could not be written, so none was.
         """
         from ctxmgr.types.record import check
 
@@ -89,7 +94,7 @@ class Store:
             return self._appender.append(map(check, records), on_conflict=on_conflict, doubles=doubles)
 
     def append_encoded(self, record: Record, body: bytes) -> AppendResult:
-        """Write one record that is masked already and spelled as `ctxmgr.log.codec.encode` would do it; else as `append`."""
+        """Append one record whose body is masked and encoded by `ctxmgr.log.codec.encode`. Otherwise like `append`."""
         from ctxmgr.types.record import check
 
         self._require_writable()
@@ -97,7 +102,7 @@ class Store:
             return self._appender.append_encoded(check(record), body)
 
     def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> AppendResult:
-        """Write the records of a log, all or none; else as `append`."""
+        """Append the records of a log, all or none. Otherwise like `append`."""
         from ctxmgr.types.record import check
 
         self._require_writable()
@@ -114,32 +119,32 @@ class Store:
         return self.engine.transaction()
 
     def bulk(self) -> BulkWriter | None:
-        """Return what writes blocks of a log into this store, or None where records are written one by one."""
+        """Return a writer of whole blocks of a log, or None if this store takes records one by one."""
         from ctxmgr.store.write.bulk import BulkWriter
 
         self._require_writable()
-        # A block's records are numbered from the last one on, while the write lock is held. On a server many write at once, and
-        # places are drawn from a sequence.
+        # The writer numbers the records of a block from the last place on, under the write lock. A server draws places from a
+        # sequence instead, because many clients append at once.
         return None if self.engine.shared else BulkWriter(self.engine, self._masked)
 
     def index(self, progress: Progress | None = None) -> bool:
-        """Bring the search index up to date; it can be interrupted, and goes on next time.
+        """Bring the search index up to date. After an interruption, the next call goes on where this one stopped.
 
         Args:
-            progress: called with places of the log done and in all.
+            progress: called with the number of places indexed and the number of all.
 
         Returns:
-            Whether there was anything to do.
+            Whether there was anything to index.
 
         Raises:
-            StorageFailed, Busy: it can't be written.
+            StorageFailed, Busy: the index can't be written.
         """
         from ctxmgr.store.search.index import Builder
 
         return Builder(self.engine, self.location).advance(progress)
 
     def count_unindexed(self) -> int:
-        """Return how many records a search has to read because they are not indexed yet."""
+        """Return the number of records that are not indexed yet, so that a search has to read them."""
         from ctxmgr.store.search.index import mark
 
         return int(self.engine.query("SELECT coalesce(max(seq), 0) FROM record")[0][0]) - mark(self.engine)
@@ -149,11 +154,11 @@ class Store:
             raise StorageFailed(f"{self.location} was opened for reading only", "open it for writing")
 
     def damage(self) -> list[DamagedRange]:
-        """Return the damaged ranges of the log; a database checks itself instead and has none."""
+        """Return the damaged ranges of a log. A database has none, because SQLite or the server checks it."""
         return []
 
     def unread(self) -> int:
-        """Return the number of log bytes that are unreadable; a line still being written does not count."""
+        """Return the number of unreadable bytes in the log, without a last line that may still be written."""
         damage = self.damage()
         if not damage:
             return 0
@@ -162,63 +167,63 @@ class Store:
         return sum(item.length for item in damage if item.reason != TORN_TAIL)
 
     def verify(self) -> tuple[int, list[DamagedRange]]:
-        """Check every record against its sum; return the number of records and what is damaged.
+        """Verify the checksum of every record. Return the number of records and the damaged ranges.
 
-        A range of a database is named by the record's place in it, with length 1.
+        In a database, a range has the record's place as its offset and the length 1.
         """
         examined = self.examine()
         return examined.records, examined.damaged
 
     def examine(self) -> VerificationResult:
-        """Check every record against its sum, and the whole against the anchors outside of it."""
+        """Verify the checksum of every record, and the history against the anchors that are kept outside of the store."""
         from ctxmgr.store.integrity.verification import examine_database
 
         return examine_database(self.engine, self.location)
 
     def accept(self) -> None:
-        """Anchor the history as it stands: what an earlier anchor says counts no more."""
+        """Accept the history as it is now: replace the earlier anchor by a new one."""
         from ctxmgr.store.integrity.verification import accept_database
 
         accept_database(self.engine, self.location)
 
     def is_live(self, session: str) -> bool:
         """Whether a recorder holds this session open now."""
-        if not os.path.isdir(f"{self.location}.live"):  # where recorders are named; what looks at them loads slowly
+        if not os.path.isdir(f"{self.location}.live"):  # the folder of the recorders' locks; their module loads slowly
             return False
         from ctxmgr.log.session_lock import is_live
 
         return is_live(self.location, session)
 
     def clock(self) -> float:
-        """Return the present, in seconds since 1970."""
+        """Return the current time in seconds since 1970."""
         return self.engine.clock()
 
     def migrate(self) -> tuple[int, int]:
-        """Bring the tables to the latest version; return (version before, version now).
+        """Migrate the tables to the latest version. Return (version before, version now).
 
-        A database that is open for writing is there already.
+        A database in a file was already migrated when it was opened for writing.
 
         Raises:
-            StorageFailed: it was opened for reading only.
-            Denied: the role does not own the tables of a server.
+            StorageFailed: the store was opened for reading only.
+            Denied: the role does not own the tables on the server.
         """
         self._require_writable()
         version = self.engine.schema_version()
         return version, version
 
     def require_keeper(self) -> None:
-        """Refuse who may not remove from the store what was archived; whoever writes a file may.
+        """Check that the user may remove archived sessions from the store. Everybody who can write a file may.
 
         Raises:
-            Denied: it is on a server, and the role has no right to.
+            Denied: the store is on a server, where the role has no right to delete them.
         """
 
     def forget_sessions(self) -> None:
-        """Forget what an append remembers of sessions: some were removed."""
+        """Drop what the appender caches about sessions, after some were removed."""
         self.__dict__.pop("_appender", None)
 
     def wait(self, seconds: float, end: socket | None = None) -> None:
-        """Wait for something new, so long at most, or until something can be read from ``end``."""
+        """Wait for new records, at most this many seconds, or until ``end`` becomes readable."""
         if end is None:
             time.sleep(seconds)
             return
@@ -227,10 +232,10 @@ class Store:
         select([end], [], [], seconds)
 
     def tell(self) -> None:
-        """Say to all who wait that there is something new; on one machine they look."""
+        """Notify everybody in `wait` of new records. Watchers of a file poll it, so nothing is sent to them."""
 
     def close(self) -> None:
-        """Release the store."""
+        """Close the store."""
         self.engine.close()
 
 

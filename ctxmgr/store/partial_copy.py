@@ -1,6 +1,6 @@
-"""Copy part of a store's records into another store, each at its own place.
+"""Copy part of a store's records into another store (the extract), each at its own place.
 
-A record *waits* while whether it belongs to the part depends on another one that has not come yet.
+A record *waits* if another record, which has not come yet, decides whether it belongs to the part.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PROGRESS = "extract"
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
-    """A record as the whole store holds it; ``key`` is its session's key there, ``place`` its place in the order of all."""
+    """A record of the whole store; ``key`` is its session's key there, ``place`` its place in the log."""
 
     place: int
     key: int
@@ -45,31 +45,31 @@ class StoredRow:
 
     @classmethod
     def from_row(cls, row: Row) -> StoredRow:
-        """Return what a row of ``_STORED`` says."""
+        """Return the record of a row of ``_STORED``."""
         return cls(int(row[0]), int(row[1]), str(row[2]), str(row[3]), str(row[4]), str(row[5]))
 
 
 @dataclass(slots=True)
 class CopyProgress:
-    """How far the extract is: the last place that need not be looked at again, and how many records up to it are hidden."""
+    """The progress of the extract: the last place that is done, and the number of hidden records up to it."""
 
     place: int = 0
     hidden: int = 0
 
 
 class PartialCopy:
-    """The extract in ``own`` of the records in ``whole``; what writes to ``own`` is called inside of `extend`."""
+    """The extract in ``own`` of the records in ``whole``. Methods that write to ``own`` are called inside `extend`."""
 
     def __init__(self, whole: Engine, own: Engine) -> None:
         self._whole = whole
         self._own = own
-        # The records were masked when they were recorded. Sums would break wherever a record is left out.
+        # The records were masked when they were recorded. A chain of checksums would break at every record that is left out.
         self._appender = Appender(own, masked=False, sums=False)
         self._batch: dict[int, Record] = {}
 
     @contextmanager
     def extend(self) -> Generator[CopyProgress]:
-        """Hold the write lock of the extract and yield how far it is; what is left there at the end is stored with the rest."""
+        """Hold the extract's write lock and yield its progress. At the end, store the progress as the caller changed it."""
         with self._own.transaction():
             # Only extracts have this table, so it is not in the schema of all stores.
             for statement in _WAITING:
@@ -81,12 +81,12 @@ class PartialCopy:
                     self._own.execute(f"DELETE FROM {table}")
                 progress = CopyProgress()
             yield progress
-            # In the transaction of the records: a kill leaves both or neither.
+            # In the same transaction as the records, so a kill leaves both or neither.
             told = f"{progress.place} {progress.hidden} {self._mark(progress.place)}"
             self._own.execute(KEEP_STATE, {"name": _PROGRESS, "value": told})
 
     def progress(self) -> CopyProgress | None:
-        """Return how far the extract is; None when it was made of another store, or of this one before it was made anew."""
+        """Return the progress of the extract; None if it was made from another store, or from this one before a rebuild."""
         told = self._own.query(_STATE, {"name": _PROGRESS})
         if not told:
             return CopyProgress()
@@ -95,25 +95,25 @@ class PartialCopy:
             progress = CopyProgress(int(place), int(hidden))
         except ValueError:
             return None
-        # Another store at the same path, or this one made anew: its places mean other records.
+        # In another store at the same path, or after a rebuild, the same places hold other records.
         return progress if mark == self._mark(progress.place) else None
 
     def _mark(self, place: int) -> str:
-        """Return what only this store has at this place, for as long as nothing is removed from it."""
+        """Return a digest that identifies this store up to a place, until records are removed from it."""
         born = self._whole.query(_STATE, {"name": BORN})
         there = self._whole.query("SELECT sum, body FROM record WHERE seq = :place", {"place": place})
         return hashlib.sha256(repr([born, there]).encode("utf-8", "backslashreplace")).hexdigest()
 
     def is_behind(self, progress: CopyProgress) -> bool:
-        """Whether the whole store has records behind the place that was reached, or lost the one at it."""
+        """Whether the whole store has records behind the extract's progress, or lost the one at that place."""
         return progress.place != int(self._whole.query("SELECT coalesce(max(seq), 0) FROM record")[0][0])
 
     def settled_place(self) -> int:
-        """Return the place up to which nothing can appear any more in the whole store; ask before reading."""
+        """Return the place up to which no new record can appear in the whole store. Must be called before reading."""
         return settled_place(self._whole)
 
     def last_copied(self) -> int:
-        """Return the last place whose record the extract has."""
+        """Return the place of the last record in the extract."""
         return int(self._own.query("SELECT coalesce(max(seq), 0) FROM record")[0][0])
 
     def read_after(self, place: int) -> Iterator[StoredRow]:
@@ -122,9 +122,9 @@ class PartialCopy:
         return map(StoredRow.from_row, rows)
 
     def frame(self, key: int, before: int) -> list[StoredRow]:
-        """Return what a session began and ended with before a place."""
+        """Return the records of kind ``session`` and ``sessionEnd`` of a session before a place, in order."""
         found: list[StoredRow] = []
-        for condition in ("record.kind = 'session'", "record.kind = 'sessionEnd'"):  # one by one they are found in an index
+        for condition in ("record.kind = 'session'", "record.kind = 'sessionEnd'"):  # one query each, so both use an index
             rows = self._whole.query(
                 f"{_STORED} WHERE record.session = :key AND {condition} AND record.seq < :before",
                 {"key": key, "before": before},
@@ -133,7 +133,7 @@ class PartialCopy:
         return sorted(found, key=lambda stored: stored.place)
 
     def places(self, kinds: Sequence[str], record_id: str, key: int | None = None, upto: int = 2**62) -> list[int]:
-        """Return the places, up to one, of the whole store's records of a session, or of all, that have this id."""
+        """Return the places, up to ``upto``, of records with this id in the whole store: of one session, or of all."""
         names, values = placeholders(kinds, "kind")
         session = "" if key is None else "session = :key AND"
         rows = self._whole.query(
@@ -143,7 +143,7 @@ class PartialCopy:
         return [int(row[0]) for row in rows]
 
     def holds(self, place: int) -> bool:
-        """Whether the extract has the record of this place."""
+        """Whether the extract has the record at this place."""
         return place in self._batch or bool(self._own.query("SELECT 1 FROM record WHERE seq = :place", {"place": place}))
 
     def shows(self, session: str) -> bool:
@@ -151,22 +151,22 @@ class PartialCopy:
         return bool(self._own.query("SELECT 1 FROM session WHERE id = :id", {"id": session}))
 
     def has_waiting(self) -> bool:
-        """Whether any record waits."""
+        """Whether any record is waiting."""
         return bool(self._own.query("SELECT 1 FROM waiting LIMIT 1"))
 
     def wait(self, stored: StoredRow, name: str) -> None:
-        """Let a record wait for one of its session that has this id."""
+        """Let a record wait for the record of its session with this id."""
         self._own.execute(
             "INSERT OR IGNORE INTO waiting (session, id, seq) VALUES (:session, :id, :seq)",
             {"session": stored.key, "id": name, "seq": stored.place},
         )
 
     def waits(self, place: int) -> bool:
-        """Whether the record of this place waits."""
+        """Whether the record at this place is waiting."""
         return bool(self._own.query("SELECT 1 FROM waiting WHERE seq = :place", {"place": place}))
 
     def release(self, key: int, name: str) -> list[StoredRow]:
-        """Return the records that waited for this one, and let them wait no longer."""
+        """Return the records that waited for the record with this id, and remove them from the waiting ones."""
         values = {"key": key, "id": name}
         rows = self._own.query("SELECT seq FROM waiting WHERE session = :key AND id = :id ORDER BY seq", values)
         if rows:
@@ -175,20 +175,20 @@ class PartialCopy:
         return [StoredRow.from_row(found) for row in rows for found in self._whole.query(at, {"place": int(row[0])})]
 
     def add(self, place: int, record: Record) -> None:
-        """Write a record at its place; a few are written together, see `write`."""
+        """Add a record at its place. Records are written in batches, see `write`."""
         self._batch[place] = record
         if len(self._batch) >= BATCH:
             self.write()
 
     def write(self) -> None:
-        """Write the records that were added last."""
+        """Write the records of the current batch."""
         self._appender.copy(self._batch.items())
         self._batch.clear()
 
     def set_right(self, events: Sequence[int]) -> None:
-        """Say of events that came late behind which entry they stand."""
+        """Store for late events after which entry they come."""
         self._own.many(
-            # Entries of the session may be missing here, so those before it are counted, not looked up in the whole store.
+            # The extract may lack entries of the session, so the index is counted here and not read from the whole store.
             "UPDATE event SET after = (SELECT nullif(count(*), 0) - 1 FROM entry "
             "WHERE entry.session = event.session AND entry.seq < event.seq) WHERE seq = :seq",
             [{"seq": seq} for seq in events],

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from ctxmgr.store.engine.interface import Engine
 
 PROJECT = "ctxmgr:project"
-"""Id of the session. It is never the latest one, and no agent sees its events: their own commands show what they say."""
+"""Id of the session. It never counts as the latest one. Agents do not see its events; the project's commands show them."""
 
-# Types of the events that the project's state is made of; each holds a whole change.
+# Types of the events from which the project's state is derived. Each event holds a whole change.
 VERSION = "project_version"
 PRUNED = "project_version_pruned"
 KEY = "project_context"
@@ -27,40 +27,40 @@ PACKAGE = "project_context_package"
 ACCESS = "project_access"
 
 EXECUTION = "execution"
-"""Action and input type of the entries that record a run of an agent; they may be in any session."""
+"""Action and input type of the entries that record a run of an agent. They may be in any session."""
 
 ARCHIVED = "archived:"
-"""How names in ``state`` begin that say of a session that it was archived, and where."""
+"""Prefix of the names in ``state`` whose row says where a session was archived. The session's id follows."""
 
 GAP = "gap:"
-"""How names in ``state`` begin that hold the sum of an archived record of the common chain, whose place follows."""
+"""Prefix of the names in ``state`` whose row holds the checksum of an archived record in the common chain; a place follows."""
 
 END = "end:"
-"""How names in ``state`` begin that hold, of an archived session, its last sum and how many records had sums of its own chain.
+"""Prefix of the names in ``state`` whose row describes the end of an archived session; see `end_name`.
 
-The place of its last record follows, in 20 digits.
+The value is the session's last checksum and the number of its records with checksums in a chain of its own.
 """
 
 CHAINED = "sums.chained"
-"""Names in ``state`` the last place up to which the sums of all sessions are one chain; behind it each session has its own."""
+"""Name of the row in ``state`` with the last place of the common chain of checksums; behind it each session has its own."""
 
 
 def end_name(place: int) -> str:
-    """Return the name in ``state`` of what is kept of an archived session, whose last record stood at this place."""
-    # With leading zeros the names sort as the places do.
+    """Return the name in ``state`` for the end of an archived session whose last record was at this place."""
+    # 20 digits with leading zeros, so the names sort like the places.
     return f"{END}{place:020d}"
 
 
 def require_not_archived(engine: Engine, session: str) -> None:
-    """Refuse a session that was taken out of the store: its records would be there twice, here and in the archive.
+    """Check that a session was not archived. Otherwise its records could be both here and in the archive.
 
     Args:
-        engine: of the store.
-        session: its id as it is stored.
+        engine: the engine of the store.
+        session: the session's id in its stored form.
 
     Raises:
-        InvalidInput: it was archived; says where.
-        Damaged: it was archived, and where can't be read.
+        InvalidInput: the session was archived; the message says where.
+        Damaged: the session was archived, and the row that says where was changed.
     """
     fields = find_archive(engine, session)
     if fields is not None:
@@ -72,21 +72,21 @@ def require_not_archived(engine: Engine, session: str) -> None:
 
 
 def find_archive(engine: Engine, session: str) -> dict[str, Any] | None:
-    """Return what a store says of a session that was archived, see `parse_archive_mark`; None where it was not.
+    """Return where a session was archived, see `parse_archive_mark`; None if it was not.
 
     Args:
-        engine: of the store.
-        session: its id as it is stored.
+        engine: the engine of the store.
+        session: the session's id in its stored form.
     """
     rows = engine.query("SELECT value FROM state WHERE name = :name", {"name": f"{ARCHIVED}{session}"})
     return parse_archive_mark(session, rows[0][0]) if rows else None
 
 
 def parse_archive_mark(session: str, text: object) -> dict[str, Any]:
-    """Return what a store says of a session that was archived: archive, file, records and the time.
+    """Return the archive, file, number of records and time of an archived session, as a dict.
 
     Args:
-        session: its id.
+        session: the session's id.
         text: the value of its row in ``state``.
 
     Raises:
@@ -103,6 +103,6 @@ def parse_archive_mark(session: str, text: object) -> dict[str, Any]:
 
 
 def untrusted_message(count: int) -> str:
-    """Return the warning that so many records written by others were left out."""
+    """Return the warning that ``count`` records by other authors were left out."""
     records = "1 record" if count == 1 else f"{count:,} records"
     return f"{records} of the project's own state (rules, artifacts, context) left out; --trust-project takes them over"

@@ -1,10 +1,10 @@
-"""Run one reading statement of a person over the documented views: nothing can be written, and time and rows are bounded.
+"""Run a user's SELECT over the documented views. It can't write anything, and its time and rows are limited.
 
-SQLite itself refuses the rest, by an authorizer that sees every table, function and pragma while a statement is prepared.
+SQLite refuses everything else by an authorizer, which sees every table, function and pragma while a statement is prepared.
 
-The views (`VIEWS`, documented in docs/sql.md) are made for one connection, so that they are the same over a store, the index of
-a log, and what an agent may see. Times are RFC 3339 as recorded, days are UTC, JSON stands as text. The views of spec 003 lie
-in the store itself (`ctxmgr.store.engine.schema`).
+The views (`VIEWS`, documented in docs/sql.md) are created for one connection. So they are the same for a store, the index of
+a log, and an agent's view of a history. Times are RFC 3339 as recorded, days are UTC, and JSON is text. The views of spec 003
+are in the store itself (`ctxmgr.store.engine.schema`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ctxmgr.store.engine.sqlite import SqliteEngine, sqlite
 from ctxmgr.store.project_session import PROJECT
 
 FINDINGS = "findings"
-"""A table that is filled when a query names it: findings are not stored, they follow from the history."""
+"""A table that is filled if a query names it. Findings are not stored, but computed from the history."""
 
 FINDING_COLUMNS = (
     "session", "verdict", "id", "kind", "severity", "agent", "period", "count", "first", "last", "raised_at", "resolved",
@@ -37,7 +37,7 @@ PROJECT_VIEWS = (
 """The tables of spec 003 as views."""
 
 _HISTORY = f"session.id <> '{PROJECT}'"
-# ``->>`` fails the whole query at a text that is no JSON: one altered record must not hide all others.
+# ``->>`` fails the whole query at a text that is not JSON. One altered record must not hide all others.
 _RECORDED = "CASE WHEN json_valid(own.body) THEN own.body END"
 _DONE = "CASE WHEN json_valid(done.body) THEN done.body END"
 _USED = (
@@ -122,32 +122,32 @@ VIEWS: dict[str, str] = {
         "sum(output_tokens) AS output_tokens FROM token_usage GROUP BY day, agent, model"
     ),
 }
-"""Name of each view of history, and what it selects."""
+"""Name and SELECT of each view of the history."""
 
 
 NAMES = (*VIEWS, FINDINGS, *PROJECT_VIEWS)
-"""What a query may name."""
+"""The views and tables that a query may name."""
 
 _MAX_MEMORY = 1 << 30
 _STEPS = 10_000
 _SECONDS_TO_READ = 10.0
 _PRAGMAS = frozenset({"table_info", "table_xinfo"})
 _TABLE_FUNCTIONS = frozenset({"json_each", "json_tree"})
-# One loads code from a file, the other takes the address of code as its argument.
+# The first loads code from a file, the second takes the address of code as its argument.
 _FORBIDDEN = frozenset({"load_extension", "fts3_tokenizer"})
 _OWN = frozenset({"log_body", "log_sum"})
-_HINT = f"views: {', '.join(NAMES)}; 'ctxmgr sql --views' lists their columns"
+HINT = f"views: {', '.join(NAMES)}; 'ctxmgr sql --views' lists their columns"
 
 
 @dataclass(slots=True)
 class Rows:
-    """What a query found.
+    """The result of a query.
 
     Attributes:
-        columns: their names, each once.
-        rows: values that JSON can hold.
-        more: whether there are more rows than were asked for.
-        stopped: why the query was stopped before its end; empty when it was not.
+        columns: the names of the columns, made unique.
+        rows: rows of values that JSON can represent.
+        more: whether there are more rows than the limit.
+        stopped: why the query was stopped before its end; empty if it was not.
     """
 
     columns: tuple[str, ...] = ()
@@ -162,9 +162,14 @@ class ReadQuery:
     Args:
         engine: of the store; nothing else may use it meanwhile.
 
+    Attributes:
+        duration: the milliseconds of an entry in SQL, where they are a number.
+
     Raises:
         CtxmgrError: the views can't be made.
     """
+
+    duration = "CASE WHEN typeof(duration_ms) IN ('integer', 'real') AND duration_ms >= 0 THEN duration_ms END"
 
     def __init__(self, engine: SqliteEngine) -> None:
         self._engine = engine
@@ -174,15 +179,18 @@ class ReadQuery:
         self._inside: set[tuple[str, str, str]] = set()
         with self._writable():
             for name, selects in VIEWS.items():
-                # TEMP: nothing is written into the store, and the views go with the connection.
+                # TEMP, so that nothing is written into the store, and the views vanish with the connection.
                 engine.execute(f"CREATE TEMP VIEW IF NOT EXISTS {name} AS {selects}")
-            # A table, not a view: findings follow from whole sessions, by detectors that no SQL can say.
+            # A table and not a view, because detectors compute findings from whole sessions, which SQL can't do.
             columns = ", ".join(f'"{name}"' for name in FINDING_COLUMNS)
             engine.execute(f"CREATE TEMP TABLE IF NOT EXISTS {FINDINGS} ({columns})")
         self._look_inside()
 
     def _look_inside(self) -> None:
-        """Note what the views read themselves. SQLite names the view to the authorizer, but also any WITH of that name."""
+        """Note which tables and functions the views read.
+
+        SQLite passes the name of the view to the authorizer, but a WITH clause may have the same name.
+        """
 
         def record_access(action: int, first: str | None, second: str | None, base: str | None, inner: str | None) -> int:
             if action == sqlite.SQLITE_READ:
@@ -195,14 +203,14 @@ class ReadQuery:
         self._connection.set_authorizer(record_access)
         try:
             for name in NAMES:
-                with suppress(sqlite.Error, UnicodeError):  # a store of somebody else may hold any view; told when it is asked
+                with suppress(sqlite.Error, UnicodeError):  # a foreign store may have a broken view; a query that uses it fails
                     self._connection.execute(f"SELECT * FROM {name} LIMIT 0").close()
         finally:
             self._connection.set_authorizer(None)
 
     @contextmanager
     def _writable(self) -> Generator[None]:
-        # A connection that only reads refuses tables of its own too.
+        # A read-only connection would refuse temporary tables too.
         self._connection.execute("PRAGMA query_only = OFF")
         try:
             yield
@@ -214,15 +222,15 @@ class ReadQuery:
         """Return the views that a query names.
 
         Raises:
-            InvalidInput: it is no single reading statement, or names what it may not.
+            InvalidInput: the query is not a single SELECT, or names something that it may not read.
         """
-        # EXPLAIN has the query compiled, so that the authorizer hears what it names, and runs nothing of it.
+        # EXPLAIN compiles the query, so that the authorizer sees its names, but does not run it.
         asked = query if not query.strip() or _explains(query) else f"EXPLAIN {query}"
         self.run(asked, values, most=1, seconds=_SECONDS_TO_READ)
         return set(self._named)
 
     def fill(self, findings: Iterable[Sequence[Any]]) -> None:
-        """Put these rows in the place of the findings."""
+        """Replace the rows of the table of findings."""
         marks = ", ".join("?" * len(FINDING_COLUMNS))
         with self._writable():
             self._connection.execute(f"DELETE FROM temp.{FINDINGS}")
@@ -234,28 +242,28 @@ class ReadQuery:
         return {name: [str(row[1]) for row in rows] for name, rows in columns.items()}
 
     def run(self, query: str, values: Sequence[Any] = (), *, most: int, seconds: float) -> Rows:
-        """Return up to ``most`` rows of a query; a query that takes too long is stopped.
+        """Return up to ``most`` rows of a query. Stop a query that takes too long.
 
         Raises:
-            InvalidInput: it is no single reading statement, names what it may not, or has a fault.
+            InvalidInput: the query is not a single SELECT, names something that it may not read, or has an error.
             Damaged: the store can't be read.
         """
         if not query.strip():
             raise InvalidInput("the query is empty", "e.g. ctxmgr sql 'SELECT action, count(*) FROM entries GROUP BY action'")
-        watch = _Watch(time.monotonic() + seconds, seconds)
+        watch = Watch(time.monotonic() + seconds, seconds)
         found = Rows()
         with self._guard(watch):
             try:
                 cursor = self._connection.execute(query, values)
                 if cursor.description is None:
                     raise InvalidInput("this statement returns no rows", "'ctxmgr sql' only reads: begin with SELECT")
-                found.columns = _distinct(str(column[0]) for column in cursor.description)
+                found.columns = distinct(str(column[0]) for column in cursor.description)
                 for row in cursor:
                     if len(found.rows) == most:
                         found.more = True
                         break
-                    found.rows.append(tuple(map(_to_json, row)))
-                    # SQLite calls the watch while it computes; rows that are large and quick to find are counted here.
+                    found.rows.append(tuple(map(to_json, row)))
+                    # SQLite calls the watch only while it computes, so call it here too, for large rows that are quick to find.
                     if watch():
                         if watch.raised is not None:
                             raise watch.raised
@@ -268,17 +276,17 @@ class ReadQuery:
                 if watch.raised is not None:
                     raise watch.raised from None
                 if not watch.stopped and str(getattr(error, "sqlite_errorname", "")) == "SQLITE_INTERRUPT":
-                    raise KeyboardInterrupt from None  # it came before the watch could keep it
+                    raise KeyboardInterrupt from None  # the interrupt came outside of the watch's try block
                 if not watch.stopped:
                     raise self._as_error(error) from None
                 found.stopped = watch.stopped
         return found
 
     @contextmanager
-    def _guard(self, watch: _Watch) -> Generator[None]:
+    def _guard(self, watch: Watch) -> Generator[None]:
         connection = self._connection
         self._refused, self._named = "", set()
-        # Beside the authorizer, which is code of ours and may have a hole.
+        # A second barrier, in case our authorizer has a hole.
         connection.execute("PRAGMA query_only = ON")
         connection.set_authorizer(self._authorise)
         connection.set_progress_handler(watch, _STEPS)
@@ -291,7 +299,7 @@ class ReadQuery:
                 connection.execute("PRAGMA query_only = OFF")
 
     def _authorise(self, action: int, first: str | None, second: str | None, base: str | None, inner: str | None) -> int:
-        """Answer SQLite whether a statement may do this; whatever is not known to only read is refused."""
+        """Tell SQLite whether a statement may do this. Refuse every action that is not known to be reading."""
         if action in (sqlite.SQLITE_SELECT, sqlite.SQLITE_RECURSIVE):
             return sqlite.SQLITE_OK
         if action == sqlite.SQLITE_READ:
@@ -310,7 +318,7 @@ class ReadQuery:
         return sqlite.SQLITE_DENY
 
     def _readable(self, table: str, column: str, inner: str | None) -> int:
-        """Allow the views, what they read themselves, tables that are functions, and counting, which reads no column."""
+        """Allow the views, the tables that they read, table-valued functions, and counting, which reads no column."""
         name = table.lower()
         if name in NAMES:
             self._named.add(name)
@@ -323,21 +331,21 @@ class ReadQuery:
     def _as_error(self, error: Exception) -> CtxmgrError:
         words = str(error)
         if self._refused:
-            return InvalidInput(f"refused: {self._refused}", f"'ctxmgr sql' only reads; {_HINT}")
+            return InvalidInput(f"refused: {self._refused}", f"'ctxmgr sql' only reads; {HINT}")
         name = str(getattr(error, "sqlite_errorname", "") or "")
         if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR")):
             return Damaged(f"{self._engine.path}: {words}", "'ctxmgr verify' checks the store")
         if "one statement at a time" in words:
             return InvalidInput("that is more than one statement", "give one SELECT")
-        return InvalidInput(f"the query can't be run: {words}", _HINT)
+        return InvalidInput(f"the query can't be run: {words}", HINT)
 
 
-class _Watch:
-    """Is called by SQLite every few thousand steps; anything but 0 stops the query.
+class Watch:
+    """A callback that SQLite calls every few thousand steps. It returns 0 to go on, else SQLite stops the query.
 
     Attributes:
-        stopped: why, in words; empty while it goes on.
-        raised: what was raised meanwhile, an interrupt for instance, which SQLite would swallow.
+        stopped: the reason in words; empty while the query goes on.
+        raised: an exception raised meanwhile, e.g. an interrupt, which SQLite would swallow.
     """
 
     def __init__(self, end: float, seconds: float) -> None:
@@ -347,6 +355,7 @@ class _Watch:
         self.raised: BaseException | None = None
 
     def __call__(self) -> int:
+        """Return 1 where the query is to be stopped."""
         try:
             if time.monotonic() > self._end:
                 self.stopped = f"it took longer than {self._seconds:g} s"
@@ -359,20 +368,20 @@ class _Watch:
 
     @staticmethod
     def _memory_used() -> int:
-        """Return the most bytes that this process has held so far."""
-        # macOS counts bytes, Linux kilobytes.
+        """Return the peak memory of this process in bytes."""
+        # macOS reports bytes, Linux kilobytes.
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _explains(query: str) -> bool:
-    """Whether a query begins with EXPLAIN, behind comments."""
+    """Whether a query begins with EXPLAIN, after comments."""
     text = query.lstrip()
     while text.startswith(("--", "/*")):
         text = text.partition("\n" if text[0] == "-" else "*/")[2].lstrip()
     return text[:7].upper() == "EXPLAIN"
 
 
-def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+def distinct(names: Iterable[str]) -> tuple[str, ...]:
     """Return the names, each made unique: a second ``count`` is ``count_2``."""
     found: list[str] = []
     for name in names:
@@ -383,8 +392,8 @@ def _distinct(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _to_json(value: Any) -> Any:
-    """Return a value that JSON can hold: bytes as hexadecimal digits, infinities as text."""
+def to_json(value: Any) -> Any:
+    """Return a value that JSON can represent: bytes as hexadecimal digits, infinities as text."""
     if isinstance(value, bytes):
         return value.hex()
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 _PAGES = 4_000
 """Pages of 4 KB in the write-ahead log before an append moves them into the database, which takes milliseconds.
 
-An entry touches about 16 pages, most of them again and again: four times SQLite's default moves each a quarter as often.
+An entry touches about 16 pages, most of them repeatedly. With four times SQLite's default, each is moved a quarter as often.
 """
 
-# Connections of a parent process, kept alive in the child: SQLite asks that they be neither used nor closed there.
+# Connections of the parent process that a child keeps alive, because SQLite forbids using or closing them there.
 _inherited: list[Store] = []
 
 
 class StoreSink:
-    """Appends to a store, from any thread of a process; after a fork the child opens its own connection.
+    """Appends to a store, from any thread of a process. After a fork the child opens its own connection.
 
     Attributes:
-        masked: returns encoded text as it is stored.
+        masked: function that returns encoded text in its stored form, with secrets masked.
     """
 
     def __init__(self, path: str, durability: str, mask: bool) -> None:
@@ -44,7 +44,7 @@ class StoreSink:
         self._heart: LivenessThread | None = None
 
     def append(self, records: Sequence[Record]) -> None:
-        """Write the records in one transaction; when this returns they survive a kill.
+        """Append the records in one transaction. When this returns, they survive a kill of the process.
 
         Raises:
             Conflict, InvalidInput, StorageFailed, Busy: nothing was written.
@@ -55,7 +55,7 @@ class StoreSink:
                 self._heart.hear(records)
 
     def append_made(self, head: bytes, value: bytes, tail: bytes) -> None:
-        """Write one record that is encoded already, in one transaction; see `ctxmgr.log.journal.Journal.append_made`.
+        """Append one encoded record in one transaction; see `ctxmgr.log.journal.Journal.append_made`.
 
         Raises:
             Conflict, InvalidInput, StorageFailed, Busy: nothing was written.
@@ -63,13 +63,13 @@ class StoreSink:
         if len(head) + len(value) + len(tail) > MAX_LINE:
             raise InvalidInput(f"record is too long; the limit is {MAX_LINE:,} bytes")
         body = head + self.masked(value) + tail
-        # Out of the masked bytes, so that no secret reaches the rows that follow from the record.
+        # Decode the masked bytes, so that no secret reaches the rows derived from the record.
         record = decode(body)
         with self._lock:
             self._open().append_encoded(record, body)
 
     def _open(self) -> Store:
-        # After a fork: SQLite's locks belong to the process that opened the file.
+        # After a fork, SQLite's locks still belong to the parent process, which opened the file.
         if self._store is not None and self._owner != os.getpid():
             _inherited.append(self._store)
             self._store = None
@@ -87,7 +87,7 @@ class StoreSink:
         return self._store
 
     def close(self) -> None:
-        """Release the store."""
+        """Close the store."""
         with self._lock:
             store, heart = self._store, self._heart
             self._store = self._heart = None

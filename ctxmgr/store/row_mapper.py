@@ -1,10 +1,10 @@
 """Map rows to entries and events, with results and notes inlined.
 
-A row is first made what JSON shows of it, ``Plain``; the views of the library are made from that, and from nothing else.
+A row is first mapped to its JSON form, a ``Plain`` dict. The views of the library are made from that only.
 
 Long JSON strings are copied into answers without being decoded (`LongTexts`). Encoding a text takes twice as long as reading
-it, and most of the time that a record of 10,000 characters takes to be shown. A mark stands in for the text until the line is
-ready. What another program escaped in its own way stays so.
+it, and for a record of 10,000 characters that is most of the time. A mark stands in for the text until the line is ready.
+Escapes that another program chose are kept.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     _T = TypeVar("_T")
     Plain = dict[str, Any]
     Load = Callable[[str], Record]
-    """Returns the record of a stored body."""
+    """Function that returns the record of a stored body."""
 
 _BATCH = 500
 _STATUS = frozenset(("ok", "error", "denied", "interrupted", "open"))
@@ -44,12 +44,12 @@ _EVENT = (
     "AND record.session = event.session "
 )
 ENTRY_COLUMNS = _ENTRY.format("JOIN")
-# CROSS JOIN keeps SQLite from changing the order of the tables, NOT INDEXED leaves it the place alone to look rows up by.
+# CROSS JOIN keeps SQLite from changing the order of the tables. NOT INDEXED makes it look rows up by their place only.
 BY_PLACE = {"entry": _ENTRY.format("NOT INDEXED CROSS JOIN"), "event": _EVENT.format("NOT INDEXED CROSS JOIN")}
-"""The same columns by kind, for rows whose places are known: each is looked up there, whatever else is asked of it."""
+"""The same columns by kind, for rows whose places are known. SQLite finds them by place, whatever the other conditions are."""
 NOTE_COLUMNS = "SELECT record.seq, record.session, record.body FROM record "
 ID_CONDITIONS = ("record.id = :id", "record.id >= :id AND record.id < :after")
-"""How a thing is found by its id: whole first, so that an id which begins another one can be named; then as a prefix."""
+"""Conditions that find a record by its id: first exactly, so that an id which begins another one is found, then as a prefix."""
 
 
 _decoded: dict[str, Record] = {}
@@ -57,7 +57,7 @@ _KEPT, _LONG = 256, 20_000
 
 
 def remember_decoded(body: str, record: Record) -> None:
-    """Remember what a body was decoded to, for whoever loads it next and changes it as it likes: it is handed out once."""
+    """Cache the decoded record of a body for the next `load`, which removes it, so that its caller may change the record."""
     if len(body) < _LONG:
         if len(_decoded) >= _KEPT:
             _decoded.clear()
@@ -65,15 +65,15 @@ def remember_decoded(body: str, record: Record) -> None:
 
 
 def forget_decoded() -> None:
-    """Keep nothing any longer."""
+    """Empty the cache of decoded records."""
     _decoded.clear()
 
 
 def load(body: object) -> Record:
-    """Return the record of a stored body; one that is decoded already is that.
+    """Return the record of a stored body. A body that is decoded already is returned as it is.
 
     Raises:
-        Damaged: the body is not what was stored.
+        Damaged: the body was changed and is not a JSON object.
     """
     if type(body) is dict:
         return cast("Record", body)
@@ -101,7 +101,7 @@ class _Readable:
 
 
 def readable() -> _Readable:
-    """Turn what an altered body does to the code that reads it, inside a ``with``, into `Damaged`."""
+    """Return a context manager that turns the errors caused by an altered body into `Damaged`."""
     return _Readable()
 
 
@@ -110,7 +110,7 @@ def _change_error() -> Damaged:
 
 
 def only_row(rows: Sequence[Row]) -> Row:
-    """Return the row of a session whose key was found before.
+    """Return the only row of a query by the key of a session.
 
     Raises:
         NotFound: the session was archived meanwhile.
@@ -121,19 +121,19 @@ def only_row(rows: Sequence[Row]) -> Row:
 
 
 def batches(items: Sequence[_T]) -> Iterator[Sequence[_T]]:
-    """Yield the items in groups that fit into one statement: the number of its values is limited."""
+    """Yield the items in groups that fit into one statement, whose number of values is limited."""
     for start in range(0, len(items), _BATCH):
         yield items[start : start + _BATCH]
 
 
 def placeholders(values: Sequence[object], prefix: str) -> tuple[str, dict[str, object]]:
-    """Return the text ``:p0, :p1`` for an IN list and its values; user text is always bound, never spelled out."""
+    """Return the text ``:p0, :p1`` for an IN list and its values, so that user text is always bound."""
     names = [f"{prefix}{number}" for number in range(len(values))]
     return ", ".join(f":{name}" for name in names), dict(zip(names, values, strict=True))
 
 
 def entry_rows(engine: Engine, rows: Sequence[Row], load: Load = load) -> list[Plain]:
-    """Return what JSON shows of `ENTRY_COLUMNS` rows, in their order."""
+    """Return the JSON form of `ENTRY_COLUMNS` rows, in their order."""
     found: list[Plain] = []
     for batch in batches(rows):
         records = [(row, load(row[4]), load(row[5]) if row[5] is not None else None) for row in batch]
@@ -151,7 +151,7 @@ def entry_rows(engine: Engine, rows: Sequence[Row], load: Load = load) -> list[P
 
 
 def _find_annotated(engine: Engine, keys: set[int]) -> tuple[set[int], set[int]]:
-    """Return those of the sessions with these keys that have notes on entries, and those that have events of entries."""
+    """Return the keys of the sessions that have notes on entries, and of those that have events about entries."""
     noted, with_events = set[int](), set[int]()
     for key in keys:
         notes, events = engine.query(_ATTACHED, {"session": key})[0]
@@ -160,7 +160,7 @@ def _find_annotated(engine: Engine, keys: set[int]) -> tuple[set[int], set[int]]
     return noted, with_events
 
 
-# Most sessions have neither notes nor events of entries: two quick questions save those for each page.
+# Most sessions have neither notes on entries nor events about them. This quick query then saves the others for each page.
 _ATTACHED = (
     "SELECT EXISTS (SELECT 1 FROM note_entry WHERE session = :session), "
     "EXISTS (SELECT 1 FROM event WHERE session = :session AND entry IS NOT NULL)"
@@ -168,13 +168,13 @@ _ATTACHED = (
 
 
 def _entry(row: Row, record: Record, result: Record | None, notes: list[Plain], events: int, *, gone: bool) -> Plain:
-    # An entry that was recorded whole is its own result.
+    # An entry that was recorded with its status is its own result.
     get, done = record.get, record.get if result is None else result.get
     meta = get("meta") if result is None else _merge(get("meta"), done("meta"))
     missing = [f"parent {record['parent']}"] if gone else []
     if isinstance(meta, dict):
         missing += _list(cast("dict[str, Any]", meta).get("missing"))
-    # Only an altered table says anything else.
+    # Only an altered table has another status.
     if row[3] not in _STATUS:
         raise ValueError("no status")
     return {
@@ -199,10 +199,10 @@ def _merge(first: Any, second: Any) -> Any:
 
 
 def require_text(value: object) -> str:
-    """Return the value, checked.
+    """Return the value if it is a text.
 
     Raises:
-        TypeError: it is no text.
+        TypeError: it is not a text.
     """
     if not isinstance(value, str):
         raise TypeError("must be text")
@@ -216,12 +216,12 @@ def _name(value: object) -> str | None:
 def _number(value: object) -> float | None:
     if value is None:
         return None
-    # An integer may be too large for a float, and 1e999 is read as infinity, which JSON can't hold.
+    # An integer may be too large for a float, and 1e999 is read as infinity, which JSON can't represent.
     return float(value) if isinstance(value, int | float) and abs(value) < 1e300 else None
 
 
 def event_rows(engine: Engine, rows: Sequence[Row], load: Load = load) -> list[Plain]:
-    """Return what JSON shows of rows as `BY_PLACE` finds them, in their order."""
+    """Return the JSON form of event rows of `BY_PLACE`, in their order."""
     found = [event_row(row, load) for row in rows]
     for batch in batches(list(zip(rows, found, strict=True))):
         keyed = [(int(row[1]), storable(shown["entry"]), shown) for row, shown in batch if shown["entry"] is not None]
@@ -233,7 +233,7 @@ def event_rows(engine: Engine, rows: Sequence[Row], load: Load = load) -> list[P
 
 
 def event_row(row: Row, load: Load = load) -> Plain:
-    """Return what JSON shows of one row as `BY_PLACE` finds it, but for the notes on its entry."""
+    """Return the JSON form of an event row of `BY_PLACE`, without the notes on its entry."""
     record = load(row[3])
     with readable():
         return {
@@ -245,7 +245,7 @@ def event_row(row: Row, load: Load = load) -> Plain:
 
 
 def note_rows(engine: Engine, rows: Sequence[Row]) -> list[Plain]:
-    """Return what JSON shows of `NOTE_COLUMNS` rows, in their order."""
+    """Return the JSON form of `NOTE_COLUMNS` rows, in their order."""
     with readable():
         notes = [(int(row[1]), load(row[2])) for row in rows]
         places: dict[int, dict[str, int]] = {}
@@ -258,7 +258,7 @@ def note_rows(engine: Engine, rows: Sequence[Row]) -> list[Plain]:
 
 
 def _successors(engine: Engine, key: int, notes: Sequence[str]) -> dict[str, str]:
-    """Return the id of the note that superseded each of these, where one did."""
+    """Return the ids of the notes that supersede these notes, by the id of the superseded one."""
     found: dict[str, str] = {}
     for batch in batches(notes):
         names, values = placeholders(batch, "id")
@@ -340,7 +340,7 @@ def _find_gone_parents(engine: Engine, parents: Sequence[tuple[int, object]]) ->
 
 
 def entry_shape(row: Plain) -> EntryView:
-    """Return the view of one of `entry_rows`."""
+    """Return the view of a row of `entry_rows`."""
     view: EntryView = _make("entry", _with_note_shapes(row))
     return view
 
@@ -362,7 +362,7 @@ def note_shape(row: Plain) -> NoteView:
 
 
 def _make(kind: str, row: Plain) -> Any:
-    """Return the view that a row was made for, field by field; to look at each value once more would take most of the time."""
+    """Return the view of a row without validating its fields, which would take most of the time."""
     shape, names = _shape(kind)
     values = dict(zip(names, row.values(), strict=True))  # a row has the fields of its shape, in their order
     return shape.model_from_values(values, set(values))
@@ -378,7 +378,7 @@ def _shape(kind: str) -> tuple[Any, tuple[str, ...]]:
 
 
 _shapes: dict[str, tuple[Any, tuple[str, ...]]] = {}
-"""Of each kind of row its shape, and the names of its fields; filled once it is needed: shapes load slowly."""
+"""The shape and the field names for each kind of row. Filled at first use, because shapes load slowly."""
 
 
 def entry_views(engine: Engine, rows: Sequence[Row]) -> list[EntryView]:
@@ -387,20 +387,20 @@ def entry_views(engine: Engine, rows: Sequence[Row]) -> list[EntryView]:
 
 
 _LONG_TEXT = 4_096
-"""Characters of the shortest text with which this pays."""
+"""Length in characters from which a text is copied without being decoded."""
 
 _PASSED_ON = frozenset(("input", "output", "data"))
-"""Members of a record that are shown as they are: nothing here looks into them."""
+"""Members of a record that are shown unchanged, so their texts need not be decoded."""
 
 _MAX_MEMBERS = 200
 _LEVELS = 8
 
 
 class LongTexts:
-    """Decodes records but for their long texts, and puts these into the line that shows them."""
+    """Decodes records except for their long texts, and copies these into the JSON line that shows the record."""
 
     def __init__(self) -> None:
-        # Nobody who writes a history can know it, so that no text in it is taken for a mark.
+        # Random, so that no recorded text can contain the mark.
         self._mark = f"verbatim {os.urandom(16).hex()} "
         self._texts: list[str] = []
         self._members = 0
@@ -421,14 +421,14 @@ class LongTexts:
                 return record
         except (StopIteration, ValueError, IndexError, SystemError):
             pass
-        # The marks made so far are in no line: `load` decodes the body anew.
+        # No line contains the marks made so far, because `load` decodes the body again.
         del self._texts[held:]
         return load(body)  # which has the last word
 
     def _object(self, text: str, at: int, levels: int) -> tuple[Record, int]:
         scan, scan_text = self._scans
         found: Record = {}
-        # A blank or an empty object: not what our encoder writes, or nothing that holds a long text.
+        # Whitespace, which our encoder does not write, or an empty object, which has no long text.
         if text[at] != "{" or text[at + 1] != '"':
             raise ValueError("not as it is written here")
         while True:
@@ -442,7 +442,7 @@ class LongTexts:
             self._members += 1
             if text[at] == "}":
                 return found, at + 1
-            # Member by member this is slower than the decoder, so it pays for few of them alone.
+            # Member by member this is slower than the decoder, so it pays for few members only.
             if text[at] != "," or text[at + 1] != '"' or self._members > _MAX_MEMBERS:
                 raise ValueError("not as it is written here")
 
@@ -452,7 +452,7 @@ class LongTexts:
             value, end = scan_text(text, at + 1)
             if end - at < _LONG_TEXT:
                 return value, end
-            if "\x7f" in value:  # the one control character that JSON admits as it is: no terminal shall get it
+            if "\x7f" in value:  # the only control character that JSON allows unescaped; it must not reach a terminal
                 return value, end
             self._texts.append(text[at:end])
             return f"{self._mark}{len(self._texts) - 1}", end
@@ -461,7 +461,7 @@ class LongTexts:
         return scan(text, at)
 
     def restore(self, line: str) -> str:
-        """Return a line of JSON with the texts in the place of their marks."""
+        """Return a line of JSON with the marks replaced by their texts."""
         first, *rest = line.split(f'"{self._mark}')
         pieces = [first]
         for part in rest:

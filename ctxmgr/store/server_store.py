@@ -14,7 +14,8 @@ from ctxmgr.store.base import Store
 from ctxmgr.store.engine import postgresql_schema
 from ctxmgr.store.engine.dialect import SCHEMA
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
-from ctxmgr.store.engine.postgresql_schema import DEFAULT_TEAM, TEAMS, no_rights, rights
+from ctxmgr.store.engine.postgresql_schema import BLOBS, DEFAULT_TEAM, TEAMS, no_rights, rights
+from ctxmgr.store.repositories.blobs import Blobs
 from ctxmgr.store.text_normalisation import storable
 
 if TYPE_CHECKING:
@@ -27,13 +28,13 @@ if TYPE_CHECKING:
     from ctxmgr.store.search.index import Progress
 
 ALIVE_SECONDS = 30.0
-"""How long after its last sign of life a recorder on whatever machine counts as live."""
+"""Number of seconds after its last heartbeat during which a recorder on any machine counts as live."""
 
 _MIGRATE = "have its owner run 'ctxmgr store migrate'; end older recorders and shippers before"
 _MAY_REMOVE = (
     "SELECT session_user, bool_and(has_table_privilege(name, 'DELETE')) FROM unnest(CAST(:names AS TEXT[])) AS held(name)"
 )
-# A third of `ALIVE_SECONDS`: two beats may get lost before a recorder counts as ended.
+# A third of `ALIVE_SECONDS`, so two heartbeats may get lost before a recorder counts as ended.
 _BEAT_SECONDS = 10.0
 _SEEN = (
     "INSERT INTO live (session, process, host, seen) VALUES (:session, :process, :host, :now) "
@@ -55,24 +56,34 @@ class ServerStore(Store):
             raise StorageFailed(f"{self.engine.path} has tables of an older ctxmgr, and can only be read", _MIGRATE)
 
     def migrate(self) -> tuple[int, int]:
-        """Bring the tables to the latest version; see `Store.migrate`."""
+        """Migrate the tables to the latest version; see `Store.migrate`."""
         super()._require_writable()
         before = postgresql_schema.migrate(self._server)
         self._version = postgresql_schema.LATEST
         return before, self._version
 
     def _append_transaction(self) -> AbstractContextManager[None]:
-        return nullcontext()  # the appender begins one where it needs more than one round trip
+        return nullcontext()  # the appender begins one if it needs more than one round trip
 
     def team(self) -> str | None:
-        """Return the name of the team that this role belongs to; None where the store is not divided."""
+        """Return the name of the team of this role; None if the store is not divided into teams."""
         if self._version < TEAMS:
             return None
         name = self.engine.query(f"SELECT {postgresql_schema.SCHEMA}.team_name()")[0][0]
         return None if name is None else str(name)
 
+    def blobs(self) -> Blobs:
+        """Return what keeps the contents of artifacts.
+
+        Raises:
+            StorageFailed: the tables are of a version that has none.
+        """
+        if self._version < BLOBS and self.engine.schema_version() < BLOBS:  # it may have been migrated since it was opened
+            raise StorageFailed(f"{self.engine.path} has tables of an older ctxmgr, which keep no artifacts", _MIGRATE)
+        return Blobs(self._server)
+
     def require_keeper(self) -> None:
-        """Refuse a role that may not remove what was archived; see `Store.require_keeper`."""
+        """Check that the role may remove archived sessions; see `Store.require_keeper`."""
         role, may = self.engine.query(_MAY_REMOVE, {"names": _kept()})[0]
         if not may:
             team = self.team()
@@ -83,16 +94,16 @@ class ServerStore(Store):
             )
 
     def is_live(self, session: str) -> bool:
-        """Whether a recorder of this session gave a sign of life lately; the server's clock counts."""
+        """Whether a recorder of this session has sent a heartbeat lately, by the server's clock."""
         rows = self.engine.query("SELECT max(seen) FROM live WHERE session = :session", {"session": storable(session)})
         return rows[0][0] is not None and self.clock() - float(rows[0][0]) < ALIVE_SECONDS
 
     def wait(self, seconds: float, end: socket | None = None) -> None:
-        """Wait for a notification, or for so many seconds; behind a pooler there is none."""
+        """Wait for a notification, at most this many seconds. Behind a pooler none arrives."""
         self._server.wait(seconds, end)
 
     def tell(self) -> None:
-        """Say to all who wait that there is something new."""
+        """Notify all clients in `wait` of new records."""
         self._server.tell()
 
     def index(self, progress: Progress | None = None) -> bool:
@@ -102,13 +113,13 @@ class ServerStore(Store):
         return advance(self._server, progress)
 
     def count_unindexed(self) -> int:
-        """Return how many records a search has to read because they are not indexed yet."""
+        """Return the number of places that are not indexed yet, whose records a search has to read."""
         from ctxmgr.store.search.find_on_server import mark
 
         return max(0, int(self.engine.query("SELECT coalesce(max(seq), 0) FROM session")[0][0]) - mark(self.engine))
 
     def accept(self) -> None:
-        """Do nothing: no anchor is kept that could be moved."""
+        """Do nothing, because a store on a server has no anchor."""
 
 
 def _kept() -> list[str]:
@@ -119,9 +130,9 @@ def open_server(location: str, *, create: bool, readonly: bool, masked: bool) ->
     """Open the store at a URL.
 
     Raises:
-        NotFound: there is none, and it is not to be made.
-        InvalidInput: the URL can't name one.
-        Denied, StorageFailed, Busy, Damaged: it can't be opened.
+        NotFound: the store does not exist and ``create`` is false.
+        InvalidInput: the URL can't name a store.
+        Denied, StorageFailed, Busy, Damaged: the store can't be opened.
     """
     engine = PostgresqlEngine(location, readonly=readonly)
     try:
@@ -139,10 +150,10 @@ def open_server(location: str, *, create: bool, readonly: bool, masked: bool) ->
 
 
 def _require_team(engine: PostgresqlEngine) -> None:
-    """Refuse a role that has no team, or that would see all teams mixed.
+    """Check that the role has a team, and that row-level security applies to it if the store is divided.
 
     Raises:
-        Denied: says which of both.
+        Denied: the role has no team, or would see the records of all teams.
     """
     schema = postgresql_schema.SCHEMA
     sql = f"SELECT {schema}.team(), {schema}.is_divided(), row_security_active('{schema}.record'), session_user"
@@ -159,24 +170,24 @@ def _require_team(engine: PostgresqlEngine) -> None:
 
 
 def report_alive(engine: Engine, holders: Iterable[tuple[str, str]]) -> None:
-    """Write down that recorders are live: (session, process) of each."""
-    # The server's clock, for whoever reads this compares with it too.
+    """Store a heartbeat for each recorder, given as (session, process)."""
+    # Use the server's clock, with which readers compare it.
     now, host = engine.clock(), storable(os.uname().nodename)
     engine.many(
         _SEEN,
         [
             {"session": storable(session), "process": storable(process), "host": host, "now": now}
-            # In one order everywhere: two that lock the same rows in another order would wait for each other.
+            # Sorted, because two clients that lock the same rows in different orders would deadlock.
             for session, process in sorted(holders)
         ],
     )
 
 
 class LivenessThread:
-    """Gives signs of life for the recorders of one sink, from a thread.
+    """A thread that sends heartbeats for the recorders of one sink.
 
     Args:
-        engine: of the store that they write.
+        engine: the engine of the store to which they write.
         lock: held while the engine is used.
     """
 
@@ -188,7 +199,7 @@ class LivenessThread:
         self._thread: threading.Thread | None = None
 
     def hear(self, records: Sequence[Record]) -> None:
-        """Take note of processes that begin or end; call it with the lock held."""
+        """Note the processes that begin or end in new records. The caller holds the lock."""
         for record in records:
             if record["kind"] in ("session", "sessionEnd"):
                 holder = str(record["session"]), str(record.get("process") or "")
@@ -196,7 +207,7 @@ class LivenessThread:
                     self._forget(holder)
                 elif holder not in self._holders:
                     self._holders.add(holder)
-                    # The records are committed by now, so a failure here is none of theirs: the first beat tells it then.
+                    # The records are committed, so a failure here must not fail their append. The next heartbeat tries again.
                     with suppress(CtxmgrError):
                         report_alive(self._engine, [holder])
                     if self._thread is None:
@@ -205,27 +216,27 @@ class LivenessThread:
 
     def _beat(self) -> None:
         while not self._ended.wait(_BEAT_SECONDS):
-            with self._lock, suppress(CtxmgrError):  # the next one may reach the server again
-                # A beat after `stop` would bring the row back that was deleted there.
+            with self._lock, suppress(CtxmgrError):  # the next heartbeat may reach the server again
+                # A heartbeat after `stop` would insert the deleted row again.
                 if self._holders and not self._ended.is_set():
                     report_alive(self._engine, self._holders)
 
     def _forget(self, holder: tuple[str, str]) -> None:
         self._holders.discard(holder)
-        with suppress(CtxmgrError):  # nobody hears of it: in half a minute it counts as ended
+        with suppress(CtxmgrError):  # after a failure the recorder counts as ended in half a minute
             self._engine.execute(
                 "DELETE FROM live WHERE session = :session AND process = :process",
                 {"session": storable(holder[0]), "process": storable(holder[1])},
             )
 
     def stop(self) -> None:
-        """Say that all of them have ended."""
+        """Stop the thread and delete the rows of all recorders."""
         self._ended.set()
         for holder in list(self._holders):
             self._forget(holder)
 
 
-# GRANT takes no bound values, so the server itself quotes the name that is put into the statement.
+# GRANT takes no bound values, so the server quotes the role's name for the statement.
 _ROLE = "SELECT quote_ident(rolname), rolsuper OR rolbypassrls, rolname = current_user FROM pg_roles WHERE rolname = :role"
 _MEMBERS = (
     "SELECT team.name, member_role.rolname, has_table_privilege(member_role.oid, :records, 'INSERT'), "
@@ -241,7 +252,7 @@ _MAX_NAME = 200
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A role of a team, and whether it may write, and remove what was archived; of a team without members the role is None."""
+    """A role of a team, and whether it may write and remove archived sessions. For a team without members the role is None."""
 
     team: str
     role: str | None
@@ -250,48 +261,48 @@ class Member:
 
 
 class Administration:
-    """What the owner of a store on a server does; close it.
+    """The tasks of the owner of a store on a server. Must be closed.
 
     Args:
-        location: URL of the store, with the role that owns it.
+        location: the URL of the store, with the role that owns it.
 
     Raises:
-        Denied, StorageFailed, Busy, Damaged: it can't be opened.
+        Denied, StorageFailed, Busy, Damaged: the database can't be opened.
     """
 
     def __init__(self, location: str) -> None:
         self._engine = PostgresqlEngine(location)
 
     def close(self) -> None:
-        """Release the connection."""
+        """Close the connection."""
         self._engine.close()
 
     def init(self) -> tuple[int, int]:
-        """Make the tables where there are none; return (version before, version now). Older ones stay as they are."""
+        """Create the tables if they are missing. Return (version before, version now). Do not migrate older tables."""
         before = self._engine.schema_version()
         return before, postgresql_schema.prepare(self._engine, create=True)
 
     def migrate(self) -> tuple[int, int]:
-        """Bring the tables to the latest version, all or nothing; return (version before, version now)."""
+        """Migrate the tables to the latest version in one transaction. Return (version before, version now)."""
         return postgresql_schema.migrate(self._engine), postgresql_schema.LATEST
 
     def grant(self, role: str, team: str = DEFAULT_TEAM, *, writes: bool = True, removes: bool = False) -> bool:
-        """Put a role into a team, made now if there is none of that name, with the rights of a reader, a writer or a keeper.
+        """Put a role into a team with the rights of a reader, a writer or a keeper. Create the team if it does not exist.
 
-        A keeper is a writer who also removes what was archived.
-        A role is of one team at a time: of the one that was granted last.
+        A keeper is a writer who may also remove archived sessions.
+        A role belongs to one team only, the one of the last grant.
 
         Returns:
-            Whether the store was divided by this: from now on a role that nobody granted anything sees nothing.
+            Whether this call divided the store into teams. From then on a role without a grant sees nothing.
 
         Raises:
-            InvalidInput: no name of a team, or a role that row-level security does not hold for.
-            NotFound: no such role on the server.
-            Denied: you are not the owner.
+            InvalidInput: the name can't be that of a team, or row-level security does not apply to the role.
+            NotFound: the server has no such role.
+            Denied: the caller is not the owner.
         """
         if not team.strip() or not team.isprintable() or len(team) > _MAX_NAME:
             raise InvalidInput(f"{team!r} can't name a team", f"use up to {_MAX_NAME} printable characters")
-        with self._as_owner():
+        with self._as_owner() as version:
             quoted, passes, is_owner = self._role(role)
             if passes:
                 raise InvalidInput(
@@ -301,18 +312,18 @@ class Administration:
             was_divided = bool(self._engine.query(f"SELECT {SCHEMA}.is_divided()")[0][0])
             self._engine.execute(f"INSERT INTO {SCHEMA}.team (name) VALUES (:name) ON CONFLICT DO NOTHING", {"name": team})
             number = self._engine.query("SELECT number FROM team WHERE name = :name", {"name": team})[0][0]
-            # All rights are taken away first: whoever becomes a reader was perhaps a writer. An owner keeps its own.
-            for statement in () if is_owner else (*no_rights(quoted), *rights(quoted, writes=writes, removes=removes)):
+            # Revoke all rights first, because a new reader may have been a writer. The owner keeps its rights.
+            for statement in () if is_owner else (*no_rights(quoted), *rights(quoted, version, writes=writes, removes=removes)):
                 self._engine.run(statement)
             self._engine.execute(_JOIN, {"team": int(number), "role": role})
         return not was_divided
 
     def revoke(self, role: str) -> None:
-        """Take a role out of its team, and all its rights in the store from it. What it recorded stays.
+        """Remove a role from its team and revoke all its rights in the store. Its records stay.
 
         Raises:
-            NotFound: no such role on the server.
-            Denied: you are not the owner.
+            NotFound: the server has no such role.
+            Denied: the caller is not the owner.
         """
         with self._as_owner():
             quoted, _, is_owner = self._role(role)
@@ -323,10 +334,10 @@ class Administration:
             )
 
     def members(self) -> list[Member]:
-        """Return all teams with their roles, in the order in which the teams were made.
+        """Return all teams with their roles, in the order in which the teams were created.
 
         Raises:
-            Denied: you are not the owner.
+            Denied: the caller is not the owner.
         """
         with self._as_owner():
             rows = self._engine.query(_MEMBERS, {"records": f"{SCHEMA}.record"})
@@ -334,16 +345,16 @@ class Administration:
                 for team, role, writes, removes in rows]  # fmt: skip
 
     @contextmanager
-    def _as_owner(self) -> Generator[None]:
+    def _as_owner(self) -> Generator[int]:
         version = postgresql_schema.prepare(self._engine, create=False)
         if not version:
             raise postgresql_schema.no_store(self._engine.path)
         if version < postgresql_schema.WRITABLE:
             raise StorageFailed(f"{self._engine.path} has tables of an older ctxmgr", "run 'ctxmgr store migrate' first")
-        # PostgreSQL takes back GRANT and REVOKE with their transaction, so a role never has half of its rights.
+        # PostgreSQL rolls back GRANT and REVOKE with their transaction, so a role never has half of its rights.
         with self._engine.transaction():
             postgresql_schema.become_owner(self._engine)
-            yield
+            yield version
 
     def _role(self, role: str) -> tuple[str, bool, bool]:
         rows = self._engine.query(_ROLE, {"role": role})

@@ -1,4 +1,4 @@
-"""Normalise the texts of a record for search: case-folded, each with its place."""
+"""Normalise the texts of a record for search: fold their case, and find each with its path."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from ctxmgr.log.codec import Record
 
-# A noncharacter: no text holds it after folding, so that nothing is found across two texts.
+# A noncharacter that no folded text contains, so that no match can span two texts.
 _SEPARATOR = "\U0010ffff"
-# Recorded values may be nested as deeply as their writer liked; what lies deeper is not searched.
+# Recorded values may be nested to any depth. Values below this depth are not searched.
 _DEPTH = 64
 
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -23,15 +23,15 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "event": ("type", "agent", "data"),
     "note": ("content", "tags", "links", "author"),
 }
-"""What of a record of each kind is searched."""
+"""The fields of each kind of record that a search covers."""
 
 
 def fold(text: str) -> str:
-    """Return the form in which two texts are compared: case-folded, lone surrogates and U+10FFFF replaced by U+FFFD."""
+    """Return a text in the form for comparison: case-folded, with U+FFFD for lone surrogates and U+10FFFF."""
     if text.isascii():
         return text.lower()
     folded = text.casefold()
-    # Also of a text outside of ASCII the folded form may be in it: the Kelvin sign folds to k.
+    # A text outside of ASCII may fold to ASCII: the Kelvin sign folds to k.
     return folded if folded.isascii() else _unstorable().sub("\ufffd", folded)
 
 
@@ -39,7 +39,7 @@ _pattern: re.Pattern[str] | None = None
 
 
 def _unstorable() -> re.Pattern[str]:
-    global _pattern  # made when the first odd text is met: most processes meet none
+    global _pattern  # compiled at first use, because most processes never need it
     if _pattern is None:
         import re
 
@@ -48,12 +48,12 @@ def _unstorable() -> re.Pattern[str]:
 
 
 def storable(text: str) -> str:
-    """Return text that a database can hold: lone surrogates become their escapes."""
+    """Return a text that a database can store, with lone surrogates replaced by their escapes."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def plain_texts(record: Record) -> list[str]:
-    """Return the texts of `searchable_texts` of a record that was JSON, without paths and in any order, which is quicker."""
+    """Return the texts of `searchable_texts` for a record decoded from JSON. Faster, without paths and in any order."""
     return flat_texts([record.get(name) for name in FIELDS.get(str(record.get("kind")), ())])
 
 
@@ -62,7 +62,7 @@ _kind_of: Callable[[object], object] = type
 
 def flat_texts(values: Iterable[Any]) -> list[str]:
     """Return the texts, numbers and keys in the values of a record's fields, in any order."""
-    # Level by level: a call for each value, as in `_walk`, would cost more than the work itself.
+    # Walk level by level, because one call for each value, as in `_walk`, would take longer than the work itself.
     texts: list[str] = []
     level, depth = values, _DEPTH
     while level:
@@ -116,7 +116,7 @@ def _walk(path: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
 
 
 def _spell(key: object) -> str:
-    """Return what JSON makes of a key that is no text."""
+    """Return the JSON spelling of a key that is not a string."""
     import json
 
     return json.dumps(key)
@@ -129,7 +129,7 @@ def find(record: Record, needle: str, width: int = 60) -> tuple[str, str] | None
             path, text, folded = found
             first = folded.find(needle)
             last = first + len(needle)
-            # Some letters fold to several (ß to ss), so a place in the folded text is none in the text itself.
+            # Some letters fold to several (ß to ss), so offsets in the folded text differ from those in the text itself.
             if len(folded) != len(text):
                 first, last = _unfold(text, first), _unfold(text, last)
             start, end = max(0, first - width), min(len(text), last + width)
@@ -138,7 +138,7 @@ def find(record: Record, needle: str, width: int = 60) -> tuple[str, str] | None
 
 
 def _first(value: Any, needle: str, depth: int) -> tuple[str, str, str] | None:
-    """Return the first text of `_walk` that holds the needle, behind its path from the value on, and its folded form."""
+    """Return (path below the value, text, folded text) for the first text of `_walk` that contains the needle, or None."""
     if isinstance(value, str):
         folded = value.lower() if value.isascii() else fold(value)
         return ("", value, folded) if needle in folded else None
@@ -163,7 +163,7 @@ def _first(value: Any, needle: str, depth: int) -> tuple[str, str, str] | None:
 
 
 def _unfold(text: str, place: int) -> int:
-    """Return the place in a text of a place in its folded form: one letter may fold to as many as three."""
+    """Return the offset in a text for an offset in its folded form. One letter may fold to up to three."""
     passed = 0
     for number, letter in enumerate(text):
         if passed >= place:

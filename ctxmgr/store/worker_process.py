@@ -1,9 +1,9 @@
 """Run a generator in a second process and yield its items here, in order.
 
-The process is a new interpreter that imports what this one imports. It is not forked, since threads may run here, and it
-does not run the main module again. What goes there and comes back is plain data, as `marshal` writes it.
+The process is a new interpreter with the same ``sys.path``. It is not forked, because threads may run here, and it does not
+run the main module again. Arguments and items are plain data in the format of `marshal`.
 
-A generator that reads records there opens the store anew (`open_records`).
+A generator that reads records opens the store again in the second process (`open_records`).
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from ctxmgr.store.engine.interface import Engine
 
 PROCESSES = "CTXMGR_PROCESSES"
-"""The variable that says how many processes may work at once: with 1 there is never a second one."""
+"""The environment variable with the number of processes that may work at once. With 1 there is never a second one."""
 
 _ITEM, _END, _FAILED = b"ctx item", b"ctx end.", b"ctx fail"
-"""What a frame begins with, before the length of what follows."""
+"""The kinds of frames. A frame is its kind, the length of its body, and the body."""
 
 _SIZE = 8
 
 WAITING = 2
-"""Items that are ready and not sent yet, at most."""
+"""Largest number of items that are ready and not sent yet."""
 
-# Nothing of the environment says where the package is, and the folder of the program that runs is not looked into by
-# chance: the interpreter starts isolated, and is told what is imported from where.
+# The interpreter starts isolated and gets ``sys.path`` from here. So neither the environment nor the current folder decides
+# which package it imports.
 _BEGIN = (
     "import marshal, sys; source = open(int(sys.argv[1]), 'rb', closefd=False); sys.path[:] = marshal.load(source); "
     "from ctxmgr.store.worker_process import serve; serve(source)"
@@ -49,7 +49,7 @@ _BEGIN = (
 
 
 class ProcessLost(Exception):  # noqa: N818  # named after what happened, as the other errors are
-    """There is no second process, or it ended before its work did: whoever asked does the rest himself."""
+    """There is no second process, or it ended too early. The caller does the rest itself."""
 
 
 def is_of_use() -> bool:
@@ -66,17 +66,18 @@ def run_in_second_process(function: str, *arguments: object) -> SecondProcess:
     """Start a generator function in a second process.
 
     Args:
-        function: its name, as ``package.module:function``.
-        arguments: of it; they and what it yields are None, truth values, numbers, text, bytes, and lists, tuples, dicts
-            and sets of them.
+        function: the name of the function, as ``package.module:function``.
+        arguments: its arguments. They and the items may be None, booleans, numbers, texts, bytes, and lists, tuples, dicts
+            and sets of these.
     """
     return SecondProcess(function, arguments)
 
 
 class SecondProcess:
-    """What a generator in a second process yields; the process ends with the last item, with `close`, or with this one.
+    """An iterator over the items of a generator in a second process.
 
-    Whatever goes wrong there is raised here as `ProcessLost`, behind the items that came whole.
+    The second process ends with the last item, with `close`, or with this process. If it fails, `ProcessLost` is raised here
+    after the items that arrived whole.
     """
 
     def __init__(self, function: str, arguments: tuple[object, ...]) -> None:
@@ -103,10 +104,10 @@ class SecondProcess:
         import socket
         import subprocess
 
-        # An empty entry stands for the current folder, which the isolated interpreter would not look into.
+        # An empty entry means the current folder, which an isolated interpreter would not search.
         given = marshal.dumps([os.path.abspath(entry) for entry in sys.path]), _encode_frame(_ITEM, (function, arguments))
         self._socket, there = socket.socketpair()
-        # The terminal sends an interrupt to both, and it is this process's to tell the other: that one never hears of it.
+        # The terminal sends an interrupt to both processes. The second one must ignore it, because this one ends it.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self._child = subprocess.Popen(
@@ -118,7 +119,7 @@ class SecondProcess:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self._reader = open(self._socket.fileno(), "rb", closefd=False)  # noqa: SIM115  # closed by `close`
         for part in given:
-            # No signal, where the program has one that ends it.
+            # MSG_NOSIGNAL, because SIGPIPE may end this program.
             self._socket.sendall(part, getattr(socket, "MSG_NOSIGNAL", 0))
 
     def __iter__(self) -> Iterator[Any]:
@@ -128,7 +129,7 @@ class SecondProcess:
         """Return the next item.
 
         Raises:
-            ProcessLost: there will be no more, though there should be.
+            ProcessLost: the second process ended or failed before its last item.
         """
         if self._lost:
             raise ProcessLost(self._lost)
@@ -138,7 +139,7 @@ class SecondProcess:
             kind, value = _frame(self._reader)
         except (OSError, EOFError, ValueError, TypeError) as error:
             self._lost = f"it ended before its work did: {error}"
-        except BaseException:  # what comes next would begin in the middle
+        except BaseException:  # the next read would begin in the middle of a frame
             self._lost = "it was interrupted"
             self.close()
             raise
@@ -152,7 +153,7 @@ class SecondProcess:
         raise StopIteration
 
     def close(self) -> None:
-        """End the process, wherever it is."""
+        """Kill the second process, at whatever point it is."""
         if self._reader is not None:
             self._reader.close()
             self._reader = None
@@ -171,13 +172,13 @@ class SecondProcess:
         self.close()
 
     def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
-        # Where the interpreter ends its modules may be gone; the other process then sees that this one is.
+        # At interpreter shutdown, modules may be gone. The second process then ends by itself.
         if getattr(self, "_child", None) is not None and not ending():
             self.close()
 
 
 def _interpreter() -> list[str]:
-    """Return how this interpreter is started again: isolated, and else as it runs."""
+    """Return the command that starts this interpreter again, isolated but otherwise with the same flags."""
     flags = ["-I", "-X", f"utf8={sys.flags.utf8_mode:d}"]
     if sys.flags.no_site:
         flags.append("-S")
@@ -192,11 +193,11 @@ def _encode_frame(kind: bytes, value: Any) -> bytes:
 
 
 def _frame(source: BufferedReader) -> tuple[bytes, Any]:
-    """Return the kind of the next frame, and what it holds.
+    """Return the kind and the value of the next frame.
 
     Raises:
-        EOFError: it is not whole.
-        ValueError, TypeError: it is no frame.
+        EOFError: the frame is incomplete.
+        ValueError, TypeError: the bytes are not a frame.
     """
     kind, size = source.read(len(_ITEM)), source.read(_SIZE)
     if kind not in (_ITEM, _END, _FAILED) or len(size) < _SIZE:
@@ -205,19 +206,19 @@ def _frame(source: BufferedReader) -> tuple[bytes, Any]:
     body = source.read(wanted)
     if len(body) < wanted:
         raise EOFError("the process is gone")
-    # From our own child alone: what marshal reads must not come from strangers.
+    # marshal must not read data of strangers; these bytes come from our own child process only.
     return kind, marshal.loads(body)
 
 
 def serve(source: BufferedReader) -> None:
-    """Be the second process: do what is asked for, tell what comes of it, and end."""
+    """Run as the second process: read the request, send the items, and exit."""
     import _thread
     from queue import Queue
     from threading import Thread
 
     try:
         _, (function, arguments) = _frame(source)
-        # Before any work: this process must not go on for hours for one that is gone.
+        # Start this before any work, because the process must not go on for hours after its parent is gone.
         _thread.start_new_thread(_end_with_parent, (source.fileno(),))
         waiting: Queue[bytes] = Queue(WAITING)
         telling = Thread(target=_tell, args=(source.fileno(), waiting.get))
@@ -235,12 +236,12 @@ def serve(source: BufferedReader) -> None:
 
 
 def _tell(descriptor: int, next_frame: Callable[[], bytes]) -> None:
-    """Send what is ready while more is being made: the other process takes it when it has time."""
+    """Send frames from a thread while the generator makes more, until an empty one. The parent reads when it has time."""
     try:
         with open(descriptor, "wb", buffering=0, closefd=False) as stream:
             while frame := next_frame():
                 _write(stream.write, frame)
-    except BaseException:  # nobody is there any more
+    except BaseException:  # the parent is gone
         os._exit(0)
 
 
@@ -258,7 +259,7 @@ def _write(write: Callable[[memoryview], int | None], data: bytes) -> None:
 
 
 def _end_with_parent(descriptor: int) -> None:
-    """End this process when the other one is gone, or wants no more: nothing else ever comes from there."""
+    """Exit when the parent is gone or has closed its socket. It never sends anything else."""
     try:
         os.read(descriptor, 1)
     finally:
@@ -269,12 +270,12 @@ _LINES = "(SELECT seq, session, kind, id, log_body(offset, length) AS body FROM 
 
 
 class Place(NamedTuple):
-    """Where another process finds the records of a store, as plain data.
+    """The files in which another process finds the records of a store, as plain data.
 
     Attributes:
         database: path of the database.
-        log: path of the log whose index that is; "" for none.
-        born: tells this building of an index from the next, whose places are others.
+        log: path of the log whose index the database is; "" for none.
+        born: identifies the build of the index, because places differ between builds.
     """
 
     database: str
@@ -283,7 +284,7 @@ class Place(NamedTuple):
 
 
 def find_place(engine: Engine, location: str) -> Place | None:
-    """Return where another process finds a store's records, None where it can't; ``location`` is the store's."""
+    """Return where another process finds the records of the store at ``location``; None if it can't read them."""
     if not isinstance(engine, SqliteEngine) or engine.path == MEMORY:
         return None
     in_place = engine.query("SELECT count(*) FROM temp.sqlite_schema WHERE name = 'record'")[0][0]
@@ -298,10 +299,10 @@ def creation_mark(engine: Engine) -> str:
 
 
 def open_records(place: Place) -> tuple[SqliteEngine, str]:
-    """Open the records in another process; return the engine, and what statements call them there.
+    """Open the records in another process. Return the engine, and the SQL name of the table of records.
 
     Raises:
-        CtxmgrError: they can't be read, or the log is not the one that was indexed.
+        CtxmgrError: the records can't be read, or the log is not the one that was indexed.
     """
     engine = SqliteEngine(place.database, readonly=True)
     if place.born != creation_mark(engine):
@@ -328,7 +329,7 @@ _ROWS = 256
 def stored_bodies(
     engine: Engine, key: int, kinds: Sequence[str], after: int = 0, records: str = "record"
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield the stored records of a session behind a place, some at a time with the place of the last of them."""
+    """Yield the stored records of a session behind a place in groups, as (place of the last one, bodies)."""
     names = ", ".join(f"'{kind}'" for kind in kinds)
     sql = f"SELECT seq, body FROM {records} WHERE session = :key AND seq > :after AND kind IN ({names}) ORDER BY seq"
     bodies: list[str] = []
@@ -343,10 +344,10 @@ def stored_bodies(
 
 
 def stored_bodies_in_worker(place: Place, key: int, kinds: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the same in another process than that which has the store open; nothing is written.
+    """Yield the groups of `stored_bodies` in another process than the one that has the store open. Writes nothing.
 
     Raises:
-        CtxmgrError: it can't be read, or the log is not the one that was indexed.
+        CtxmgrError: the records can't be read, or the log is not the one that was indexed.
     """
     engine, records = open_records(place)
     yield from stored_bodies(engine, key, kinds, records=records)

@@ -1,4 +1,4 @@
 """Pure helpers for text: words and stems, token counts, content kinds, patterns compiled at first use.
 
-Imports nothing of the project but `ctxmgr.errors` and `ctxmgr.base`. Begin with `tokens`, by which every budget counts.
+Begin with `tokens`, which counts for every budget. Imports nothing of the project but `ctxmgr.errors` and `ctxmgr.base`.
 """

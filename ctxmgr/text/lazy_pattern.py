@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled at their first use: most of a module's are never asked in the life of a command."""
+"""Regular expressions that are compiled at their first use. A command never uses most of the expressions in its modules."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
 else:
 
     class LazyPattern:
-        """Stands for a compiled pattern; its methods are kept at their first use, so that later ones cost nothing more."""
+        """Stands for a compiled pattern. Each method is stored at its first use, so later uses cost nothing more."""
 
         def __init__(self, pattern: str | bytes, flags: int = 0) -> None:
             self._arguments = pattern, flags
 
         def __getattr__(self, name: str) -> Any:
-            if name.startswith("__"):  # copying and pickling ask for these: no reason to compile
+            if name.startswith("__"):  # copying and pickling ask for these, which must not compile
                 raise AttributeError(name)
             import re
 
@@ -23,7 +23,7 @@ else:
             return found
 
     def lazy_pattern(pattern: str | bytes, flags: int = 0) -> LazyPattern:
-        """Return an object to use like `re.compile(pattern, flags)`, which is compiled at its first use."""
+        """Return an object to use like `re.compile(pattern, flags)`. The pattern is compiled at its first use."""
         return LazyPattern(pattern, flags)
 
 

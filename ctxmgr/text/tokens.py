@@ -1,8 +1,8 @@
-"""Tell what a text is written in, count its tokens by an estimate or exactly, and normalise its words for recall.
+"""Recognise the kind of a text, count its tokens exactly or by an estimate, and normalise its words for recall.
 
-The kind is told by the name of its file first, and by its beginning otherwise. Stemming is light and for English: it joins
-``retry``, ``retries`` and ``retried`` but leaves names alone. Scripts without blanks or with marks inside words (Chinese,
-Hindi, Thai, Arabic) are found inside running text instead.
+The file's name decides the kind, else the beginning of the text. Stemming is light and for English: it joins ``retry``,
+``retries`` and ``retried`` but leaves names alone. Words of scripts without spaces, or with marks inside words (Chinese,
+Hindi, Thai, Arabic), are found inside running text instead.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ LANGUAGES = ("javascript", "typescript", "tsx", "go", "rust", "java", "c", "cpp"
 """The programming languages besides Python whose signatures are known."""
 
 KINDS = (TEXT, MARKDOWN, YAML, JSON, PYTHON, *LANGUAGES, CODE)
-"""Every kind there is; `CODE` is an unknown programming language."""
+"""All kinds. `CODE` is an unknown programming language."""
 
 DENSE = frozenset(KINDS) - {TEXT, MARKDOWN}
-"""The kinds in which a token is shorter than in prose (ruling 17)."""
+"""The kinds in which a token has fewer characters than in prose (ruling 17)."""
 
 _SUFFIXES = {
     ".md": MARKDOWN, ".markdown": MARKDOWN, ".mdx": MARKDOWN,
@@ -57,13 +57,13 @@ _ALIASES = {
 }  # fmt: skip
 _MAX_HEAD = 4_096
 _HEADING = lazy_pattern(r"#{1,6} +\S")
-# A header ``.h`` is C or C++; these begin lines of C++ alone.
+# A header ``.h`` is C or C++. Lines that begin with these are C++.
 _CPP = lazy_pattern(r"^\s*(?:class \w|namespace\b|template ?<|using namespace|public:|private:)", re.MULTILINE)
 _KEY = lazy_pattern(r"[A-Za-z_][\w.-]*:(?: |$)")
 
 
 def content_kind(name: str, text: str) -> str:
-    """Return the kind, one of `KINDS`: by the name where its suffix tells, else by the first lines; `TEXT` at a loss."""
+    """Return the kind, one of `KINDS`: by the suffix of the name if it decides, else by the first lines; `TEXT` if unknown."""
     path = PurePosixPath(name.replace("\\", "/"))
     known = _SUFFIXES.get(path.suffix.lower()) or _NAMES.get(path.name.lower())
     if known == "c" and _CPP.search(text[:100_000]):
@@ -72,7 +72,7 @@ def content_kind(name: str, text: str) -> str:
 
 
 def known_kind(kind: str) -> str:
-    """Return the kind that a word means, whatever its case or short form; an unknown word means `TEXT`."""
+    """Return the kind that a word means, in any case or short form. An unknown word means `TEXT`."""
     word = kind.strip().lower()
     word = _ALIASES.get(word, word)
     return word if word in KINDS else TEXT
@@ -89,7 +89,7 @@ def _kind_by_content(head: str, tail: str) -> str:
     if first.strip() == "---" and rest.count("\n---") == 0:  # a second one ends the front matter of Markdown
         return YAML
     lines = [line for line in head.splitlines()[:20] if line.strip() and not line.lstrip().startswith("#")]
-    # The last line may have been cut off by the limit of what is looked at.
+    # The limit may have cut off the last line.
     if lines and all(_KEY.match(line) or line[0] in " -" for line in lines[:-1] or lines) and _KEY.match(lines[0]):
         return YAML
     return MARKDOWN if any(_HEADING.match(line) for line in head.splitlines()) else TEXT
@@ -100,29 +100,29 @@ _DASHES = lazy_pattern(r"(?:[-?:][ \t]+){8,}")  # fewer are cheap, and frequent 
 
 
 def nesting_depth(text: str) -> int:
-    """Return the most brackets open at once, also inside texts and comments, or the most list dashes in a row.
+    """Return the maximum of brackets open at once, including those in texts and comments, or of list dashes in a row.
 
-    Ask before a parser of YAML is given the text of others: its time grows with the square of this number.
+    Check this before a YAML parser reads foreign text: the parser's time grows with the square of this number.
     """
     depth = deepest = 0
     for found in _BRACKETS.finditer(text):
-        # A closing bracket inside a text must not hide those that open behind it.
+        # A closing bracket inside a text must not hide the brackets that open after it.
         depth = depth + 1 if found.group() in "[{" else max(depth - 1, 0)
         deepest = max(deepest, depth)
     return max(deepest, max((len(found.group().split()) for found in _DASHES.finditer(text)), default=0))
 
 
 VOCABULARIES = ("o200k_base", "cl100k_base")
-"""Names of the exact counters, by the vocabulary that they count in."""
+"""Names of the exact counters, which are those of their vocabularies."""
 
 
 class Counter(Protocol):
     """Counts tokens.
 
     Attributes:
-        name: what a package calls it by.
-        band: its error as a factor of at least 1: the true number lies between ``count / band`` and ``count * band``
-            for nineteen of twenty texts of the sort it was measured on. 1 for an exact counter.
+        name: the name of the counter in a package.
+        band: its error as a factor of at least 1: the true number lies between ``count / band`` and ``count * band`` for
+            nineteen of twenty texts of the sort it was measured on. 1 for an exact counter.
     """
 
     @property
@@ -132,45 +132,45 @@ class Counter(Protocol):
     def band(self) -> float: ...  # noqa: D102 - see the class
 
     def count(self, text: str, kind: str) -> int:
-        """Return how many tokens the text has, 0 for an empty one; ``kind`` is one of `KINDS`."""
+        """Return the number of tokens in a text, 0 for an empty one. ``kind`` is one of `KINDS`."""
         ...
 
 
 class Estimate:
-    """Characters by a fixed rate, rounded up: 4 to a token in prose, 3.5 in code, YAML and JSON (ruling 17).
+    """Counts characters at a fixed rate, rounded up: 4 per token in prose, 3.5 in code, YAML and JSON (ruling 17).
 
-    The band held for 94 % of 1,760 files of prose, code, YAML and JSON against both vocabularies; 2 % had more than 1.5
-    times the estimate, mostly tables of numbers. It does not hold for scripts whose characters are tokens of their own:
-    Chinese and Japanese have up to four times the estimate.
+    The band held for 94 % of 1,760 files of prose, code, YAML and JSON against both vocabularies. 2 % had more than 1.5 times
+    the estimate, mostly tables of numbers. The band does not hold for scripts in which each character is a token: Chinese and
+    Japanese have up to four times the estimate.
     """
 
     name = "estimate"
     band = 1.5
 
     def count(self, text: str, kind: str) -> int:
-        """Return the estimate, in whole numbers throughout: it is the same on every machine."""
+        """Return the estimate. It uses only whole numbers, so it is the same on every machine."""
         return self.of_size(len(text), kind)
 
     @staticmethod
     def of_size(size: int, kind: str) -> int:
-        """Return the estimate for a text of so many characters, which need not be held for it."""
-        # Whole numbers: size / 3.5 and size / 4, rounded up.
+        """Return the estimate for a text of this size in characters, without the text itself."""
+        # In whole numbers: size / 3.5 and size / 4, rounded up.
         return (2 * size + 6) // 7 if known_kind(kind) in DENSE else (size + 3) // 4
 
 
 class Exact:
-    """Counts in one vocabulary, offline; made by `counter_by_name`."""
+    """Counts in one vocabulary, offline. Made by `counter_by_name`."""
 
     band = 1.0
 
     def __init__(self, vocabulary: str) -> None:
-        from bpe_openai import get_encoding  # the extra "tokens"; it takes a second and 75 MB
+        from bpe_openai import get_encoding  # from the extra "tokens"; the import takes a second and 75 MB
 
         self.name = vocabulary
         self._encoding = get_encoding(vocabulary)
 
     def count(self, text: str, kind: str) -> int:
-        """Return the number of tokens; control tokens spelled out in the text count as the text they are."""
+        """Return the number of tokens. Control tokens spelled out in the text count as ordinary text."""
         return len(self._encoding.encode_ordinary(text))
 
 
@@ -178,20 +178,20 @@ ESTIMATE: Counter = Estimate()
 
 
 def counter_by_name(name: str) -> Counter:
-    """Return the counter of that name: ``estimate``, or one of `VOCABULARIES`.
+    """Return the counter with this name: ``estimate``, or one of `VOCABULARIES`.
 
     Raises:
-        InvalidInput: no counter has that name, or it is exact and the extra ``tokens`` is not installed.
+        InvalidInput: no counter has this name, or it is exact and the extra ``tokens`` is not installed.
     """
     if name == ESTIMATE.name:
         return ESTIMATE
     if name not in VOCABULARIES:
         raise InvalidInput(f"no token counter is called {name!r}", f"use one of: {', '.join((ESTIMATE.name, *VOCABULARIES))}")
-    return _exact(name)
+    return _load_exact(name)
 
 
 @lru_cache(maxsize=len(VOCABULARIES))
-def _exact(vocabulary: str) -> Counter:
+def _load_exact(vocabulary: str) -> Counter:
     try:
         return Exact(vocabulary)
     except ImportError:
@@ -201,17 +201,17 @@ def _exact(vocabulary: str) -> Counter:
 
 
 MAX_TERMS = 32
-"""Words of a query that count; a longer one is a text, and its first words say what it is about."""
+"""Number of words of a query that count. A longer query is a text, whose first words say what it is about."""
 MIN_INFIX = 4
-"""Letters from which on a word is also found inside others: "auth" in "authenticate", but not "in" in "line"."""
+"""Letters from which a word is also found inside other words: "auth" in "authenticate", but not "in" in "line"."""
 _MAX_READ = 20_000
 
 _WORD = lazy_pattern(r"[^\W_]+")
 _HUMP = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _MARKS = lazy_pattern("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
-# Normalising takes the square of the number of marks on one letter, and a hostile text has a million of them.
+# The time to normalise grows with the square of the number of marks on one letter. A hostile text may have a million.
 _MARK_PILE = lazy_pattern(r"[^\w\s\x00-\x7f]{32,}")
-# From Hebrew on a word may hold marks that are no letters, or stand without blanks around it.
+# In scripts from Hebrew on, words may hold marks that are no letters, or have no spaces around them.
 _RUNNING_SCRIPT = lazy_pattern("[\u0590-\u10ff\u1100-\u1dbf\u2e80-\ud7ff\uf900-\ufdff\ufe70-\ufeff\U00010800-\U0003ffff]")
 _PIECE = lazy_pattern(r"[^\s\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f]+")
 
@@ -222,7 +222,7 @@ EMPTY = frozenset(
         "which who why will with would you your"
     )
 )
-"""Words that say nothing where another word of the query does."""
+"""Words that say nothing if the query also has another word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,9 +230,9 @@ class Term:
     """One word of a query.
 
     Attributes:
-        stem: what makes two words the same.
-        needle: what every text that holds the word holds too; a beginning of the stem.
-        running: whether it counts in full inside longer words, for scripts without blanks and for signs.
+        stem: equal for two forms of the same word.
+        needle: a beginning of the stem that every text with the word contains.
+        running: it counts in full inside longer words, for scripts without spaces and for signs.
     """
 
     stem: str
@@ -240,7 +240,7 @@ class Term:
     running: bool = False
 
     def count(self, text: str) -> int:
-        """Return how often a folded text seems to hold the word; never 0 where it does."""
+        """Return how often a folded text seems to contain the word. Never 0 if it does."""
         if self.needle not in text:
             return 0
         if self.running or len(self.needle) >= MIN_INFIX:
@@ -257,14 +257,14 @@ def fold(text: str) -> str:
     """Return the text without case, accents and compatibility forms."""
     if text.isascii():
         return text.lower()
-    # Marks go before decomposing, whose cost grows with the square of their number, and after it, since it sets more free.
+    # Remove marks before decomposing, which costs the square of their number, and again after it, since it separates more.
     bare = _MARKS.sub("", unicodedata.normalize("NFKD", _MARK_PILE.sub(" ", _MARKS.sub("", text))))
     return unicodedata.normalize("NFC", bare.casefold())
 
 
 @lru_cache(65_536)
 def stem(word: str) -> str:
-    """Return the stem of a folded word, at least three of its letters."""
+    """Return the stem of a folded word: at least three of its letters, or all of a shorter word."""
     if len(word) < MIN_INFIX or not (word.isascii() and word.isalpha()):
         return word
     if word.endswith("s") and not word.endswith(("ss", "us", "is")):
@@ -283,7 +283,7 @@ def stem(word: str) -> str:
 
 
 def stems(text: str) -> Iterator[str]:
-    """Yield the stems of the words in a text's first 20,000 characters; of ``camelCase`` the word and its parts."""
+    """Yield the stems of the words in a text's first 20,000 characters. ``camelCase`` yields the word and its parts."""
     read = text[:_MAX_READ]
     for word in _WORD.findall(fold(read)):
         yield stem(word)
@@ -295,7 +295,7 @@ def stems(text: str) -> Iterator[str]:
 
 
 def terms(query: str) -> list[Term]:
-    """Return the telling words of a query, each once; a query of signs alone is one term, its text."""
+    """Return the telling words of a query, each once. A query that has only signs is one term, its text."""
     found: dict[str, Term] = {}
     for piece in _PIECE.findall(fold(query[:_MAX_READ])):
         if _RUNNING_SCRIPT.search(piece):
@@ -303,7 +303,7 @@ def terms(query: str) -> list[Term]:
             continue
         for word in _WORD.findall(piece):
             root = stem(word)
-            # The i at the end of a stem stands for a y of the text: "retri" of "retry".
+            # An i at the end of a stem may be a y in the text: "retri" of "retry".
             found.setdefault(root, Term(root, root[:-1] if root.endswith("i") and len(root) > 3 else root))
     telling = [term for term in found.values() if term.stem not in _EMPTY_STEMS] or list(found.values())
     if not telling and (literal := " ".join(fold(query[:_MAX_READ]).replace("\0", " ").split())):

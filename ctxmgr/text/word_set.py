@@ -1,8 +1,8 @@
-"""Sets of words that are written as prose, not as columns of quotes."""
+"""Sets of words, written as prose instead of columns of quotes."""
 
 from __future__ import annotations
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Return the words of ``text``, which blanks and line ends separate."""
+    """Return the words of ``text``, which spaces and line ends separate."""
     return frozenset(text.split())

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import os
-import stat
 from pathlib import Path
 
 import pytest
@@ -14,8 +11,8 @@ from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.project_session import VERSION
-from ctxmgr.types.artifact import GetRequest, NewArtifact, NewDependency, PutRequest
-from tests.artifacts.putting import get, object_of, put, put_one, text, tree
+from ctxmgr.types.artifact import NewArtifact, NewDependency, PutRequest
+from tests.artifacts.putting import get, put, put_one, tree
 
 
 @pytest.mark.requirement("003-S1", "003-S3", "003-S4")
@@ -46,18 +43,6 @@ def test_unchanged_content_makes_no_version(artifacts: ArtifactStore, store: Sto
     assert len(store.shared.events(VERSION)) == 1
 
 
-@pytest.mark.requirement("003-S2")
-def test_content_is_kept_by_its_hash(artifacts: ArtifactStore, folder: Path) -> None:
-    """The same content under two names lies there once, under its SHA-256, and nobody may write it."""
-    done = put(artifacts, "arch", a_yaml="same: true\n", b_yaml="same: true\n")
-
-    assert {item.hash for item in done.artifacts} == {hashlib.sha256(b"same: true\n").hexdigest()}
-    (stored,) = [path for path in (folder / "objects").rglob("*") if path.is_file()]
-    assert stored == object_of(folder, "same: true\n")
-    assert stat.S_IMODE(stored.stat().st_mode) == 0o400
-    assert stored.stat().st_nlink == 3
-
-
 @pytest.mark.requirement("003-S3")
 def test_a_version_shows_what_its_parent_showed_and_what_is_new(artifacts: ArtifactStore, folder: Path) -> None:
     """Each version's folder holds everything as of then, whoever it belongs to."""
@@ -79,6 +64,7 @@ def test_only_what_changed_is_new(artifacts: ArtifactStore, store: Store) -> Non
     assert store.engine.query("SELECT count(*) FROM artifact WHERE version = 2") == [(1,)]
 
 
+@pytest.mark.only_files
 def test_the_same_store_gives_the_same_ids(store_path: Path) -> None:
     """Ids follow from owner, name, version and content, whoever makes them."""
     ids: list[str | None] = []
@@ -149,38 +135,6 @@ def test_types_follow_from_name_and_content_or_are_named(artifacts: ArtifactStor
     assert put_one(artifacts, "arch", "e", type="yml").artifacts[0].type == "yaml"
     with pytest.raises(InvalidInput, match="no artifact type"):
         put_one(artifacts, "arch", "f", type="poem")
-
-
-def test_bytes_that_are_no_text_are_kept_exactly(artifacts: ArtifactStore) -> None:
-    """Binary content comes back as base64, with the same bytes, and counts as binary."""
-    content = bytes(range(256)) * 5
-    item = NewArtifact(name="model.bin", path="-")
-    done = artifacts.put(PutRequest(agent="ml", artifacts=[item]), io.BytesIO(content))
-
-    view, opened = artifacts.open(GetRequest(agent="ml", name="model.bin"))
-    with opened:
-        assert opened.read() == content
-    assert (view.type, view.size) == ("binary", 1280)
-    assert get(artifacts, "ml/model.bin").encoding == "base64"
-    assert done.artifacts[0].hash == hashlib.sha256(content).hexdigest()
-
-
-def test_a_letter_cut_in_two_by_the_stream_is_still_text(artifacts: ArtifactStore) -> None:
-    """Text is recognised whatever pieces it comes in, and its characters are counted, not its bytes."""
-    content = "a" * (2**20 - 1) + "é" * 1000
-    put_one(artifacts, "arch", "a.txt", content)
-
-    view = get(artifacts, "arch/a.txt").artifact
-    assert (view.type, view.tokens) == ("text", (len(content) + 3) // 4)
-
-
-def test_a_secret_is_kept_and_told_of(artifacts: ArtifactStore) -> None:
-    """Content that looks like a secret stays exactly as it is, with a warning that names the artifact."""
-    secret = "token = ghp_" + "a1B2" * 9 + "\n"
-    put_one(artifacts, "arch", "env.txt", secret)
-
-    assert text(artifacts, "arch/env.txt") == secret
-    assert artifacts.warnings == ["env.txt holds what looks like a secret (key in line 1); it is kept exactly as it is"]
 
 
 @pytest.mark.parametrize(

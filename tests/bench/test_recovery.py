@@ -157,6 +157,7 @@ def test_failures_are_outcomes() -> None:
         ask=Ask(), targets=frozenset({"coder"}), needs=(),
     )  # fmt: skip
     played = play(empty, product)
+    assert played.attempts
     assert {attempt.outcome for attempt in played.attempts} <= {"noHistory", "healthy"}
     assert not played.at_all
 
@@ -166,6 +167,7 @@ def test_baselines_go_by_the_same_rules(name: str) -> None:
     """A baseline frees the agent only when the needed words stand in what it gives, or it hands an unanswered case back."""
     for case in (_case(), _case(answered=False), _case(needs=(Need(("not in this history",)),))):
         played = play(case, POLICIES[name])
+        assert played.attempts
         for attempt in played.attempts:
             answer = attempt.answer
             told = any(phrase in answer.text for need in case.needs for phrase in need.phrases)

@@ -58,7 +58,9 @@ def test_cases_are_the_same_for_the_same_seed(name: str) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_the_product_answers_in_due_form(name: str) -> None:
     """Each question gets exactly one continuation or a typed failure, never an exception; nothing is recursive."""
-    for attempt in play(ALL[name](random.Random(f"{name}/0"), 0), product).attempts:
+    attempts = play(ALL[name](random.Random(f"{name}/0"), 0), product).attempts
+    assert attempts
+    for attempt in attempts:
         assert not attempt.answer.failure.startswith("crash"), attempt.answer.failure
         assert bool(attempt.answer.failure) != (attempt.answer.branches == 1)
         assert not attempt.recursive

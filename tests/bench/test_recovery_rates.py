@@ -58,6 +58,7 @@ def test_nobody_else_is_sent_on(second: list[Played], third: list[Played]) -> No
     """Whoever is sent on is one of those that are able to go on."""
     told = [each for each in (*second, *third) if not each.attempts[0].answer.failure]
 
+    assert told
     assert all(each.attempts[0].answer.target in each.case.targets for each in told)
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from ctxmgr.cli.envelope import say
+from ctxmgr.cli.envelope import say, slow_search
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views.safe_text import cells
 from tests.cli.test_terminal import Terminal
@@ -30,3 +30,11 @@ def test_talk_is_broken_at_words_where_a_terminal_is_narrow(terminal: bool, monk
     assert lines[0] == "ctxmgr: short"
     assert all(line.startswith("  ") and cells(line) <= 30 for line in lines[1:])
     assert [word for line in lines[1:] for word in line.split()] == hint.split() * 2
+
+
+def test_a_search_that_reads_much_says_what_would_help() -> None:
+    """Few records that are not indexed are nobody's concern; many are told, with the command that indexes them."""
+    assert slow_search(32_767) == ([], [])
+    warnings, following = slow_search(40_000)
+    assert warnings[0].startswith("40,000 records are not indexed")
+    assert following == ["ctxmgr index"]

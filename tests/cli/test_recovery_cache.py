@@ -51,7 +51,10 @@ def refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("terminal", [False, True])
-@pytest.mark.parametrize("words", [("--prompt",), ("--json",), ("--prompt", "--json"), ("--format", "ndjson")], ids=" ".join)
+@pytest.mark.parametrize("words", [
+    (), ("--prompt",), ("--json",), ("--prompt", "--json"), ("--format", "ndjson"), ("--format", "md"),
+    ("--fields", "continuation"), ("--jq", ".data"),
+], ids=" ".join)  # fmt: skip
 def test_it_is_told_to_the_byte(words: tuple[str, ...], terminal: bool, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Output, talk and exit code are those of the recovery, which is not begun again, for programs and people."""
     expected = by_command(place, *words, terminal=terminal)
@@ -119,12 +122,6 @@ def test_what_somebody_else_wrote_meanwhile_keeps_it_from_being_kept(tmp_path: P
         assert by_command(path).code == 0
     monkeypatch.setattr(service, "Service", None)
     assert by_lane(path, "--prompt").code == 1
-
-
-@pytest.mark.usefixtures("refused")
-def test_a_page_for_people_is_drawn_by_the_command(place: Path) -> None:
-    """Only the prompt is a text; the page with all parts of the answer is the command's."""
-    assert by_lane(place).code == 1
 
 
 def test_a_store_that_is_not_there_is_told_by_the_command(tmp_path: Path) -> None:

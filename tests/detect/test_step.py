@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from ctxmgr.detect.step import Call, Step, call_text, duration, excerpt, has_failed, loop_reason
+from ctxmgr.detect.step import Call, ObservedStep, call_text, duration, excerpt, has_failed, loop_reason
 from ctxmgr.types.finding import Observation
 
 
@@ -26,9 +26,9 @@ def call(
     return Call.from_observations(start, finish)
 
 
-def step(*given: Any, **more: Any) -> Step:
+def step(*given: Any, **more: Any) -> ObservedStep:
     """Return a step of one call."""
-    return Step([call(*given, **more)])
+    return ObservedStep([call(*given, **more)])
 
 
 @pytest.mark.requirement("R-07")
@@ -83,10 +83,10 @@ def test_the_order_in_a_batch_tells_nothing() -> None:
     """Calls side by side are one question; each answer belongs to its call."""
     a, b = call("Read", {"path": "a"}, "A"), call("Read", {"path": "b"}, "B")
 
-    assert Step([a, b]).same(Step([b, a]))
-    crossed = Step([call("Read", {"path": "a"}, "B"), call("Read", {"path": "b"}, "A")])
-    assert not Step([a, b]).same(crossed)
-    assert not Step([a, b]).same(Step([a]))
+    assert ObservedStep([a, b]).same(ObservedStep([b, a]))
+    crossed = ObservedStep([call("Read", {"path": "a"}, "B"), call("Read", {"path": "b"}, "A")])
+    assert not ObservedStep([a, b]).same(crossed)
+    assert not ObservedStep([a, b]).same(ObservedStep([a]))
 
 
 def test_a_stub_is_compared_by_what_it_stands_for() -> None:
@@ -123,10 +123,10 @@ def test_a_batch_failed_when_all_of_it_did() -> None:
     """One that worked is something; its times reach from the first start to the last end."""
     bad, good = call("Bash", "a", "no", "error", at=10.0), call("Bash", "b", "yes", at=4.0)
 
-    assert Step([bad, bad]).failed
-    assert not Step([bad, good]).failed
-    assert Step([bad, good]).started == 4.0
-    assert Step([call(status=None)]).ended is None
+    assert ObservedStep([bad, bad]).failed
+    assert not ObservedStep([bad, good]).failed
+    assert ObservedStep([bad, good]).started == 4.0
+    assert ObservedStep([call(status=None)]).ended is None
 
 
 def test_pages_that_differ_in_gauges_show_one_view() -> None:
@@ -149,7 +149,7 @@ def test_answers_are_echoes_when_nearly_each_letter_is_the_same() -> None:
     assert not step("x", {}, long.format(1)).echoes(step("x", {}, "Another " + long.format(1)))
     assert not step("x", {}, "same").echoes(step("x", {}, "Same"))
     assert not step("x", {}, {"a": 1}).echoes(step("x", {}, "same"))
-    assert not Step([call(), call()]).echoes(Step([call(), call()]))
+    assert not ObservedStep([call(), call()]).echoes(ObservedStep([call(), call()]))
     assert not step("x", status=None).echoes(step("x", status=None))
 
 
@@ -175,7 +175,9 @@ def test_a_step_is_excerpted_with_its_end() -> None:
     assert excerpt(step("Bash", {"command": "ls"}, "", "ok")) == 'Bash "ls", result: (empty)'
     assert excerpt(step("Bash", {"command": "ls"}, "boom", "error")).startswith('Bash "ls", error: boom')
     assert excerpt(step("Bash", {"command": "ls"}, status=None)) == 'Bash "ls", no result'
-    assert excerpt(Step([call("Bash", {"command": "ls"}), call(), call()])) == 'Bash "ls" and 2 more at once, result: done'
+    assert (
+        excerpt(ObservedStep([call("Bash", {"command": "ls"}), call(), call()])) == 'Bash "ls" and 2 more at once, result: done'
+    )
 
 
 def test_a_loop_is_told_in_a_sentence() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ctxmgr.diagnose import diagnose
 from ctxmgr.diagnose.evidence import Evidence, Message
 from ctxmgr.log.ids import format_time
 from ctxmgr.types.finding import Finding, FindingKind, Scope, Severity
@@ -104,3 +105,13 @@ def finding_of(members: Sequence[EntryView], kind: FindingKind, severity: Severi
         resolved=None, members=ids, last_progress=None, scope=Scope(agent=members[-1].agent, process=None), confidence=1.0,
         reason="", evidence={},
     )  # fmt: skip
+
+
+def require_told(known: Evidence, kind: str, cause: Sequence[str], step: Sequence[str]) -> None:
+    """Demand that a diagnosis of this kind is made, with these words in its cause and in its next step."""
+    found = diagnose(known)
+
+    assert found is not None
+    assert found.kind == kind, found.cause
+    assert [word for word in cause if word not in found.cause] == [], found.cause
+    assert [word for word in step if word not in found.next_step] == [], found.next_step

@@ -116,7 +116,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def sealed(body: dict[str, Any]) -> str:
     """Return a state file of what `stored` returned, with the fingerprint that makes it whole."""
     text = json.dumps({name: value for name, value in body.items() if name != "check"}, separators=(",", ":"))
-    return f'{text[:-1]},"check":"{state_files._check(text)}"}}\n'  # pyright: ignore[reportPrivateUsage]
+    return f'{text[:-1]},"check":"{state_files._checksum(text)}"}}\n'  # pyright: ignore[reportPrivateUsage]
 
 
 def stored(folder: Path) -> dict[str, Any]:

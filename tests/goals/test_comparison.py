@@ -80,7 +80,10 @@ def test_a_history_becomes_the_messages_a_loop_would_send() -> None:
 )))  # fmt: skip
 def test_no_record_is_too_odd(record: dict[str, Any]) -> None:
     """Whatever a record holds, each of its messages is one line of text."""
-    assert all("\n" not in message for message in messages([record]))
+    for kind in ("entry", "result", record.get("kind")):
+        told = list(messages([{**record, "kind": kind}]))
+        assert told or kind not in ("entry", "result")
+        assert all("\n" not in message for message in told)
 
 
 @pytest.mark.requirement("H-compare")

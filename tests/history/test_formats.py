@@ -13,13 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.errors import Damaged, InvalidInput
-from ctxmgr.history.detection import judge_now
+from ctxmgr.errors import InvalidInput
 from ctxmgr.history.formats import IMPORTERS, format_views
 from ctxmgr.history.ingest import import_logs
-from ctxmgr.history.open_history import open_history
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.engine.sqlite import sqlite
 
 FORMATS = Path(__file__).parents[2] / "fixtures" / "formats"
 UUID = "01a203d1-8438-7a50-ba56-5cb0349d5187"
@@ -113,34 +110,6 @@ def test_a_format_can_be_forced_on_what_nothing_proves(tmp_path: Path) -> None:
     assert [file.format for file in forced.files] == ["pi"]
     with pytest.raises(InvalidInput, match="a log of messages, not of pi"):
         import_logs(store, [odd], home=tmp_path, environment={}, only="pi")
-
-
-@pytest.mark.parametrize("sample", [name for name in KEPT if (FORMATS / name).is_file()])
-def test_a_log_is_judged_where_it_lies(sample: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``detect FILE`` reads a log of any format in place and finds the loop in it."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    truth = json.loads((FORMATS / sample.split("/")[0] / "TRUTH.json").read_text())[sample.split("/", 1)[1]]
-    store, _ = open_history(str(FORMATS / sample), explicit=True, readonly=True)
-    key = store.sessions.latest()
-    assert key is not None
-    assert judge_now(store, key, {}, None).verdict == truth["verdict"]
-    store.close()
-
-
-def test_a_database_that_is_no_log_is_refused_and_a_new_store_is_not(tmp_path: Path) -> None:
-    """Another program's database is told as one; a store whose tables are still in its write-ahead log is a store."""
-    other = tmp_path / "other.db"
-    connection = sqlite.connect(str(other))
-    connection.execute("CREATE TABLE notes (id, words)")
-    connection.commit()
-    connection.close()
-    with pytest.raises(Damaged, match="another program"):
-        open_history(str(other), explicit=True, readonly=True)
-    own = fresh(tmp_path)
-    opened, _ = open_history(str(tmp_path / "store.db"), explicit=True)
-    assert opened.sessions.count() == 0
-    opened.close()
-    own.close()
 
 
 def test_the_list_of_formats_is_that_of_the_importers() -> None:

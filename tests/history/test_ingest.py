@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.errors import InvalidInput, NotFound
+from ctxmgr.errors import InvalidInput
 from ctxmgr.history import ingest, own_log
 from ctxmgr.history.ingest import import_logs
 from ctxmgr.log import codec
@@ -196,54 +196,6 @@ def test_a_fork_in_two_runs_makes_no_doubles(store: Store, order: tuple[Path, ..
     assert len(results) == 10
 
 
-def test_what_is_no_log(tmp_path: Path) -> None:
-    """What is of no known format is refused where it is all there is, and reported as passed over beside a log."""
-    store = fresh(tmp_path, "store.db")
-    (tmp_path / "logs").mkdir()
-    notes, empty = tmp_path / "logs" / "notes.jsonl", tmp_path / "logs" / "empty.jsonl"
-    notes.write_text('{"name":"user","content":"hello"}\n', encoding="utf-8")
-    empty.touch()
-
-    for path, reason in ((notes, "not a log of a known format"), (empty, "the file is empty")):
-        with pytest.raises(InvalidInput, match=reason):
-            bring_in(store, path)
-    with pytest.raises(NotFound):
-        bring_in(store, tmp_path / "nowhere")
-    with pytest.raises(InvalidInput, match="none of its 2 files"):
-        bring_in(store, tmp_path / "logs")
-    (tmp_path / "logs" / "nothing").mkdir()
-    with pytest.raises(InvalidInput, match="no log in it"):
-        bring_in(store, tmp_path / "logs" / "nothing")
-
-    looks = "not a log of a known format; it looks like a JSON document with the keys name, content"
-    report = bring_in(store, notes, ROLLOUT)
-    assert {Path(file.path).name: file.skipped for file in report.files} == {"notes.jsonl": looks, ROLLOUT.name: None}
-
-
-def test_what_is_passed_over_in_a_folder_is_told(tmp_path: Path) -> None:
-    """Beside a log, files that look like logs are listed with what they look like; all else is counted, side files are not."""
-    place = tmp_path / "logs"
-    (place / "tool-results").mkdir(parents=True)
-    shutil.copy(ROLLOUT, place)
-    given = {
-        "noise.jsonl": bytes(range(256)) * 9, "other.jsonl": b'{"role":"user"}\n{"role":"user"}\n',
-        "talk.json": b'{"messages": []}', "package.json": b'{"name": "x"}', "image.png": b"\x89PNG", "agent-1.meta.json": b"{}",
-        "tool-results/a.json": b'{"messages": []}',
-    }  # fmt: skip
-    for name, content_ in given.items():
-        (place / name).write_bytes(content_)
-    report = bring_in(fresh(tmp_path), place, tmp_path / "logs" / "tool-results")
-
-    assert {Path(file.path).name: file.skipped for file in report.files if file.skipped} == {
-        "noise.jsonl": "not a log of a known format; it looks like binary data",
-        "other.jsonl": "not a log of a known format; it looks like JSON lines with the keys role",
-        "talk.json": "not a log of a known format; it looks like a JSON document with the keys messages",
-        "tool-results": "there is no log in it",
-    }
-    assert (report.skipped, report.others) == (4, 2)
-    assert [Path(file).name for file in report.other_files] == ["image.png", "package.json"]
-
-
 def test_a_file_that_goes_away_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that vanishes while its folder is imported is reported as skipped, and all others are imported."""
     place = home(tmp_path / "home")
@@ -311,7 +263,7 @@ from pathlib import Path
 from ctxmgr.history import ingest
 from ctxmgr.store import open_store
 left = int(sys.argv[3])
-ours = ingest._without_project_state
+ours = ingest._drop_project_state
 def dying(*given, **named):
     global left
     for record in ours(*given, **named):
@@ -319,7 +271,7 @@ def dying(*given, **named):
             os.kill(os.getpid(), signal.SIGKILL)
         left -= 1
         yield record
-ingest._without_project_state = dying
+ingest._drop_project_state = dying
 ingest.import_logs(open_store(sys.argv[2], create=True), [Path(sys.argv[1])], home=Path("/nowhere"), environment={})
 """
 

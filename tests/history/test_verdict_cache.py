@@ -315,8 +315,8 @@ def test_what_verdicts_add_up_to() -> None:
 
 def test_nothing_is_judged_to_answer_a_program_from_what_is_kept(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fast path neither builds a model nor asks the workspace where every verdict is kept."""
-    from ctxmgr.cli.fast import detection as fast
     from ctxmgr.cli.fast.dispatch import answer_command
+    from ctxmgr.cli.fast.rows import OpenedStore
 
     lines = [["sessions", "--json"], ["detect", "--all-sessions", "--json"], ["detect", "-s", "stuck", "--json"]]
     lines = [[*line, "--store", str(place)] for line in lines]
@@ -325,5 +325,5 @@ def test_nothing_is_judged_to_answer_a_program_from_what_is_kept(place: Path, mo
     def refuse(*_: object) -> NoReturn:
         raise AssertionError("a workspace was made")
 
-    monkeypatch.setattr(fast, "_workspace", refuse)
+    monkeypatch.setattr(OpenedStore, "workspace", property(refuse))
     assert [answer_command(line) for line in lines] == codes == [0, 12, 10]

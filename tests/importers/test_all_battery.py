@@ -31,6 +31,8 @@ PACKERS = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
 BINARY = {".db", ".sqlite", ".eval"}
 ODD: list[Any] = [None, True, -1, 10**400, 1e308, "", "x" * 300, "\ud800\0\u202e", [], [[]], [None, 5, {}], {}, {"type": []}]
 ROUNDS = 40
+IN_FOLDERS = ("openhands", "opencode-files")
+"""Formats whose session is a folder of files: one of these alone holds none."""
 
 
 def _folder(importer: Importer) -> Path:
@@ -130,9 +132,13 @@ def test_a_shorter_form_yields_nothing_else(importer: Importer, path: Path, trut
     whole = lines_of(read(importer, path)[0])
     shorter = tmp_path / path.relative_to(LOGS).parent / path.name
     shorter.parent.mkdir(parents=True)
+    told: set[bytes] = set()
     for part in _shorter(path):
         shorter.write_bytes(part)
-        assert lines_of(read(importer, shorter)[0]) <= whole
+        lines = lines_of(read(importer, shorter)[0])
+        assert lines <= whole
+        told |= lines
+    assert told or importer.name in IN_FOLDERS
 
 
 def _shorter(path: Path) -> Iterator[bytes]:
@@ -146,13 +152,23 @@ def _shorter(path: Path) -> Iterator[bytes]:
             yield b"".join(lines[:end])
             yield b"".join(lines[:end]) + lines[end][: len(lines[end]) // 2]
         return
-    holder = cast("dict[str, Any]", document if isinstance(document, dict) else {"": document})
-    name = max(holder, key=lambda name: len(holder[name]) if isinstance(holder[name], list) else 0)
-    if not isinstance(holder[name], list):
-        return
-    for end in range(len(holder[name]) // 2, len(holder[name])):
-        part = holder | {name: holder[name][:end]}
-        yield json.dumps(part if isinstance(document, dict) else part[""]).encode()
+    longest = max(_lists(document), key=len, default=list[Any]())
+    whole = list(longest)
+    for end in range(len(whole) // 2, len(whole)):
+        longest[:] = whole[:end]
+        yield json.dumps(document).encode()
+
+
+def _lists(value: Any) -> Iterator[list[Any]]:
+    """Yield the lists in a document that grow with it, at any depth; the attributes of a span are there with it."""
+    if isinstance(value, list):
+        yield cast("list[Any]", value)
+        inner = cast("list[Any]", value)
+    else:
+        members = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        inner = [each for name, each in members.items() if name != "attributes"]
+    for each in inner:
+        yield from _lists(each)
 
 
 @each_text

@@ -61,6 +61,7 @@ def test_a_healthy_run_is_told_nothing(tmp_path: Path) -> None:
         log, [(f"grep -n {word} {'xy' * n}.py", f"line of {word} {'z' * n}") for n in range(10) for word in words]
     )
 
+    assert len(calls) == 50
     for call in calls:
         assert hooked("claude-code", before(call, log)) == SILENT
         assert hooked("claude-code", batch(call, log)) == SILENT

@@ -27,7 +27,7 @@ VALUES = st.recursive(
 @pytest.fixture(params=["scanner", "package"], autouse=True)
 def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Use the parts in C, and the package that stands in for them in another interpreter."""
-    make = fast_json._by_parts if request.param == "scanner" else fast_json._by_package  # pyright: ignore[reportPrivateUsage]
+    make = fast_json._load_parts if request.param == "scanner" else fast_json._load_package  # pyright: ignore[reportPrivateUsage]
     read, write, _ = make()
     monkeypatch.setattr(fast_json, "loads", read)
     monkeypatch.setattr(fast_json, "_write", write)

@@ -113,7 +113,7 @@ def test_every_sign_passes_behind_a_name(name: str) -> None:
 def test_words_without_a_place_for_a_secret_are_held_back(text: str) -> None:
     """A line that only speaks of authorization or curl is not given to the finders."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ctxmgr.log.masking._spans", None)
+        patch.setattr("ctxmgr.log.masking._find_spans", None)
         line = encode({"v": 1, "text": text})
         assert mask(line) is line
 

@@ -201,5 +201,6 @@ def test_a_slow_text_is_not_slow() -> None:
     """Searching an error for files takes one pass, whatever it holds: the pattern has no unbounded repetition in it."""
     from ctxmgr.recover.evidence.history_reader import PATH
 
+    assert [match.group(1) for match in PATH.finditer("see src/a.py")] == ["src/a.py"]
     for text in ("a/" * 4_000, "a." * 4_000, "~" * 8_000, "./" * 4_000 + "x", "a-" * 4_000 + ".p"):
         assert [match.group(1) for match in PATH.finditer(text)] == []

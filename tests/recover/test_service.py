@@ -72,6 +72,7 @@ def test_the_log_alone_tells_a_recovery(store: Store, given_: Continuation, tmp_
         opened.close()
 
         assert made.to_json() == given_.to_json()
+        assert made.notes
         assert set(made.notes) <= {note.id for note in kept}
         assert bundle.intact
         assert bundle.snapshot.summary == made.context.summary

@@ -1,10 +1,21 @@
-"""Lines of hostile logs, and logs made of them, for what reads a log in blocks."""
+"""Lines of hostile logs, logs made of them, and the rows of their index, for what reads a log in blocks."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from ctxmgr.log import codec
+from ctxmgr.store import open_store
+from ctxmgr.store.engine.disposable_files import BESIDE
+from ctxmgr.store.log.log_store import LogStore
+from ctxmgr.store.write import deferred_indexes
+
+Rows = dict[str, list[Any]]
+NEVER = 1 << 60
+"""A size that no log has, for what is done from a size on."""
 
 HEAD = b'{"v":1,"kind":"%b","session":"%b","ts":"2026-01-01T00:00:%02dZ",'
 NESTED = {depth: b"[" * depth + b"]" * depth for depth in (60, 253, 254, 255, 256, 257, 700, 3_000)}
@@ -123,3 +134,27 @@ def hostile() -> list[bytes]:
     for kind in (b"entry", b"event", b"result"):
         bodies += [with_member(member, number, kind) for number, member in enumerate(MEMBERS)]
     return [*bodies, *OTHERS]
+
+
+def indexed_rows(path: Path) -> Rows:
+    """Return all rows of all tables of the index of a log, and what is damaged."""
+    store = open_store(str(path), readonly=True)
+    assert isinstance(store, LogStore)
+    names = [str(row[0]) for row in store.engine.query("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    rows: Rows = {
+        name: sorted(map(repr, store.engine.query(f"SELECT * FROM {name}"))) for name in names if name != "_sqlite_migrations"
+    }
+    assert deferred_indexes.stage(store.engine) in (None, deferred_indexes.TWICE)
+    rows["state"] = [
+        row for row in rows["state"] if not any(name in row for name in ("born", "anchor", deferred_indexes.STAGE))
+    ]
+    rows["damage"] = [(item.offset, item.length, item.reason) for item in store.damage()]
+    rows["indexes"] = sorted(map(repr, store.engine.query("SELECT name, sql FROM sqlite_master WHERE type = 'index'")))
+    rows["check"] = store.engine.query("PRAGMA integrity_check")
+    store.close()
+    return rows
+
+
+def forget_index(folder: Path) -> None:
+    """Remove the index of the logs of a folder."""
+    shutil.rmtree(folder / BESIDE, ignore_errors=True)

@@ -157,7 +157,7 @@ def test_an_interrupt_reaches_the_caller(place: str, reader: ReadQuery, monkeypa
     def interrupted(*_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(read_query._Watch, place, interrupted)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(read_query.Watch, place, interrupted)
     with pytest.raises(KeyboardInterrupt):
         _asked(reader, ENDLESS.format("count(*)"))
 

@@ -36,6 +36,8 @@ def test_whoever_queries_sees_the_notes(store: Store) -> None:
     traced = reader.trace(TraceRequest(session="cycle", action=["Edit"])).entries
     hits = reader.search(SearchRequest(session="cycle", query="git checkout", kind="entry")).hits
 
+    assert traced
+    assert hits
     assert all(found.notes[0] in [note.id for note in entry.notes] for entry in traced)
     assert all(isinstance(hit.row, EntryView) and hit.row.notes for hit in hits)
 

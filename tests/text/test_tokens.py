@@ -80,7 +80,7 @@ def test_a_missing_extra_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
             raise ImportError(name)
         return real(name, *rest)  # pyright: ignore[reportArgumentType]
 
-    counting._exact.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    counting._load_exact.cache_clear()  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(InvalidInput, match="not installed") as refused:
         counter_by_name("o200k_base")

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.address import locate_entries, parse_all
-from ctxmgr.cli.output import Answer, OutputOptions, answer, resolve, resolve_place
-from ctxmgr.cli.requests import build, tell_session
+from ctxmgr.cli.address import parse_all
+from ctxmgr.cli.envelope import tell_session
+from ctxmgr.cli.output import Answer, OutputOptions, answer, resolve_place
+from ctxmgr.cli.requests import build
 from ctxmgr.cli.views import entries as views
 from ctxmgr.cli.views.entries import indexes_text
 from ctxmgr.cli.views.layout import Column, Span, clock, day, plural, row_text, short_ids, status_span
@@ -24,10 +25,6 @@ from ctxmgr.types.memory import (
     RetainSessionRequest,
 )
 from ctxmgr.types.query import (
-    AddNoteRequest,
-    CreateSnapshotRequest,
-    ListNotesRequest,
-    ListSnapshotsRequest,
     ShowSnapshotRequest,
 )
 from ctxmgr.workspace import Workspace
@@ -63,37 +60,6 @@ def add(
       ctxmgr note add run.jsonl@3 -m "the first wrong turn"
       ctxmgr list --status error --format ndjson --fields id | jq -r .id | ctxmgr note add - -m "look here"
     """
-    entries, session, store = resolve("note add", how, locate_entries, entries, session, store)
-
-    def work(workspace: Workspace) -> Answer:
-        named, indexes, ids = parse_all(entries, session)
-        request = build(
-            AddNoteRequest, session=named, entry_indices=indexes, entry_ids=ids, content=message, tags=tag, links=link,
-            author=author, supersedes=supersedes,
-        )  # fmt: skip
-        done = workspace.add_note(request)
-        tell_session(workspace, named, done.note.session)
-        return Answer(done.note.to_json(), lambda out: views.show_notes(out, [done.note]))
-
-    answer("note add", how, work, store=store, writes=True)
-
-
-# `note list` and `note search` differ by the query alone.
-def _notes(
-    command: str, query: str | None, tag: list[str] | None, target: str | None, session: str | None, every: bool, offset: int,
-    limit: int, store: str | None, how: OutputOptions,
-) -> None:  # fmt: skip
-    session, store = resolve_place(command, how, target, session, store)
-
-    def work(workspace: Workspace) -> Answer:
-        request = build(
-            ListNotesRequest, session=session, tags=tag, query=query, all_sessions=every, offset=offset, limit=limit
-        )
-        found = workspace.list_notes(request)
-        rows = [note.to_json() for note in found.notes]
-        return Answer(rows, lambda out: views.show_notes(out, found.notes), found.status, found.page)
-
-    answer(command, how, work, store=store)
 
 
 @note_app.command("list")
@@ -114,7 +80,6 @@ def list_notes(
       ctxmgr note list -t routing
       ctxmgr note list 01a1ffcb
     """
-    _notes("note list", None, tag, target, session, all_sessions, offset, limit, store, how)
 
 
 @note_app.command("search")
@@ -135,7 +100,6 @@ def search_notes(
     Examples:
       ctxmgr note search "wrong branch" -t diagnostic
     """
-    _notes("note search", query, tag, target, session, all_sessions, offset, limit, store, how)
 
 
 @snapshot_app.command("create")
@@ -153,23 +117,6 @@ def create(
     Examples:
       ctxmgr snapshot create 3 4 5 --summary "auth findings" --reasoning "needed by the merge agent"
     """
-    entries, session, store = resolve("snapshot create", how, locate_entries, entries, session, store)
-
-    def work(workspace: Workspace) -> Answer:
-        named, indexes, ids = parse_all(entries, session)
-        request = build(
-            CreateSnapshotRequest,
-            session=named,
-            entry_indices=indexes,
-            entry_ids=ids,
-            summary=summary,
-            reasoning=reasoning,
-        )
-        done = workspace.create_snapshot(request)
-        tell_session(workspace, named, done.snapshot.session)
-        return Answer(done.snapshot.to_json(), lambda out: views.show_snapshots(out, [done.snapshot]))
-
-    answer("snapshot create", how, work, store=store, writes=True)
 
 
 @snapshot_app.command("list")
@@ -187,14 +134,6 @@ def list_snapshots(
     Examples:
       ctxmgr snapshot list --json
     """
-    session, store = resolve_place("snapshot list", how, target, session, store)
-
-    def work(workspace: Workspace) -> Answer:
-        found = workspace.list_snapshots(build(ListSnapshotsRequest, session=session, offset=offset, limit=limit))
-        rows = [snapshot.to_json() for snapshot in found.snapshots]
-        return Answer(rows, lambda out: views.show_snapshots(out, found.snapshots), found.status, found.page)
-
-    answer("snapshot list", how, work, store=store)
 
 
 @snapshot_app.command("show")
@@ -287,7 +226,7 @@ def retain(
             author=author, supersedes=supersedes,
         )  # fmt: skip
         kept = workspace.retain(request).episode
-        tell_session(workspace, named, kept.session)
+        tell_session(workspace.store, named, kept.session)
         return Answer(kept.to_json(), lambda out: show_episodes(out, [kept]))
 
     answer("memory retain", how, work, store=store, writes=True)

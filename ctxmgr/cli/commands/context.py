@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ctxmgr.base.paths import open_regular
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.envelope import say
+from ctxmgr.cli.envelope import output_options, say
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output import Answer, OutputOptions, answer, output_options
+from ctxmgr.cli.output import Answer, OutputOptions, answer
 from ctxmgr.cli.requests import build, goal_source, moment, version_number
 from ctxmgr.cli.views import context as views
 from ctxmgr.errors import InvalidInput

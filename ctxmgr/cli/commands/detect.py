@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.address import is_folder, locate_log, parse
-from ctxmgr.cli.detection import list_sessions, run_detection
-from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, resolve, resolve_place
-from ctxmgr.cli.requests import merge_settings, tell_session
+from ctxmgr.cli.address import is_folder, parse
+from ctxmgr.cli.envelope import tell_session
+from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, resolve_place
+from ctxmgr.cli.requests import merge_settings
 from ctxmgr.cli.views import findings as findings_view
 from ctxmgr.cli.views.layout import Cell, Column, Span, plural, row_text
-from ctxmgr.cli.views.sessions import show_sessions
 from ctxmgr.errors import InvalidInput
 from ctxmgr.workspace import Workspace
 
@@ -76,22 +74,9 @@ def detect(
         return _backtest(backtest, set_, how, conflicting=conflicting)
     if folder is not None:
         return _detect_folder(folder, now, set_, how, ever=ever, exit_zero=exit_zero, conflicting=[session, explain, store])
-    if explain is not None:
-        conflicting = [name for name, value in given.items() if value]
-        _explain(explain, session, store, set_, how, conflicting=conflicting)
-        return
-
-    def work(workspace: Workspace) -> Answer:
-        done = run_detection(
-            workspace, session, now, set_, all_sessions=all_sessions, ever=ever, exit_zero=exit_zero, store=store
-        )
-        return Answer(
-            [verdict.to_json() for verdict in done.verdicts],
-            lambda out: findings_view.show_findings(out, done.verdicts, done.found.entries, store), done.status,
-            warnings=list(done.found.notes), next=done.next, code=done.code,
-        )  # fmt: skip
-
-    answer("detect", how, work, store=store)
+    assert explain is not None, "what is neither of these has a handler"
+    conflicting = [name for name, value in given.items() if value]
+    return _explain(explain, session, store, set_, how, conflicting=conflicting)
 
 
 def _detect_folder(
@@ -192,7 +177,7 @@ def _explain(
         place = parse(address, session)
         request = ExplainRequest(session=place.session, index=place.index, entry_id=place.entry_id)
         found = explained(workspace.store, request, merge_settings(dict(workspace.config.detect), settings))
-        tell_session(workspace, place.session, found.entry.session)
+        tell_session(workspace.store, place.session, found.entry.session)
         return Answer(found.to_json(), lambda out: show_explanation(out, found))
 
     answer("detect explain", how, work, store=store)
@@ -222,22 +207,6 @@ def sessions(
       ctxmgr sessions --json --fields session,verdict
       ctxmgr sessions run.jsonl
     """
-    store = resolve("sessions", how, locate_log, log, store)
-
-    def work(workspace: Workspace) -> Answer:
-        found, following = list_sessions(
-            workspace, store, agent=agent, project=project, since=since, stuck=stuck, offset=offset, limit=limit, judge=judge
-        )
-        rows = [session.to_json() for session in found.sessions]
-        return Answer(
-            rows,
-            lambda out: show_sessions(out, found.sessions, found.page, time.time()),
-            found.status,
-            found.page,
-            next=following,
-        )
-
-    answer("sessions", how, work, store=store)
 
 
 _COLUMNS = (Column("DETECTOR"), Column("SEEN", right=True), Column("OF", right=True), Column("WHY", fill=True, least=24))

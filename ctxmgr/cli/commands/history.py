@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.address import Address, is_place, list_start, locate_action, locate_entry, locate_log, moves_rows, parse
-from ctxmgr.cli.envelope import slow_search
+from ctxmgr.cli.address import is_place, locate_log
 from ctxmgr.cli.exits import Exit
-from ctxmgr.cli.output import Answer, OutputOptions, Status, answer, fail, resolve, resolve_place
-from ctxmgr.cli.requests import build, tell_session
-from ctxmgr.cli.views import entries as views
+from ctxmgr.cli.output import Answer, OutputOptions, answer, fail, resolve, resolve_place
+from ctxmgr.cli.requests import build
 from ctxmgr.cli.views.layout import Cell, Column, Span, amount, compact, duration, plural
-from ctxmgr.errors import InvalidInput, NotFound
-from ctxmgr.types.query import ListRequest, MessagesRequest, Page, SearchRequest, ShowRequest, TraceRequest
+from ctxmgr.errors import InvalidInput
+from ctxmgr.types.query import Page
 from ctxmgr.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -50,19 +47,6 @@ def trace(
       ctxmgr trace --agent main --status error --json
       ctxmgr trace Bash run.jsonl
     """
-    action, session, store = resolve("trace", how, locate_action, action, target, session, store)
-
-    def work(workspace: Workspace) -> Answer:
-        request = build(
-            TraceRequest, session=session, action=[*([action] if action else []), *(actions or [])] or None, agent=agent,
-            input_type=input_type, status=status, process=process, since=since, until=until, offset=offset, limit=limit,
-        )  # fmt: skip
-        found = workspace.trace(request)
-        tell_session(workspace, session, found.session)
-        rows = [entry.to_json() for entry in found.entries]
-        return Answer(rows, lambda out: views.show_rows(out, found.entries, found.page), found.status, found.page)
-
-    answer("trace", how, work, store=store)
 
 
 def list_(
@@ -93,23 +77,6 @@ def list_(
       ctxmgr list --process 01a1ffcb
       ctxmgr list run.jsonl@40
     """
-    # Before anything else has a name here, so that these are the options alone.
-    chosen = moves_rows(locals())
-    target, offset = resolve("list", how, partial(list_start, chosen=chosen), target, offset)
-    session, store = resolve_place("list", how, target, session, store)
-
-    def work(workspace: Workspace) -> Answer:
-        request = build(
-            ListRequest, session=session, action=action, agent=agent, input_type=input_type, status=status,
-            process=process, kind=kind, event_type=event_type, since=since,
-            until=until, offset=offset, limit=limit, newest_first=newest_first,
-        )  # fmt: skip
-        found = workspace.list(request)
-        tell_session(workspace, session, found.session)
-        rows = [row.to_json() for row in found.rows]
-        return Answer(rows, lambda out: views.show_rows(out, found.rows, found.page), found.status, found.page)
-
-    answer("list", how, work, store=store)
 
 
 def search(
@@ -140,30 +107,6 @@ def search(
       ctxmgr search rm --kind entry --json
       ctxmgr search "exit code 1" run.jsonl
     """
-    session, store = resolve_place("search", how, target, session, store)
-
-    def work(workspace: Workspace) -> Answer:
-        request = build(
-            SearchRequest, query=query, session=session, all_sessions=all_sessions, max_results=max_, offset=offset,
-            action=action, agent=agent, input_type=input_type, status=status, process=process, kind=kind,
-            event_type=event_type, since=since, until=until,
-        )  # fmt: skip
-        found = workspace.search(request)
-        # A search of all sessions has meant none of them in particular.
-        if not all_sessions:
-            tell_session(workspace, session, found.session)
-        rows = [hit.to_json() for hit in found.hits]
-        warnings, following = slow_search(workspace.store.count_unindexed())
-        return Answer(
-            rows,
-            lambda out: views.show_hits(out, found.hits, query, found.page, everywhere=all_sessions),
-            found.status,
-            found.page,
-            warnings,
-            following,
-        )
-
-    answer("search", how, work, store=store)
 
 
 def show(
@@ -181,41 +124,6 @@ def show(
       ctxmgr show 01a1ffcb@42 --json
       ctxmgr show run.jsonl@-1
     """
-    address, session, store = resolve("show", how, locate_entry, address, session, store)
-
-    def work(workspace: Workspace) -> Answer:
-        place = parse(address, session)
-        try:
-            found = workspace.show(ShowRequest(session=place.session, index=place.index, entry_id=place.entry_id))
-        except NotFound as missing:
-            if place.entry_id is None:
-                raise
-            return _continuation(workspace, place, missing)
-        tell_session(workspace, place.session, found.entry.session)
-        return Answer(
-            found.entry.to_json(),
-            lambda out: views.show_entry(out, found.entry, full=full),
-            next=[f"ctxmgr messages {found.entry.session}@{found.entry.index}"] if found.entry.events else [],
-        )
-
-    answer("show", how, work, store=store)
-
-
-def _continuation(workspace: Workspace, place: Address, missing: NotFound) -> Answer:
-    """Return a recorded continuation as `recover` shows it.
-
-    Raises:
-        NotFound: ``missing``, where there is none either.
-    """
-    # Only an id that names no entry comes here, so `show` seldom loads what draws continuations.
-    from ctxmgr.cli.commands.recover import continuation_answer
-    from ctxmgr.types.operations import RecoverResponse
-
-    try:
-        found = workspace.continuation(place.session, place.entry_id)
-    except NotFound:
-        raise missing from None
-    return continuation_answer(workspace, RecoverResponse(continuation=found))
 
 
 def messages(
@@ -237,25 +145,6 @@ def messages(
       ctxmgr messages --session 01a1ffcb --limit 100
       ctxmgr messages run.jsonl
     """
-    if address is None:
-        session, store = resolve_place("messages", how, None, session, store)
-    else:
-        address, session, store = resolve("messages", how, locate_entry, address, session, store)
-
-    def work(workspace: Workspace) -> Answer:
-        # Without an address the request names no entry; the first one only gives the session its form.
-        place = parse(address, session) if address else parse("@0", session)
-        request = build(
-            MessagesRequest, session=place.session, index=place.index if address else None,
-            entry_id=place.entry_id, process=process, offset=offset, limit=limit,
-        )  # fmt: skip
-        found = workspace.messages(request)
-        tell_session(workspace, place.session, found.session)
-        rows = [event.to_json() for event in found.messages]
-        status: Status = found.status
-        return Answer(rows, lambda out: views.show_messages(out, found), status, found.page)
-
-    answer("messages", how, work, store=store)
 
 
 def browse(target: o.Target = None, session: o.Session = None, store: o.Store = None) -> None:

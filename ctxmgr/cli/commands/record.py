@@ -1,8 +1,4 @@
-"""``record``: append records from stdin, or record a command as one action.
-
-For programs and pipes ``_record`` of `ctxmgr.cli.fast.rows` answers instead where records come from stdin; both take them by
-`ctxmgr.cli.record_input`.
-"""
+"""``record``: append records from stdin, or record a command as one action."""
 
 from __future__ import annotations
 
@@ -17,13 +13,11 @@ from typing import IO, Annotated
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.invocation import child_environment
-from ctxmgr.cli.output import Answer, OutputOptions, answer, fail
-from ctxmgr.cli.record_input import take
+from ctxmgr.cli.output import OutputOptions, fail
 from ctxmgr.config import find_store, load_config
 from ctxmgr.errors import CtxmgrError, InvalidInput
 from ctxmgr.recorder import Recorder
 from ctxmgr.store.project_session import PROJECT
-from ctxmgr.workspace import Workspace
 
 _TAIL_BYTES = 64 * 1024  # the end of an output tells how it ended; a build log of gigabytes must not fill the memory
 
@@ -46,16 +40,8 @@ def record(
       my-agent --emit-ndjson | ctxmgr record
       ctxmgr record --session nightly -- make test
     """
-    if command:
-        _record_command(command, session, agent, store, how, mask=mask)
-        return
-
-    def work(workspace: Workspace) -> Answer:
-        taken = take(workspace.store, session, trusted=trust_project)
-        status = "ok" if taken.status == "ok" else "empty"
-        return Answer(taken.data, lambda out: out.line(taken.line), status, warnings=taken.warnings)
-
-    answer("record", how, work, store=store, create=True, masked=mask)
+    assert command, "without a command there is a handler"
+    _record_command(command, session, agent, store, how, mask=mask)
 
 
 def _record_command(

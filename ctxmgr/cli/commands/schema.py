@@ -8,8 +8,9 @@ from pydantic import TypeAdapter
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
+from ctxmgr.cli.envelope import output_options
 from ctxmgr.cli.exits import MEANINGS
-from ctxmgr.cli.output import Answer, answer_without_store, output_options
+from ctxmgr.cli.output import Answer, answer_without_store
 from ctxmgr.errors import NotFound
 from ctxmgr.types import (
     analysis,

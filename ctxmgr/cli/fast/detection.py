@@ -1,14 +1,15 @@
-"""``sessions``, ``detect`` and ``recover`` on the fast path, from cached answers.
+"""The handlers of ``sessions`` and ``detect``, and the cached answers of ``recover``.
 
-Cached sessions and verdicts are shown without models; others are worked out as the commands do it. A recovery's answer is given
-again where nothing has happened since: the same history gives the same answer (ruling 24), so neither the detectors nor the
-recovery is loaded. That holds only for a request without options that could change the answer, see `ctxmgr.cli.recovery_cache`.
+Cached sessions and verdicts are shown without the detectors; others are worked out in `ctxmgr.cli.detection`. A recovery's
+answer is given again where nothing has happened since: the same history gives the same answer (ruling 24), so neither the
+detectors nor the recovery is loaded. That holds only for a request without options that could change the answer, see
+`ctxmgr.cli.recovery_cache`.
 """
 
 from __future__ import annotations
 
-from ctxmgr.cli.envelope import tell_session
-from ctxmgr.cli.fast import Answer
+from ctxmgr.cli.envelope import Answer, tell_session
+from ctxmgr.cli.fast.rows import admits, page_shape
 from ctxmgr.cli.recovery_cache import find_config, find_settings
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query.address import session_key
@@ -17,13 +18,14 @@ from ctxmgr.log.ids import parse_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
+    from ctxmgr.cli.fast.rows import Handler, OpenedStore
     from ctxmgr.cli.terminal import Printer
     from ctxmgr.store import Store
-    from ctxmgr.types.view import EntryView
-    from ctxmgr.workspace import Workspace
+    from ctxmgr.types.query import Page
+    from ctxmgr.types.view import EntryView, SessionView
 
 
 def _settings() -> dict[str, Any]:
@@ -32,23 +34,13 @@ def _settings() -> dict[str, Any]:
     return {} if config is None else dict(config.detect)
 
 
-def _workspace(store: Store) -> Workspace:
-    from pathlib import Path
-
-    from ctxmgr.cli.invocation import disable_plugins
-
-    disable_plugins()
-    from ctxmgr.config import load_config
-    from ctxmgr.workspace import Workspace
-
-    return Workspace(store, load_config(Path.cwd()))
-
-
 _UNQUOTED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./")
 
 
-def _next_command(command: str, session: str, store: str | None) -> list[str]:
-    """Return the command that may come next, as `session_command` spells it."""
+def _next_command(command: str, session: str | None, store: str | None) -> list[str]:
+    """Return the command that may come next, as `session_command` spells it; none where there is no session for it."""
+    if session is None:
+        return []
     words = ["ctxmgr", command, "--session", session, *(["--store", store] if store is not None else [])]
     if all(word and _UNQUOTED.issuperset(word) for word in words):
         return [" ".join(words)]
@@ -57,17 +49,21 @@ def _next_command(command: str, session: str, store: str | None) -> list[str]:
     return [session_command(command, session, store)]
 
 
-def _sessions(store: Store, values: dict[str, Any]) -> Answer | None:
-    answer = _cached_sessions(store, values) if values["judge"] or values["stuck"] else None
-    if answer is not None or values["drawn"]:
+def _sessions(opened: OpenedStore, values: dict[str, Any]) -> Answer:
+    # Values that the request does not admit are refused by it below.
+    judged = opened.agent is None and (values["judge"] or values["stuck"])
+    answer = _cached_sessions(opened.store, values) if judged and admits("sessions", values) else None
+    if answer is not None:
         return answer
-    from ctxmgr.cli.detection import list_sessions
+    from ctxmgr.cli.requests import build
+    from ctxmgr.types.operations import SessionsRequest
 
     asked = {name: values[name] for name in ("agent", "project", "since", "stuck", "offset", "limit", "judge")}
-    found, following = list_sessions(_workspace(store), values["store"], **asked)
-    answer = Answer([session.to_json() for session in found.sessions], found.status, found.page.to_json())
-    answer.next += following
-    return answer
+    found = opened.workspace.sessions(build(SessionsRequest, **asked))
+    first_wrong = next((row.session for row in found.sessions if row.verdict not in (None, "healthy")), None)
+    following = _next_command("detect", first_wrong, values["store"])
+    rows = [session.to_json() for session in found.sessions]
+    return Answer(rows, lambda out: _show_sessions(out, found.sessions, found.page), found.status, found.page, next=following)
 
 
 def _cached_sessions(store: Store, values: dict[str, Any]) -> Answer | None:
@@ -96,32 +92,35 @@ def _cached_sessions(store: Store, values: dict[str, Any]) -> Answer | None:
         rows, total = stuck[offset : offset + limit], len(stuck)
     else:
         total = store.sessions.count(*chosen)
-    if values["drawn"] and not rows:
-        return None
-    answer = Answer(rows, "ok" if rows else "empty", (offset, limit, len(rows), total, True))
-    answer.draw = lambda out: _show_sessions(out, rows)
+    page = offset, limit, len(rows), total, True
+
+    def draw(out: Printer) -> None:
+        from ctxmgr.types.view import SessionView
+
+        _show_sessions(out, [SessionView.model_validate(row) for row in rows], None if rows else page_shape(page))
+
     first_wrong = next((row["session"] for row in rows if row["verdict"] != "healthy"), None)
-    answer.next += [] if first_wrong is None else _next_command("detect", first_wrong, values["store"])
-    return answer
+    following = _next_command("detect", first_wrong, values["store"])
+    return Answer(rows, draw, "ok" if rows else "empty", page, next=following)
 
 
-def _show_sessions(out: Printer, rows: list[dict[str, Any]]) -> None:
+def _show_sessions(out: Printer, sessions: list[SessionView], page: Page | None) -> None:
     import time
 
     from ctxmgr.cli.views.sessions import show_sessions
-    from ctxmgr.types.view import SessionView
 
-    show_sessions(out, [SessionView.model_validate(row) for row in rows], None, time.time())
+    show_sessions(out, sessions, page, time.time())
 
 
-def _detect(store: Store, values: dict[str, Any]) -> Answer | None:
-    answer = None if values["now"] or values["set_"] or values["ever"] else _cached_verdicts(store, values)
-    if answer is not None or values["drawn"]:
+def _detect(opened: OpenedStore, values: dict[str, Any]) -> Answer:
+    cacheable = opened.agent is None and not (values["now"] or values["set_"] or values["ever"])
+    answer = _cached_verdicts(opened, values) if cacheable else None
+    if answer is not None:
         return answer
     from ctxmgr.cli.detection import run_detection
 
     done = run_detection(
-        _workspace(store),
+        opened.workspace,
         values["session"],
         values["now"],
         values["set_"],
@@ -130,50 +129,46 @@ def _detect(store: Store, values: dict[str, Any]) -> Answer | None:
         exit_zero=values["exit_zero"],
         store=values["store"],
     )
-    answer = Answer([verdict.to_json() for verdict in done.verdicts], done.status)
-    answer.warnings += done.found.notes
-    answer.next += done.next
-    answer.code = int(done.code)
-    return answer
+
+    def draw(out: Printer) -> None:
+        from ctxmgr.cli.views.findings import show_findings
+
+        show_findings(out, done.verdicts, done.found.entries, values["store"])
+
+    rows = [verdict.to_json() for verdict in done.verdicts]
+    return Answer(rows, draw, done.status, warnings=done.found.notes, next=done.next, code=done.code)
 
 
-def _cached_verdicts(store: Store, values: dict[str, Any]) -> Answer | None:
+def _cached_verdicts(opened: OpenedStore, values: dict[str, Any]) -> Answer | None:
     """Return the verdicts that were asked for where all of them are kept, or None."""
+    store = opened.store
     if values["all_sessions"]:
         chosen = store.sessions.keys(0, None)
     else:
         key = session_key(store, values["session"])
         chosen = [] if key is None else [(key, store.sessions.name(key))]
     kept = VerdictCache(store, _settings())
-    answer = Answer([])
+    rows: list[dict[str, Any]] = []
+    warnings: list[str] = []
     try:
         for key, session in chosen:
             found = kept.verdict(key, session)
             if found is None:
                 return None
-            answer.data.append(found["verdict"])
-            answer.warnings += [f"{session}: {note}" for note in found["notes"]]
+            rows.append(found["verdict"])
+            warnings += [f"{session}: {note}" for note in found["notes"]]
     finally:
         kept.close()
-    # The command's own function says that there is nothing to judge.
-    if not answer.data:
+    if not rows:  # the detection says that there is nothing to judge
         return None
-    if len(answer.data) == 1:
-        tell_session(store, values["session"], answer.data[0]["session"])
-    worst = worst_verdict(verdict["verdict"] for verdict in answer.data)
-    wrong = [each["session"] for each in answer.data if each["verdict"] not in ("healthy", "warn")]
-    wrong = wrong or [each["session"] for each in answer.data if each["notes"]]
-    answer.next += _next_command("recover", wrong[0], values["store"]) if wrong else []
-    if values["drawn"]:
-        from ctxmgr.cli.views.findings import show_findings
-        from ctxmgr.history.detection import named_entries
-        from ctxmgr.types.finding import SessionVerdict
-
-        verdicts = [SessionVerdict.model_validate(verdict) for verdict in answer.data]
-        entries: dict[str, EntryView] = {}
-        for (key, _), verdict in zip(chosen, verdicts, strict=True):
-            named_entries(store, key, verdict, entries)
-        answer.draw = lambda out: show_findings(out, verdicts, entries, values["store"])
+    if len(rows) == 1:
+        tell_session(store, values["session"], rows[0]["session"])
+    draw = _drawing(opened, chosen, rows, values["store"]) if opened.how.draws else _draw_nothing
+    wrong = [each["session"] for each in rows if each["verdict"] not in ("healthy", "warn")]
+    wrong = wrong or [each["session"] for each in rows if each["notes"]]
+    following = _next_command("recover", wrong[0], values["store"]) if wrong else []
+    answer = Answer(rows, draw, warnings=warnings, next=following)
+    worst = worst_verdict(verdict["verdict"] for verdict in rows)
     if not values["exit_zero"] and (worst in STUCK or store.unread()):
         from ctxmgr.cli.exits import VERDICTS, Exit
 
@@ -183,11 +178,28 @@ def _cached_verdicts(store: Store, values: dict[str, Any]) -> Answer | None:
     return answer
 
 
-TOOLS: dict[str, Callable[[Store, dict[str, Any]], Answer | None]] = {"detect": _detect, "sessions": _sessions}
+def _drawing(
+    opened: OpenedStore, chosen: Iterable[tuple[int, str]], rows: list[dict[str, Any]], store: str | None
+) -> Callable[[Printer], None]:
+    """Return what shows cached verdicts; the entries that they name are read now, while the store is open."""
+    from ctxmgr.cli.views.findings import show_findings
+    from ctxmgr.history.detection import named_entries
+    from ctxmgr.types.finding import SessionVerdict
+
+    verdicts = [SessionVerdict.model_validate(row) for row in rows]
+    entries: dict[str, EntryView] = {}
+    for (key, _), verdict in zip(chosen, verdicts, strict=True):
+        named_entries(opened.store, key, verdict, entries)
+    return lambda out: show_findings(out, verdicts, entries, store)
 
 
-def recover(store: Store, values: dict[str, Any]) -> Answer | None:
+def _draw_nothing(_: Printer) -> None:
+    """Draw an answer that is only written as rows."""
+
+
+def recover(opened: OpenedStore, values: dict[str, Any]) -> Answer | None:
     """Return the cached continuation, or None where the recovery has to run."""
+    store = opened.store
     settings = None if values["now"] else find_settings()
     if settings is None:
         return None
@@ -206,7 +218,14 @@ def recover(store: Store, values: dict[str, Any]) -> Answer | None:
         kept.close()
     if cached is None:
         return None
-    answer = Answer(cached["data"])
-    answer.warnings += cached["warnings"]
-    answer.draw = lambda out: out.block(cached["prompt"])
-    return answer
+    if values["prompt"] or not opened.how.draws:
+        return Answer(cached["data"], lambda out: out.block(cached["prompt"]), warnings=cached["warnings"])
+    from ctxmgr.cli.commands.recover import continuation_answer
+    from ctxmgr.types.operations import RecoverResponse
+    from ctxmgr.types.route import Continuation
+
+    told = Continuation.from_json(cached["data"]["continuation"]).model_copy(update={"told_again": True})
+    return continuation_answer(opened.workspace, RecoverResponse(continuation=told), store=values["store"])
+
+
+HANDLERS: dict[str, Handler] = {"detect": _detect, "recover": recover, "sessions": _sessions}

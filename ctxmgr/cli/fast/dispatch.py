@@ -1,7 +1,7 @@
 """Read a command line by the command table and run it; typer reads any line that is not understood completely.
 
-Some commands are answered for programs from rows, without models (`ctxmgr.cli.fast.rows`). For everything else the function
-that typer would call is loaded, with what it needs.
+Some commands have a handler on plain rows (`ctxmgr.cli.fast.rows`). For everything else the function that typer would call is
+loaded, with what it needs.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, TypedDict
 
+    from ctxmgr.cli.fast.rows import Handler
+
     class Quick(TypedDict):
-        """What the answer from rows does not understand, and what the request of the command admits."""
+        """What the handler on rows does not understand, and what the request of the command admits."""
 
         beyond: list[str]
         ranges: dict[str, tuple[int, int]]
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
         ``function`` is a module and a name in it. ``how`` says that it takes the options of output as one. With ``many`` the
         last argument takes any number of words. ``required`` names parameters that must be given. ``quick`` is null for a
-        command that only the function answers.
+        command without a handler on rows.
         """
 
         function: tuple[str, str]
@@ -43,13 +45,6 @@ if TYPE_CHECKING:
         quick: Quick | None
 
 
-_IN_A_LINE = frozenset({"record"})
-"""Commands whose answer for a person is one line, the same in every file or pipe."""
-
-_CACHED = frozenset({"detect", "sessions"})
-"""Commands that are drawn from cached answers."""
-
-
 def answer_command(arguments: list[str]) -> int | None:
     """Answer a command line; return its exit code, or None when typer has to read it and nothing was done."""
     found = find_command(arguments)
@@ -59,23 +54,34 @@ def answer_command(arguments: list[str]) -> int | None:
     values = parse(command, words)
     if values is None:
         return None
-    if is_quick(command, values):
-        form = "json" if values["json_"] else values["format_"] or os.environ.get("CTXMGR_FORMAT") or "table"
-        if form in ("json", "ndjson") or (form == "table" and _can_draw(name, values)):
-            from ctxmgr.cli.fast.rows import quick_answer
+    from ctxmgr.cli.invocation import set_agent
 
-            # A copy, in which files take the place of sessions: the function that answers otherwise reads the options as given.
-            code = quick_answer(name, dict(values), form)
-            if code is not None:
-                return code
+    set_agent(values.pop("as_agent", None))  # for every command: typer calls this option's callback even when it is not given
+    return run_command(name, command, values)
+
+
+def run_command(name: str, command: Command, values: dict[str, Any]) -> int:
+    """Run a command by the values of its parameters; return its exit code."""
+    if is_quick(command, values):
+        from ctxmgr.cli.envelope import take_output_options
+        from ctxmgr.cli.fast.rows import quick_answer
+
+        # A copy, in which files take the place of sessions: the function that answers otherwise reads the options as given.
+        copied = dict(values)
+        code = quick_answer(name, _handler(name), copied, take_output_options(copied))
+        if code is not None:
+            return code
     return _call_function(command, values)
 
 
-def _can_draw(name: str, values: dict[str, Any]) -> bool:
-    """Whether a command may be shown to a person without its own function."""
-    if name in _IN_A_LINE:
-        return not sys.stdout.isatty()
-    return name in _CACHED or bool(name == "recover" and values["prompt"])
+def _handler(name: str) -> Handler:
+    if name in ("detect", "recover", "sessions"):
+        from ctxmgr.cli.fast.detection import HANDLERS
+    elif name.startswith(("note", "record", "snapshot")):
+        from ctxmgr.cli.fast.annotations import HANDLERS
+    else:
+        from ctxmgr.cli.fast.rows import HANDLERS
+    return HANDLERS[name]
 
 
 def _call_function(command: Command, values: dict[str, Any]) -> int:
@@ -83,13 +89,11 @@ def _call_function(command: Command, values: dict[str, Any]) -> int:
     from importlib import import_module
 
     from ctxmgr.cli.declarations import Exit
-    from ctxmgr.cli.invocation import set_agent
 
-    set_agent(values.pop("as_agent", None))  # for every command: typer calls this option's callback even when it is not given
     module, name = command["function"]
     function = getattr(import_module(module), name)
     if command["how"]:
-        from ctxmgr.cli.output import take_output_options
+        from ctxmgr.cli.envelope import take_output_options
 
         values["how"] = take_output_options(values)
     # The garbage collector is switched off at the start, for short queries; a command's own function may run for hours.
@@ -198,16 +202,6 @@ def _value(kind: str, word: str | None) -> Any:
 
 
 def is_quick(command: Command, values: dict[str, Any]) -> bool:
-    """Whether the answer from rows understands all that was given, and the request would admit it."""
+    """Whether the command has a handler on rows, and that understands all that was given."""
     quick = command["quick"]
-    if quick is None or any(values[name] != command["defaults"][name] for name in quick["beyond"]):
-        return False
-    for name, (low, high) in quick["ranges"].items():
-        if values[name] is not None and not low <= values[name] <= high:
-            return False
-    for name, choices in quick["choices"].items():
-        chosen = values[name]
-        given: list[str] = [chosen] if isinstance(chosen, str) else chosen or []
-        if any(item not in choices for item in given):
-            return False
-    return True
+    return quick is not None and all(values[name] == command["defaults"][name] for name in quick["beyond"])

@@ -1,6 +1,6 @@
 """Generate the command table and the help texts from the typer declarations: ``python -m ctxmgr.cli.fast.generate``.
 
-The ranges and choices of quick commands come from their request models.
+The ranges and choices of commands with a handler on rows come from their requests.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ TABLE_FILE = Path(__file__).with_name("table.py")
 TEXTS_FILE = Path(__file__).with_name("help_texts.py")
 
 QUICK = (
-    "detect", "list", "messages", "note add", "note list", "record", "recover", "search", "sessions", "show", "snapshot create",
-    "snapshot list", "trace",
+    "detect", "list", "messages", "note add", "note list", "note search", "record", "recover", "search", "sessions", "show",
+    "snapshot create", "snapshot list", "trace",
 )  # fmt: skip
-"""Commands whose answers for programs `ctxmgr.cli.fast.dispatch` gives from rows."""
+"""Commands that have a handler on rows, see `ctxmgr.cli.fast`."""
 SERVED = frozenset({
-    "action", "actions", "address", "agent", "all_sessions", "author", "entries", "event_type", "ever", "exit_zero",
-    "format_", "full", "input_type", "json_", "judge", "kind", "limit", "link", "log", "mask", "max_", "message",
-    "newest_first", "now", "offset", "process", "project", "prompt", "query", "reasoning", "session", "set_", "since", "status",
-    "store", "stuck", "summary", "supersedes", "tag", "target", "trust_project", "until",
+    "action", "actions", "address", "agent", "all_sessions", "as_agent", "author", "entries", "event_type", "ever", "exit_zero",
+    "fields", "format_", "full", "input_type", "jq", "json_", "judge", "kind", "limit", "link", "log", "mask", "max_",
+    "message", "newest_first", "now", "offset", "process", "project", "prompt", "query", "raw", "reasoning", "session", "set_",
+    "since", "status", "store", "stuck", "summary", "supersedes", "tag", "target", "trust_project", "until",
 })  # fmt: skip
-"""Parameters that these answers understand; a command line that gives any other is answered by the declared function."""
+"""Parameters that these handlers understand; a command line that gives any other is answered by the declared function."""
 
 _REQUEST_FIELDS = {"max_": "max_results", "message": "content", "tag": "tags", "link": "links"}
 _KINDS = {"int": "number", "integer": "number", "float": "float", "path": "path", "str": "text", "text": "text",

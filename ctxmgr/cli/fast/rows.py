@@ -1,112 +1,136 @@
-"""Answer commands for programs from rows, without models, typer and rich.
+"""The handlers of the commands that agents and hooks call most, for people and programs, on plain rows.
 
-The commands' own functions answer from the same queries: to the byte, but for long texts, which pass through here as they
-are stored. `ctxmgr.cli.fast.detection` has what takes verdicts.
+A handler takes the store and the option values of its command and returns the answer; shapes, and what draws, load only where
+something is drawn. `ctxmgr.cli.fast.dispatch` calls them, whoever has read the command line. `annotations` and `detection` have
+those that annotate and record, and those that take verdicts.
 """
 
 from __future__ import annotations
 
 import gc
 import os
-import sys
 
 from ctxmgr.base import paths
 from ctxmgr.cli.envelope import (
+    Answer,
     IndexProgress,
-    ascii_json,
-    envelope,
+    OutputOptions,
     report_error,
-    say,
+    say_warnings,
+    show_answer,
     slow_search,
     tell_session,
-    write_json,
-    write_lines,
 )
-from ctxmgr.cli.fast import Answer
-from ctxmgr.cli.invocation import quiet
-from ctxmgr.errors import CtxmgrError, NotFound, StorageFailed
+from ctxmgr.cli.fast.table import TABLE
+from ctxmgr.cli.invocation import current_agent
+from ctxmgr.errors import CtxmgrError, NotFound
 from ctxmgr.history.open_history import open_history, require_record
 from ctxmgr.history.query import tools
-from ctxmgr.log.fast_json import cast
+from ctxmgr.log import fast_json
 from ctxmgr.store.repositories.queries import Rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeVar
 
+    from ctxmgr.cli.fast.dispatch import Quick
     from ctxmgr.cli.terminal import Printer
     from ctxmgr.store import Store
+    from ctxmgr.types.query import Page
+    from ctxmgr.workspace import Workspace
 
-    Page = tuple[int, int, int, int, bool] | dict[str, Any]
+    _T = TypeVar("_T")
+    Handler = Callable[["OpenedStore", dict[str, Any]], Answer | None]
 
 
-_JUDGING = frozenset({"detect", "sessions"})
+class OpenedStore:
+    """The store of one command, as its asker sees it.
+
+    Attributes:
+        how: how the answer is to be shown.
+        store: the history; what is hidden from an agent is not in it.
+        agent: the agent that asks, None for the operator.
+        left_out: what is to be said of settings that were left out.
+        warnings: what else a person should hear.
+    """
+
+    __slots__ = ("_workspace", "agent", "how", "left_out", "store", "warnings")
+
+    def __init__(
+        self, how: OutputOptions, store: Store, left_out: list[str], warnings: list[str], workspace: Workspace | None = None
+    ) -> None:
+        self.how, self.store, self.left_out, self.warnings, self._workspace = how, store, left_out, warnings, workspace
+        self.agent = None if workspace is None else workspace.agent
+
+    @property
+    def workspace(self) -> Workspace:
+        """The library over this store, for what takes settings."""
+        if self._workspace is None:
+            from pathlib import Path
+
+            from ctxmgr.cli.invocation import disable_plugins
+
+            disable_plugins()
+            from ctxmgr.config import load_config
+            from ctxmgr.workspace import Workspace
+
+            self._workspace = Workspace(self.store, load_config(Path.cwd()))
+        return self._workspace
+
+    def rows(self) -> Rows:
+        """Return what reads the rows; long texts stay as they are stored where nothing but JSON is made of them."""
+        # To an agent an estimate would tell of records that it may not see, and what it was shown is looked through.
+        return Rows(self.store.engine, exact=self.agent is not None, verbatim=self.agent is None and self.how.verbatim)
+
+    def read(self, command: str, tool: Callable[[], _T], shown: Callable[[_T], object]) -> _T:
+        """Return what a tool finds; of an agent it is logged what it was ``shown``."""
+        return tool() if self.agent is None else self.workspace.log_read(command, tool, shown)
 
 
-def quick_answer(name: str, values: dict[str, Any], form: str) -> int | None:
-    """Answer from rows; return the exit code, or None when the command's function has to, and nothing was done."""
+def quick_answer(name: str, handler: Handler, values: dict[str, Any], how: OutputOptions) -> int | None:
+    """Answer a command; return the exit code, or None when its declared function has to, and nothing was done."""
+    if name not in HANDLERS:
+        gc.enable()  # these may judge or append for minutes; the reads are over at once
     try:
-        answer = _compute_answer(name, values, form)
-        if answer is None:
+        if not _locate(name, values):
             return None
     except CtxmgrError as error:
-        return report_error(name, form, error)
-    except OSError as error:
-        if error.filename is None:  # an error about no file comes from writing to stdout, which `cli.run` reports
-            raise
-        reason = f"{os.fsdecode(error.filename)}: {error.strerror}"
-        return report_error(name, form, StorageFailed(reason, "check it, and its permissions"))
+        return None if name == "recover" else report_error(name, how.format, error)
+    if name == "recover":
+        kept = _cached_recovery(handler, values, how)
+        return None if kept is None else show_answer(name, how, lambda: kept, _write_form, writes=True)
+    return show_answer(name, how, lambda: _compute_answer(name, handler, values, how), _write_form, writes=name in WRITES)
+
+
+def _write_form(command: str, how: OutputOptions, answer: Answer) -> None:
+    from ctxmgr.cli.output import write_form
+
+    write_form(command, how, answer)
+
+
+def _compute_answer(name: str, handler: Handler, values: dict[str, Any], how: OutputOptions) -> Answer:
+    opened = _open(values, how, writes=name in WRITES, create=name == "record")
     try:
-        _write(name, form, answer)
-    except BrokenPipeError:
-        quiet(answer.code)  # what was found stands, though nobody reads on
-    return answer.code
-
-
-def _compute_answer(name: str, values: dict[str, Any], form: str) -> Answer | None:
-    """Return the answer, or None when the other way in has to answer; nothing was done then."""
-    tool, writes = _TOOLS.get(name), False
-    if tool is None:
-        gc.enable()  # these may judge or append for minutes; the reads are over at once
-    if tool is None and name in _JUDGING:
-        from ctxmgr.cli.fast import detection
-
-        tool = detection.TOOLS[name]
-    elif tool is None and name == "recover":
-        return _cached_recovery(values, form)
-    elif tool is None:
-        tool, writes = _ANNOTATING[name], name in WRITES
-    if not _locate(name, values):
-        return None
-    configured, left_out = _configured_store(os.getcwd())
-    # Before work that goes on for long; else behind it, for where this way has no answer the other one says them.
-    writes_all = writes or name == "record"
-    _say_all(left_out if writes_all else ())
-    masked = values.get("mask", True)
-    try:
-        store, warnings = _open(values["store"], configured, writes, create=name == "record", masked=masked)
-        try:
-            # `record` may create the store, so an empty one is no error there.
-            if not writes_all:
-                require_record(store)
-            answer = tool(store, {**values, "drawn": form == "table"})
-        finally:
-            _close(store)
-    except CtxmgrError:  # perhaps because of a setting that was left out
-        _say_all(() if writes_all else left_out)
+        # `record` may create the store, so an empty one is no error there.
+        if name not in WRITES:
+            require_record(opened.store)
+        answer = handler(opened, values)
+        assert answer is not None, "only a recovery is handed over"
+    except BaseException:
+        _close(opened.store)  # what closing says must not hide the error that is on its way
         raise
-    if answer is None:
-        return None
-    _say_all(() if writes_all else left_out)
-    # On stderr they were said by now; JSON holds them as well.
-    answer.warnings[:0] = [*(left_out if form == "json" else ()), *warnings]
+    if name in WRITES:
+        opened.store.close()  # it may say that nothing is on the disk
+    else:
+        _close(opened.store)
+    return _with_warnings(opened, answer)
+
+
+def _with_warnings(opened: OpenedStore, answer: Answer) -> Answer:
+    # What was left out is said on stderr; JSON holds it as well.
+    answer.warnings[:0] = [*(opened.left_out if opened.how.format == "json" else ()), *opened.warnings]
     return answer
-
-
-def _say_all(lines: Iterable[str]) -> None:
-    for line in lines:
-        say(f"ctxmgr: {line}")
 
 
 def _locate(name: str, values: dict[str, Any]) -> bool:
@@ -139,26 +163,22 @@ def _locate(name: str, values: dict[str, Any]) -> bool:
     return True
 
 
-def _cached_recovery(values: dict[str, Any], form: str) -> Answer | None:
+def _cached_recovery(handler: Handler, values: dict[str, Any], how: OutputOptions) -> Answer | None:
     """Return the cached answer of a recovery; None also at any error, which the recovery itself then reports."""
-    from ctxmgr.cli.fast.detection import recover
-
+    if current_agent() is not None:
+        return None
     try:
-        if not _locate("recover", values):
-            return None
-        configured, left_out = _configured_store(os.getcwd())
-        store, warnings = _open(values["store"], configured, writes=False, create=False, masked=True)
+        opened = _open(values, how, told=False)
         try:
-            answer = recover(store, values)
+            answer = handler(opened, values)
         finally:
-            _close(store)
+            _close(opened.store)
     except CtxmgrError:
         return None
     if answer is None:
         return None
-    _say_all(left_out)
-    answer.warnings[:0] = [*(left_out if form == "json" else ()), *warnings]
-    return answer
+    say_warnings(opened.left_out)
+    return _with_warnings(opened, answer)
 
 
 def _close(store: Store) -> None:
@@ -168,12 +188,29 @@ def _close(store: Store) -> None:
         return
 
 
-def _open(location: str | None, configured: str | None, writes: bool, *, create: bool, masked: bool) -> tuple[Store, list[str]]:
+def _open(
+    values: dict[str, Any], how: OutputOptions, *, writes: bool = False, create: bool = False, told: bool = True
+) -> OpenedStore:
+    """Return the store; with ``told`` what is to be said of the settings was said, since the work may fail because of it."""
+    location, masked, agent = values["store"], values.get("mask", True), current_agent()
+    if agent is not None:
+        from ctxmgr.workspace import Workspace
+
+        workspace = Workspace.open(
+            location, create=create, readonly=not writes, masked=masked, progress=IndexProgress(), agent=agent
+        )
+        left_out = workspace.config.warnings()
+        say_warnings(left_out if told else ())
+        warnings = [line for line in workspace.warnings if line not in left_out]
+        return OpenedStore(how, workspace.store, left_out, warnings, workspace)
+    configured, left_out = _configured_store(os.getcwd())
+    say_warnings(left_out if told else ())
     chosen = location if location is not None else os.environ.get(paths.STORE_VARIABLE) or configured
     path = paths.nearest_store(os.getcwd()) if chosen is None else chosen
-    return open_history(
+    store, warnings = open_history(
         path, explicit=chosen is not None, create=create, readonly=not writes, masked=masked, progress=IndexProgress()
     )
+    return OpenedStore(how, store, left_out, warnings)
 
 
 def _configured_store(folder: str) -> tuple[str | None, list[str]]:
@@ -194,122 +231,184 @@ def _configured_store(folder: str) -> tuple[str | None, list[str]]:
     return config.store, config.warnings()
 
 
-def _write(command: str, form: str, answer: Answer) -> None:
-    restored = _same if answer.texts is None else answer.texts.restore
-    if form == "json":
-        document = envelope(command, answer.status, answer.data, answer.page, answer.warnings, answer.next)
-        write_json(document, restored)
-        return
-    for warning in answer.warnings:
-        say(f"ctxmgr: {warning}")
-    if answer.draw is not None and form == "table":
-        _draw(answer, answer.draw)
-        return
-    if form == "table":
-        write_lines([answer.line or ""])
-        return
-    rows = cast("list[Any]", answer.data) if isinstance(answer.data, list) else [answer.data]
-    write_lines(restored(ascii_json(row)) for row in rows)
+def admits(command: str, values: dict[str, Any]) -> bool:
+    """Whether the request of a command that has a handler on rows would admit the values."""
+    quick: Quick = fast_json.loads(TABLE[command])["quick"]
+    for name, (low, high) in quick["ranges"].items():
+        if values[name] is not None and not low <= values[name] <= high:
+            return False
+    for name, choices in quick["choices"].items():
+        chosen = values[name]
+        given: list[str] = [chosen] if isinstance(chosen, str) else chosen or []
+        if any(item not in choices for item in given):
+            return False
+    return True
 
 
-def _draw(answer: Answer, draw: Callable[[Printer], object]) -> None:
-    """Show an answer to a person, as `ctxmgr.cli.output` does."""
-    from ctxmgr.cli.terminal import printer
+def make_request(name: str, shape: str, values: dict[str, Any], **changed: Any) -> Any:
+    """Return the request of option values, times as points in time.
 
-    out = printer()
-    if out.terminal:
-        from ctxmgr.cli.terminal import open_pager
+    Args:
+        name: the command.
+        shape: name of the request in `ctxmgr.types.query`, which says what is wrong with values that the table does not admit.
+        values: the options.
+        changed: fields of the request that are not called like their options.
 
-        with open_pager() as out:
-            draw(out)
-    else:
-        draw(out)
-    page = answer.page
-    if page is not None and page["nextOffset"] is not None and sys.stderr.isatty():
-        say(f"{page['offset'] + 1} to {page['nextOffset']} of {page['total']}; more: --offset {page['nextOffset']}")
-
-
-def _same(line: str) -> str:
-    return line
-
-
-def _request(values: dict[str, Any], **changed: Any) -> tools.PlainRequest:
-    """Return the request of option values, times as points in time."""
+    Raises:
+        InvalidInput: naming the first value that can't be used.
+    """
     asked = {**values, **changed}
-    for name in ("since", "until"):
-        if asked[name] is not None:
+    if not admits(name, values):
+        from ctxmgr.cli.requests import build
+        from ctxmgr.types import query
+
+        request = getattr(query, shape)
+        return build(request, **{field: value for field, value in asked.items() if field in request.model_fields})
+    for bound in ("since", "until"):
+        if asked.get(bound) is not None:
             import time
 
             from ctxmgr.cli.requests import moment
 
-            asked[name] = moment(asked[name], time.time())
+            asked[bound] = moment(asked[bound], time.time())
     return tools.PlainRequest(**asked)
 
 
-def _trace(store: Store, values: dict[str, Any]) -> Answer:
-    actions: list[str] = [*([values["action"]] if values["action"] else []), *(values["actions"] or [])]
-    reader = Rows(store.engine, verbatim=True)
-    found = tools.trace(store, reader, _request(values, action=actions, event_type=None))
-    tell_session(store, values["session"], found.session)
-    return _page(found, reader)
-
-
-def _list(store: Store, values: dict[str, Any]) -> Answer:
-    reader = Rows(store.engine, verbatim=True)
-    found = tools.list_(store, reader, _request(values))
-    tell_session(store, values["session"], found.session)
-    return _page(found, reader)
-
-
-def _page(found: tools.QueryResult, reader: Rows) -> Answer:
-    answer = Answer(found.rows, found.status, found.page)
+def _page(found: tools.QueryResult, reader: Rows, draw: Callable[[Printer], object]) -> Answer:
+    answer = Answer(found.rows, draw, found.status, found.page)
     answer.texts = reader.texts
     return answer
 
 
-def _search(store: Store, values: dict[str, Any]) -> Answer:
-    found = tools.search(store, Rows(store.engine), _request(values, max_results=values["max_"], exact_total=False), _hit)
-    if not values["all_sessions"]:
+def _shape(row: dict[str, Any]) -> Any:
+    from ctxmgr.store.row_mapper import entry_shape, event_shape
+
+    return entry_shape(row) if row["kind"] == "entry" else event_shape(row)
+
+
+def page_shape(page: tuple[int, int, int, int, bool]) -> Page:
+    """Return a page as the views read it."""
+    from ctxmgr.types.query import Page
+
+    return Page.make(*page)
+
+
+def _trace(opened: OpenedStore, values: dict[str, Any]) -> Answer:
+    actions: list[str] = [*([values["action"]] if values["action"] else []), *(values["actions"] or [])]
+    request = make_request("trace", "TraceRequest", values, action=actions, event_type=None)
+    return _list_rows("trace", opened, values, lambda reader: tools.trace(opened.store, reader, request))
+
+
+def _list(opened: OpenedStore, values: dict[str, Any]) -> Answer:
+    request = make_request("list", "ListRequest", values)
+    return _list_rows("list", opened, values, lambda reader: tools.list_(opened.store, reader, request))
+
+
+def _list_rows(name: str, opened: OpenedStore, values: dict[str, Any], tool: Callable[[Rows], tools.QueryResult]) -> Answer:
+    reader = opened.rows()
+    found = opened.read(name, lambda: tool(reader), lambda found: found.rows)
+    tell_session(opened.store, values["session"], found.session)
+
+    def draw(out: Printer) -> None:
+        from ctxmgr.cli.views.entries import show_rows
+
+        # Where there are rows the view needs no page, and what it is made of is not loaded.
+        show_rows(out, [_shape(row) for row in found.rows], None if found.rows else page_shape(found.page))
+
+    return _page(found, reader, draw)
+
+
+def _search(opened: OpenedStore, values: dict[str, Any]) -> Answer:
+    store, reader, everywhere = opened.store, Rows(opened.store.engine, exact=opened.agent is not None), values["all_sessions"]
+    request = make_request("search", "SearchRequest", values, max_results=values["max_"], exact_total=False)
+    found = opened.read("search", lambda: tools.search(store, reader, request, _hit), lambda found: found.rows)
+    # A search of all sessions has meant none of them in particular.
+    if not everywhere:
         tell_session(store, values["session"], found.session)
-    answer = Answer(found.rows, found.status, found.page)
-    answer.warnings, answer.next = slow_search(store.count_unindexed())
-    return answer
+
+    def draw(out: Printer) -> None:
+        from ctxmgr.cli.views.entries import show_hits
+        from ctxmgr.types.query import SearchHit
+
+        hits = [SearchHit(field=hit["field"], excerpt=hit["excerpt"], row=_shape(hit["row"])) for hit in found.rows]
+        show_hits(out, hits, values["query"], page_shape(found.page), everywhere=everywhere)
+
+    warnings, following = slow_search(store.count_unindexed())
+    return Answer(found.rows, draw, found.status, found.page, warnings, following)
 
 
 def _hit(row: dict[str, Any], field: str, excerpt: str) -> dict[str, Any]:
     return {"field": field, "excerpt": excerpt, "row": row}
 
 
-def _show(store: Store, values: dict[str, Any]) -> Answer | None:
+def _show(opened: OpenedStore, values: dict[str, Any]) -> Answer:
     asked, session = _parse_address(values["address"], values["session"])
-    reader = Rows(store.engine, verbatim=True)
+    store, reader = opened.store, opened.rows()
     try:
-        entry = tools.show(store, reader, tools.PlainRequest(**asked))
-    except NotFound:
-        key = None if session is None else store.sessions.key(session)
-        if asked["entry_id"] is None or (session is not None and key is None):
+        entry = opened.read("show", lambda: tools.show(store, reader, tools.PlainRequest(**asked)), lambda entry: entry)
+    except NotFound as missing:
+        if asked["entry_id"] is None:
             raise
-        if store.annotations.continuation(key, asked["entry_id"]) is None:
-            raise
-        return None  # it is a continuation, which is shown as `recover` shows it
+        return _show_continuation(opened, session, asked["entry_id"], missing)
     tell_session(store, session, entry["session"])
-    answer = Answer(entry)
+
+    def draw(out: Printer) -> None:
+        from ctxmgr.cli.views.entries import show_entry
+
+        show_entry(out, _shape(entry), full=values["full"])
+
+    answer = Answer(entry, draw, next=[f"ctxmgr messages {entry['session']}@{entry['index']}"] if entry["events"] else [])
     answer.texts = reader.texts
-    if entry["events"]:
-        answer.next.append(f"ctxmgr messages {entry['session']}@{entry['index']}")
     return answer
 
 
-def _messages(store: Store, values: dict[str, Any]) -> Answer:
+def _show_continuation(opened: OpenedStore, session: str | None, identity: str, missing: NotFound) -> Answer:
+    """Return a recorded continuation as `recover` shows it.
+
+    Raises:
+        NotFound: ``missing``, where there is none either.
+    """
+    key = None if session is None else opened.store.sessions.key(session)
+    # Asked without a model first: an id that names nothing loads next to nothing.
+    if (session is not None and key is None) or opened.store.annotations.continuation(key, identity) is None:
+        raise missing
+    from ctxmgr.cli.commands.recover import continuation_answer
+    from ctxmgr.types.operations import RecoverResponse
+
+    try:
+        found = opened.workspace.continuation(session, identity)
+    except NotFound:
+        raise missing from None
+    return continuation_answer(opened.workspace, RecoverResponse(continuation=found))
+
+
+def _messages(opened: OpenedStore, values: dict[str, Any]) -> Answer:
     address = values["address"]
     # Without an address the whole session is meant; "@0" only carries the session through the parser.
     asked, session = _parse_address(address or "@0", values["session"])
     if not address:
         asked["index"] = None
-    reader = Rows(store.engine, verbatim=True)
-    found = tools.messages(store, reader, tools.PlainRequest(**{**values, **asked}))
+    store, reader = opened.store, opened.rows()
+    request = make_request("messages", "MessagesRequest", values, **asked)
+    found = opened.read("messages", lambda: tools.messages(store, reader, request), lambda found: [found.entry, *found.rows])
     tell_session(store, session, found.session)
-    return _page(found, reader)
+
+    def draw(out: Printer) -> None:
+        from ctxmgr.cli.views.entries import show_messages
+        from ctxmgr.types.query import MessagesResponse
+
+        show_messages(
+            out,
+            MessagesResponse(
+                status=found.status,
+                session=found.session,
+                entry=None if found.entry is None else _shape(found.entry),
+                messages=[_shape(row) for row in found.rows],
+                page=page_shape(found.page),
+            ),
+        )
+
+    return _page(found, reader, draw)
 
 
 def _parse_address(address: str, session: str | None) -> tuple[dict[str, Any], str | None]:
@@ -319,72 +418,11 @@ def _parse_address(address: str, session: str | None) -> tuple[dict[str, Any], s
     return {"session": place.session, "index": place.index, "entry_id": place.entry_id}, place.session
 
 
-_TOOLS: dict[str, Callable[[Store, dict[str, Any]], Answer | None]] = {
+HANDLERS: dict[str, Handler] = {
     "list": _list,
     "messages": _messages,
     "search": _search,
     "show": _show,
     "trace": _trace,
-}
-
-
-def _record(store: Store, values: dict[str, Any]) -> Answer:
-    from ctxmgr.cli.invocation import disable_plugins
-    from ctxmgr.cli.record_input import take
-
-    disable_plugins()  # what is of no plain shape is checked by the models
-    taken = take(store, values["session"], trusted=values["trust_project"])
-    answer = Answer(taken.data, taken.status)
-    answer.warnings += taken.warnings
-    answer.line = taken.line
-    return answer
-
-
-def _add_note(store: Store, values: dict[str, Any]) -> Answer:
-    from ctxmgr.history.query import tools
-
-    asked = _on_entries(values, content=values["message"], tags=values["tag"] or [], links=values["link"] or [])
-    note = tools.add_note(store, asked)
-    tell_session(store, asked.session, note["session"])
-    return Answer(note)
-
-
-def _list_notes(store: Store, values: dict[str, Any]) -> Answer:
-    from ctxmgr.history.query import tools
-
-    found = tools.list_notes(store, tools.PlainRequest(**{**values, "tags": values["tag"] or [], "query": None}))
-    return Answer(found.rows, found.status, found.page)
-
-
-def _create_snapshot(store: Store, values: dict[str, Any]) -> Answer:
-    from ctxmgr.history.query import tools
-
-    asked = _on_entries(values)
-    snapshot = tools.create_snapshot(store, asked)
-    tell_session(store, asked.session, snapshot["session"])
-    return Answer(snapshot)
-
-
-def _list_snapshots(store: Store, values: dict[str, Any]) -> Answer:
-    from ctxmgr.history.query import tools
-
-    found = tools.list_snapshots(store, tools.PlainRequest(**values))
-    return Answer(found.rows, found.status, found.page)
-
-
-def _on_entries(values: dict[str, Any], **changed: Any) -> Any:
-    """Return the request of a command that names entries."""
-    from ctxmgr.cli.address import parse_all
-
-    session, indexes, ids = parse_all(values["entries"], values["session"])
-    return tools.PlainRequest(**{**values, **changed, "session": session, "entry_indices": indexes, "entry_ids": ids})
-
-
-_ANNOTATING: dict[str, Callable[[Store, dict[str, Any]], Answer]] = {
-    "note add": _add_note,
-    "note list": _list_notes,
-    "record": _record,
-    "snapshot create": _create_snapshot,
-    "snapshot list": _list_snapshots,
 }
 WRITES = frozenset({"note add", "record", "snapshot create"})

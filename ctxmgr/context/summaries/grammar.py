@@ -400,13 +400,13 @@ def summarise_with(
         return whole
     for summariser in summarisers:
         if kind in summariser.kinds and len(text) <= summariser.limit:
-            found = _summarise_by(summariser, body, kind, counter, whole, most)
+            found = _choose_draft(summariser, body, kind, counter, whole, most)
             if found is not None:
                 return found
     return whole
 
 
-def _summarise_by(
+def _choose_draft(
     summariser: Summariser, body: str, kind: str, counter: Counter, whole: Summary, most: int | None
 ) -> Summary | None:
     """Return a summary, ``whole`` if no draft is shorter, or None without drafts."""

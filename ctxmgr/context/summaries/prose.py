@@ -68,10 +68,10 @@ def first_paragraph(text: str) -> str:
 
 def body_lines(lines: Sequence[str]) -> tuple[str, ...]:
     """Return the first lines of a body that are more than brackets, with their relative indentation."""
-    kept = [line.rstrip().expandtabs(4) for line in lines if line.strip(" \t{}();,")][: BODY_LINES[0] + 1]
+    shown = [line.rstrip().expandtabs(4) for line in lines if line.strip(" \t{}();,")][: BODY_LINES[0] + 1]
     # The first line may have been cut out of one, without the blanks before it.
-    least = min((len(line) - len(line.lstrip()) for line in kept[1:] or kept), default=0)
-    return tuple(line[min(least, len(line) - len(line.lstrip())) :] for line in kept)
+    least = min((len(line) - len(line.lstrip()) for line in shown[1:] or shown), default=0)
+    return tuple(line[min(least, len(line) - len(line.lstrip())) :] for line in shown)
 
 
 def cut_body(lines: Sequence[str], count: int, indent: str) -> Iterator[str]:
@@ -287,9 +287,9 @@ def _write(found: Sequence[_Definition], limit: int, mark: str, count: int = 0) 
 
 def _outer(found: Sequence[_Definition], levels: int) -> Iterator[str]:
     """Yield the definitions of the outermost levels of indentation, with values cut short."""
-    kept = sorted({definition.indent for definition in found})[:levels]
+    indents = sorted({definition.indent for definition in found})[:levels]
     for width in (60, 30):
-        yield "\n".join(shorten(one.opening, one.indent + width) for one in found if one.indent in kept) + "\n"
+        yield "\n".join(shorten(one.opening, one.indent + width) for one in found if one.indent in indents) + "\n"
 
 
 _MATTER = "~~~"
@@ -432,22 +432,22 @@ def _front_matter(text: str) -> tuple[list[str], str]:
 def _summary_lines(found: Sequence[Block], detail: _Detail) -> Iterator[str]:
     """Yield the lines of a summary, which contains only the first paragraphs of each section."""
     most = max(1, detail.paragraphs)
-    left, only = most, not any(block.role == "heading" for block in found)
+    remaining, only = most, not any(block.role == "heading" for block in found)
     shorten = first_sentences if detail.paragraphs else first_sentence
     for block in found:
         if block.role == "heading":
-            left = most
+            remaining = most
             yield block.lines[0]
         elif block.role == "text":
             least = 80 if only else 0
-            if left and (text := shorten(block.lines[0], max(detail.sentence, least))):
+            if remaining and (text := shorten(block.lines[0], max(detail.sentence, least))):
                 yield from (text, "")
-                left, only = left - 1, False
+                remaining, only = remaining - 1, False
         else:
             lines = list(_block_lines(block, detail))
             yield from lines
             if lines and block.role == "list" and not detail.paragraphs:
-                left = 0
+                remaining = 0
 
 
 def _block_lines(block: Block, detail: _Detail) -> Iterator[str]:

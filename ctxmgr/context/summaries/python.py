@@ -189,11 +189,11 @@ def _members(body: Sequence[ast.stmt], detail: _Detail, indent: str) -> Iterator
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             yield from _assignment(node, detail, indent)
         else:
-            for part in _inner(node):
+            for part in _inner_blocks(node):
                 yield from _members(part, detail, indent)
 
 
-def _inner(node: ast.stmt) -> Iterator[list[ast.stmt]]:
+def _inner_blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
     if isinstance(node, ast.If | ast.For | ast.AsyncFor | ast.While):
         yield from (node.body, node.orelse)
     elif isinstance(node, ast.Try | ast.TryStar):

@@ -362,7 +362,11 @@ class _Reader:
         self._after = 0  # the first line whose comments belong to no key yet
 
     def node(self, node: Any, depth: int) -> Node:
-        """Return our node for a parser's node; an alias, also to an enclosing node, becomes a scalar with its name."""
+        """Return our node for a parser's node; an alias, also to an enclosing node, becomes a scalar with its name.
+
+        Raises:
+            ValueError: the document refers to its anchors too often.
+        """
         name = id(node)
         if name in self._open:
             return Scalar("alias", f"*{node.anchor}")

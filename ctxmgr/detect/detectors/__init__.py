@@ -1,8 +1,8 @@
-"""The detectors of loops, those of one kind of trouble in a module; `DETECTORS` names the module of each pattern.
+"""The detectors of loops, one kind of trouble in each module. `DETECTORS` names the module of each pattern.
 
-Begin with `repeated_calls`. A detector remembers what it needs of its agent's steps and knows no other detector; `interface`
-says what it may ask. Silence and calls beyond their limit are watched for by `hung.StallWatch`, which
-`ctxmgr.detect.monitor` asks. May import `ctxmgr.detect.interface`, `step` and `text`.
+Begin with `repeated_calls`. A detector remembers what it needs of its agent's steps, and knows no other detector. `interface`
+defines what it may ask. `hung.StallWatch` watches for silence and for calls beyond their limit; `ctxmgr.detect.monitor` asks
+it. May import `ctxmgr.detect.interface`, `step` and `text`.
 """
 
 from __future__ import annotations
@@ -53,4 +53,4 @@ DETECTORS: tuple[type[Detector], ...] = (
     SleepBudgetDetector,
     BusyDetector,
 )
-"""All loop detectors, the tightest description first: where two see the same steps, the earlier one speaks."""
+"""All loop detectors, the tightest description first. If two see the same steps, the earlier one raises the finding."""

@@ -1,6 +1,7 @@
-"""Detect calls and hand-overs that go round: cycles of steps, work passed to and fro, and what returns after help.
+"""Detect cycles: rounds of calls, work passed to and fro, and trouble that returns after help.
 
-A recovery returns to its loop; a task fails again, and its failures climb from attempts to subtasks to tasks.
+The last kind is a loop that comes back after a recovery, or a task that fails again: its failures escalate from attempts to
+subtasks to tasks.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import NamedTuple, cast
 
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake, asks_for_pending, is_paced, is_patient, is_poll_only
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.step import Call, Step, excerpt
+from ctxmgr.detect.step import Call, ObservedStep, excerpt
 from ctxmgr.detect.text import fingerprints
 from ctxmgr.detect.text.comparison import MESSAGES, MessageText, event_text
 from ctxmgr.detect.text.fingerprints import mask_numbers, mask_volatile
@@ -20,59 +21,61 @@ from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
 _MAX_LENGTH_DIFFERENCE, _MAX_COMPARED = 24, 4_000
-"""Characters by which answers that are alike may differ in length, and characters of each that are compared.
+"""Maximum difference in length of similar answers, and maximum characters of each that are compared.
 
-Other dates, ids and numbers change a length by less; comparing lengths first spares most pairs the blurring.
+Other dates, ids and numbers change a length by less. Comparing lengths first avoids the blurring of most pairs.
 """
 
 
 class _Counts(NamedTuple):
-    """For each period p, the number of steps in a row that equal the step p places before, and that are like it."""
+    """For each period p, how many of the latest steps in a row equal the step p places before, and how many are similar."""
 
     same: tuple[int, ...]
     alike: tuple[int, ...]
 
 
 class CycleDetector(StepDetector):
-    """Counts, for each period p, the steps in a row that equal the step p places before; forgets all at a new question.
+    """Counts, for each period p, consecutive steps that equal the step p places before. A new question resets all counts.
 
-    Answers that differ in times, ids and numbers alone are alike. Numbers may be progress, so twice as many rounds are
-    wanted of alike ones, one act must have had the same outcome in all of them, and the last must still report trouble.
+    Answers that differ only in times, ids and numbers are similar. Numbers may be progress, so similar answers must meet
+    three conditions: twice as many rounds, one act with the same outcome in each, and trouble reported in the last one.
     """
 
     kind: FindingKind = "cycle"
     wake = Wake.NEAR
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
-        """Return a sighting when a round has just been completed or continued after its last needed repeat."""
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
+        """Return a sighting if this step completes a round, or continues it after its last needed repeat."""
         longest = min(self._settings.max_period, len(past))
+        if not self._may_go_round(step, past, longest):
+            self.state = ()
+            return None
         query = step.query
-        for earlier in past[len(past) - longest :]:
-            if earlier.query == query:
-                break
-        else:  # a question that is new within the longest period breaks every round
-            self.state = ()
-            return None
-        # Seven questions in turn, 8 s apart, go round though one is answered "pending": `_polls` looks at the whole round.
-        if is_patient(past[-1], step, self._settings) and not is_poll_only(past[-1], step, self._settings):
-            self.state = ()
-            return None
         if self.state and self.state.same[1] >= self._settings.max_period and past[-1].query == query and step.same(past[-1]):
-            return None  # still the one step: the counters say so already
+            return None  # still the same step, which the counters include already
         counts = self._count(step, past[len(past) - longest :])
         if counts.same[1] >= self._settings.max_period:
-            return None  # one step over and over: no longer round is made of different ones
+            return None  # the same step over and over, not a round of different ones
         rounds = self._settings.cycle_rounds
         for period in range(2, longest + 1):
             for count, needed in ((counts.same[period], rounds), (counts.alike[period], 2 * rounds)):
-                # A round that came n times is n - 1 times as many steps that equal the one a period before.
+                # A round seen n times has n - 1 times as many steps that equal the one a period before.
                 if count >= period * (needed - 1):
                     sighting = self._sighting(period, (*past[len(past) - period * needed + 1 :], step), needed)
                     if sighting is not None:
                         return sighting
         return None
 
-    def _count(self, step: Step, past: Sequence[Step]) -> _Counts:
+    def _may_go_round(self, step: ObservedStep, past: Sequence[ObservedStep], longest: int) -> bool:
+        """Whether a step may be part of a round of at most ``longest`` steps."""
+        query = step.query
+        for earlier in past[len(past) - longest :]:  # a plain loop: most steps end here
+            if earlier.query == query:
+                # Seven questions in turn, 8 s apart, go round though one is answered "pending": `_polls` looks at all of them.
+                return not is_patient(past[-1], step, self._settings) or is_poll_only(past[-1], step, self._settings)
+        return False  # a question that is new within the longest period breaks every round
+
+    def _count(self, step: ObservedStep, past: Sequence[ObservedStep]) -> _Counts:
         size = self._settings.max_period + 1
         old: _Counts = self.state or _Counts((0,) * size, (0,) * size)
         same: list[int] = [0] * size
@@ -88,11 +91,10 @@ class CycleDetector(StepDetector):
         self.state = _Counts(tuple(same), tuple(alike))
         return self.state
 
-    def _sighting(self, period: int, steps: tuple[Step, ...], rounds: int) -> Sighting | None:
+    def _sighting(self, period: int, steps: tuple[ObservedStep, ...], rounds: int) -> Sighting | None:
         round_ = steps[-period:]
         queries = [step.query for step in round_]
-        # A round whose questions have a shorter period differs only in its answers, and an answer that changes is
-        # news, even when it swings to and fro.
+        # If the questions of a round have a shorter period, only answers differ. A new answer is news, even if it alternates.
         for shorter in range(1, period):
             if period % shorter == 0 and queries == queries[shorter:] + queries[:shorter]:
                 return None
@@ -103,27 +105,27 @@ class CycleDetector(StepDetector):
         confidence = 0.95 if rounds == self._settings.cycle_rounds else 0.75
         return Sighting("cycle", tuple(sorted(queries)), period, steps, rounds, confidence)
 
-    def _is_futile(self, round_: Sequence[Step], steps: Sequence[Step]) -> bool:
+    def _is_futile(self, round_: Sequence[ObservedStep], steps: Sequence[ObservedStep]) -> bool:
         """Whether one act of the round had the same outcome each time, and an answer in the last round reports trouble."""
         acts = [step for step in round_ if step.meaning(self._settings.pollers) in ("mutation", "other")]
         constant = any(all(step.same(other) for other in steps if other.query == step.query) for step in acts)
         return constant and any(step.failed or tells_trouble(step.answer()) for step in round_)
 
-    def _polls(self, round_: Sequence[Step]) -> bool:
-        """Whether at least half of a round asks after something under way, and time is given for it to change.
+    def _polls(self, round_: Sequence[ObservedStep]) -> bool:
+        """Whether at least half of a round asks about something under way, with enough time for it to change.
 
-        One look at a thing that is pending, in a round of other questions, does not make the round a poll.
+        A single look at something pending, in a round of other questions, does not make the round a poll.
         """
         waiting = [step for step in round_ if asks_for_pending(step, self._settings)]
         if 2 * len(waiting) < len(round_):
             return False
         return any(is_poll_only(before, step, self._settings) for before, step in pairwise(round_) if step in waiting)
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
-        """Say which period fits best, and how many rounds of it were seen."""
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
+        """Return the period that fits best, and how many rounds of it were seen."""
         rounds = self._settings.cycle_rounds
         counts: tuple[int, ...] = self.state.same if self.state else ()
-        # Of periods that fit equally well the shortest is named: a round of 2 is also one of 4.
+        # Of periods that fit equally well, name the shortest: a round of 2 is also a round of 4.
         fits = [(count / period, period) for period, count in enumerate(counts) if period >= 2 and count]
         if not fits:
             return Opinion(self.kind, excerpt(step), 0, rounds, f"no round of 2 to {self._settings.max_period} steps came back")
@@ -137,9 +139,9 @@ class CycleDetector(StepDetector):
         self.state: _Counts | tuple[()] = ()
 
 
-def _is_alike(step: Step, other: Step) -> bool:
-    """Whether two answers to one question differ in times, ids and numbers alone."""
-    # `answer` is that of the first call alone, so it says nothing about a batch.
+def _is_alike(step: ObservedStep, other: ObservedStep) -> bool:
+    """Whether two answers to one question differ only in times, ids and numbers."""
+    # `answer` returns the first call's answer only, so it does not describe a batch.
     if step.failed != other.failed or len(step.calls) > 1 or len(other.calls) > 1 or step.first.finish is None:
         return False
     one, two = step.answer(), other.answer()
@@ -151,7 +153,7 @@ def _mask_all(text: str) -> str:
 
 
 _MAX_AGENTS = 4
-# The longest sighting is of four agents in turn: 4 * rounds + 1 things passed on, 13 by default.
+# The longest sighting has four agents in turn: 4 * rounds + 1 things passed on, 13 by default.
 _MAX_WORDS = 32
 _LEAVE_PING_PONG = 2
 _MAX_NAME = 64
@@ -159,34 +161,34 @@ _NO_RUNS: tuple[int, ...] = (0,) * (_MAX_AGENTS + 1)
 
 
 class _Word(NamedTuple):
-    """Words of one agent: a message, or a ``step`` that hands something over."""
+    """One utterance of an agent: a message, or a ``step`` that hands something over."""
 
     speaker: tuple[str | None, str | None]
     what: MessageText | Hashable
-    step: Step | None
+    step: ObservedStep | None
     about: Hashable = None
 
     def repeats(self, other: _Word) -> bool:
-        """Whether the same one gives the same words."""
+        """Whether the same speaker uses the same words."""
         return self.speaker == other.speaker and self.what == other.what
 
     def is_about_the_same(self, other: _Word) -> bool:
-        """Whether the same one hands over the same thing, whatever is said to that."""
+        """Whether the same speaker hands over the same thing, in whatever words."""
         return self.speaker == other.speaker and self.about is not None and self.about == other.about
 
-    def as_step(self) -> Step:
-        """Return it as a step of a round."""
+    def as_step(self) -> ObservedStep:
+        """Return the utterance as a step of a round."""
         if isinstance(self.what, MessageText):
-            return Step((Call.of_words(self.what.event, self.what.plain),))
-        return cast("Step", self.step)
+            return ObservedStep((Call.from_event(self.what.event, self.what.plain),))
+        return cast("ObservedStep", self.step)
 
     def as_key(self) -> Hashable:
-        """Return who gives which words, without the event in which they were given."""
+        """Return speaker and words, without the event that carried them."""
         return self.speaker, self.what.plain if isinstance(self.what, MessageText) else self.what
 
 
 class _State(NamedTuple):
-    """All words and how long they go round, and the same of the things that were passed on."""
+    """All utterances with the lengths of their cycles, and the same for the things passed on."""
 
     words: tuple[_Word, ...]
     runs: tuple[int, ...]
@@ -195,11 +197,11 @@ class _State(NamedTuple):
 
 
 class PingPongDetector:
-    """Follows what all agents of a session say and hand over to each other, and how long that repeats with a period.
+    """Follows messages and hand-overs of all agents of a session, and counts how long they repeat with a period.
 
-    It is seen when the same words are given for the third time though the same reply came twice, or when one thing (a
-    ticket, a case) is passed on for the fourth time in whatever words. Work in between, a change of anything by one of
-    them, makes it a new talk.
+    A ping-pong is seen when the same words come for the third time although the same reply came twice. It is also seen when
+    one thing (a ticket, a case) is passed on for the fourth time, in whatever words. A change by one of the agents in between
+    starts a new conversation.
     """
 
     kind: FindingKind = "pingPong"
@@ -212,8 +214,8 @@ class PingPongDetector:
         self._settings = settings
         self.state: _State | None = None
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
-        """Take a hand-over; a change of the world ends the talk."""
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
+        """Take a hand-over. A change of the world ends the conversation."""
         start = step.first.start
         if hands_over(start.action):
             word = _Word((start.agent, start.process), (step.query, step.results()), step, _find_passed_on(start))
@@ -221,13 +223,13 @@ class PingPongDetector:
         changed = self.state is not None and not step.failed and step.changes(self._settings.pollers)
         if changed and self.state is not None:
             who = (start.agent, start.process)
-            # Work of anybody else leaves the thing going round: two desks return a ticket while a third deploys.
+            # Work of other agents does not stop the thing from going round: two desks return a ticket while a third deploys.
             mine = any(word.speaker == who for word in self.state.passed)
             self.state = None if mine or not self.state.passed else _State((), _NO_RUNS, self.state.passed, self.state.passes)
         return None
 
     def hear(self, event: Observation) -> Sighting | None:
-        """Return a sighting when the talk goes in circles."""
+        """Return a sighting if the conversation goes in circles."""
         text = event_text(event)
         if not text or event.agent is None:
             return None
@@ -250,7 +252,7 @@ class PingPongDetector:
         self, words: Sequence[_Word], runs: Sequence[int], rounds: int, key_of: Callable[[_Word], Hashable]
     ) -> Sighting | None:
         for period in range(2, _MAX_AGENTS + 1):
-            # One word of the last round is enough: whoever says it has not been moved by any answer.
+            # One utterance of the last round is enough: no answer has changed what its speaker says.
             if runs[period] <= period * (rounds - 2):
                 continue
             seen = words[-period * (rounds - 1) - 1 :]
@@ -262,8 +264,8 @@ class PingPongDetector:
                 )  # fmt: skip
         return None
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
-        """Say how often the same words went round."""
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
+        """Return how often the same words went round."""
         rounds = self._settings.handoff_rounds
         if not hands_over(step.action):
             return Opinion(self.kind, excerpt(step), 0, rounds, "it hands nothing over to another agent")
@@ -272,14 +274,14 @@ class PingPongDetector:
         return Opinion(self.kind, excerpt(step), count, rounds, "seen" if count >= rounds else "more wanted")
 
     def reset(self) -> None:
-        """Forget everything: a person spoke."""
+        """Forget everything, because a person spoke."""
         self.state = None
 
 
 def _extend(
     words: tuple[_Word, ...], runs: Sequence[int], word: _Word, is_same: Callable[[_Word, _Word], bool]
 ) -> tuple[tuple[_Word, ...], tuple[int, ...]]:
-    """Return the words with one more, and for each period p how many of the last equal the one p places before."""
+    """Return the words with a new one; and for each period p, how many of the last words equal the one p places before."""
     now = list(_NO_RUNS)
     for period in range(2, min(_MAX_AGENTS, len(words)) + 1):
         if is_same(words[-period], word):
@@ -288,32 +290,32 @@ def _extend(
 
 
 def _find_passed_on(start: Observation) -> Hashable:
-    """Return the names and numbers of a call that passes something on (a ticket, a team); None when it holds words alone.
+    """Return the names and numbers in a call that passes something on (a ticket, a team); None if it has only words.
 
-    A thing that goes round among agents is given new words each time, but it keeps its number and its receivers.
+    A thing that goes round among agents gets new words each time, but keeps its number and its receivers.
     """
     if not passes_on(start.action) or not isinstance(start.input, dict):
         return None
     fields = cast("dict[object, object]", start.input)
     named = [
         (str(key), str(value)) for key, value in fields.items()
-        # Words with blanks are talk, and True and False (ints too) name nothing.
+        # Words with spaces are talk. True and False, which are ints too, name nothing.
         if type(value) is int or (isinstance(value, str) and 0 < len(value) <= _MAX_NAME and " " not in value)
     ]  # fmt: skip
-    # One name is the receiver alone: all tickets that go to "billing" would be one thing.
+    # A single name is only the receiver: all tickets that go to "billing" would count as one thing.
     return tuple(sorted(named)) if len(named) > 1 else None
 
 
 LOOP_SEEN = "loop_seen"
-"""Type of the event by which the monitor says that a loop was raised, or went on after it was answered."""
+"""Type of the event by which the monitor reports that a loop was raised, or went on after its answer."""
 # Identities are read from records, so a hostile log may name any number of loops.
 _MAX_LOOPS = 32
 
 
 class _LoopAnswers(NamedTuple):
-    """The continuations given for one loop; it came ``back`` so many times after one."""
+    """The continuations given for one loop, and how often it came ``back`` after one."""
 
-    continuations: tuple[Step, ...]
+    continuations: tuple[ObservedStep, ...]
     back: int
     waiting: bool
 
@@ -331,12 +333,12 @@ class RecoveryLoopDetector:
         self._settings = settings
         self.state: dict[str, _LoopAnswers] = {}
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
-        """Pass: steps are for the detectors of loops."""
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
+        """Ignore steps: only reported loops and continuations count."""
         return None
 
     def hear(self, event: Observation) -> Sighting | None:
-        """Return a sighting when a loop is back, or is to be answered again, after enough continuations."""
+        """Return a sighting if a loop is back, or must be answered again, after enough continuations."""
         found: Sighting | None = None
         if _is_question(event.data):
             return None
@@ -347,33 +349,33 @@ class RecoveryLoopDetector:
                     continue
                 new = old._replace(back=old.back + 1, waiting=False)
             else:
-                step = Step((Call.of_words(event, identity),))
+                step = ObservedStep((Call.from_event(event, identity),))
                 previous = old or _LoopAnswers((), 0, False)
-                # A second continuation while the first still waits for its effect: the loop is back, or nobody would ask.
+                # A second continuation while the first waits for its effect: the loop must be back, or nobody would ask.
                 back = previous.back + previous.waiting
                 new = _LoopAnswers((*previous.continuations, step)[-self._settings.window :], back, True)
-            kept = {name: answered for name, answered in self.state.items() if name != identity}
-            while len(kept) >= _MAX_LOOPS:
-                del kept[next(iter(kept))]
-            self.state = {**kept, identity: new}
+            others = {name: answered for name, answered in self.state.items() if name != identity}
+            while len(others) >= _MAX_LOOPS:
+                del others[next(iter(others))]
+            self.state = {**others, identity: new}
             if new.back >= self._settings.recovery_rounds:
                 steps = new.continuations[-self._settings.recovery_rounds - 1 :]
                 facts = (("loopIdentity", identity), ("cameBack", new.back))
                 found = Sighting(self.kind, identity, 1, steps, len(steps), 0.9, facts=facts, everyone=True, at=event)
         return found
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
-        """Say how often any loop came back."""
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
+        """Return how often any loop came back."""
         back = max((answered.back for answered in self.state.values()), default=0)
         return Opinion(self.kind, "", back, self._settings.recovery_rounds, "it rests on continuations, not on single steps")
 
     def reset(self) -> None:
-        """Forget everything: a person spoke."""
+        """Forget everything, because a person spoke."""
         self.state = {}
 
 
 def _is_question(data: object) -> bool:
-    """Whether an agent asked something: the answer is no attempt at ending its loop."""
+    """Whether an agent asked a question. The answer to it is no attempt to end its loop."""
     return isinstance(data, dict) and cast("dict[str, object]", data).get("asked") is True
 
 
@@ -385,7 +387,7 @@ def _identities(data: object) -> list[str]:
 
 
 RESULTS = frozenset({"subtask_result", "task_result", "attempt_result"})
-# Names of tasks are recorded text: a hostile log may hold any number.
+# Task names are recorded text, so a hostile log may hold any number of them.
 _MAX_TASKS = 32
 _LEFT_AFTER = 6
 _PARTS = lazy_pattern(r"[/.:>]+")
@@ -398,19 +400,19 @@ _QUIET = ("query", "poll", "sleep", "paced", "gesture")
 
 
 class _Attempts(NamedTuple):
-    """The failed attempts at one subtask since its last success; ``by_result`` when results of subtasks say so themselves."""
+    """The failed attempts at one subtask since its last success. ``by_result``: results of subtasks reported the failures."""
 
-    failures: tuple[Step, ...]
+    failures: tuple[ObservedStep, ...]
     by_result: bool
 
 
 class EscalatingFailureDetector:
     """Counts the failed attempts of each task that entries or results name.
 
-    A result of a subtask is an attempt by its own words, and so is work that was handed over and came back failed. Any
-    other failed entry is one only if it was meant to change something: a question that fails is no attempt. Two failed
-    attempts put the subtask in doubt (a loop when its results said so); twice as many, or a second subtask of the same task
-    in the same state, put the task itself in doubt.
+    The result of a subtask is an attempt if it says so itself; so is delegated work that comes back failed. Any other failed
+    entry is an attempt only if it was meant to change something: a failed question is none. Two failed attempts put the
+    subtask in doubt (a loop if its results reported them). Twice as many, or a second subtask of the same task in doubt, put
+    the task itself in doubt.
     """
 
     kind: FindingKind = "escalatingFailure"
@@ -423,34 +425,34 @@ class EscalatingFailureDetector:
         self._settings = settings
         self.state: dict[str, _Attempts] = {}
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
-        """Return a sighting when the step is one failed attempt too many."""
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
+        """Return a sighting if the step is one failed attempt too many."""
         task = _step_task(step)
         if not task or step.meaning(self._settings.pollers) in _QUIET:
             return None
-        return self._note(task, step, step.failed, by_result=False)
+        return self._count_attempt(task, step, step.failed, by_result=False)
 
     def hear(self, event: Observation) -> Sighting | None:
         """Take the result of a subtask."""
         task, failed = _result(event)
         if failed is None:
             return None
-        return self._note(task, Step((Call.of_words(event, task),)), failed, by_result=True)
+        return self._count_attempt(task, ObservedStep((Call.from_event(event, task),)), failed, by_result=True)
 
-    def _note(self, task: str, step: Step, failed: bool, *, by_result: bool) -> Sighting | None:
+    def _count_attempt(self, task: str, step: ObservedStep, failed: bool, *, by_result: bool) -> Sighting | None:
         old = self.state.get(task, _Attempts((), by_result))
         if not failed:
             self.state = {name: attempts for name, attempts in self.state.items() if name != task}
             return None
         new = _Attempts((*old.failures, step)[-self._settings.window :], by_result or old.by_result)
-        kept = {name: attempts for name, attempts in self.state.items() if name != task}
-        while len(kept) >= _MAX_TASKS:
-            del kept[next(iter(kept))]
-        self.state = {**kept, task: new}
+        others = {name: attempts for name, attempts in self.state.items() if name != task}
+        while len(others) >= _MAX_TASKS:
+            del others[next(iter(others))]
+        self.state = {**others, task: new}
         needed = self._settings.escalate_attempts
         if len(new.failures) < needed:
             return None
-        # Names like "build/tests" carry their parent: a second subtask that fails under it is a failure of the task.
+        # Names like "build/tests" contain their parent. A second failing subtask of one parent is a failure of the task.
         parent = _parent(task)
         siblings = sum(
             len(attempts.failures) >= needed for name, attempts in self.state.items() if parent and _parent(name) == parent
@@ -462,8 +464,8 @@ class EscalatingFailureDetector:
             severity="loop" if climbed or new.by_result else "warn", leave=_LEFT_AFTER, facts=facts,
         )  # fmt: skip
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
-        """Say how many attempts of the step's task failed."""
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
+        """Return how many attempts of the step's task failed."""
         needed = self._settings.escalate_attempts
         task = _step_task(step)
         if not task:
@@ -474,17 +476,17 @@ class EscalatingFailureDetector:
         )
 
     def reset(self) -> None:
-        """Forget everything: a person spoke."""
+        """Forget everything, because a person spoke."""
         self.state = {}
 
 
-def _step_task(step: Step) -> str:
-    """Return the task a step belongs to, or that it hands over; "" when there is none."""
+def _step_task(step: ObservedStep) -> str:
+    """Return the task that a step belongs to or hands over; "" if there is none."""
     start = step.first.start
     if start.task is not None:
         return start.task[:200]
     if isinstance(start.input, dict) and len(step.calls) == 1 and delegates(start.action):
-        return _name(cast("dict[str, object]", start.input), None)
+        return _task_name(cast("dict[str, object]", start.input), None)
     return ""
 
 
@@ -493,39 +495,39 @@ def _parent(task: str) -> str:
     return "/".join(parts[:-1])
 
 
-def _name(fields: Mapping[str, object], given: object) -> str:
-    """Return what the task of a result is called: its own name below that of its parent, else what it was given to do.
+def _task_name(fields: Mapping[str, object], given: object) -> str:
+    """Return the name of a result's task: its own name below that of its parent, else its input.
 
-    Results are attempts of one subtask only where all of this is equal.
+    Results are attempts at one subtask only if all parts of this name are equal.
     """
-    own = _first(fields, _SUBTASKS) or _first(fields, _NAMES)
-    parts = [part for part in (_first(fields, _TASKS), own) if part]
+    own = _first_value(fields, _SUBTASKS) or _first_value(fields, _NAMES)
+    parts = [part for part in (_first_value(fields, _TASKS), own) if part]
     if not parts:
-        parts = [_first(fields, ("id",)) or (fingerprints.canonical(given) or "" if given else "")]
+        parts = [_first_value(fields, ("id",)) or (fingerprints.canonical(given) or "" if given else "")]
     return "/".join(parts)[:200]
 
 
-def _first(fields: Mapping[str, object], keys: tuple[str, ...]) -> str:
+def _first_value(fields: Mapping[str, object], keys: tuple[str, ...]) -> str:
     for key in keys:
         value = fields.get(key)
         if isinstance(value, dict):
-            # The task may be an object of its own: {"task": {"id": "m3"}}.
-            value = _first(cast("dict[str, object]", value), ("id", *_NAMES)) or None
+            # The task may be an object: {"task": {"id": "m3"}}.
+            value = _first_value(cast("dict[str, object]", value), ("id", *_NAMES)) or None
         if isinstance(value, str | int) and str(value):
             return str(value)
     return ""
 
 
 def _result(event: Observation) -> tuple[str, bool | None]:
-    """Return the task that an event is about, and whether it failed (None: it does not say)."""
+    """Return the task that an event is about, and whether it failed (None: the event does not say)."""
     if not isinstance(event.data, dict):
         return "", None
     data = cast("dict[str, object]", event.data)
     inner = data.get("input")
-    # The event's own fields come last: a "status" in the input is what was asked for, not what came of it.
+    # The event's own fields override the input: a "status" in the input is a request, not an outcome.
     fields = {**cast("dict[str, object]", inner), **data} if isinstance(inner, dict) else data
-    name = _name(fields, cast("object", inner))
-    # A truth value settles it. The texts below may be prose, so they count only where the whole of one is a known word.
+    name = _task_name(fields, cast("object", inner))
+    # A boolean decides. The texts below may be prose, so only a text that is a known word as a whole counts.
     for key in ("success", "ok", "passed"):
         if isinstance(fields.get(key), bool):
             return name, not fields[key]

@@ -1,4 +1,4 @@
-"""Detect calls that keep failing: with one error, in a row, refused, of a tool that is missing, or in a full context."""
+"""Detect calls that keep failing: with one error, in a row, after refusals, with a missing tool, or in a full context."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake, backs_off, is_patient, seconds_between
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.step import Call, Step, excerpt
+from ctxmgr.detect.step import Call, ObservedStep, excerpt
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.detect.text.comparison import MESSAGES, PATH_KEYS, call_target, event_text
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -18,30 +18,30 @@ _MAX_STREAKS = 16
 
 
 class _ErrorStreak(NamedTuple):
-    """Failures with one error since the world last changed: all of them, and those no success lies between."""
+    """Failures with one error since the world last changed: all of them, and the latest ones without a success between."""
 
-    failures: tuple[Step, ...]
-    unbroken: tuple[Step, ...]
+    failures: tuple[ObservedStep, ...]
+    unbroken: tuple[ObservedStep, ...]
     gap: float | None
 
 
 class ErrorRepetitionDetector(StepDetector):
     """Keeps a streak for each error.
 
-    A first failure is kept under None until a second one comes: most come alone, and finding the cause of an error costs
-    more than the rest.
+    A first failure is kept under None until a second one comes. Most failures come alone, and finding the cause of an error
+    costs more than everything else.
 
-    Two rules. One call that fails with one error three times, with nothing between that could have changed it (reading
-    does not, editing does). And one *specific* error under varying calls: four times in a row are a suspicion, for whoever
-    varies a call tries something; the fifth proves that it does not help. "Exit code 1" is not specific, and what the
-    infrastructure does (rate limits, time-outs) is not the agent's doing.
+    There are two rules. First: one call fails with one error three times, and nothing between could have changed that (an
+    edit could, a read could not). Second: one *specific* error comes back under varying calls. Four times in a row are a
+    suspicion, since an agent that varies a call is trying something; the fifth proves that it does not help. "Exit code 1" is
+    not specific. Trouble of the infrastructure (rate limits, time-outs) is not the agent's fault.
     """
 
     kind: FindingKind = "errorRepetition"
     wake = Wake.FAILED
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
-        """Return a sighting when the step's error has come back often enough."""
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
+        """Return a sighting if the step's error has come back often enough."""
         if not step.failed:
             if self.state:
                 self.state = self._after_success(step)
@@ -51,10 +51,10 @@ class ErrorRepetitionDetector(StepDetector):
         if not self.state:
             self.state = {None: _ErrorStreak((step,), (step,), None)}
             return None
-        self._name()
+        self._name_error()
         core = fingerprints.error_core(step.first.error())
         streak = self._extend(core, step, past)
-        # Taken out and put in again as the newest, so that the oldest streak is dropped first.
+        # Removed and inserted again as the newest, so that the oldest streak is dropped first.
         streaks = {error: self._without_query(other, step) for error, other in self.state.items() if error != core}
         while len(streaks) >= _MAX_STREAKS:
             del streaks[next(iter(streaks))]
@@ -62,13 +62,13 @@ class ErrorRepetitionDetector(StepDetector):
         self.state = streaks
         return self._sighting(core, streak, past)
 
-    def _name(self) -> None:
-        """Work out the error of a failure that was kept without one."""
+    def _name_error(self) -> None:
+        """Determine the error of a failure that was kept without one."""
         alone = self.state.get(None)
         if alone is not None:
             self.state = {fingerprints.error_core(alone.failures[-1].first.error()): alone}
 
-    def _extend(self, core: str, step: Step, past: Sequence[Step]) -> _ErrorStreak:
+    def _extend(self, core: str, step: ObservedStep, past: Sequence[ObservedStep]) -> _ErrorStreak:
         old = self.state.get(core)
         if old is None or step.number - old.failures[-1].number > self._settings.error_gap:
             return _ErrorStreak((step,), (step,), None)
@@ -80,42 +80,42 @@ class ErrorRepetitionDetector(StepDetector):
         return _ErrorStreak((*old.failures, step)[-keep:], (*old.unbroken, step)[-keep:], gap)
 
     @staticmethod
-    def _without_query(streak: _ErrorStreak, step: Step) -> _ErrorStreak:
-        """Return the streak without a call that failed differently now: that is a new answer to it."""
+    def _without_query(streak: _ErrorStreak, step: ObservedStep) -> _ErrorStreak:
+        """Return the streak without a call that has now failed differently: that is a new answer to it."""
         if any(failure.query == step.query for failure in streak.failures[:-1]):
             failures = tuple(failure for failure in streak.failures if failure.query != step.query)
             return streak._replace(failures=failures or streak.failures[-1:])
         return streak
 
-    def _after_success(self, step: Step) -> dict[str | None, _ErrorStreak]:
+    def _after_success(self, step: ObservedStep) -> dict[str | None, _ErrorStreak]:
         meaning = step.meaning(self._settings.pollers)
         if meaning in ("mutation", "other"):
-            return {}  # the world may be another one now
-        if meaning == "sleep":  # waiting is what cures trouble of the infrastructure, and nothing else
+            return {}  # the world may have changed
+        if meaning == "sleep":  # waiting cures only trouble of the infrastructure
             return {error: streak for error, streak in self.state.items() if not streak.failures[-1].transient}
-        kept: dict[str | None, _ErrorStreak] = {}
+        streaks: dict[str | None, _ErrorStreak] = {}
         for error, streak in self.state.items():
             failures = tuple(failure for failure in streak.failures if failure.query != step.query)
             if failures:
-                # A success of an action that failed so shows that the error is not the tool's.
-                tried = {failure.action for failure in streak.unbroken}
-                unbroken = () if step.action in tried else streak.unbroken
-                kept[error] = streak._replace(failures=failures, unbroken=unbroken)
-        return kept
+                # The action has now succeeded, so the error does not come from the tool.
+                actions = {failure.action for failure in streak.unbroken}
+                unbroken = () if step.action in actions else streak.unbroken
+                streaks[error] = streak._replace(failures=failures, unbroken=unbroken)
+        return streaks
 
-    def _sighting(self, core: str, streak: _ErrorStreak, past: Sequence[Step]) -> Sighting | None:
+    def _sighting(self, core: str, streak: _ErrorStreak, past: Sequence[ObservedStep]) -> Sighting | None:
         step = streak.failures[-1]
         settings = self._settings.for_action(step.action)
         same = tuple(failure for failure in streak.failures if failure.query == step.query)
         transient = step.transient
-        # Without times growing waits can't be told from a tight loop, so many more rounds are wanted.
+        # Without times, growing waits look like a tight loop, so many more rounds are needed.
         untimed = transient and step.started is None
         needed = settings.transient_rounds if untimed else settings.error_same_rounds
         if len(same) >= needed and not _is_round(same, past):
             return Sighting("errorRepetition", core, 1, same[-needed:], needed, 0.9, core)
         tried = len({failure.query for failure in streak.unbroken})
         needed = settings.transient_rounds if transient else settings.error_varied_rounds
-        # Fewer than three different calls are a repetition or an alternation, which their own detectors find.
+        # Fewer than three different calls are a repetition or an alternation, which have their own detectors.
         if len(streak.unbroken) < needed or tried < 3 or not fingerprints.is_specific(core):
             return None
         proved = transient or len(streak.unbroken) >= settings.error_varied_loop_rounds
@@ -124,12 +124,12 @@ class ErrorRepetitionDetector(StepDetector):
             severity="loop" if proved else "warn",
         )  # fmt: skip
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
-        """Say how often this error came, from this call or from any."""
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
+        """Return how often this error came, from this call or from any call."""
         settings = self._settings.for_action(step.action)
         if not step.failed:
             return Opinion(self.kind, excerpt(step), 0, settings.error_same_rounds, "it did not fail")
-        self._name()
+        self._name_error()
         core = fingerprints.error_core(step.first.error())
         streak = self.state.get(core)
         if streak is None:
@@ -148,10 +148,10 @@ class ErrorRepetitionDetector(StepDetector):
         self.state: dict[str | None, _ErrorStreak] = {}
 
 
-def _is_round(same: tuple[Step, ...], past: Sequence[Step]) -> bool:
-    """Whether what lies between the last failures repeats as well: then the round is the pattern, not the error."""
+def _is_round(same: tuple[ObservedStep, ...], past: Sequence[ObservedStep]) -> bool:
+    """Whether the steps between the last failures repeat as well. Then the round is the pattern, not the error."""
     length = same[-1].number - same[-2].number
-    # Failures that follow on each other have nothing between them that could be a round.
+    # Consecutive failures have no round between them.
     if length < 2 or len(past) < 2 * length - 1:
         return False
     return all(past[-place].query == past[-place - length].query for place in range(1, length))
@@ -159,42 +159,42 @@ def _is_round(same: tuple[Step, ...], past: Sequence[Step]) -> bool:
 
 _RULE = "in a row"
 _PROVIDER = None
-"""Key of the provider's errors beside those of actions: whatever an action is called, it is no text."""
+"""Key for the provider's errors beside the keys for actions. No action can have it, since names of actions are texts."""
 
 
 class _Streak(NamedTuple):
-    """Failures in a row. ``cause`` is worked out when a second one comes, for most come alone."""
+    """Consecutive failures. ``cause`` is determined only when a second one comes, because most come alone."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ObservedStep, ...]
     cause: str | None
 
 
 class FailureStreakDetector(StepDetector):
-    """Counts failures of one action that say the same once everything the input put into the error is taken out.
+    """Counts failures of one action that are equal once the parts of the input are removed from the error.
 
-    "Plan P7 not found" after "Plan P6 not found" is one cause, and an error that names nothing at all ("not found") is one
-    too when it comes back time after time. How much that proves depends on the call:
+    "Plan P7 not found" after "Plan P6 not found" has one cause. So has an error that names nothing ("not found") if it comes
+    back time after time. How much that proves depends on the call:
 
-    * a refused login is a cause by itself, whatever was asked for, and so is a time limit that call after call runs into;
-    * changes of one target: nothing that was tried was right;
-    * changes of, and questions about, different things by name: more of them are wanted;
-    * searches, commands, and reads of one path after another explore, and a miss is an answer: a suspicion, and late.
+    * a refused login is one cause whatever was asked for, and so is a time limit that call after call exceeds;
+    * changes of one target: every attempt was wrong;
+    * changes of, and questions about, different things by name: more of them are needed;
+    * searches, commands, and reads of one path after another are exploration, whose misses are answers: only a late suspicion.
 
-    Questions that succeed may lie between. A success of the action itself, or of any change, ends the streak. Errors that
-    the log reports as events (the model's provider refused) are a streak of their own, ended by any success and by words.
+    Successful questions may lie between. A success of the action itself, or of any change, ends the streak. Errors that the
+    log reports as events (the model's provider refused) are a streak of their own; any success and any message end it.
     """
 
     kind: FindingKind = "errorRepetition"
     wake = Wake.FAILED
     hears = MESSAGES | {"error"}
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
-        """Return a sighting when the action has failed alike often enough."""
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
+        """Return a sighting if the action has failed alike often enough."""
         if not step.failed:
-            if self.state and self._ends(step):
+            if self.state and self._ends_streak(step):
                 self.state = {}
             return None
-        # Refusals have a detector of their own, and trouble that may pass proves nothing.
+        # Refusals have their own detector, and transient trouble proves nothing.
         if len(step.calls) > 1 or _is_refused(step) or (step.transient and not vocabulary.is_own_limit(step.first.error())):
             return None
         streaks: dict[str | None, _Streak] = self.state
@@ -206,16 +206,16 @@ class FailureStreakDetector(StepDetector):
             known = old.cause if old.cause is not None else _failure_cause(old.steps[-1])
             keep = self._settings.window
             streak = _Streak((*old.steps, step)[-keep:], cause) if cause == known else _Streak((step,), cause)
-        # Another action's failure begins a row of its own; the provider's errors are events, and it does not end their row.
+        # Another action's failure begins a new streak. The provider's errors are events, so it does not end their streak.
         self.state = {step.action: streak} | {name: other for name, other in streaks.items() if name is _PROVIDER}
         return self._sighting(streak)
 
-    def _ends(self, step: Step) -> bool:
+    def _ends_streak(self, step: ObservedStep) -> bool:
         meaning = step.meaning(self._settings.pollers)
         return step.action in self.state or _PROVIDER in self.state or meaning in ("mutation", "other")
 
     def hear(self, event: Observation) -> Sighting | None:
-        """Return a sighting when this is one error of the provider too many."""
+        """Return a sighting if this is one error of the provider too many."""
         message = event_text(event)
         if event.type != "error":
             if message and _PROVIDER in self.state:
@@ -225,14 +225,14 @@ class FailureStreakDetector(StepDetector):
             return None
         cause = fingerprints.error_core(message)
         old: _Streak | None = self.state.get(_PROVIDER)
-        step = Step((Call.of_words(event, cause),))
+        step = ObservedStep((Call.from_event(event, cause),))
         steps = (*old.steps, step)[-self._settings.window :] if old is not None and old.cause == cause else (step,)
         self.state = {**self.state, _PROVIDER: _Streak(steps, cause)}
         transient = vocabulary.is_transient(message)
         needed = self._settings.error_same_rounds
         if len(steps) < needed:
             return None
-        # An overloaded provider (529) recovers by itself, so a few of such errors are only a suspicion.
+        # An overloaded provider (529) recovers by itself, so a few such errors are only a suspicion.
         proved = len(steps) >= self._settings.transient_rounds if transient else True
         return Sighting(
             self.kind, (_PROVIDER, cause), 1, steps[-needed:], needed, 0.8 if proved else 0.6,
@@ -244,7 +244,7 @@ class FailureStreakDetector(StepDetector):
         if streak.cause is None or count < self._settings.error_varied_rounds:
             return None
         warned, proved = _rounds_needed(streak, self._settings.for_action(streak.steps[-1].action))
-        # One call that fails over and over is not for this detector: here the input varies.
+        # This detector is for varying input. It ignores one call that fails over and over.
         tried = len({step.query for step in streak.steps[-warned:]})
         if count < warned or tried < min(3, warned):
             return None
@@ -254,8 +254,8 @@ class FailureStreakDetector(StepDetector):
             streak.cause, severity="loop" if is_proved else "warn",
         )  # fmt: skip
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
-        """Say how often the action has failed alike."""
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
+        """Return how often the action has failed alike."""
         settings = self._settings.for_action(step.action)
         streak: _Streak | None = self.state.get(step.action)
         if not step.failed or streak is None:
@@ -271,24 +271,24 @@ class FailureStreakDetector(StepDetector):
         self.state: dict[str | None, _Streak] = {}
 
 
-def _failure_cause(step: Step) -> str:
+def _failure_cause(step: ObservedStep) -> str:
     call = step.first
     return fingerprints.error_core(
         fingerprints.without_input(call.error()[-fingerprints.MAX_TEXT :], cast("object", call.start.input))
     )
 
 
-def _is_refused(step: Step) -> bool:
+def _is_refused(step: ObservedStep) -> bool:
     return step.first.finish is not None and step.first.finish.status == "denied"
 
 
 def _rounds_needed(streak: _Streak, settings: DetectSettings) -> tuple[int, int | None]:
-    """Return after how many failures to warn, and how many prove a loop (None: no number of them)."""
+    """Return the number of failures for a warning, and the number that proves a loop (None: no number does)."""
     last = streak.steps[-1]
-    # Before `_explores`: a 401 at one address after the other would pass for a search, which is never proof.
+    # Before `_explores`: a 401 at one address after another would look like a search, which is never proof.
     if vocabulary.is_login_error(streak.cause or ""):
         return settings.error_varied_rounds, settings.error_varied_loop_rounds
-    # Before `_explores` too: every command counts as a search, but one that runs into its limit finds nothing out.
+    # Also before `_explores`: every command counts as a search, but a command that exceeds its limit finds nothing.
     if vocabulary.is_own_limit(last.first.error()):
         return settings.error_varied_rounds, settings.failing_rounds
     if _explores(streak.steps, settings) or not fingerprints.says_anything(streak.cause or ""):
@@ -299,17 +299,17 @@ def _rounds_needed(streak: _Streak, settings: DetectSettings) -> tuple[int, int 
     return settings.failing_rounds, settings.failing_loop_rounds
 
 
-def _explores(steps: Sequence[Step], settings: DetectSettings) -> bool:
-    """Whether the calls look for something: they search, run commands, or ask for one path after the other."""
+def _explores(steps: Sequence[ObservedStep], settings: DetectSettings) -> bool:
+    """Whether the calls look for something: they search, run commands, or read one path after another."""
     start = steps[-1].first.start
     if vocabulary.searches(start):
         return True
     if steps[-1].meaning(settings.pollers) != "query":
         return False
-    return len({_paths(step.first.start.input) for step in steps[-settings.failing_rounds :]}) > 1
+    return len({_list_paths(step.first.start.input) for step in steps[-settings.failing_rounds :]}) > 1
 
 
-def _paths(given: object) -> tuple[str, ...]:
+def _list_paths(given: object) -> tuple[str, ...]:
     if not isinstance(given, dict):
         return ()
     fields = cast("dict[Any, Any]", given)
@@ -317,8 +317,8 @@ def _paths(given: object) -> tuple[str, ...]:
 
 
 _MAX_REFUSAL_GAP = 6
-"""Steps after which another refusal is a new story."""
-# Clients record a refusal as an ordinary error with these words in it; "permission denied" alone is the system's.
+"""Steps after which another refusal starts a new count."""
+# Clients record a refusal as an ordinary error with these words in it. "permission denied" alone comes from the system.
 _WORDS = (
     "denied by", "rejected by", "blocked by", "not permitted by", "disallowed by", "forbidden by", "refused by", "declined by",
     "vetoed", "user denied", "user rejected", "user declined", "user refused", "doesn't want to proceed",
@@ -328,19 +328,19 @@ _WORDS = (
 
 
 class DeniedDetector(StepDetector):
-    """Counts refusals: of one call, or of one action whatever its input. What the operating system denies is an error."""
+    """Counts refusals of one call, or of one action with any input. A denial by the operating system is an error instead."""
 
     kind: FindingKind = "denied"
     wake = Wake.FAILED
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
-        """Return a sighting when the step was refused often enough."""
-        old: tuple[Step, ...] = self.state or ()
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
+        """Return a sighting if the step was refused often enough."""
+        old: tuple[ObservedStep, ...] = self.state or ()
         if old and step.number - old[-1].number > _MAX_REFUSAL_GAP:
             old = ()
         if not is_denied(step):
             if not step.failed:
-                # It is allowed after all, so the refusals before were about something else.
+                # The action is allowed after all, so the earlier refusals had another reason.
                 old = tuple(refusal for refusal in old if refusal.action != step.action)
             self.state = old or None
             return None
@@ -355,12 +355,12 @@ class DeniedDetector(StepDetector):
             )
         return None
 
-    def _counts(self, step: Step) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+    def _counts(self, step: ObservedStep) -> tuple[tuple[ObservedStep, ...], tuple[ObservedStep, ...]]:
         alike = tuple(refusal for refusal in self.state or () if refusal.action == step.action)
         return tuple(refusal for refusal in alike if refusal.query == step.query), alike
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
-        """Say how often the call, or its action, was refused."""
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
+        """Return how often the call, or its action, was refused."""
         settings = self._settings.for_action(step.action)
         if not is_denied(step):
             return Opinion(self.kind, excerpt(step), 0, settings.denied_rounds, "it was not refused")
@@ -372,7 +372,7 @@ class DeniedDetector(StepDetector):
         return Opinion(self.kind, excerpt(step), count, needed, "seen" if count >= needed else "more wanted")
 
 
-def is_denied(step: Step) -> bool:
+def is_denied(step: ObservedStep) -> bool:
     """Whether every call of the step was refused, by its status or by the words of its answer."""
     return step.failed and all(
         (call.finish is not None and call.finish.status == "denied")
@@ -384,24 +384,24 @@ def is_denied(step: Step) -> bool:
 def _says_denied(output: object, error: str) -> bool:
     if isinstance(output, dict) and cast("dict[str, object]", output).get("status") in ("blocked", "denied", "rejected"):
         return True
-    head = error[:400].lower()  # a refusal says so at once; further on it may be quoted
+    head = error[:400].lower()  # a refusal begins the text; further on, it may be a quote
     return any(words in head for words in _WORDS)
 
 
 _MAX_TOOL_GAP = 6
-"""Steps after which another unknown tool is a new story."""
-# As `_type` writes them: "ToolNotFoundError" and "tool_not_found_error" are one.
+"""Steps after which another unknown tool starts a new count."""
+# As `_error_type` writes them: "ToolNotFoundError" and "tool_not_found_error" are one.
 _TYPES = frozenset({"unknowntool", "toolnotfound", "nosuchtool", "unknownfunction", "toolnotfounderror", "nosuchtoolerror"})
-# The 80 characters are for the name between: "Tool 'search_web' is not available". Behind a colon or a failure stands
-# what the tool itself says: "Error executing tool read_config: a.py not found".
+# The 80 characters are for a name in between: "Tool 'search_web' is not available". After a colon or a word for failure, the
+# tool itself speaks: "Error executing tool read_config: a.py not found".
 _TOOL = lazy_pattern(
     r"\b(?:unknown|no such|unrecogni[sz]ed|unsupported|invalid) tool\b|\bno tool (?:named|called)\b"
     r"|\btool\b:?(?:(?!: | - |\b(?:fail(?:ed|s|ure)?|error|because)\b).){1,80}"
     r"\b(?:not found|does not exist|doesn't exist|is not (?:available|registered|defined))",
     re.IGNORECASE,
 )
-# What stands behind the name of the action: "read_config does not exist" is about the tool, "Read failed: a.py does not
-# exist" about a file
+# The words after the name of the action. "read_config does not exist" is about the tool, "Read failed: a.py does not exist"
+# about a file.
 _NAMED = lazy_pattern(
     r"['\"`]?(?:\(\))?:? (?:(?:tool|function|is|was|could) ){0,2}"
     r"(?:not found|not be found|does not exist|unknown function|no such function|not a (?:known|valid) )"
@@ -409,15 +409,15 @@ _NAMED = lazy_pattern(
 
 
 class UnknownToolDetector(StepDetector):
-    """Counts failed calls whose error says that there is no such tool, whatever their input."""
+    """Counts failed calls, with any input, whose error says that the tool does not exist."""
 
     kind: FindingKind = "unknownTool"
     wake = Wake.FAILED
     watchful = False
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
-        """Return a sighting when tools that do not exist were called often enough."""
-        old: tuple[Step, ...] = self.state or ()
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
+        """Return a sighting if missing tools were called often enough."""
+        old: tuple[ObservedStep, ...] = self.state or ()
         if old and step.number - old[-1].number > _MAX_TOOL_GAP:
             old = ()
         if not is_unknown_tool(step):
@@ -430,8 +430,8 @@ class UnknownToolDetector(StepDetector):
         tools = sorted({fingerprints.one_line(call.action, 60) for call in calls})
         return Sighting(self.kind, "unknown tool", 1, calls[-needed:], needed, 0.9, facts=(("tools", tools[:8]),))
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
-        """Say how many calls of unknown tools there were."""
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
+        """Return the number of calls of unknown tools."""
         needed = self._settings.for_action(step.action).unknown_rounds
         if not is_unknown_tool(step):
             return Opinion(self.kind, excerpt(step), 0, needed, "no error that says there is no such tool")
@@ -439,10 +439,10 @@ class UnknownToolDetector(StepDetector):
         return Opinion(self.kind, excerpt(step), count, needed, "seen" if count >= needed else "more wanted")
 
 
-def is_unknown_tool(step: Step) -> bool:
+def is_unknown_tool(step: ObservedStep) -> bool:
     """Whether every call of the step failed because its tool does not exist."""
     return step.failed and all(
-        _is_unknown(call.start.action, call.start.meta, call.error()[:600], _type(call.finish)) for call in step.calls
+        _is_unknown(call.start.action, call.start.meta, call.error()[:600], _error_type(call.finish)) for call in step.calls
     )
 
 
@@ -451,19 +451,19 @@ def _is_unknown(action: str, meta: object, error: str, kind: str) -> bool:
         return True
     if "tool" in error.lower() and _TOOL.search(error):
         return True
-    # "a.py not found" is about a file; only an error that names the action itself is about the tool.
+    # "a.py not found" is about a file. Only an error that names the action itself is about the tool.
     said = error.strip("`'\" ").lower().removeprefix("function ").lstrip("`'\"")
     return bool(action) and said.startswith(action.lower()) and _NAMED.match(said, len(action.lower())) is not None
 
 
-def _type(finish: object) -> str:
+def _error_type(finish: object) -> str:
     error = getattr(finish, "error", None)
     kind = cast("dict[str, object]", error).get("type") if isinstance(error, dict) else None
     return "".join(char for char in kind[:80].lower() if char.isalnum()) if isinstance(kind, str) else ""
 
 
 _ACROSS_TURNS = 2
-"""Factor on the number of compactions when a person spoke between them."""
+"""Factor on the number of compactions if a person spoke between them."""
 _LEFT_AFTER = 4
 _CONTEXT_WORDS = (
     "context length", "context window", "context_length", "maximum context", "context limit", "prompt is too long",
@@ -472,22 +472,22 @@ _CONTEXT_WORDS = (
 )  # fmt: skip
 
 _CONTEXT_HINTS = ("context", "is too long", "token", "reduce the length")
-"""Each of `_CONTEXT_WORDS` holds one of these: four searches spare most errors the longer list."""
+"""Each of `_CONTEXT_WORDS` holds one of these. Most errors need only these four searches instead of the longer list."""
 
 
 class _ContextErrors(NamedTuple):
-    """Compactions since the last new work; ``older`` of them lie before the last word of a person."""
+    """Compactions since the last new work. ``older`` of them came before the last message of a person."""
 
-    compactions: tuple[Step, ...] = ()
+    compactions: tuple[ObservedStep, ...] = ()
     older: int = 0
-    errors: tuple[Step, ...] = ()
+    errors: tuple[ObservedStep, ...] = ()
 
 
 class ContextLoopDetector:
-    """Two rules. Compactions between which nothing new was done, and context-length errors without a success between.
+    """Counts compactions without new work between them, and context-length errors without a success between them.
 
-    A person who speaks does not make the context smaller: compactions on both sides of a message still count, only more
-    of them are wanted. A loop that lives through a compaction needs no rule: a compaction resets nothing.
+    A message of a person does not make the context smaller: compactions on both sides of it still count, only more of them
+    are needed. A loop that survives a compaction needs no rule, since a compaction resets nothing.
     """
 
     kind: FindingKind = "contextLoop"
@@ -500,11 +500,11 @@ class ContextLoopDetector:
         self._settings = settings
         self.state: _ContextErrors | None = None
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
-        """Return a sighting when the step says once too often that the context is full."""
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
+        """Return a sighting if the step says once too often that the context is full."""
         state = self.state or _ContextErrors()
         if not step.failed:
-            # Reading again what the compaction took away is no new work.
+            # Reading again what the compaction removed is no new work.
             new = not any(earlier.query == step.query for earlier in past)
             state = _ContextErrors() if new else state._replace(errors=())
         elif is_context_error(step.first.error()):
@@ -515,18 +515,18 @@ class ContextLoopDetector:
         return None
 
     def hear(self, event: Observation) -> Sighting | None:
-        """Return a sighting when this is one compaction, or one error, too many."""
+        """Return a sighting if this is one compaction, or one error, too many."""
         state = self.state or _ContextErrors()
         keep = self._settings.window
         if event.type == "error":
             text = event_text(event)
             if text is None or not is_context_error(text):
                 return None
-            self.state = state._replace(errors=(*state.errors, Step((Call.of_words(event, "context"),)))[-keep:])
+            self.state = state._replace(errors=(*state.errors, ObservedStep((Call.from_event(event, "context"),)))[-keep:])
             return self._too_long(self.state.errors)
-        step = Step((Call.of_words(event, "compaction"),))
+        step = ObservedStep((Call.from_event(event, "compaction"),))
         compactions = (*state.compactions, step)[-keep:]
-        # Some of the older ones may have left the window just now.
+        # Some of the older ones may have just left the window.
         self.state = state = state._replace(compactions=compactions, older=min(state.older, len(compactions)))
         rounds = self._settings.compaction_rounds
         fresh = len(compactions) - state.older
@@ -536,14 +536,14 @@ class ContextLoopDetector:
             return Sighting(self.kind, "compaction", 1, compactions, len(compactions), 0.8, leave=_LEFT_AFTER)
         return None
 
-    def _too_long(self, errors: tuple[Step, ...]) -> Sighting | None:
+    def _too_long(self, errors: tuple[ObservedStep, ...]) -> Sighting | None:
         rounds = self._settings.context_error_rounds
         if len(errors) < rounds:
             return None
         return Sighting(self.kind, "context error", 1, errors[-rounds:], rounds, 0.9, leave=_LEFT_AFTER)
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
-        """Say how many errors in a row said that the context is full."""
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
+        """Return the number of consecutive errors that say that the context is full."""
         rounds = self._settings.context_error_rounds
         if not step.failed or not is_context_error(step.first.error()):
             return Opinion(self.kind, excerpt(step), 0, rounds, "no error that says the context is full")
@@ -553,13 +553,13 @@ class ContextLoopDetector:
         )
 
     def reset(self) -> None:
-        """Note that a person spoke: earlier errors are forgotten, earlier compactions count less."""
+        """Note that a person spoke: forget earlier errors, and count earlier compactions less."""
         if self.state is not None:
             compactions = self.state.compactions
             self.state = _ContextErrors(compactions, len(compactions)) if compactions else None
 
 
 def is_context_error(error: str) -> bool:
-    """Whether an error says that the context of the model is full."""
+    """Whether an error says that the model's context is full."""
     head = error[:2000].lower()
     return any(hint in head for hint in _CONTEXT_HINTS) and any(words in head for words in _CONTEXT_WORDS)

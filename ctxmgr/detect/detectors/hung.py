@@ -1,4 +1,4 @@
-"""Detect stalls: a call beyond its limit, silence, a log that ends inside a call; and which calls are in flight."""
+"""Detect stalls (a call beyond its limit, silence, a log that ends inside a call), and track calls in flight."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SECONDS_KEYS = ("timeout_s", "timeout_seconds", "timeoutSeconds", "timeout_sec"
 _MILLISECONDS_KEYS = ("timeoutMs", "timeout_ms", "timeoutMillis")
 _LIMIT_KEYS = frozenset({*_SECONDS_KEYS, *_MILLISECONDS_KEYS, "timeout"})
 _SURELY_MILLISECONDS = 10_000
-"""From here on a bare ``timeout`` is in milliseconds: as seconds it would be nearly three hours."""
+"""Value from which a bare ``timeout`` is in milliseconds. As seconds it would be nearly three hours."""
 
 
 @dataclass(slots=True)
@@ -31,10 +31,9 @@ class Flow:
 
     Attributes:
         calls: ids of its current batch of calls.
-        landed: whether anything came in since its last call, so that the next call begins a new batch and what the
-            old one left open is left behind.
-        over: whether it has spoken since its last call: it has gone on without what is still open.
-        latest: its latest time in seconds since 1970, None while it has none.
+        landed: a result came since its last call, so its next call begins a new batch and drops the old open calls.
+        over: it has spoken since its last call, so it no longer waits for open calls.
+        latest: its latest time in seconds since 1970; None without times.
     """
 
     calls: list[str]
@@ -58,15 +57,15 @@ class OpenCall:
 
 @dataclass(slots=True)
 class Stall:
-    """A stall before it is written as a finding.
+    """A stall, before it becomes a finding.
 
     Attributes:
-        calls: the calls it is about, none when nothing is in flight.
+        calls: the calls it is about; empty if nothing is in flight.
         why: ``overdue``, ``late`` (the result came after the limit), ``silent`` or ``torn`` (the log ends there).
-        seconds: how long it lasted, None without times.
-        limit: the limit in seconds that was passed, None where the log ends.
+        seconds: its duration; None without times.
+        limit: the exceeded limit in seconds; None if the log ends.
         last: id and index of the session's last record.
-        ended: whether the log is all there will ever be.
+        ended: the log is complete; no more records will come.
     """
 
     calls: list[OpenCall]
@@ -81,10 +80,10 @@ class Stall:
 
 
 def declared_limit(start: Observation) -> float | None:
-    """Return the limit in seconds that a call declares, in its record or within its input, or None.
+    """Return the limit in seconds that a call declares in its record or its input, or None.
 
-    A bare ``timeout`` may be seconds or milliseconds: from 10,000 on it is taken as milliseconds, since a limit that
-    is read too long only reports late, while one read too short would report a healthy call.
+    A bare ``timeout`` may be seconds or milliseconds. From 10,000 on it counts as milliseconds: too long a limit only reports
+    a stall late, but too short a limit reports a healthy call.
     """
     if start.timeout_ms is not None:
         return _positive(start.timeout_ms, 1000)
@@ -100,7 +99,7 @@ def declared_limit(start: Observation) -> float | None:
 
 
 def _positive(value: object, unit: float) -> float | None:
-    # Recorded numbers may be anything; NaN is neither above 0 nor below the limit.
+    # Recorded numbers may be anything. NaN fails both comparisons.
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < MAX_TIMEOUT_MS:
         return None
     return value / unit
@@ -110,7 +109,7 @@ def stall_finding(stall: Stall, session: str, newest: Observation | None) -> Fin
     """Return the finding for a stall.
 
     Args:
-        stall: what was seen.
+        stall: the stall.
         session: id of the session.
         newest: the last start or result of the session.
     """
@@ -119,7 +118,7 @@ def stall_finding(stall: Stall, session: str, newest: Observation | None) -> Fin
     agent = None if first is None else first.agent
     process = None if first is None else first.process
     starts = [call.start for call in stall.calls]
-    # Without ids: a call that hangs again in the next process is the same stall, and recovery counts its attempts by this.
+    # Without ids: if a call hangs again in the next process, it is the same stall for recovery, which counts attempts.
     identity = fingerprint([agent, "hung", stall.why, [[call.action, call.input] for call in starts]])
     anchor = (first.id, first.index) if first is not None else stall.last
     indexes: dict[str, Any] = {
@@ -196,11 +195,11 @@ Key = tuple[str | None, str | None]
 
 
 class UnseenResults:
-    """A scope for each agent and process whose results the log does not hold, until a first result comes.
+    """Keeps a scope for each agent and process without recorded results, until a first result comes.
 
-    The answer to a call is foreseen when the call before it is over (its agent has spoken since, so it had an answer,
-    recorded or not) and nothing since makes the question a new one: no other agent was seen to change anything, and no work
-    was handed over for the first time. Handing over is no change itself: what comes of it is in the log.
+    An answer is foreseen if two things hold. The agent's previous call is over: the agent has spoken since, so it had an
+    answer, recorded or not. And nothing since makes the question a new one: no other agent changed anything, and no work was
+    handed over for the first time. A hand-over itself is no change, because the log shows what comes of it.
     """
 
     def __init__(self, make: Callable[[], AgentScope]) -> None:
@@ -213,7 +212,7 @@ class UnseenResults:
         self._assigned = -1
 
     def begin(self, start: Observation, key: Key) -> list[OpenFinding]:
-        """Take the start of an entry; return the cases raised by it."""
+        """Take the start of an entry. Return the cases that it raised."""
         if key not in self._scopes:
             scope = self._scopes[key] = self._watched[start.agent] = self._make()
         # This agent and all others that were watched have recorded results.
@@ -232,21 +231,21 @@ class UnseenResults:
         scope.spoke_since = False
         self._seen[key] = (self._changes, start.seq)
         scope.begin(start)
-        return scope.end(start, None)  # entered at its start: no result is waited for
+        return scope.end(start, None)  # enters at its start, since no result is expected
 
     def is_over(self, key: Key) -> bool:
-        """Whether this agent's results are recorded and no other agent is watched: then an entry changes nothing here."""
+        """Whether an entry changes nothing here: this agent's results are recorded, and no other agent is watched."""
         return not self._watched and self._scopes.get(key, self) is None
 
     def _assign(self, start: Observation) -> None:
-        """Note where in the log what is handed over now was handed over first."""
-        # Forgetting makes an old assignment count as new, which only means one suspicion less.
+        """Note the place in the log where this work was first handed over."""
+        # A forgotten assignment counts as new, which at most loses one suspicion.
         if len(self._assignments) >= _MAX_ASSIGNMENTS:
             self._assignments.clear()
         self._assigned = self._assignments.setdefault(Call.from_observations(start, None).query, start.seq)
 
     def end(self, key: Key) -> None:
-        """Stop watching an agent: its results are recorded after all, so what was seen without them is no evidence."""
+        """Stop watching an agent. Its results are recorded after all, so what was seen without them is no evidence."""
         scope = self._scopes.get(key)
         if scope is None:
             return
@@ -256,7 +255,7 @@ class UnseenResults:
             del self._watched[key[0]]
 
     def speak(self, agent: str | None) -> None:
-        """Note that an agent said or thought something: the call before it is over."""
+        """Note that an agent said or thought something, which ends its previous call."""
         scope = self._watched.get(agent)
         if scope is not None:
             scope.spoke_since = True
@@ -269,7 +268,7 @@ class UnseenResults:
 
 
 State = Literal["new", "working", "done", "waiting", "paused", "ended"]
-"""What the run is doing apart from calls in flight; ``done`` is a finished turn, ``waiting`` waits for a person."""
+"""What the run does apart from calls in flight. ``done``: a finished turn. ``waiting``: it waits for a person."""
 
 TURN_ENDS = frozenset({"message", "turn_end", "turnEnd", "agent_message", "result", "sessionEnd"})
 WAITS = frozenset(
@@ -279,26 +278,26 @@ PAUSES = frozenset({"interrupt", "pause", "paused"})
 WORK_STARTS = frozenset({"user_message", "user_message_chunk", "nudge", "continuation", "resume"})
 PROGRESS = frozenset({"progress"})
 LIFE = frozenset({"heartbeat", "progress", "tool_call_update"})
-"""Signs that whoever makes a call is still there: a log that ends with one does not end inside the call."""
+"""Signs of life from the maker of a call. A log that ends with one does not end inside the call."""
 
 BEGINS = "session"
-"""Type of the event that a process begins with: from then on something is to be expected of it."""
+"""Type of the event with which a process begins. From then on, the process is expected to act."""
 
 _ACTIVITY = {BEGINS} | LIFE | TURN_ENDS | WAITS | PAUSES | WORK_STARTS | PROGRESS
-"""Types of events that say what the run is doing; most others are thoughts."""
+"""Types of events that show what the run does. Most other events are thoughts."""
 
 _ASKING = {BEGINS} | WORK_STARTS | PAUSES
-"""Types of events by which something is asked of a run; any other is an answer, or a sign of one."""
+"""Types of events that ask something of a run. Any other is an answer, or a sign of one."""
 
 _MAX_DELEGATED = 64
 
 
 class StallWatch:
-    """Follows what is in flight and what happened last; judges only when asked, against a time it is given.
+    """Follows the calls in flight and the latest event. It judges only when asked, against a given time.
 
-    Silence ends with a new entry or a result (design ruling 9). Deltas and heartbeats are life, and do not end it. It is
-    measured from the newest of the agents' latest times, so neither a clock that steps back nor a log whose parts were
-    put together out of order makes silence longer than it was.
+    A new entry or a result ends silence (design ruling 9). Deltas and heartbeats are signs of life, and do not end it.
+    Silence is measured from the newest of the agents' latest times. So it never becomes longer than it was, neither by a
+    clock that steps back nor by a log whose parts were merged out of order.
     """
 
     def __init__(self, session: str, settings: DetectSettings) -> None:
@@ -313,11 +312,11 @@ class StallWatch:
         self._untimed = False
         self._delegated: dict[str, OpenCall] = {}
         self._begun = self._finished = 0  # entries
-        self._answered = False  # whether the agents said anything yet
+        self._answered = False  # whether an agent has said anything yet
 
     @property
     def has_untimed(self) -> bool:
-        """Whether entries without a usable time were seen, which switches judging against a clock off."""
+        """Whether entries without a usable time were seen. They disable judging against a clock."""
         return self._untimed
 
     def begin(self, start: Observation) -> None:
@@ -332,29 +331,29 @@ class StallWatch:
         flow.calls.append(start.id)
         if vocabulary.delegates(start.action):
             self._delegated[start.id] = call
-            # The oldest goes: hand-overs that never returned must not fill the memory.
+            # Drop the oldest: hand-overs that never return must not fill the memory.
             if len(self._delegated) > _MAX_DELEGATED:
                 del self._delegated[next(iter(self._delegated))]
         self._begun += 1
         self._note_move(start, flow)
 
     def _begin_flow(self, start: Observation) -> Flow:
-        """Return the flow that a call begins in. If results came since its last call, the calls still open there are dropped.
+        """Return the flow of a new call. If results came since the flow's last call, drop the calls that are still open.
 
-        An agent makes its next call when it has the answers to the last ones: one without a result is lost, not in flight.
+        An agent makes its next call when it has the answers to the last ones. A call without a result is then lost.
         """
-        flow = self._flow(start)
+        flow = self._find_flow(start)
         if flow.landed:
             if self._open:
-                for left in flow.calls:
-                    self._drop(left)
+                for call in flow.calls:
+                    self._drop(call)
             flow.calls.clear()
             flow.over = False
         return flow
 
     def end(self, finish: Observation) -> None:
         """Take the result of an entry."""
-        flow = self._flow(finish)
+        flow = self._find_flow(finish)
         flow.landed = True
         if self._delegated or finish.parent is not None:
             self._keep_parents_alive(finish)
@@ -374,18 +373,18 @@ class StallWatch:
         if self._is_excused(call) or call.child_seen or call.flow.over:
             return
         last = (finish.id, finish.index)
-        # The result came after all: the stall is over, and still worth knowing.
+        # The result came after all. The stall is over, but still worth reporting.
         self._past.append(Stall([call], "late", ended - began, call.limit, last, resolved="progress", progress=finish.progress))
 
     def take_whole(self, start: Observation, finish: Observation) -> None:
-        """Take an entry that was recorded with its result: `begin` and `end` at one moment."""
+        """Take an entry that was recorded with its result, as `begin` and `end` at one moment."""
         flow = self._begin_flow(start)
         flow.landed = True
         flow.calls.append(start.id)
         if self._delegated or start.parent is not None:
             self._keep_parents_alive(start)
             if len(self._delegated) >= _MAX_DELEGATED and vocabulary.delegates(start.action):
-                # `begin` would add the call and drop the oldest, and `end` would take the call out again.
+                # `begin` would add the call and drop the oldest one, and `end` would remove the call again.
                 del self._delegated[next(iter(self._delegated))]
         self._begun += 1
         self._finished += 1
@@ -394,7 +393,7 @@ class StallWatch:
             self._state = "done"
 
     def hear(self, event: Observation) -> None:
-        """Take an event; only some kinds say what the run is doing."""
+        """Take an event. Only some kinds show what the run does."""
         kind = event.type or ""
         if event.id:
             self._last_id = event.id
@@ -404,7 +403,7 @@ class StallWatch:
         if kind == BEGINS:
             self._expect(event)
             return
-        if kind in LIFE:  # a sign of life keeps a call from being lost, but is no progress (design ruling 9)
+        if kind in LIFE:  # keeps a call from being lost, but is no progress (design ruling 9)
             self._give_life(event)
         if kind in TURN_ENDS:
             for flow in self._agent_flows(event):
@@ -418,27 +417,27 @@ class StallWatch:
             self._set_to_work(event)
 
     def _set_to_work(self, event: Observation) -> None:
-        """Take what asks something of the run."""
+        """Take an event that asks something of the run."""
         if event.type in ("user_message", "user_message_chunk"):
             self.leave_open()
-        # Two of three real runs that succeeded end with thanks or a goodbye, and would be called hung two minutes later.
+        # Two of three successful real runs end with thanks or a goodbye, and would count as hung two minutes later.
         if self._answered and is_farewell(event_text(event) or ""):
-            self._state = "done"  # nobody waits for an answer to that
+            self._state = "done"  # nobody waits for an answer
             return
         self._state = "working"
         if event.at is None:
             self._untimed = True
         else:
-            self._flow(event).latest = event.at
+            self._find_flow(event).latest = event.at
 
     def _expect(self, beginning: Observation) -> None:
-        # From here on silence counts: a process that begins and then does nothing is a stall, too.
+        # Silence counts from here on: a process that begins and then does nothing is a stall too.
         if self._state == "new" and beginning.at is not None:
             self._state = "working"
-            self._flow(beginning).latest = beginning.at
+            self._find_flow(beginning).latest = beginning.at
 
     def take_over(self, beginning: Observation) -> None:
-        """Note that a later process of the session begins: what the one before it left behind is over."""
+        """Note that a later process of the session begins. Calls that the earlier one left open are over."""
         self.leave_open()
         self._state = "new"
         self._expect(beginning)
@@ -453,7 +452,7 @@ class StallWatch:
         self._state = "ended"
 
     def judge(self, now: float | None, live: bool = False, progress: Progress | None = None) -> list[Finding]:
-        """Return all stalls: past ones, and what stalls as of ``now``.
+        """Return all stalls: past ones, and what stalls as of ``now`` (seconds since 1970).
 
         Without ``now`` the log is all there will ever be, unless the process is ``live``: then nothing is claimed.
         ``progress`` is what the session has last achieved.
@@ -462,20 +461,20 @@ class StallWatch:
         if now is not None:
             standing = [] if self._untimed else self._find_stalls(now)
         elif not live:
-            standing = self._at_log_end()
+            standing = self._list_last_calls()
         for stall in standing:
             stall.progress = progress
         return [stall_finding(stall, self._session, self._newest) for stall in (*self._past, *standing)]
 
     def _find_stalls(self, now: float) -> list[Stall]:
-        # Waiting for a person, paused and finished are not hung (design ruling 9).
+        # A run that waits for a person, is paused or has finished is not hung (design ruling 9).
         if self._state in ("paused", "waiting", "ended"):
             return []
-        in_flight = self._in_flight()
-        overdue = [call for call in in_flight if now - self._clock(call) > call.limit + self._settings.call_grace]
+        in_flight = self._list_in_flight()
+        overdue = [call for call in in_flight if now - self._start_time(call) > call.limit + self._settings.call_grace]
         if overdue:
-            first = min(overdue, key=self._clock)
-            return [Stall(overdue, "overdue", now - self._clock(first), first.limit, self._last())]
+            first = min(overdue, key=self._start_time)
+            return [Stall(overdue, "overdue", now - self._start_time(first), first.limit, self._find_last())]
         times = [flow.latest for own in self._flows.values() for flow in own.values() if flow.latest is not None]
         if self._state != "working" or not times:
             return []
@@ -487,39 +486,39 @@ class StallWatch:
         waited = [call for call in in_flight if not call.child_seen]
         if waited:
             return self._warn_without_life(waited, now)
-        return [Stall(in_flight, "silent", silent, self._settings.stall_seconds, self._last())]
+        return [Stall(in_flight, "silent", silent, self._settings.stall_seconds, self._find_last())]
 
     def _warn_without_life(self, waited: list[OpenCall], now: float) -> list[Stall]:
-        """Return a warning for calls that declare no limit and gave no sign of life; at their limit it becomes a stall."""
+        """Return a warning for calls without a declared limit or a sign of life. At their limit they become a stall."""
         calls = [
             call
             for call in waited
-            if not call.declared and not call.alive and now - self._clock(call) > self._settings.stall_seconds
+            if not call.declared and not call.alive and now - self._start_time(call) > self._settings.stall_seconds
         ]
-        # One among them that declares a limit, or gave a sign of life, shows that the agent may wait in good faith.
+        # If one of them declares a limit or gave a sign of life, the agent may wait in good faith.
         if not calls or len(calls) < len(waited):
             return []
-        first = min(calls, key=self._clock)
-        return [Stall(calls, "overdue", now - self._clock(first), first.limit, self._last(), severity="warn")]
+        first = min(calls, key=self._start_time)
+        return [Stall(calls, "overdue", now - self._start_time(first), first.limit, self._find_last(), severity="warn")]
 
-    def _at_log_end(self) -> list[Stall]:
-        """Return the calls that the log ends in: nothing came after them, of their agent or of one it launched.
+    def _list_last_calls(self) -> list[Stall]:
+        """Return the calls in which the log ends: nothing came after them, from their agent or from one it launched.
 
-        A call whose agent gave signs of life, or whose child went on, was waited for when the log ended: that is not yet a
-        stall, and how long is too long needs a clock. A run that was asked for something and neither acted nor said anything
+        If the agent gave signs of life, or its child went on, the call was being waited for when the log ended. That is not
+        yet a stall, and judging the wait would need a clock. A run that was asked for something but neither acted nor spoke
         never began.
         """
         if self._state in ("paused", "waiting", "ended"):
             return []
         if self._state == "working" and not self._begun and not self._answered:
-            return [Stall([], "torn", None, None, self._last(), ended=True)]
-        calls = [call for call in self._in_flight() if not call.alive and not call.child_seen]
-        return [Stall(calls, "torn", None, None, self._last(), ended=True)] if calls else []
+            return [Stall([], "torn", None, None, self._find_last(), ended=True)]
+        calls = [call for call in self._list_in_flight() if not call.alive and not call.child_seen]
+        return [Stall(calls, "torn", None, None, self._find_last(), ended=True)] if calls else []
 
-    def _in_flight(self) -> list[OpenCall]:
-        """Return the calls that their agent still waits for; none when the log does not seem to record results."""
+    def _list_in_flight(self) -> list[OpenCall]:
+        """Return the calls that their agent still waits for; none if the log seems to record no results."""
         calls = [call for call in self._open.values() if not call.flow.over and not self._is_excused(call)]
-        # A log in which no call of several has a result does not record results; calls of one batch may all be in flight.
+        # If several calls have no result at all, the log records none. Calls of one batch, however, may all be in flight.
         if not self._finished and self._begun > 1:
             steps = {call.start.step for call in calls}
             if None in steps or len(steps) > 1:
@@ -527,7 +526,7 @@ class StallWatch:
         return calls
 
     def leave_open(self) -> None:
-        """Forget what is open: a person spoke or a later process took over, so no result is waited for."""
+        """Forget the open calls: a person spoke or a later process took over, so no result is expected."""
         self._open.clear()
         self._delegated.clear()
 
@@ -536,8 +535,8 @@ class StallWatch:
             self._delegated.pop(entry, None)
         return self._open.pop(entry, None)
 
-    def _clock(self, call: OpenCall) -> float:
-        # The 0 is never compared: a log with entries that have no time is not judged by the clock.
+    def _start_time(self, call: OpenCall) -> float:
+        # The 0 is never compared: entries without times disable judging by the clock.
         began = call.start.at or 0.0
         return began if call.child_at is None else max(began, call.child_at)
 
@@ -546,8 +545,8 @@ class StallWatch:
         return vocabulary.asks_human(call.start.action)
 
     def _keep_parents_alive(self, observation: Observation) -> None:
-        """Give life to the calls that wait for the agent of an observation: progress of a child is progress of its caller."""
-        # A log need not name the parent, so every hand-over that is open may be the one that this agent works for.
+        """Give life to calls that wait for an observation's agent: a child's progress is progress of its caller."""
+        # Logs need not name the parent, so this agent may work for any open hand-over.
         parents = [call for call in self._delegated.values() if call.start.agent != observation.agent]
         if observation.parent is not None and observation.parent in self._open:
             parents.append(self._open[observation.parent])
@@ -561,7 +560,7 @@ class StallWatch:
             return [flow for own in self._flows.values() for flow in own.values()]
         return list(self._flows.get(event.agent, {}).values())
 
-    def _flow(self, observation: Observation) -> Flow:
+    def _find_flow(self, observation: Observation) -> Flow:
         own = self._flows.get(observation.agent)
         if own is None:
             own = self._flows[observation.agent] = {}
@@ -579,7 +578,7 @@ class StallWatch:
         else:
             flow.latest = observation.at
 
-    def _last(self) -> tuple[str, int | None]:
+    def _find_last(self) -> tuple[str, int | None]:
         if self._newest is not None and self._last_id == self._newest.id:
             # Only entries have an index, and the last record may be an event.
             return (self._newest.id, self._newest.index)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ctxmgr.detect.interface import Opinion, Sighting, Wake
 from ctxmgr.detect.settings import MAX_CHANT_ROUNDS, DetectSettings
-from ctxmgr.detect.step import Call, Step
+from ctxmgr.detect.step import Call, ObservedStep
 from ctxmgr.detect.text.comparison import (
     CHUNKS,
     MESSAGES,
@@ -23,46 +23,46 @@ from ctxmgr.detect.text.fingerprints import one_line
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
-# A blank or a capital must follow: "a.py" and "3.5" end no phrase.
+# A space or a capital must follow, because "a.py" and "3.5" end no phrase.
 _END = lazy_pattern(r"[.!?…。！？](?=[\sA-Z])|\n")
-"""The end of a phrase. The pattern begins with a set of characters, which the matcher looks for fast."""
-# Tables, lists, headings, quotes, code and JSON repeat themselves by nature: most false alarms of a peer's chant detector.
+"""The end of a phrase. The pattern begins with a set of characters, for which the matcher searches fast."""
+# Tables, lists, headings, quotes, code and JSON naturally repeat. In another tool, they caused most false alarms for chants.
 _STRUCTURE = ("|", "-", "*", "+", "•", "#", ">", "{", "[", "}", "]", "<", '"', "\t", "    ", "@@", "//")
 _NUMBERED = lazy_pattern(r"\s*\(?[0-9]{1,4}[.):]\s")
 _NUMBER = lazy_pattern(r"\s*\(?[0-9]{1,4}\.")
 _WORDY = lazy_pattern(r"[^\W_]")
 _FENCES = ("```", "~~~")
-_SIGMAS = ("σ", "ς")  # lower() writes one capital sigma as either, depending on what follows it
+_SIGMAS = ("σ", "ς")  # lower() turns a capital sigma into one or the other, depending on what follows
 _MAX_PHRASE = 1000
-"""Length at which a phrase without an end of its own is cut."""
+"""Length at which a phrase without an end is cut."""
 _MIN_LINE = 10
-"""Characters that show whether an unfinished line is prose."""
+"""Characters needed to tell whether an unfinished line is prose."""
 _SCAN_STEP = 10
-"""Characters between two places at which a period is looked for."""
+"""Distance in characters between the positions at which a period is searched for."""
 _MAX_CANDIDATES = 8
-"""Earlier places of a text's last characters that are tried as the start of its period."""
+"""Number of earlier occurrences of a text's last characters that are tried as the start of its period."""
 _START = lazy_pattern(r"(?<=[.!?…\s])[A-Z]")
 _WORD_START = lazy_pattern(r"(?<=\s)\S")
 _END_SIZE = 12
 _MAX_PERIOD = 250
-"""Longest period in characters; gemini-cli allows the same average gap between repeats."""
+"""Longest period in characters. gemini-cli allows the same average gap between repeats."""
 _MIN_REPEATED = 200
-"""Characters that must repeat where no phrases can be told apart."""
+"""Characters that must repeat in text that has no separate phrases."""
 _MAX_TEXT = 2 * _MAX_PHRASE + _MAX_PERIOD * 2
 _MAX_ROUND = 12
 _SHARE = 4
-"""A phrase that makes up a fourth of the last ones is chanted, whatever is said between."""
+"""A phrase is chanted if it makes up this fraction (a fourth) of the last ones, whatever is said in between."""
 _MIN_PHRASE = 12
-"""Characters from which on that holds; a shorter phrase ("Done.") must make up half."""
-# As in gemini-cli, which lets at most five different texts stand between two that are equal.
+"""Characters from which `_SHARE` applies. A shorter phrase ("Done.") must make up half of the last ones."""
+# As in gemini-cli, which allows at most five different texts between two equal ones.
 _MAX_DIFFERENT = 5
 _MAX_ASIDE = 120
 """Characters of other prose that end a chant."""
 _MAX_EVENTS = 64
 _END_SIZES = (256, 1024)
-"""Characters from the end of a message that are looked at first, and if they hold no prose."""
+"""Characters that are read from the end of a message: first so many, then more if they hold no prose."""
 _MAX_SEQ_GAP = 2
-"""How far apart two neighbours of a log are (see `session_observations`): a record may be a start and a finish at once."""
+"""Maximum distance of neighbours in a log (see `session_observations`): one record may be both a start and a finish."""
 
 
 class _Chant(NamedTuple):
@@ -70,10 +70,10 @@ class _Chant(NamedTuple):
 
     Attributes:
         said: the text of one round.
-        phrases: its phrases, none when it was found by its period.
-        period: characters of one round, 0 when it was found by its phrases.
-        times: how often it came.
-        at: place in the stream where the last of it ended.
+        phrases: its phrases; empty if it was found by its period.
+        period: characters of one round; 0 if it was found by its phrases.
+        times: number of rounds.
+        at: position in the stream at which the last round ended.
     """
 
     said: str
@@ -84,18 +84,18 @@ class _Chant(NamedTuple):
 
 
 class _Stream(NamedTuple):
-    """One stream of text as far as it matters.
+    """One stream of text, reduced to what the detector needs.
 
-    Everything but ``events``, ``since`` and the unread messages depends on the joined text alone, not on how it was cut.
+    Everything but ``events``, ``since`` and the unread messages depends only on the joined text, not on where it was cut.
 
     Attributes:
-        tail: the phrase that is not finished yet; taken: how many of its characters are in ``text``.
+        tail: the unfinished phrase; taken: how many of its characters are in ``text``.
         phrases: the last phrases of prose; text: the last characters of prose; read: how many were read in all.
-        fenced: it is within a block of code.
+        fenced: the stream is within a block of code.
         prose: characters of finished phrases.
-        chant: what is chanted now, if anything; is_over: something was, and is no more.
-        unread: whole messages after all that, in which nothing is chanted, and ``most`` how much prose they hold at most:
-            they are read when that may be too much, or when a piece comes that goes on where the last of them ended.
+        chant: the current chant, if any; over: a chant that has just ended.
+        unread: later whole messages without a chant; ``most``: the prose they can hold at most. They are read if that may
+            exceed the limit, or if a piece continues the last of them.
     """
 
     tail: str = ""
@@ -117,14 +117,14 @@ _NOTHING = _Stream()
 
 
 class ChantingDetector:
-    """Reads what is said phrase by phrase, in whatever pieces it comes; messages and thoughts apart.
+    """Reads messages phrase by phrase, whatever their pieces; messages and thoughts are separate streams.
 
-    Chanted is one phrase over and over, a round of several, a few in any order, or text that repeats itself without any.
-    Code, tables, lists, headings, quotes and JSON repeat themselves by nature and are passed over. A whole message is a
-    stream of its own; pieces go on where the last one ended. Any action ends the stream.
+    A chant is one phrase over and over, a round of several, a few in any order, or repeating text without phrases. Code,
+    tables, lists, headings, quotes and JSON naturally repeat, and are ignored. A whole message is a stream of its own; a
+    piece continues the last one. Any action ends the stream.
 
-    Much text in one message may be a long answer, and between others' words a conversation: a suspicion. Message after
-    message with nothing at all between is an agent that has stopped working.
+    Much text is a suspicion: in one message it may be a long answer, between the words of others a conversation. Message
+    after message with nothing else between them is an agent that has stopped working.
     """
 
     kind: FindingKind = "chanting"
@@ -137,13 +137,13 @@ class ChantingDetector:
         self._settings = settings
         self.state: dict[str, _Stream] = {}
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
-        """Forget the streams: the agent acted."""
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
+        """Forget the streams, because the agent acted."""
         self.state = {}
         return None
 
     def hear(self, event: Observation) -> Sighting | None:
-        """Return a sighting when a phrase came back often enough, or when the text is too much."""
+        """Return a sighting if a phrase came back often enough, or if there is too much text."""
         text = event_text(event)
         if not text:
             return None
@@ -154,7 +154,7 @@ class ChantingDetector:
         events = (*old.events[1 - _MAX_EVENTS :], event)
         most = old.most + len(text)
         rounds = self._settings.chant_rounds
-        # Most messages end without a chant, and a look at the end is enough to know; they are read when that may matter.
+        # Most messages end without a chant, which their end alone shows. They are read only when that may matter.
         if is_complete and most <= self._settings.volume_chars and _holds_no_chant(text, rounds):
             unread = (*old.unread, text)
             stream = old._replace(events=events, since=since, unread=unread, most=most, over=None)
@@ -167,38 +167,39 @@ class ChantingDetector:
         """Return the sighting of a stream that is read to its end, if any."""
         rounds = self._settings.chant_rounds
         pieces = event.type in CHUNKS
-        # Pieces can be stopped at any time, so a chant counts at once; a whole message that ends otherwise has left it.
+        # Pieces can be stopped at any time, so a chant counts at once. A whole message counts only if it ends with the chant.
         chant = (stream.chant or stream.over) if pieces else _chant_to_end(stream)
         if chant is not None:
-            own = _steps(stream.events[-rounds:]) if pieces else (Step((Call.of_words(event, text),)),)
+            own = _make_steps(stream.events[-rounds:]) if pieces else (ObservedStep((Call.from_event(event, text),)),)
             facts = (("said", one_line(chant.said, 300)),)
             return Sighting(
                 self.kind, (name, "chant"), 1, own, rounds, 0.85, leave=1, facts=facts, total=chant.times,
                 over=stream.chant is None,
             )  # fmt: skip
-        # Both limits are those of a peer (Cline: more than 15,000 characters and 60 s without a tool call).
+        # Both limits come from another tool (Cline: more than 15,000 characters and 60 s without a tool call).
         lasted = 0.0 if event.at is None or stream.since is None else event.at - stream.since
         volume = _volume(stream)
         if volume > self._settings.volume_chars and lasted > self._settings.volume_seconds:
             facts = (("characters", volume), ("seconds", round(lasted, 3)))
             alone = len(stream.events) >= self._settings.monologue_rounds and _speaks_alone(stream)
             return Sighting(
-                self.kind, (name, "volume"), 1, _steps(stream.events[-rounds:]), 1, 0.6, severity="loop" if alone else "warn",
+                self.kind, (name, "volume"), 1, _make_steps(stream.events[-rounds:]), 1, 0.6,
+                severity="loop" if alone else "warn",
                 leave=1, facts=facts,
             )  # fmt: skip
         return None
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
-        """Say that the agent acted."""
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
+        """Return the opinion that the agent acted."""
         return Opinion(self.kind, "", 0, self._settings.chant_rounds, "the agent acted, which ends the stream")
 
     def reset(self) -> None:
-        """Forget everything: a person spoke."""
+        """Forget everything, because a person spoke."""
         self.state = {}
 
 
 def _chant_to_end(stream: _Stream) -> _Chant | None:
-    """Return what a whole message chants to its very end."""
+    """Return the chant that lasts to the very end of a whole message."""
     chant = stream.chant
     if chant is None:
         return None
@@ -208,12 +209,12 @@ def _chant_to_end(stream: _Stream) -> _Chant | None:
     return chant if _is_periodic(text, len(text), chant.period, 2 * chant.period) else None
 
 
-def _steps(events: Sequence[Observation]) -> tuple[Step, ...]:
-    return tuple(Step((Call.of_words(event, event_text(event)),)) for event in events)
+def _make_steps(events: Sequence[Observation]) -> tuple[ObservedStep, ...]:
+    return tuple(ObservedStep((Call.from_event(event, event_text(event)),)) for event in events)
 
 
 def _split_phrases(text: str) -> tuple[list[str], str]:
-    """Return the whole phrases of a text, blanks and marks included, and the rest. The number of a list item ends none."""
+    """Return the complete phrases of a text with spaces and punctuation, and the rest. The number of a list item ends none."""
     phrases: list[str] = []
     begin = 0
     for match in _END.finditer(text):
@@ -226,24 +227,24 @@ def _split_phrases(text: str) -> tuple[list[str], str]:
 
 
 def _holds_no_chant(text: str, rounds: int) -> bool:
-    """Whether a look at the end of a complete message shows that nothing is chanted in it.
+    """Whether the end of a complete message shows that it holds no chant.
 
-    A chant that lasts to the end holds the last phrase, so it is enough that this phrase is rare. False where it can't be
-    told: with code, or with a stub that counts for more than its length.
+    A chant that lasts to the end holds the last phrase, so it is enough that this phrase is rare. False if the end can't
+    tell: if there is code, or a stub that counts for more than its length.
     """
     if may_hold_stub(text) or _may_fence(text):
-        return False  # what of it is prose only reading all of it can tell
+        return False  # to find the prose, all of it must be read
     for size in _END_SIZES:
         cut = len(text) > size
         phrases, rest = _split_phrases(text[-size:])
         phrases.append(rest)
-        # The first phrase of a cut text lacks its start, by which structure is told from prose.
+        # The first phrase of a cut text lacks its start, which distinguishes structure from prose.
         for phrase in reversed(phrases[1:] if cut else phrases):
-            # So long a phrase may repeat itself within, and then how rare it is as a whole says nothing.
+            # A long phrase may repeat within itself. Then it does not matter how rare it is as a whole.
             if len(phrase) >= _MIN_REPEATED:
                 return False
             if not phrase.isspace() and not _is_structure(phrase):
-                # Half of the rounds is the least that any rule of `_find_chant` wants of one phrase.
+                # Every rule of `_find_chant` needs one phrase in at least half of the rounds.
                 return _is_rare(phrase.strip().lower(), text.lower(), max(2, rounds // 2))
         if not cut:
             return True
@@ -251,42 +252,42 @@ def _holds_no_chant(text: str, rounds: int) -> bool:
 
 
 def _may_fence(text: str) -> bool:
-    # One mark is looked for in a tenth of the time that three take, and most texts hold none.
+    # A search for one character takes a tenth of the time of a search for three, and most texts have none.
     return ("`" in text and _FENCES[0] in text) or ("~" in text and _FENCES[1] in text)
 
 
 def _is_rare(phrase: str, text: str, rounds: int) -> bool:
-    """Whether a phrase comes fewer than ``rounds`` times in a text, both in small letters; False when it can't be told.
+    """Whether a phrase comes fewer than ``rounds`` times in a text, both in lower case; False if this can't be told.
 
-    Its longest word is counted, which is faster than the phrase and never less often. A sigma may be written in two ways.
+    It counts the phrase's longest word, which is faster and never less frequent. A sigma may be written in two ways.
     """
     return not (_SIGMAS[0] in phrase or _SIGMAS[1] in phrase) and text.count(max(phrase.split(), key=len)) < rounds
 
 
 def _read_all(stream: _Stream, text: str, rounds: int, *, is_complete: bool) -> _Stream:
-    """Return the stream with everything unread and one more text read."""
+    """Return the stream after reading all unread messages and one more text."""
     for unread in stream.unread:
-        stream = _read(_at_message_start(stream), unread + "\n", rounds)
-    stream = _read(_at_message_start(stream), text + "\n", rounds) if is_complete else _read(stream, text, rounds)
+        stream = _add_text(_begin_message(stream), unread + "\n", rounds)
+    stream = _add_text(_begin_message(stream), text + "\n", rounds) if is_complete else _add_text(stream, text, rounds)
     return stream._replace(unread=(), most=_volume(stream))
 
 
-def _at_message_start(stream: _Stream) -> _Stream:
+def _begin_message(stream: _Stream) -> _Stream:
     """Return the stream at the start of a whole message."""
     return _Stream(prose=_volume(stream), events=stream.events, since=stream.since, unread=stream.unread, most=stream.most)
 
 
-def _read(stream: _Stream, text: str, rounds: int) -> _Stream:
-    """Return the stream with more text: phrase by phrase, the unfinished one as far as it goes."""
+def _add_text(stream: _Stream, text: str, rounds: int) -> _Stream:
+    """Return the stream after reading more text: complete phrases, then as much as there is of an unfinished one."""
     stream = stream._replace(over=None)
     phrases, rest = _split_phrases(stream.tail + text)
     for phrase in phrases:
         while len(phrase) > _MAX_PHRASE:
-            stream, phrase = _take(stream, phrase[:_MAX_PHRASE], rounds), phrase[_MAX_PHRASE:]
-        stream = _take(stream, phrase, rounds)
+            stream, phrase = _add_phrase(stream, phrase[:_MAX_PHRASE], rounds), phrase[_MAX_PHRASE:]
+        stream = _add_phrase(stream, phrase, rounds)
     while len(rest) > _MAX_PHRASE:
-        stream, rest = _take(stream, rest[:_MAX_PHRASE], rounds), rest[_MAX_PHRASE:]
-    # The block ends with its mark, not with the line: prose that goes on behind it would else wait for a line end.
+        stream, rest = _add_phrase(stream, rest[:_MAX_PHRASE], rounds), rest[_MAX_PHRASE:]
+    # A code block ends with its fence, not with the line. Otherwise, prose after the fence would wait for the line end.
     if stream.fenced and rest.lstrip().startswith(_FENCES):
         rest = rest.lstrip()[3:]
         stream = stream._replace(fenced=False)
@@ -300,13 +301,13 @@ def _opens_fence(phrase: str) -> bool:
     return phrase.lstrip().startswith(_FENCES)
 
 
-def _take(stream: _Stream, phrase: str, rounds: int) -> _Stream:
-    """Return the stream with one finished phrase more."""
+def _add_phrase(stream: _Stream, phrase: str, rounds: int) -> _Stream:
+    """Return the stream with one more complete phrase."""
     if _opens_fence(phrase):
         if not stream.fenced:
             return stream._replace(fenced=True, tail="", taken=0)
-        # What stands on the line after the end of a block of code is no code.
-        return _take(stream._replace(fenced=False, tail="", taken=0), phrase.lstrip()[3:], rounds)
+        # Text on the same line after the end of a code block is no code.
+        return _add_phrase(stream._replace(fenced=False, tail="", taken=0), phrase.lstrip()[3:], rounds)
     if stream.fenced or _is_structure(phrase):
         return stream._replace(tail="", taken=0)
     stream = _take_text(stream, phrase, rounds)._replace(tail="", taken=0, prose=stream.prose + text_length(phrase))
@@ -328,41 +329,41 @@ def _take(stream: _Stream, phrase: str, rounds: int) -> _Stream:
 
 
 def _take_text(stream: _Stream, phrase: str, rounds: int) -> _Stream:
-    """Return the stream with what of a phrase of prose is new, looked at every few characters."""
+    """Return the stream with the new part of a phrase of prose, checked every few characters."""
     text = stream.text + phrase[stream.taken :]
     chant, over = stream.chant, stream.over
     shift = stream.read - len(stream.text)
     read = shift + len(text)
     phrases = stream.phrases
-    # Fixed places of the joined text are looked at, so that it does not matter in which pieces the text came.
+    # The checks are at fixed positions of the joined text, so it does not matter in which pieces the text came.
     for at in range(stream.read // _SCAN_STEP * _SCAN_STEP + _SCAN_STEP, read + 1, _SCAN_STEP):
         if chant is not None:
-            # A chant that was found by its phrases is counted by them in `_take`; here it can only end.
+            # A chant that was found by its phrases is counted by them in `_add_phrase`; here it can only end.
             if chant.period and _is_periodic(text, at - shift, chant.period, min(at - chant.at + chant.period, _MAX_TEXT)):
                 chant = chant._replace(
                     times=chant.times + (at - chant.at) // chant.period, at=at - (at - chant.at) % chant.period
                 )
             elif at - chant.at > max(_MAX_ASIDE, 2 * chant.period):
-                # The phrases go with it: another chant needs all of its rounds anew.
+                # Drop the phrases too: another chant needs all of its rounds anew.
                 chant, over, phrases = None, chant, ()
             continue
         period = _period(text, at - shift, rounds)
         if period:
-            chant = _Chant(_from_sentence_start(text[at - shift - period : at - shift]), (), period, rounds, at)
+            chant = _Chant(_cut_to_sentence(text[at - shift - period : at - shift]), (), period, rounds, at)
     return stream._replace(text=text[-_MAX_TEXT:], read=read, chant=chant, over=over, phrases=phrases)
 
 
 def _period(text: str, end: int, rounds: int) -> int:
-    """Return with what period a text repeats itself up to ``end``, long enough to be chanted; else 0.
+    """Return the period with which a text repeats up to ``end``, for long enough to be a chant; else 0.
 
-    It is looked for every few characters, so that as many may be missing.
+    The search runs only every few characters, so that many may be missing from the rounds.
     """
     if end < _MIN_REPEATED:
         return 0
-    # The last characters must come one period earlier too: each place where they do is a candidate.
+    # The last characters must also occur one period earlier. Each place where they do is a candidate.
     last, before = text[end - _END_SIZE : end], end - _END_SIZE
     for _ in range(_MAX_CANDIDATES):
-        # Two places may overlap by all but one character, or a period shorter than what is looked for would be missed.
+        # Two occurrences may overlap by all but one character; otherwise a short period would be missed.
         before = text.rfind(last, max(0, end - _MAX_PERIOD - _END_SIZE), before + _END_SIZE - 1)
         if before < 0:
             return 0
@@ -372,9 +373,9 @@ def _period(text: str, end: int, rounds: int) -> int:
     return 0
 
 
-def _from_sentence_start(said: str) -> str:
-    """Return a text that is said over and over from where a sentence in it begins, else a word."""
-    # Doubled, for what goes round can be cut at any place, its seam included.
+def _cut_to_sentence(said: str) -> str:
+    """Return a repeated text, rotated to begin at a sentence, else at a word."""
+    # The text may have been cut anywhere. Doubled, it also contains its seam.
     twice = said + said
     match = _START.search(twice) or _WORD_START.search(twice)
     begin = match.start() % len(said) if match else 0
@@ -387,27 +388,27 @@ def _is_periodic(text: str, end: int, period: int, length: int) -> bool:
 
 
 def _speaks_alone(stream: _Stream) -> bool:
-    """Whether the stream is whole messages that stand side by side in the log: nobody else spoke or did anything."""
+    """Whether the stream consists of whole messages next to each other in the log, with no other event between them."""
     return all(event.type in MESSAGES and event.agent is not None for event in stream.events) and all(
         later.seq - event.seq <= _MAX_SEQ_GAP for event, later in pairwise(stream.events)
     )
 
 
 def _volume(stream: _Stream) -> int:
-    """Return how many characters of prose a stream holds, its unfinished end included."""
+    """Return the number of characters of prose in a stream, including its unfinished end."""
     return stream.prose + (0 if stream.fenced or _is_structure(stream.tail) else text_length(stream.tail))
 
 
 def _is_structure(piece: str) -> bool:
     """Whether a line belongs to code, a table, a list or the like, or holds no word at all."""
-    # A stub stands for text of another length, which was no structure.
+    # A stub replaces text of another length, which was no structure.
     if text_length(piece) != len(piece):
         return False
     return piece.startswith(_STRUCTURE) or _WORDY.search(piece, 0, _MAX_PHRASE) is None or _NUMBERED.match(piece) is not None
 
 
 def _find_chant(phrases: tuple[str, ...], rounds: int) -> tuple[tuple[str, ...], int] | None:
-    """Return the phrases that are chanted and how often, or None; the last one has just been said."""
+    """Return the chanted phrases and their count, or None. The last phrase of the result was said last."""
     last = phrases[-1]
     if last not in phrases[-1 - _MAX_ROUND : -1]:
         return None
@@ -416,29 +417,29 @@ def _find_chant(phrases: tuple[str, ...], rounds: int) -> tuple[tuple[str, ...],
     if times >= rounds and (len(last) >= _MIN_PHRASE or times * 2 >= len(window[window.index(last) :])):
         return (last,), times
     for period in range(2, _MAX_ROUND + 1):
-        # A long round that comes back to the letter is less likely to be meant than a short one.
+        # A long round hardly repeats exactly by intention, so it needs fewer repeats than a short one.
         needed = rounds if period == 2 else max(2, rounds * 3 // 5)
         seen = phrases[-period * needed :]
-        # Single words in turn ("Yes." and "No.") are short answers.
+        # Alternating single words ("Yes." and "No.") are short answers.
         if len(seen) == period * needed and seen[period:] == seen[:-period] and any(" " in phrase for phrase in seen[:period]):
             return seen[-period:], needed
     window = phrases[-_MAX_DIFFERENT * rounds :]
     few = set(window)
-    # A few phrases in any order: at least two of them must be more than one word, and none may be rare.
+    # A few phrases in any order: at least two must have more than one word, and none may be rare.
     is_full = len(window) == _MAX_DIFFERENT * rounds and len(few) <= _MAX_DIFFERENT
     if is_full and sum(" " in phrase for phrase in few) >= 2 and min(map(window.count, few)) >= rounds // 2:
-        # The phrase just said comes last, for `_take` counts rounds by it.
+        # The phrase just said comes last, for `_add_phrase` counts rounds by it.
         return (*sorted(few - {last}), last), rounds
     return None
 
 
 _MAX_MESSAGES = 64
 _MAX_TURNS = 4
-"""Messages of the longest round that is said in turn."""
+"""Messages of the longest round in a conversation with itself."""
 
 
 class _Monologue(NamedTuple):
-    """Messages (or thoughts) in a row; the last ``same`` of them are equal, the last ``near`` say the same."""
+    """Messages (or thoughts) in a row. The last ``same`` are equal, the last ``near`` say the same in other words."""
 
     messages: tuple[MessageText, ...]
     same: int
@@ -446,7 +447,7 @@ class _Monologue(NamedTuple):
 
 
 class MonologueDetector:
-    """Counts what is said since the last action, one by one or in turn; messages and thoughts apart. Any action ends it."""
+    """Counts messages without an action between them that repeat singly or in turn; messages and thoughts apart."""
 
     kind: FindingKind = "monologue"
     wake: int = Wake.NEVER
@@ -459,68 +460,71 @@ class MonologueDetector:
         self._kept = min(_MAX_MESSAGES, max(settings.monologue_rounds, settings.paraphrase_rounds))
         self.state: dict[str, _Monologue] = {}
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
-        """Forget what was said: the agent acted."""
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
+        """Forget the messages, because the agent acted."""
         self.state = {}
         return None
 
     def hear(self, event: Observation) -> Sighting | None:
-        """Return a sighting when the same was said often enough."""
+        """Return a sighting if the same was said often enough."""
         text = event_text(event)
         if text is None:
             return None
-        rounds = self._settings.monologue_rounds
         stream = "thought" if event.type in THOUGHTS else "message"
-        said, same, near = MessageText(event, text), 1, 1
-        old = self.state.get(stream)
-        if old is not None:
-            last = old.messages[-1]
-            if said == last:
-                same, near = old.same + 1, old.near + 1
-            elif are_alike(said.gist, last.gist):
-                near = old.near + 1
-        run = _Monologue(
-            ((*old.messages, said) if old is not None else (said,))[-max(self._kept, _MAX_TURNS * rounds) :], same, near
-        )
+        run = self._extend(self.state.get(stream), MessageText(event, text))
         self.state = {**self.state, stream: run}
-        if same >= rounds:
+        rounds = self._settings.monologue_rounds
+        if run.same >= rounds:
             return self._sighting(stream, run, rounds, 0.9)
         for period in range(2, _MAX_TURNS + 1):
             if _goes_round(run.messages, period, rounds):
                 return self._sighting(stream, run, period * rounds, 0.8)
         if _alternates(run.messages, self._settings.paraphrase_rounds):
             return self._sighting(stream, run, 2 * self._settings.paraphrase_rounds, 0.7)
-        if near >= self._settings.paraphrase_rounds:
+        if run.near >= self._settings.paraphrase_rounds:
             return self._sighting(stream, run, self._settings.paraphrase_rounds, 0.7)
         return None
 
+    def _extend(self, run: _Monologue | None, message: MessageText) -> _Monologue:
+        """Return what was said in a row with one more message, as many as a sighting may need."""
+        if run is None:
+            return _Monologue((message,), 1, 1)
+        same = near = 1
+        last = run.messages[-1]
+        if message == last:
+            same, near = run.same + 1, run.near + 1
+        elif are_alike(message.gist, last.gist):
+            near = run.near + 1
+        most = max(self._kept, _MAX_TURNS * self._settings.monologue_rounds)
+        return _Monologue((*run.messages, message)[-most:], same, near)
+
     def _sighting(self, stream: str, run: _Monologue, rounds: int, confidence: float) -> Sighting:
         last = run.messages[-1]
-        # What says the same in other words says something.
+        # A message that varies its words says something, so it is not empty.
         facts = (("said", one_line(last.text, 300)), ("empty", run.same >= self._settings.monologue_rounds and not last.plain))
-        steps = tuple(Step((Call.of_words(message.event, message.plain),)) for message in run.messages[-rounds:])
+        steps = tuple(ObservedStep((Call.from_event(message.event, message.plain),)) for message in run.messages[-rounds:])
         return Sighting(self.kind, (stream, "said"), 1, steps, rounds, confidence, leave=1, facts=facts)
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
-        """Say that the agent acted."""
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
+        """Return the opinion that the agent acted."""
         return Opinion(self.kind, "", 0, self._settings.monologue_rounds, "the agent acted, which is no monologue")
 
     def reset(self) -> None:
-        """Forget everything: a person spoke."""
+        """Forget everything, because a person spoke."""
         self.state = {}
 
 
 def _alternates(messages: Sequence[MessageText], rounds: int) -> bool:
-    """Whether two things were said in turn so many times, each in nearly the same words."""
+    """Whether two messages alternated so many times, each in nearly the same words."""
     last = messages[-2 * rounds :]
-    # One pair is compared first: most messages need no more.
+    # Compare one pair first: most messages need no more.
     if len(last) < 2 * rounds or not are_alike(last[-1].gist, last[-3].gist):
         return False
     return all(are_alike(one.gist, two.gist) for one, two in zip(last, last[2:], strict=False))
 
 
 def _goes_round(messages: Sequence[MessageText], period: int, rounds: int) -> bool:
-    """Whether the last messages are ``period`` of them said in turn, ``rounds`` times."""
+    """Whether the last messages are a round of ``period`` messages, repeated ``rounds`` times."""
     length = period * rounds
     return len(messages) >= length and all(
         messages[-place] == messages[-place - period] for place in range(1, length - period + 1)

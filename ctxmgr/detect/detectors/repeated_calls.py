@@ -1,4 +1,4 @@
-"""Detect one call made again and again: the same, the same but for a little, or the same among others."""
+"""Detect one call made again and again: in a row, with small changes, or among other calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ctxmgr.detect.interface import (
     rounds_needed,
     seconds_between,
 )
-from ctxmgr.detect.step import Step, excerpt
+from ctxmgr.detect.step import ObservedStep, excerpt
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.detect.text.comparison import Span, call_target, counts_up, drift_key, line_span, near_key
 from ctxmgr.detect.text.fingerprints import mask_numbers, mask_receipts, mask_ticks, mask_times, mask_volatile
@@ -27,22 +27,22 @@ from ctxmgr.types.finding import FindingKind
 
 
 class _Run(NamedTuple):
-    """``first`` is set if the first call was part of a parallel batch; ``foreseen`` if all other answers were foreseen."""
+    """A run of equal steps. ``first``: its first call, from a batch. ``foreseen``: all later answers were foreseen."""
 
     length: int
     gap: float | None
-    first: Step | None = None
+    first: ObservedStep | None = None
     foreseen: bool = True
 
 
 class RepetitionDetector(StepDetector):
-    """Counts how often the last step came back unchanged; patience and back-off start the count again."""
+    """Counts how often the last step came back unchanged. Patience and back-off restart the count."""
 
     kind: FindingKind = "repetition"
     wake = Wake.NEXT | Wake.IN_BATCH
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
-        """Return a sighting when this is the third identical step in a row or a later one."""
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
+        """Return a sighting from the third identical step in a row."""
         last = _find_repeated(step, past, alone=self.state is None)
         if last is None:
             self.state = None
@@ -60,13 +60,13 @@ class RepetitionDetector(StepDetector):
         if run.length < needed:
             return None
         steps = (*past[len(past) - needed + 1 :], step)
-        # The first one was a call within a batch: the batch as a whole is no part of the loop.
+        # The first call was part of a batch. The rest of the batch does not belong to the loop.
         if run.first is not None and run.length == needed:
             steps = (run.first, *steps[1:])
         return Sighting("repetition", step.query, 1, steps, needed, 0.95)
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
-        """Say how often this step came in a row, and what it was told apart by."""
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
+        """Return how often this step came in a row, and what distinguishes it from the one before."""
         settings = self._settings.for_action(step.action)
         run: _Run = self.state or _Run(1, None)
         needed = rounds_needed(step, settings, run.foreseen)
@@ -84,8 +84,8 @@ class RepetitionDetector(StepDetector):
         return Opinion(self.kind, excerpt(step), run.length, needed, why)
 
 
-def _find_repeated(step: Step, past: Sequence[Step], *, alone: bool) -> Step | None:
-    """Return the step just before when it is the same: a whole step or, where a run begins, one call of a batch."""
+def _find_repeated(step: ObservedStep, past: Sequence[ObservedStep], *, alone: bool) -> ObservedStep | None:
+    """Return the step just before if it is the same: a whole step or, at the beginning of a run, one call of a batch."""
     last = past[-1] if past else None
     if last is None:
         return None
@@ -95,13 +95,13 @@ def _find_repeated(step: Step, past: Sequence[Step], *, alone: bool) -> Step | N
         return None
     for call in last.calls:
         if call.query == step.query:
-            one = Step((call,), last.number)
+            one = ObservedStep((call,), last.number)
             return one if step.same(one) else None
     return None
 
 
 _NUMBER = lazy_pattern(r"[0-9]+")
-# The ways in which answers say how far something is: "progress: 37", "37 %", "3/40", "3 of 40".
+# Forms in which answers report progress: "progress: 37", "37 %", "3/40", "3 of 40".
 _PROGRESS = lazy_pattern(
     r"\b(?:percent|progress|done|completed|remaining|left|frame|step|epoch|rows|bytes)\W{1,4}[0-9.]+|[0-9.]+ ?%"
     r"|\b[0-9]+ ?(?:/|of) ?[0-9]+\b",
@@ -111,31 +111,33 @@ _MAX_TEXT = 400
 
 
 class _Changes(NamedTuple):
-    """The last of ``length`` steps with one core; the results of the last ``settled`` are equal as they stand."""
+    """The last of ``length`` steps with one core. The last ``settled`` of them have exactly equal results."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ObservedStep, ...]
     core: str
     settled: int
     length: int
 
 
 class TrivialChangeDetector(StepDetector):
-    """Counts identical calls in a row whose results are equal once trifles are taken out: many warn, more are a loop.
+    """Counts identical calls in a row whose results differ only in trifles. Many are a warning, more are a loop.
 
-    What a trifle is depends on the call. For a question, the clock: dates, times, seconds since 1970, counters that run by
-    themselves (an uptime, the number of the request), and every number where the clock is what was asked for; its ids and
-    other numbers may be the news. For a call that does something, ids
-    too, by their shape or by what they are called: asking for the same again brings nothing but another receipt. A number
-    that is no id stays, for it may count what was done. For a failure, every number: "try 7 failed" after "try 6 failed"
-    is no progress. Polls that wait between are exempt; so is what says that it is still under way, but where it tells how far
-    it has come and that figure stands still.
+    The trifles depend on the call:
+
+    * For a question, they are times: dates, times, seconds since 1970, and counters that run by themselves (an uptime, the
+      number of the request). If the clock is the question, they are all numbers. Other ids and numbers may be the news.
+    * For an action, they are times and ids, recognised by form or by name: each repeat returns only another receipt. Other
+      numbers stay, since they may count what was done.
+    * For a failure, they are all numbers: "try 7 failed" after "try 6 failed" is no progress.
+
+    Polls that wait in between are exempt. So are answers that report pending work, but for a progress that stands still.
     """
 
     kind: FindingKind = "trivialChange"
     wake = Wake.NEXT
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
-        """Return a sighting when only trifles have changed for long enough."""
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
+        """Return a sighting if only trifles have changed for long enough."""
         self.state = run = self._run(step, past)
         if run is None:
             return None
@@ -154,7 +156,7 @@ class TrivialChangeDetector(StepDetector):
             severity="loop" if proved else "warn",
         )
 
-    def _run(self, step: Step, past: Sequence[Step]) -> _Changes | None:
+    def _run(self, step: ObservedStep, past: Sequence[ObservedStep]) -> _Changes | None:
         last = past[-1] if past else None
         settings = self._settings.for_action(step.action)
         if last is None or last.query != step.query or step.failed != last.failed or len(step.calls) > 1:
@@ -165,15 +167,15 @@ class TrivialChangeDetector(StepDetector):
             return None
         old: _Changes | None = self.state
         same = step.same(last)
-        core = old.core if same and old is not None else _core(step)
-        if core is None or core != (old.core if old is not None else _core(last)):
+        core = old.core if same and old is not None else _result_core(step)
+        if core is None or core != (old.core if old is not None else _result_core(last)):
             return None
         old = old or _Changes((last,), core, 1, 1)
         steps = (*old.steps, step)[-settings.trivial_rounds :]
         return _Changes(steps, core, old.settled + 1 if same else 1, old.length + 1)
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
-        """Say how many results in a row differed in trifles alone."""
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
+        """Return how many results in a row differed only in trifles."""
         needed = self._settings.for_action(step.action).trivial_rounds
         run: _Changes | None = self.state
         if run is None:
@@ -183,10 +185,10 @@ class TrivialChangeDetector(StepDetector):
         return Opinion(self.kind, fingerprints.one_line(run.core), count, needed, why)
 
 
-def _core(step: Step) -> str | None:
-    """Return the result without trifles, None when it can't be compared or is empty."""
+def _result_core(step: ObservedStep) -> str | None:
+    """Return the result without trifles; None if it is empty or can't be compared."""
     call = step.first
-    # A result with an identity was replaced by a stub when the context was compacted: its text says nothing.
+    # A result with an identity was replaced by a stub in a compaction, so its text says nothing.
     if call.finish is None or call.identity() is not None:
         return None
     if step.failed:
@@ -202,27 +204,27 @@ def _core(step: Step) -> str | None:
     if clock:
         return mask_numbers(mask_times(text))
     figures = _PROGRESS.findall(text[:_MAX_TEXT]) if asks and len(text) < _MAX_TEXT else []
-    if figures:  # what it tells of how far it has come is the news; gauges beside that are not
+    if figures:  # the reported progress is the news; other numbers beside it are not
         return f"{figures} {mask_numbers(mask_times(text))}"
     return mask_ticks(mask_times(mask_volatile(text))) if asks else mask_receipts(mask_volatile(text, ids=True))
 
 
 _MAX_FILES = 8
-_MAX_PIECES = 64  # the state must not grow with the history; what is forgotten is read as new
+_MAX_PIECES = 64  # bounds the state; forgotten pieces count as unread
 _NEW_SHARE = 0.1
-"""A read with a smaller share of new text than this brings nothing."""
+"""Share of new text below which a read brings nothing."""
 _MAX_GAP = 3
-"""Steps between two reads of one file that belong to one sweep."""
+"""Maximum steps between two reads of one file in the same sweep."""
 _CHANGES_STATE = ("mutation", "sleep")
 _ACTS = (*_CHANGES_STATE, "gesture")
 
 
 class _Duplicates(NamedTuple):
-    """Steps in a row that asked nearly the same and were answered the same."""
+    """Consecutive steps with nearly the same question and the same answer."""
 
     near: Hashable
     drift: Hashable
-    steps: tuple[Step, ...]
+    steps: tuple[ObservedStep, ...]
     nearly: int
 
 
@@ -230,7 +232,7 @@ class _Reading(NamedTuple):
     """What was read of one file: its lines as pieces, and the reads that brought nothing new."""
 
     pieces: tuple[tuple[int, int], ...]
-    stale: tuple[Step, ...]
+    stale: tuple[ObservedStep, ...]
     seen: int
 
 
@@ -240,17 +242,17 @@ class _Readings(NamedTuple):
 
 
 class NearDuplicateDetector(StepDetector):
-    """Two rules.
+    """Finds near duplicates by two rules.
 
-    Neighbouring calls that are equal but for volatile fields, cosmetic shell words or numbers, and bring one result. And
-    reads of lines that were all read before: a sweep over a file is work, the same sweep again is none.
+    The first: neighbouring calls differ only in volatile fields, cosmetic shell words or numbers, and bring one result. The
+    second: all lines of a read were read before. A sweep over a file is work; the same sweep again is not.
     """
 
     kind: FindingKind = "nearDuplicate"
     wake = Wake.ECHO | Wake.SPAN
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
-        """Return a sighting when the step's question was asked in another guise often enough."""
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
+        """Return a sighting if the step's question was asked often enough in a different form."""
         state: _Readings = self.state or _Readings(None, {})
         if len(step.calls) > 1:
             self.state = _Readings(None, state.files) if state.files else None
@@ -268,7 +270,7 @@ class NearDuplicateDetector(StepDetector):
         facts = (("about", span.target), ("linesRead", sum(last - first + 1 for first, last in reading.pieces)))
         return Sighting(self.kind, ("sweep", span.target), 1, reading.stale[-needed:], needed, 0.8, facts=facts, leave=_MAX_GAP)
 
-    def _run(self, step: Step, past: Sequence[Step], run: _Duplicates | None) -> _Duplicates | None:
+    def _run(self, step: ObservedStep, past: Sequence[ObservedStep], run: _Duplicates | None) -> _Duplicates | None:
         last = past[-1] if past else None
         settings = self._settings.for_action(step.action)
         if (
@@ -278,7 +280,7 @@ class NearDuplicateDetector(StepDetector):
             or None in step.results()
             or step.failed
             or (step.results() != last.results() and not step.shows_the_same(last))
-            # A scroll that is answered by a view is a question; one that is only acknowledged may have moved something.
+            # A scroll that is answered with a view is a question. One that is only acknowledged may have moved something.
             or step.meaning(settings.pollers) in (_CHANGES_STATE if step.shows_a_view() else _ACTS)
             or asks_for_pending(step, settings)
             or is_patient(last, step, settings)
@@ -298,7 +300,7 @@ class NearDuplicateDetector(StepDetector):
             return _Duplicates(near, drift, (*run.steps, step)[-keep:], 1)
         return _Duplicates(near, drift, (step,), 1)
 
-    def _judge_run(self, step: Step, run: _Duplicates) -> Sighting | None:
+    def _judge_run(self, step: ObservedStep, run: _Duplicates) -> Sighting | None:
         settings = self._settings.for_action(step.action)
         steps = run.steps
         about = f"{step.action} {call_target(step.first.start)}".strip()
@@ -317,8 +319,8 @@ class NearDuplicateDetector(StepDetector):
                 break
         return None
 
-    def _read(self, step: Step, files: dict[str, _Reading]) -> tuple[dict[str, _Reading], _Reading | None, Span | None]:
-        # Where no file is remembered and none is read, it does not matter what the step does.
+    def _read(self, step: ObservedStep, files: dict[str, _Reading]) -> tuple[dict[str, _Reading], _Reading | None, Span | None]:
+        # If no file is remembered and none is read, the meaning of the step does not matter.
         meaning = step.meaning(self._settings.pollers) if files or step.traits & Wake.SPAN else "query"
         if meaning in ("mutation", "other") and not step.failed:
             return {}, None, None  # any file may have changed
@@ -327,18 +329,18 @@ class NearDuplicateDetector(StepDetector):
             return files, None, None
         old = files.get(span.target, _Reading((), (), step.number))
         fresh = _unread_lines(span, old.pieces)
-        # Neighbouring spans overlap by a few lines in honest reading, hence a share and not zero.
+        # Even honest reads overlap by a few lines, so a share is compared instead of zero.
         stale = fresh < max(1.0, _NEW_SHARE * (span.last - span.first + 1)) and bool(old.pieces)
         near = step.number - old.seen <= _MAX_GAP
         run = ((*old.stale, step) if near else (step,)) if stale else ()
         new = _Reading(_merge(span, old.pieces), run[-self._settings.window :], step.number)
-        kept = {name: reading for name, reading in files.items() if name != span.target}
-        while len(kept) >= _MAX_FILES:
-            del kept[next(iter(kept))]
-        return {**kept, span.target: new}, new, span
+        others = {name: reading for name, reading in files.items() if name != span.target}
+        while len(others) >= _MAX_FILES:
+            del others[next(iter(others))]
+        return {**others, span.target: new}, new, span
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
-        """Say how many neighbours asked nearly the same, or how many reads in a row brought no new line."""
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
+        """Return how many neighbours asked nearly the same, or how many reads in a row brought no new line."""
         settings = self._settings.for_action(step.action)
         state: _Readings = self.state or _Readings(None, {})
         span = line_span(step.first.start) if step.traits & Wake.SPAN else None
@@ -361,13 +363,13 @@ class NearDuplicateDetector(StepDetector):
 
 
 def _unread_lines(span: Span, pieces: tuple[tuple[int, int], ...]) -> int:
-    """Return how many lines of the span lie in none of the pieces."""
+    """Return the number of lines in the span that lie in none of the pieces."""
     known = sum(max(0, min(last, span.last) - max(first, span.first) + 1) for first, last in pieces)
     return span.last - span.first + 1 - known
 
 
 def _merge(span: Span, pieces: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    """Return the pieces with the span added, apart from each other and in order."""
+    """Return the pieces with the span added, merged and in order."""
     joined: list[tuple[int, int]] = []
     for first, last in sorted((*pieces, (span.first, span.last))):
         if joined and first <= joined[-1][1] + 1:
@@ -378,35 +380,33 @@ def _merge(span: Span, pieces: tuple[tuple[int, int], ...]) -> tuple[tuple[int, 
 
 
 _LEFT_AFTER = 8
-"""Steps without the call after which the agent has left it: other steps lie between by nature."""
+"""Steps without the call after which the agent has left it. It is high because other steps lie between anyway."""
 
 
 class _SimilarSteps(NamedTuple):
-    """Steps like the last one, newest last; ``edited`` says whether new content was written between."""
+    """Steps like the last one, the newest last. ``edited``: new content was written between them."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ObservedStep, ...]
     edited: bool
 
 
 class InterleavedDetector(StepDetector):
-    """Looks back for steps that asked the same and were answered the same.
+    """Looks back for steps with the same question and the same answer.
 
-    It looks no further than to the last sign that the world moved: a change made by the agent, a new answer to this
-    question or to any other that was asked twice. Polls, waits and looks at shared state (a board, an inbox, a status)
-    between other work are routine.
+    It looks back only to the last sign of change in the world: a change by the agent, or a new answer to this or any other
+    repeated question. Polls, waits and looks at shared state (a board, an inbox, a status) between other work are routine.
 
-    An answer that says that it does not work is another matter: there the changes between are the attempts, and none of
-    them helped. After three of those a warning is due. Only who writes new content between, as in fixing and testing, may
-    need more tries.
+    Answers that report a failure are different: the changes between them are attempts, and none has helped. After three such
+    answers a warning is due. Only an agent that writes new content in between, as in fixing and testing, may need more tries.
     """
 
     kind: FindingKind = "interleaved"
     wake = Wake.REPEATED
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
-        """Return a sighting when the call came back often enough."""
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
+        """Return a sighting if the call came back often enough."""
         if past and past[-1].query == step.query:
-            return None  # neighbours are a repetition, or another answer
+            return None  # a neighbour is a repetition, or has another answer
         seen = self._find_similar(step, past)
         warned, proved = self._thresholds(step, seen)
         count = len(seen.steps)
@@ -418,13 +418,13 @@ class InterleavedDetector(StepDetector):
             severity="loop" if count >= proved else "warn", leave=_LEFT_AFTER, facts=facts,
         )  # fmt: skip
 
-    def _is_round(self, step: Step, past: Sequence[Step]) -> bool:
-        """Whether the last steps ask what as many steps before them asked: then the round is the pattern, if any is."""
+    def _is_round(self, step: ObservedStep, past: Sequence[ObservedStep]) -> bool:
+        """Whether the last steps repeat the questions of as many steps before them. Then the round would be the pattern."""
         asked = [earlier.query for earlier in past[-2 * self._settings.max_period :]] + [step.query]
         return any(asked[-period:] == asked[-2 * period : -period] for period in range(2, len(asked) // 2 + 1))
 
-    def _thresholds(self, step: Step, seen: _SimilarSteps) -> tuple[int, int]:
-        """Return how many steps make a warning, and how many a loop."""
+    def _thresholds(self, step: ObservedStep, seen: _SimilarSteps) -> tuple[int, int]:
+        """Return how many steps make a warning, and how many make a loop."""
         settings = self._settings.for_action(step.action)
         if step.falls_short and not seen.edited:
             return settings.futile_rounds, settings.futile_loop_rounds
@@ -434,14 +434,14 @@ class InterleavedDetector(StepDetector):
             return settings.interleaved_loop_rounds, 2 * settings.interleaved_loop_rounds
         return settings.interleaved_rounds, settings.interleaved_loop_rounds
 
-    def _find_similar(self, step: Step, past: Sequence[Step]) -> _SimilarSteps:
-        """Return the steps like this one since anything moved, this one included."""
+    def _find_similar(self, step: ObservedStep, past: Sequence[ObservedStep]) -> _SimilarSteps:
+        """Return the steps like this one since the last change in the world, including this one."""
         settings = self._settings.for_action(step.action)
         if self._is_routine(step):
             return _SimilarSteps((step,), False)
         futile = step.falls_short
         seen, edited, pending = [step], False, False
-        answers: dict[int, Step] = {step.query: step}
+        answers: dict[int, ObservedStep] = {step.query: step}
         for earlier in reversed(past[-settings.window :]):
             known = answers.setdefault(earlier.query, earlier)
             if earlier.query == step.query:
@@ -450,15 +450,15 @@ class InterleavedDetector(StepDetector):
                 seen.append(earlier)
                 edited = edited or pending
             elif known is not earlier and (step.failed or not futile) and not known.same(earlier):
-                break  # another question that was asked twice got a new answer: the world moved
+                break  # another repeated question got a new answer: the world changed
             elif futile:
-                # Writing counts only when it lies between two of the steps.
+                # Writing counts only between two of the steps.
                 pending = pending or (not earlier.failed and writes(earlier.first.start))
             elif not earlier.failed and earlier.meaning(settings.pollers) == "mutation":
                 break
         return _SimilarSteps(tuple(seen[::-1]), edited)
 
-    def _is_routine(self, step: Step) -> bool:
+    def _is_routine(self, step: ObservedStep) -> bool:
         settings = self._settings.for_action(step.action)
         if step.meaning(settings.pollers) in ("sleep", "paced", "poll", "gesture"):
             return True
@@ -466,8 +466,8 @@ class InterleavedDetector(StepDetector):
             return True
         return not step.failed and (step.is_pending or is_lookout(step.first.start))
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
-        """Say how often the call brought this result since anything moved."""
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
+        """Return how often the call brought this result since the last change in the world."""
         seen = self._find_similar(step, past)
         needed, count = self._thresholds(step, seen)[0], len(seen.steps)
         if past and past[-1].query == step.query:

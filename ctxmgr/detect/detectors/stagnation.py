@@ -1,14 +1,14 @@
-"""Detect calls that work and bring nothing: empty answers, ledgers without progress, waiting, and changes made and undone."""
+"""Detect calls that work but bring nothing: empty answers, ledgers without progress, waiting, and changes made and undone."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake, asks_for_pending, is_patient
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.step import BEGIN_PATCH, Call, Step, excerpt
+from ctxmgr.detect.step import BEGIN_PATCH, Call, ObservedStep, excerpt
 from ctxmgr.detect.text import fingerprints
 from ctxmgr.detect.text.comparison import COMMAND_KEYS, PATH_KEYS, call_target
 from ctxmgr.detect.text.fingerprints import mask_times, mask_volatile
@@ -16,7 +16,7 @@ from ctxmgr.detect.text.vocabulary import is_wall
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
-# A short answer that says "nothing", "none" or "ok", or JSON in which every member is empty, zero or false.
+# A short answer that says "nothing", "none" or "ok", or JSON with only empty, zero or false members.
 _BARREN = lazy_pattern(
     r"^\W*(?:(?:no|0|zero|nothing|none|null|empty|not found|ok|done|success\w*|true|false)\b.{0,60})?\W*$",
     re.IGNORECASE | re.DOTALL,
@@ -27,35 +27,34 @@ _TELLING_WORD = lazy_pattern(r"\w{4,}")
 
 
 class _Run(NamedTuple):
-    steps: tuple[Step, ...]
+    steps: tuple[ObservedStep, ...]
     answer: tuple[int | None, ...]
 
 
 class StagnationDetector(StepDetector):
-    """Counts steps in a row with one action, one answer and questions that differ.
+    """Counts steps in a row with one action, one answer and different questions.
 
-    Only questions count: that many different changes are acknowledged alike is the rule, not a loop. An answer that says
-    there is none is news about each question, so more of those are wanted; and so they are where the questions are about
-    different things.
+    Only questions count, because many different changes normally get the same receipt. More questions are needed if the
+    answer is "none", which is news about each of them, or if they are about different things.
     """
 
     kind: FindingKind = "stagnation"
     wake = Wake.ECHO
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
-        """Return a sighting when the answer has not changed for long enough."""
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
+        """Return a sighting if the answer has not changed for long enough."""
         self.state = self._run(step, past)
         if self.state is None:
             return None
         run: _Run = self.state
         rounds = self._settings.for_action(step.action).stagnation_rounds
-        # Half of the questions must differ: few that repeat are a cycle or an alternation.
+        # Half of the questions must differ. A few repeated ones are a cycle or an alternation.
         if len(run.steps) < rounds or len({asked.query for asked in run.steps[-rounds:]}) < rounds // 2:
             return None
         needed = _round_limit(run.steps, self._settings.for_action(step.action))
         proved = len(run.steps) >= needed
         if not proved and _share_word(run.steps[-rounds:]):
-            needed = rounds + rounds // 3  # other words for one question: a suspicion
+            needed = rounds + rounds // 3  # other words for one question are a suspicion
         if len({asked.query for asked in run.steps[-needed:]}) < max(3, needed // 2):
             return None
         if len(run.steps) < needed:
@@ -70,7 +69,7 @@ class StagnationDetector(StepDetector):
             severity="loop" if proved else "warn",
         )  # fmt: skip
 
-    def _run(self, step: Step, past: Sequence[Step]) -> _Run | None:
+    def _run(self, step: ObservedStep, past: Sequence[ObservedStep]) -> _Run | None:
         last = past[-1] if past else None
         settings = self._settings.for_action(step.action)
         if last is None or last.action != step.action or step.failed or last.failed or len(step.calls) > 1:
@@ -89,8 +88,8 @@ class StagnationDetector(StepDetector):
         before = old.steps if old is not None and old.answer == answer else (last,)
         return _Run((*before, step)[-settings.window :], answer)
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
-        """Say for how many questions the answer has been the same."""
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
+        """Return for how many questions the answer has been the same."""
         settings = self._settings.for_action(step.action)
         run: _Run | None = self.state
         if run is None:
@@ -101,18 +100,18 @@ class StagnationDetector(StepDetector):
         return Opinion(self.kind, excerpt(step), len(run.steps), needed, why)
 
 
-def _is_asking(step: Step, settings: DetectSettings) -> bool:
-    """Whether a step is a question: it reads, or it moves a view and is answered by what can be seen then."""
+def _is_asking(step: ObservedStep, settings: DetectSettings) -> bool:
+    """Whether a step is a question: it reads, or it moves a view and is answered with the new view."""
     meaning = step.meaning(settings.pollers)
     return meaning == "query" or (meaning == "gesture" and step.shows_a_view())
 
 
-def _round_limit(steps: tuple[Step, ...], settings: DetectSettings) -> int:
+def _round_limit(steps: tuple[ObservedStep, ...], settings: DetectSettings) -> int:
     answer = steps[-1].answer()[:200]
     if _BARREN.match(answer) or _NONE_IN_JSON.match(answer):
         return settings.barren_rounds
     rounds = settings.stagnation_rounds
-    # A page that asks to sign in answers no question, so it does not matter how different the questions are.
+    # A page that asks to sign in answers no question, so it does not matter how much the questions differ.
     if is_wall(steps[-1].answer()):
         return rounds
     recent = steps[-rounds:]
@@ -123,20 +122,20 @@ def _round_limit(steps: tuple[Step, ...], settings: DetectSettings) -> int:
 
 
 def _share_any_part(starts: Sequence[Observation]) -> bool:
-    """Whether the questions have a part in common: a field, a word, or the program that is run; else they differ in all."""
+    """Whether the questions share a field, a word or the program that they run."""
     shared: set[tuple[str, str]] | None = None
     for start in starts:
         given = cast("dict[Any, Any]", start.input) if isinstance(start.input, dict) else {"command": start.input}
         parts = {(str(key), str(value)[:200]) for key, value in given.items() if isinstance(value, str | int | float)}
-        # A word of one field may stand in another: {"query": "bolt torque"}, then {"text": "torque of the bolt"}.
+        # A word of one field may be in another one: {"query": "bolt torque"}, then {"text": "torque of the bolt"}.
         parts |= {("word", word) for value in given.values() if isinstance(value, str) for word in _long_words(value)}
         parts |= {("program", value.split()[0]) for key, value in given.items() if key in COMMAND_KEYS and _has_words(value)}
         shared = parts if shared is None else shared & parts
     return bool(shared)
 
 
-def _share_word(steps: Sequence[Step]) -> bool:
-    """Whether all questions are in words, and have a telling one in common."""
+def _share_word(steps: Sequence[ObservedStep]) -> bool:
+    """Whether all questions are in words and have a telling word in common."""
     shared: set[str] | None = None
     for step in steps:
         given = step.first.start.input
@@ -147,7 +146,7 @@ def _share_word(steps: Sequence[Step]) -> bool:
 
 
 def _long_words(value: str) -> set[str]:
-    """Return the longer words of a question in words; a name or a pattern has none."""
+    """Return the longer words of a question in words. Names and patterns have none."""
     words = value[:2000].lower().split()
     return {long for word in words for long in _TELLING_WORD.findall(word)} if len(words) > 1 else set()
 
@@ -164,15 +163,15 @@ _MAX_IGNORED = 1_000_000  # a recorded count may be any integer
 
 
 class _ProgressCounts(NamedTuple):
-    stalls: tuple[Step, ...] = ()
+    stalls: tuple[ObservedStep, ...] = ()
     ignored: int = 0
-    updates: tuple[Step, ...] = ()
+    updates: tuple[ObservedStep, ...] = ()
 
 
 class NoProgressDetector:
-    """Counts ledgers that say that there is no progress, or a loop; one that says there is takes one back.
+    """Counts ledgers that report a loop or no progress; a ledger that reports progress takes one back.
 
-    And counts progress updates that were rejected because nothing had changed, until one is accepted.
+    It also counts progress updates that were rejected because nothing had changed, until one is accepted.
     """
 
     kind: FindingKind = "hung"
@@ -185,21 +184,23 @@ class NoProgressDetector:
         self._settings = settings
         self.state: _ProgressCounts | None = None
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
-        """Single steps are no statement about progress."""
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
+        """Ignore steps: a single step says nothing about progress."""
         return None
 
     def hear(self, event: Observation) -> Sighting | None:
-        """Return a sighting when the run has said once too often that it does not move."""
+        """Return a sighting if the run has reported once too often that it does not move."""
         state = self.state or _ProgressCounts()
         keep = self._settings.window
         if event.type == PROGRESS:
-            # It takes back what was rejected, and not what a ledger says: that is another one's judgement.
+            # This takes back rejected updates, but not what a ledger says: that is somebody else's judgement.
             self.state = state._replace(ignored=0, updates=()) if state.stalls else None
             return None
         if event.type == IGNORED:
-            updates = (*state.updates, Step((Call.of_words(event, IGNORED),)))[-keep:]
-            self.state = state = state._replace(ignored=min(state.ignored + _count(event.data), _MAX_IGNORED), updates=updates)
+            updates = (*state.updates, ObservedStep((Call.from_event(event, IGNORED),)))[-keep:]
+            self.state = state = state._replace(
+                ignored=min(state.ignored + _read_count(event.data), _MAX_IGNORED), updates=updates
+            )
             if state.ignored < self._settings.ignored_updates:
                 return None
             facts = (("ignoredUpdates", state.ignored),)
@@ -207,15 +208,15 @@ class NoProgressDetector:
         stalled = _reports_stall(event.data)
         if stalled is None:
             return None
-        stalls = (*state.stalls, Step((Call.of_words(event, "stalled"),)))[-keep:] if stalled else state.stalls[:-1]
+        stalls = (*state.stalls, ObservedStep((Call.from_event(event, "stalled"),)))[-keep:] if stalled else state.stalls[:-1]
         self.state = state._replace(stalls=stalls)
         needed = self._settings.stalled_ledgers
         if not stalled or len(stalls) < needed:
             return None
         return Sighting(self.kind, "ledger", 1, stalls[-needed:], needed, 0.8, severity="hung")
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
-        """Say how many reports told of no progress."""
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
+        """Return how many reports said that there is no progress."""
         count = len(self.state.stalls) if self.state else 0
         return Opinion(
             self.kind, "", count, self._settings.stalled_ledgers, "it rests on progress reports, not on single steps",
@@ -223,17 +224,17 @@ class NoProgressDetector:
         )  # fmt: skip
 
     def reset(self) -> None:
-        """Forget everything: a person spoke."""
+        """Forget everything, because a person spoke."""
         self.state = None
 
 
-def _count(data: object) -> int:
+def _read_count(data: object) -> int:
     count = cast("dict[str, object]", data).get("count") if isinstance(data, dict) else None
     return min(max(count, 1), _MAX_IGNORED) if isinstance(count, int) and not isinstance(count, bool) else 1
 
 
 def _reports_stall(data: object) -> bool | None:
-    """Return whether a ledger says that the run stalls, None when it says nothing about it."""
+    """Return whether a ledger says that the run stalls; None if it says nothing about it."""
     if not isinstance(data, dict):
         return None
     fields = cast("dict[str, object]", data)
@@ -253,21 +254,21 @@ def _answer(value: object) -> bool | None:
 
 
 class BusyDetector(StepDetector):
-    """Keeps the steps within the window that asked what was asked before and were answered as before.
+    """Keeps the old steps within the window: those with a question asked before and the same answer as before.
 
-    Only a warning: runs that end well hold long grinds too, so the share of news alone proves nothing. An answer that
-    differs from the last one to the same question is news, and polls and waits are not counted as work.
+    It only warns: successful runs have long grinds too, so the share of news alone proves nothing. An answer that differs
+    from the last one to the same question is news. Polls and waits do not count as work.
     """
 
     kind: FindingKind = "hung"
     wake = Wake.REPEATED
     watchful = False
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
-        """Return a sighting when nearly all of the last steps were old."""
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
+        """Return a sighting if nearly all of the last steps were old."""
         window = self._settings.busy_window
-        old: tuple[Step, ...] = self.state or ()
-        expired = 0  # of the old ones, how many have left the window
+        old: tuple[ObservedStep, ...] = self.state or ()
+        expired = 0  # number of old steps that have left the window
         while expired < len(old) and old[expired].number <= step.number - window:
             expired += 1
         old = old[expired:] if expired else old
@@ -286,14 +287,14 @@ class BusyDetector(StepDetector):
         window = self._settings.busy_window
         return max(1, round(window * (1 - self._settings.busy_novelty)))
 
-    def _is_stale(self, step: Step, past: Sequence[Step]) -> bool:
+    def _is_stale(self, step: ObservedStep, past: Sequence[ObservedStep]) -> bool:
         before = next((earlier for earlier in reversed(past) if earlier.query == step.query), None)
         if before is None or not step.same(before):
             return False
         return not asks_for_pending(step, self._settings) and not is_patient(before, step, self._settings)
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
-        """Say how many of the last steps were old."""
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
+        """Return how many of the last steps were old."""
         count = len(self.state or ())
         why = "seen" if count >= self._stale_limit() else f"of the last {self._settings.busy_window} steps the others were new"
         return Opinion(self.kind, excerpt(step), count, self._stale_limit(), why, "novelty")
@@ -304,21 +305,21 @@ _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class _Slept(NamedTuple):
-    steps: tuple[Step, ...]
+    steps: tuple[ObservedStep, ...]
     seconds: float
 
 
 class SleepBudgetDetector(StepDetector):
-    """Adds up pauses in a row; a look at anything between them is what they were for.
+    """Adds up pauses in a row. A look at anything between them ends the row, since the pauses were for that look.
 
-    The default budget is that of a peer (Stella: 120 s of sleep in one turn).
+    The default budget is that of another tool (Stella: 120 s of sleep in one turn).
     """
 
     kind: FindingKind = "hung"
     wake = Wake.SLEEP
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
-        """Return a sighting when the agent has slept too often and too long without looking."""
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
+        """Return a sighting if the agent has slept too often and too long without looking."""
         if step.failed or step.meaning(self._settings.pollers) != "sleep":
             self.state = None
             return None
@@ -330,8 +331,8 @@ class SleepBudgetDetector(StepDetector):
         facts = (("sleptSeconds", round(slept.seconds, 3)),)
         return Sighting(self.kind, "sleep", 1, slept.steps, len(slept.steps), 0.7, severity="hung", leave=1, facts=facts)
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
-        """Say how often and how long it slept without looking."""
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
+        """Return how often and how long the agent slept without looking."""
         rounds = self._settings.sleep_rounds
         slept: _Slept | None = self.state
         if slept is None:
@@ -341,8 +342,8 @@ class SleepBudgetDetector(StepDetector):
         return Opinion(self.kind, excerpt(step), len(slept.steps), rounds, why, "pauses")
 
 
-def _seconds(step: Step) -> float:
-    """Return how long a pause took by the clock, else what it asked for."""
+def _seconds(step: ObservedStep) -> float:
+    """Return the duration of a pause by the clock, else the duration that it asked for."""
     if step.started is not None and step.ended is not None and step.ended > step.started:
         return step.ended - step.started
     given = step.first.start.input
@@ -373,23 +374,23 @@ _LEFT_AFTER = 8
 class _Change(NamedTuple):
     before: int | None
     after: int
-    step: Step
+    step: ObservedStep
 
 
 class EditRevertDetector(StepDetector):
-    """Follows the changes of each file: how many in a row each undid the one before.
+    """Follows the changes of each file, and counts those in a row that undo the one before.
 
-    What lies between (tests, reads) does not matter. One change that is taken back is an experiment, and so is a second
-    one; the same change made and taken back twice goes nowhere. Contents that are written whole undo nothing where the same
-    content is answered anew each time: then a new revision came of it, as of a state that is switched to and fro.
+    Steps in between (tests, reads) do not matter. One or two reverted changes are an experiment; the same change made and
+    reverted twice leads nowhere. A file written as a whole undoes nothing if the same content gets a new answer each time:
+    then each write made a new revision, as when a state is switched to and fro.
     """
 
     kind: FindingKind = "editRevert"
     wake = Wake.CHANGE
     watchful = False
 
-    def take(self, step: Step, past: Sequence[Step]) -> Sighting | None:
-        """Return a sighting when the file came back to the same two states often enough."""
+    def take(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Sighting | None:
+        """Return a sighting if the file came back to the same two states often enough."""
         change = _read_change(step)
         if change is None:
             return None
@@ -398,26 +399,26 @@ class EditRevertDetector(StepDetector):
         files: dict[str, tuple[_Change, ...]] = self.state or {}
         old = files.get(path, ())
         if before is None and old:
-            before = old[-1].after  # a file that is written as a whole held what was last written to it
+            before = old[-1].after  # before a complete write, the file holds what the last change left
         new = _Change(before, after, step)
         undoes = bool(old) and (new.before, new.after) == (old[-1].after, old[-1].before)
         if undoes and change[1] is None and len(old) > 1 and _brings_news(step, old[-2].step):
             undoes = False
         run = (*old, new)[-self._settings.window :] if undoes else (new,)
-        kept = files.copy()
-        kept.pop(path, None)  # put in again as the newest, so that the first one is the one unused for longest
-        kept[path] = run
-        if len(kept) > _MAX_FILES:
-            del kept[next(iter(kept))]
-        self.state = kept
+        changes = files.copy()
+        changes.pop(path, None)  # inserted again as the newest, so that the first one is the least recently used
+        changes[path] = run
+        if len(changes) > _MAX_FILES:
+            del changes[next(iter(changes))]
+        self.state = changes
         rounds = self._settings.for_action(step.action).revert_rounds
         if len(run) < 2 * rounds:
             return None
         steps = tuple(edit.step for edit in run[-2 * rounds :])
         return Sighting(self.kind, ("revert", path), 2, steps, rounds, 0.85, leave=_LEFT_AFTER, facts=(("file", path),))
 
-    def opinion(self, step: Step, past: Sequence[Step]) -> Opinion:
-        """Say how often the file went to and fro."""
+    def opinion(self, step: ObservedStep, past: Sequence[ObservedStep]) -> Opinion:
+        """Return how often the file went to and fro."""
         rounds = self._settings.for_action(step.action).revert_rounds
         change = _read_change(step)
         if change is None:
@@ -429,21 +430,21 @@ class EditRevertDetector(StepDetector):
         )
 
 
-def _brings_news(step: Step, before: Step) -> bool:
-    """Whether a write was answered differently from the one of the same content before it, but for the clock."""
+def _brings_news(step: ObservedStep, before: ObservedStep) -> bool:
+    """Whether a write got another answer, apart from times, than the earlier write of the same content."""
     one, two = (write.first.finish for write in (step, before))
     if one is None or two is None:
         return False
     texts = [fingerprints.plain_text(answer.output) for answer in (one, two)]
-    return texts[0] is not None and texts[1] is not None and _without_times(texts[0]) != _without_times(texts[1])
+    return texts[0] is not None and texts[1] is not None and _mask_clock(texts[0]) != _mask_clock(texts[1])
 
 
-def _without_times(text: str) -> str:
+def _mask_clock(text: str) -> str:
     return mask_times(mask_volatile(text))
 
 
-def _read_change(step: Step) -> tuple[str, int | None, int] | None:
-    """Return file, text before and text after (as hashes) of a change that took place; before is None when unknown."""
+def _read_change(step: ObservedStep) -> tuple[str, int | None, int] | None:
+    """Return file, text before and text after (as hashes) of a successful change. Before is None if unknown."""
     start = step.first.start
     if step.failed or len(step.calls) > 1 or not step.traits & Wake.CHANGE:
         return None
@@ -453,29 +454,28 @@ def _read_change(step: Step) -> tuple[str, int | None, int] | None:
         if isinstance(text, str) and BEGIN_PATCH in text:
             return _patch_change(text)
     path = next((fields[key] for key in PATH_KEYS if key in fields), None)
-    if not isinstance(path, str) or not path:
-        return None
-    for one, two in _PAIRS:
-        if one in fields and two in fields:
-            old, new = fields[one], fields[two]
-            if isinstance(old, str) and isinstance(new, str):
-                # An edit that changes nothing would undo itself each time.
-                return (path, hash(old), hash(new)) if old != new else None
-    for key in _CONTENT_FIELDS:
-        content = fields.get(key)
-        if isinstance(content, str):
-            return path, None, hash(content)
-    return None
+    return _field_change(path, fields) if isinstance(path, str) and path else None
+
+
+def _field_change(path: str, fields: Mapping[str, Any]) -> tuple[str, int | None, int] | None:
+    """Return the change that an editing tool is asked for: of a text within the file, or of the whole file."""
+    for before, after in _PAIRS:
+        old, new = fields.get(before), fields.get(after)
+        if isinstance(old, str) and isinstance(new, str):
+            # An edit that changes nothing would undo itself each time.
+            return (path, hash(old), hash(new)) if old != new else None
+    content = next((fields[key] for key in _CONTENT_FIELDS if isinstance(fields.get(key), str)), None)
+    return None if content is None else (path, None, hash(content))
 
 
 def _patch_change(text: str) -> tuple[str, int | None, int] | None:
-    """Return the change of a patch of one file: its lines before and after, those around them in both."""
+    """Return the change of a patch of one file: its lines before and after, each with the context lines."""
     path = ""
     before: list[str] = []
     after: list[str] = []
     for line in text[text.index(BEGIN_PATCH) :].split("\n"):
         if line.startswith(_FILE_LINES):
-            if path:  # of several files: undoing one of them undoes no change as a whole
+            if path:  # undoing one of several files does not undo the change as a whole
                 return None
             path = line.partition(": ")[2].strip()
         elif path and line[:1] in ("-", " ", "+"):

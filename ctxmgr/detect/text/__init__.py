@@ -1,5 +1,5 @@
 """How detectors compare text: fingerprints, similarity, volatile parts, vocabulary.
 
-Begin with `fingerprints`: two calls are the same when these are (ruling 7). `vocabulary` holds what words mean. Imports nothing
-of the detectors.
+Begin with `fingerprints`: two calls are the same if their fingerprints are (ruling 7). `vocabulary` holds the meaning of
+words. Imports nothing of the detectors.
 """

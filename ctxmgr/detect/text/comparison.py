@@ -1,10 +1,9 @@
-"""Read the comparable text of messages and calls: which are nearly the same, which end a conversation or wait for the agent."""
+"""Compare messages and calls: which are nearly the same, and which messages end a conversation or wait for the agent."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
-from functools import lru_cache
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
@@ -18,7 +17,7 @@ THOUGHTS = frozenset({"thought", "reasoning", "agent_thought"})
 CHUNKS = frozenset({"agent_message_chunk", "agent_thought_chunk"})
 
 _LABELS = frozenset({"observation", "thought", "action", "action input", "final answer"})
-"""What is left of an answer in the form "Thought, Action, Observation" when it was cut off there: no words of its own."""
+"""Words left of a "Thought, Action, Observation" answer that was cut off at a label. They are nobody's own words."""
 
 _MAX_LABEL = max(map(len, _LABELS))
 
@@ -30,9 +29,9 @@ _STUB = lazy_pattern(r"^\s*[<\[(]\s*([0-9]{1,9}) (?:characters|chars)\b[^<>]{0,8
 _STUB_HINT = " char"
 _MAY_BE_STUB = lazy_pattern(r"[0-9] char")
 _latest: tuple[Observation | None, str | None] = (None, None)
-"""The last event and its text: several detectors ask for the text of one event in a row."""
+"""The last event and its text, because several detectors in a row ask for the text of the same event."""
 _COMPARED_OPENING = 64
-# Words that carry no meaning of their own, and the talk with which steps are announced.
+# Words without a meaning of their own, and phrases that announce steps.
 _EMPTY_WORDS = word_set(
     "the an and or but if then so to of in on at by for from with into as is are was be been am will would shall should can "
     "could may might must do does did done have has had it its this that these those there here we you me my your our us he "
@@ -42,95 +41,88 @@ _EMPTY_WORDS = word_set(
 
 
 def event_text(event: Observation) -> str | None:
-    """Return what an event says, None when it holds no text (which is not the same as an empty one)."""
+    """Return the words of an event; None if it holds no text, which differs from an empty text."""
     global _latest
     known, text = _latest
     if known is event:
         return text
     data: object = event.data
     if type(data) is dict and type(said := cast("dict[str, Any]", data).get(_TEXT_KEYS[0])) is str:
-        text = _words(said)  # as of most events
+        text = _drop_label(said)  # the form of most events
     else:
-        text = _text(cast("object", data), 0)
+        text = _find_text(cast("object", data), 0)
     _latest = event, text
     return text
 
 
-def _words(text: str) -> str | None:
+def _drop_label(text: str) -> str | None:
     text = text[:MAX_TEXT]
     bare = text.strip(" *#:\n")
     return None if len(bare) <= _MAX_LABEL and bare.lower() in _LABELS else text
 
 
-def _text(data: object, depth: int) -> str | None:
+def _find_text(data: object, depth: int) -> str | None:
     if isinstance(data, str):
-        return _words(data)
+        return _drop_label(data)
     if depth > 3:  # the deepest real form is a message of content blocks
         return None
     if isinstance(data, dict):
         fields = cast("dict[str, Any]", data)
         for key in _TEXT_KEYS:
             if key in fields:
-                return _text(fields[key], depth + 1)
+                return _find_text(fields[key], depth + 1)
         return None
     if isinstance(data, list):
-        parts = [_text(part, depth + 1) for part in cast("list[Any]", data)[:64]]
+        parts = [_find_text(part, depth + 1) for part in cast("list[Any]", data)[:64]]
         known = [part for part in parts if part is not None]
         return "".join(known) if known else None
     return None
 
 
 def plain(text: str) -> str:
-    """Return a text without differences of case and blanks."""
+    """Return a text in lower case and with single spaces."""
     return " ".join(text[:MAX_TEXT].lower().split())
 
 
 def gist(text: str) -> frozenset[str]:
     """Return the stems of the words that carry a text's meaning, and its numbers."""
+    from ctxmgr.text.tokens import stem  # loaded here: most runs compare no messages
+
     words = set(_WORD.findall(text[:4000].lower()))
     unspaced = [word for word in words if len(word) > 1 and _UNSPACED.search(word)]
-    if unspaced:  # such a script sets no blanks between words: pairs of signs stand for them
+    if unspaced:  # a script without spaces: use pairs of characters as words
         words -= set(unspaced)
         words |= {word[place : place + 2] for word in unspaced for place in range(len(word) - 1)}
-    return frozenset(map(_stem, words - _EMPTY_WORDS))
-
-
-@lru_cache(maxsize=8192)
-def _stem(word: str) -> str:
-    # The longest first, or "es" would never be reached: "boxes" ends in "s" as well.
-    for ending in ("ing", "ed", "es", "s"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word
+    return frozenset(map(stem, words - _EMPTY_WORDS))
 
 
 def are_alike(one: frozenset[str], two: frozenset[str]) -> bool:
-    """Whether two gists say the same: most words shared, and every number."""
+    """Whether two gists say the same: they share most words and every number."""
     shared = len(one & two)
-    # Fewer than three words in common are chance. A number that differs ("file 3 of 9") may be the news.
+    # Fewer than three shared words are chance. A different number ("file 3 of 9") may be the news.
     if shared < 3 or shared < 0.6 * len(one | two):
         return False
     return not any(word[0].isdecimal() for word in one ^ two)
 
 
 def text_length(text: str) -> int:
-    """Return the number of characters of a text; a stub that stands for a text left out counts for its length."""
+    """Return the number of characters of a text. A stub counts with the length of the text that it replaces."""
     stub = _STUB.match(text[:200]) if _STUB_HINT in text else None
     return int(stub[1]) if stub else len(text)
 
 
 def may_hold_stub(text: str) -> bool:
-    """Whether any part of a text may count for more than its length."""
+    """Whether any part of a text may be a stub, which counts for more than its length."""
     return _STUB_HINT in text and _MAY_BE_STUB.search(text) is not None
 
 
 class MessageText:
-    """The text of an event, equal to another that says the same; its normal forms are worked out when they are needed.
+    """The text of an event. It equals another one with the same words; its normal forms are computed on demand.
 
-    Most of what is said is never compared: the agent acts before it speaks again.
+    Most messages are never compared, because the agent acts before it speaks again.
 
     Attributes:
-        event: what it is the text of.
+        event: the event.
         text: the text as recorded.
     """
 
@@ -144,7 +136,7 @@ class MessageText:
 
     @property
     def plain(self) -> str:
-        """The text without differences of case and blanks."""
+        """The text in lower case and with single spaces."""
         if self._plain is None:
             self._plain = plain(self.text)
         return self._plain
@@ -168,17 +160,17 @@ class MessageText:
 
 
 def _may_equal(one: str, two: str) -> bool:
-    """Whether two texts begin with the same words, as far as a short look at both tells."""
-    # Without the last word, of which the look may have cut off a part.
+    """Whether the beginnings of two texts have the same words, as far as a short look shows."""
+    # Without the last word, which may be cut off.
     mine, theirs = (text[:_COMPARED_OPENING].lower().split()[:-1] for text in (one, two))
     return all(map(str.__eq__, mine, theirs))
 
 
 _MAX_CLOSING_CHARS = 500
-"""Characters; whoever writes more has something to say."""
+"""Characters up to which a message can be a farewell. The author of a longer one has something to say."""
 _COMMAND = lazy_pattern(r"\s*(?:<command-name>)?/?(?:exit|quit|logout|bye)(?:</command-name>)?[\s.!]*\Z", re.IGNORECASE)
 _TOKEN = lazy_pattern(r"#{2,}\s*(?:STOP|END|DONE|TRANSFER|OUT-OF-SCOPE|TERMINATE|EXIT)\s*#{2,}\s*\Z")
-"""How a harness that plays the person says that the talk is over."""
+"""The mark with which a harness that plays the person ends a conversation."""
 _SENTENCE = lazy_pattern(r"[.!;\n\u2014]+")
 _PLAIN_WORD = lazy_pattern(r"[a-z]+(?:'[a-z]+)?")
 _CLOSING = lazy_pattern(
@@ -194,10 +186,10 @@ _ASKS = word_set(
 
 
 def is_farewell(text: str) -> bool:
-    """Whether a person who says this, after the agent has answered, expects nothing more.
+    """Whether a person who says this after the agent's answer expects nothing more.
 
-    A command that leaves, a harness's closing word, or thanks and goodbyes beside which nothing is asked, ordered or agreed
-    to. In doubt it is none: then silence after it is a stall.
+    That is a command to leave, a harness's closing mark, or thanks and goodbyes without a question, an order or an agreement.
+    In doubt it is no farewell, so silence after it counts as a stall.
     """
     if _COMMAND.match(text) or _TOKEN.search(text):
         return True
@@ -207,13 +199,13 @@ def is_farewell(text: str) -> bool:
     if _CLOSING.search(lower) is None:
         return False
     parts = [part for part in _SENTENCE.split(lower) if part.strip()]
-    # "Thanks for that. The login page is white." begins as one and ends with news.
+    # "Thanks for that. The login page is white." begins as a farewell and ends with news.
     return _CLOSING.search(parts[-1]) is not None and not any(
         word in _ASKS for part in parts for word in _PLAIN_WORD.findall(_CLOSING.sub(" ", part))
     )
 
 
-# Fields that are filled anew for each call, and do not change what it asks.
+# Fields with a new value in each call that do not change the question.
 VOLATILE_KEYS = (
     word_set(
         "attempt attempts attemptNumber attempt_number retry retries retryCount retry_count try tries counter iteration seq "
@@ -229,14 +221,14 @@ PATH_KEYS = word_set(
     "directory folder cwd absolute_path"
 )
 _TARGET_KEYS = PATH_KEYS | word_set("url uri target to id name key table repo resource")
-# Endings that change nothing of what a command does: ``|| true``, ``2>&1``, a last semicolon.
+# Endings without any effect on a command: ``|| true``, ``2>&1``, a final semicolon.
 _NO_EFFECT = lazy_pattern(r"(?:\s*(?:&&|\|\||;)\s*(?:true|:)|\s*2>\s*&1|\s*2>\s*/dev/null|\s*;)+\s*$")
-# A # between quotes is no remark, so what has a quote behind it is left alone.
+# A # within quotes starts no comment, so a # with a quote after it is kept.
 _REMARK = lazy_pattern(r"\s#\s[^\n'\"]*$")
 _QUOTED = lazy_pattern(r"^(['\"])([\w./:@%+=,-]+)\1$")
 _NUMBER = lazy_pattern(r"(?<![\w.])-?[0-9]+(?:\.[0-9]+)?(?![\w.])")
 _WHOLE = lazy_pattern(r"(?<![\w.])[0-9]{1,12}(?![\w.])")
-# ``sed -n 10,20p file``: a range of lines, read with a shell.
+# ``sed -n 10,20p file`` reads a range of lines in a shell.
 _SED = lazy_pattern(r"\bsed -n ['\"]?([0-9]+),([0-9]+)p['\"]? ([^\s|;&]+)")
 _MAX_LINES = 10_000_000
 
@@ -250,7 +242,7 @@ class Span(NamedTuple):
 
 
 def plain_command(command: str) -> str:
-    """Return a shell command without what changes nothing: blanks, remarks, ``&& true``, ``./``, trailing slashes, quotes."""
+    """Return a shell command without ineffective parts: spaces, comments, ``&& true``, ``./``, trailing slashes, quotes."""
     words = _NO_EFFECT.sub("", _REMARK.sub("", command[:4000])).split()
     return " ".join(_plain_path(_QUOTED.sub(r"\2", word)) for word in words)
 
@@ -262,21 +254,21 @@ def _plain_path(word: str) -> str:
 
 
 def near_key(start: Observation) -> Hashable:
-    """Return what is equal for calls that differ in volatile or cosmetic parts alone; None when it can't be told."""
+    """Return a key that is equal for calls that differ only in volatile or cosmetic parts; None if the input is not JSON."""
     text = canonical(_drop_volatile(start.input, 0))
     return None if text is None else (start.action, text)
 
 
 def drift_key(start: Observation) -> Hashable:
-    """Return what is equal for calls that differ, beyond that, in numbers alone; None when they hold none."""
+    """Return a key that is equal for calls that differ only in such parts and in numbers; None without numbers."""
     near = _drop_volatile(start.input, 0)
-    blurred = _without_numbers(near, 0)
-    text = canonical(blurred)
+    masked = _mask_numbers(near, 0)
+    text = canonical(masked)
     return None if text is None or text == canonical(near) else (start.action, text)
 
 
 def counts_up(starts: Sequence[Observation]) -> bool:
-    """Whether calls that differ in numbers alone go through them one by one: seed 1, seed 2, seed 3."""
+    """Whether calls that differ only in numbers count up by one: seed 1, seed 2, seed 3."""
     numbers = [[int(each) for each in _WHOLE.findall(canonical(start.input) or "")] for start in starts]
     if len({len(each) for each in numbers}) != 1:
         return False
@@ -286,17 +278,17 @@ def counts_up(starts: Sequence[Observation]) -> bool:
 
 
 def _drop_volatile(value: object, depth: int) -> object:
-    # Recorded inputs may be nested to any depth; what lies deeper is compared as it stands.
+    # Recorded inputs may be nested to any depth. Deeper parts are compared as they are.
     if isinstance(value, dict) and depth < 20:
         fields = cast("dict[Any, Any]", value)
-        kept = {key: item for key, item in fields.items() if key not in VOLATILE_KEYS} or fields
-        return {key: _near_field(key, item, depth) for key, item in kept.items()}
+        stable = {key: item for key, item in fields.items() if key not in VOLATILE_KEYS} or fields
+        return {key: _normalize_field(key, item, depth) for key, item in stable.items()}
     if isinstance(value, list) and depth < 20:
         return cast("object", [_drop_volatile(item, depth + 1) for item in cast("list[Any]", value)])
     return " ".join(value.split()) if isinstance(value, str) else cast("object", value)
 
 
-def _near_field(key: object, value: object, depth: int) -> object:
+def _normalize_field(key: object, value: object, depth: int) -> object:
     if isinstance(value, str):
         if key in COMMAND_KEYS:
             return plain_command(value)
@@ -305,7 +297,7 @@ def _near_field(key: object, value: object, depth: int) -> object:
     return _drop_volatile(value, depth + 1)
 
 
-def _without_numbers(value: object, depth: int) -> object:
+def _mask_numbers(value: object, depth: int) -> object:
     if isinstance(value, bool):
         return value
     if isinstance(value, int | float):
@@ -314,19 +306,19 @@ def _without_numbers(value: object, depth: int) -> object:
         fields = cast("dict[Any, Any]", value)
         return {key: _drift_field(key, item, depth) for key, item in fields.items()}
     if isinstance(value, list) and depth < 20:
-        return cast("object", [_without_numbers(item, depth + 1) for item in cast("list[Any]", value)])
+        return cast("object", [_mask_numbers(item, depth + 1) for item in cast("list[Any]", value)])
     return cast("object", value)
 
 
 def _drift_field(key: object, value: object, depth: int) -> object:
     if isinstance(value, str) and (key in COMMAND_KEYS or value.isdecimal()) and key not in _TARGET_KEYS:
         return _NUMBER.sub("#", value)
-    # A number in a path or an id names another thing.
-    return value if key in _TARGET_KEYS else _without_numbers(value, depth + 1)
+    # Another number in a path or an id names another thing.
+    return value if key in _TARGET_KEYS else _mask_numbers(value, depth + 1)
 
 
 def call_target(start: Observation) -> str:
-    """Return what a call is about: the path, address or name in its input ("" when it names none)."""
+    """Return the target of a call: the path, address or name in its input ("" if there is none)."""
     if not isinstance(start.input, dict):
         return ""
     fields = cast("dict[Any, Any]", start.input)
@@ -335,7 +327,7 @@ def call_target(start: Observation) -> str:
 
 
 def line_span(start: Observation) -> Span | None:
-    """Return which lines of what a call reads, None when it names none."""
+    """Return the target of a call and the lines of it that the call reads; None if it names no lines."""
     if not isinstance(start.input, dict):
         return _sed_span(start.input)
     fields = cast("dict[str, Any]", start.input)
@@ -343,19 +335,22 @@ def line_span(start: Observation) -> Span | None:
         if key in fields:
             return _sed_span(fields[key])
     target = next((value for key, value in fields.items() if key in PATH_KEYS and isinstance(value, str)), None)
-    if target is None:
-        return None
+    return None if target is None else _field_span(target, fields)
+
+
+def _field_span(target: str, fields: Mapping[str, Any]) -> Span | None:
+    """Return the lines that the fields of a reading tool name: as a pair, as first and last, or as offset and number."""
     for key in ("view_range", "line_range", "range", "lines"):
         pair = fields.get(key)
         if isinstance(pair, list) and len(cast("list[Any]", pair)) == 2:
-            return _span(target, *cast("list[Any]", pair))
-    for one, two in (("start", "end"), ("start_line", "end_line"), ("startLine", "endLine"), ("line_start", "line_end"),
-                     ("from", "to")):  # fmt: skip
-        if one in fields and two in fields:
-            return _span(target, fields[one], fields[two])
+            return _make_span(target, *cast("list[Any]", pair))
+    for first, last in (("start", "end"), ("start_line", "end_line"), ("startLine", "endLine"), ("line_start", "line_end"),
+                        ("from", "to")):  # fmt: skip
+        if first in fields and last in fields:
+            return _make_span(target, fields[first], fields[last])
     offset, limit = fields.get("offset"), fields.get("limit")
     if _is_line(offset) and _is_line(limit):
-        return _span(target, offset, cast("int", offset) + cast("int", limit) - 1)
+        return _make_span(target, offset, cast("int", offset) + cast("int", limit) - 1)
     return None
 
 
@@ -364,10 +359,10 @@ def _sed_span(command: object) -> Span | None:
         return None
     match = _SED.search(command[:4000])
     # `int` refuses a number of more than 4,300 digits, and a command may hold one.
-    return _span(match[3], int(match[1][:9]), int(match[2][:9])) if match else None
+    return _make_span(match[3], int(match[1][:9]), int(match[2][:9])) if match else None
 
 
-def _span(target: str, first: object, last: object) -> Span | None:
+def _make_span(target: str, first: object, last: object) -> Span | None:
     if not _is_line(first) or not _is_line(last):
         return None
     one, two = cast("int", first), cast("int", last)

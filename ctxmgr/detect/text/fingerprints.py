@@ -1,11 +1,11 @@
 """Normalise inputs, results and errors to comparable fingerprints.
 
-Volatile parts are removed at two depths. *Noise* (durations, process ids, memory addresses, random names of temporary
-files) is never news and is always blurred. *Ids* (clock times, UUIDs, hashes, request ids) are blurred in errors and in the
-receipts of mutations alone: for a read they are often the only news there is.
+Volatile parts are blurred at two levels. *Noise* (durations, process ids, memory addresses, random names of temporary files)
+is never news, so it is always blurred. *Ids* (clock times, UUIDs, hashes, request ids) are blurred only in errors and in the
+receipts of mutations. In the result of a read they are often the only news.
 
-Each pattern starts with a set of characters, or is tried only when a plain substring is there: this runs on every result
-that is compared, and alternations over the whole text cost twenty times as much.
+Each pattern starts with a set of characters, or is tried only if a plain substring is there. The patterns run on every result
+that is compared, and alternations over the whole text would cost twenty times as much.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any, cast
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.word_set import word_set
 
-# Members of a result that are never news: how long it took, and which process or session it was.
+# Members of a result that are never news: its duration, and its process or session.
 NOISE_KEYS = word_set(
     "duration durationMs duration_ms durationSeconds elapsed elapsedMs elapsed_ms wallTime wall_time took tookMs pid "
     "processId process_id startedAt started_at finishedAt finished_at sessionId chunkId chunk_id cwd ms tmp "
     "took_ms took_seconds latencyMs latency_ms elapsed_s elapsedSeconds elapsed_seconds responseTime response_time"
 )
-# Members that tell one receipt of a change from another.
+# Members that distinguish one receipt of a change from another.
 RECEIPT_KEYS = word_set(
     "id messageId message_id runId run_id requestId request_id receipt ts timestamp createdAt created_at updatedAt "
     "updated_at uuid etag time sentAt"
@@ -34,13 +34,13 @@ CLOCK_KEYS = word_set(
     "asOf as_of checkedAt checked_at requestId request_id traceId trace_id correlationId correlation_id queryId query_id "
     "responseId response_id executionId execution_id nonce servedBy served_by"
 )
-"""What a server stamps on every answer, whatever it says."""
+"""Members that a server adds to every answer, whatever it says."""
 CURSOR_KEYS = word_set(
     "cursor nextCursor next_cursor pageToken page_token nextPageToken next_page_token nextToken next_token continuation "
     "continuationToken continuation_token"
 )
-"""Where the next page begins: to ask there is no new question where the page that comes is the old one."""
-# What clients let the model say about a call beside its arguments; it differs each time and changes nothing.
+"""Start of the next page. A request for it is no new question if the returned page is the old one."""
+# Fields in which clients let the model describe a call. They differ each time and change nothing.
 COSMETIC_KEYS = frozenset({"task_progress", "thought", "toolSummary", "toolAction"})
 _COMMAND_KEYS = ("command", "cmd", "script")
 _COMMAND_SET = frozenset(_COMMAND_KEYS)
@@ -48,19 +48,19 @@ _COMMAND_COSMETICS = COSMETIC_KEYS | {"description", "explanation", "justificati
 
 _MAX_END = 4_096
 _RULED = lazy_pattern(r"([=_*#~-])\1{7,}")
-# "ValueError: bad token", "> IO Error: disk full", "fatal: not a git repository"; a bare "error:" names no cause.
+# "ValueError: bad token", "> IO Error: disk full", "fatal: not a git repository". A bare "error:" names no cause.
 _ERROR_LINE = lazy_pattern(
     r"^\W*(?:(?:(?:[A-Z]\w{1,30} )?[\w.]*(?:Error|Exception|Fault|Refused)|fatal|panic)\b|error\[\w{1,30}\]) ?:.*\w", re.I
 )
 _LONG_WORD = lazy_pattern(r"[a-z]{3,}", re.IGNORECASE)
-# Words that errors of any cause hold; two others are wanted for one error to be the same cause in different calls.
+# Words of any error. An error needs two other words to count as the same cause in different calls.
 _GENERIC = word_set(
     "error errors failed failure fail exit code command status exited returned non zero with the was has been not and "
     "for found file does exist such match matches result results empty none null unknown invalid traceback most recent "
     "call last line stderr stdout output process exception assertionerror directory tests test tool use string could "
     "cannot can ran run"
 )
-# Words of an error that says no more than that there is one.
+# Words of an error that says only that there is an error.
 _EMPTY_ERROR = word_set("error errors failed failure fail exit code command status exited returned non zero with the")
 _INPUT_MARK = "§"
 _NAMING = lazy_pattern(r"[\w./:@-]{2,200}")
@@ -78,33 +78,33 @@ _NO_TOOL = lazy_pattern(
 
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
-"""Made once: `json.dumps` makes an encoder for every call, which costs more than most inputs do."""
+"""Created once: `json.dumps` would create an encoder for every call, at a higher cost than most inputs."""
 
 
 def canonical(value: object) -> str | None:
-    """Return an input as text that is equal for equal inputs, whatever the order of keys; None when it is not JSON."""
+    """Return an input as a text that is equal for equal inputs with keys in any order; None if it is not JSON."""
     if isinstance(value, dict):
-        return _encode_or_none(_without_cosmetics(cast("dict[Any, Any]", value)))
+        return _encode_or_none(_drop_cosmetics(cast("dict[Any, Any]", value)))
     return _encode_or_none(value)
 
 
-def _without_cosmetics(fields: dict[Any, Any]) -> dict[Any, Any]:
+def _drop_cosmetics(fields: dict[Any, Any]) -> dict[Any, Any]:
     cosmetic = COSMETIC_KEYS if _COMMAND_SET.isdisjoint(fields) else _COMMAND_COSMETICS
     if cosmetic.isdisjoint(fields) or cosmetic.issuperset(fields):
         return fields
     return {key: item for key, item in fields.items() if key not in cosmetic}
 
 
-_MAX_SHAPES = 1000  # key names are recorded text, so both the number and the size of what is remembered are bounded
+_MAX_SHAPES = 1000  # key names are recorded text, so number and size of the entries are bounded
 _MAX_SHAPE = 400
 _shapes: dict[tuple[Any, ...], tuple[str, ...]] = {}
 
 
-def texts_of(fields: dict[Any, Any]) -> tuple[str, ...] | None:
-    """Return the keys and values of an object whose values are all texts, as most inputs are; None for any other.
+def list_texts(fields: dict[Any, Any]) -> tuple[str, ...] | None:
+    """Return the keys and values of an object that has only texts as values, as most inputs do; None for any other.
 
-    They are in canonical order, so they are equal where `canonical` is equal, at a fraction of its cost. What depends on
-    the keys alone is worked out once for all objects with those keys.
+    They are in canonical order. So they are equal if the results of `canonical` are, at a fraction of the cost. The order of
+    the keys is computed once for all objects with the same keys.
     """
     keys = tuple(fields)
     significant = _shapes.get(keys)
@@ -118,10 +118,10 @@ def texts_of(fields: dict[Any, Any]) -> tuple[str, ...] | None:
 
 
 def _learn_shape(keys: tuple[Any, ...]) -> tuple[str, ...]:
-    """Return the keys that count, in canonical order; none of them when one is no text."""
+    """Return the significant keys in canonical order; none if any key is not a text."""
     if not all(type(key) is str for key in keys):
         return ()
-    significant = tuple(sorted(_without_cosmetics(dict.fromkeys(keys))))
+    significant = tuple(sorted(_drop_cosmetics(dict.fromkeys(keys))))
     if sum(map(len, keys)) <= _MAX_SHAPE:
         if len(_shapes) >= _MAX_SHAPES:
             _shapes.clear()
@@ -137,7 +137,7 @@ def _encode_or_none(value: object) -> str | None:
 
 
 def plain_text(value: object, *, drop: frozenset[str] = NOISE_KEYS) -> str | None:
-    """Return a result as text, without the members named in ``drop`` at any depth; None when it is not JSON."""
+    """Return a result as text without the members named in ``drop``, at any depth; None if it is not JSON."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -158,7 +158,7 @@ def _drop_keys(value: object, drop: frozenset[str]) -> object:
 
 
 def error_text(error: object, output: object) -> str:
-    """Return what a failed call said: its error message, else its output, else the error's type."""
+    """Return the text of a failed call: its error message, else its output, else the type of the error."""
     fields: Mapping[str, object] = cast("dict[str, object]", error) if isinstance(error, dict) else {}
     for value in (fields.get("message"), output, fields.get("type")):
         text = plain_text(value)
@@ -177,17 +177,16 @@ def error_core(text: str) -> str:
 
 
 def without_input(text: str, call_input: object) -> str:
-    """Return an error without the parts that its call's own input put into it, each replaced by one mark.
+    """Return an error in which a mark replaces each part that comes from the call's own input.
 
-    What counts as put in: texts and numbers of the input, the words of its commands that name something, and the last
-    parts of its paths.
+    Such parts are texts and numbers of the input, words of its commands that name something, and the last parts of its paths.
     """
-    # The longest first: a path must go before its last part does.
+    # The longest first, so that a path is replaced before its last part.
     for part in sorted(_split_parts(call_input), key=len, reverse=True):
         if part in text:
             if len(part) >= _MIN_PLAIN_PART:
                 text = text.replace(part, _INPUT_MARK)
-            else:  # "7" must not be taken out of "17"
+            else:  # the "7" in "17" must stay
                 text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(part)}(?![A-Za-z0-9])", _INPUT_MARK, text)
     return text
 
@@ -207,7 +206,7 @@ def _split_parts(call_input: object) -> set[str]:
             text = value[:_MAX_QUOTED].strip()
             parts.add(text)
             words = text.split()
-            # A plain word of a sentence or a command names nothing: errors of any cause may hold it
+            # A plain word of a sentence or a command names nothing, and may be part of any error.
             names = [word for word in words[:_MAX_LEAVES] if len(words) < 3 or not word.isalpha()]
             parts |= {word for word in _NAMING.findall(text)[:_MAX_LEAVES] if not word.isalpha() or len(words) < 3}
             parts |= set(_ADDRESS_PATH.findall(text)[:_MAX_LEAVES])
@@ -218,21 +217,21 @@ def _split_parts(call_input: object) -> set[str]:
 
 
 def says_anything(core: str) -> bool:
-    """Whether an error says more than that there is one."""
+    """Whether an error says more than that there is an error."""
     return not {word.lower() for word in _LONG_WORD.findall(core[:2000])} <= _EMPTY_ERROR
 
 
 def is_specific(core: str) -> bool:
-    """Whether an error says enough that two different calls with it share one cause ("exit code 1" does not)."""
+    """Whether an error says enough to have one cause in two different calls ("exit code 1" does not)."""
     if _NO_TOOL.search(core[:400]):
         return True
     return len({word.lower() for word in _LONG_WORD.findall(core[:2000])} - _GENERIC) >= 2
 
 
 def both_ends(text: str, width: int) -> str:
-    """Return recorded text as one printable line, its middle left out when it is longer than ``width`` characters.
+    """Return recorded text as one printable line. If it is longer than ``width`` characters, its middle is left out.
 
-    The start of a command's output says what ran, its end says how that ended.
+    The start of a command's output says what ran, and its end says how that ended.
     """
     clipped = text if len(text) <= 2 * _MAX_END else f"{text[:_MAX_END]} {text[-_MAX_END:]}"
     line = _RULED.sub(r"\1\1\1", one_line(clipped, 2 * _MAX_END + 1))
@@ -249,22 +248,22 @@ def one_line(text: str, width: int = 80) -> str:
 
 
 MAX_TEXT = 64 * 1024
-"""Characters of a text that are normalised; beyond them its length and a hash of the whole stand for the rest."""
+"""Characters of a text that are normalised. Its length and a hash of the whole text replace the rest."""
 
 _UNIT = r"(?:ns|µs|us|ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)"
 _DURATION = lazy_pattern(rf"[0-9]+(\.[0-9]+)? ?({_UNIT})\b(?: ?[0-9]+(?:\.[0-9]+)? ?{_UNIT}\b)?")
 _DURATION_HINT = lazy_pattern(r"[0-9] ?[nµums]")
-"""Part of every duration: looking for this first costs a third of looking for durations."""
+"""Part of every duration. The search for it costs a third of the search for durations."""
 _FINE_UNITS = ("ns", "µs", "us", "ms", "milli")
 _SPAN_WORDS = ("in", "took", "elapsed", "duration", "time", "after")
 _MEASURED = lazy_pattern(
     r"((?:duration|elapsed)(?:_?[num]s[\"']?[ :=]{1,4}(?=[0-9])|[_a-z]{0,8}[\"']?[ :=]{1,4}(?=[0-9]+\.)))[0-9]+(?:\.[0-9]+)?",
     re.IGNORECASE,
 )
-"""A span that is named and has no unit behind it, as in TAP's ``duration_ms 1.52``; one of whole seconds may be news."""
+"""A named duration without a unit, such as TAP's ``duration_ms 1.52``. Whole seconds may be news."""
 _ANSI = lazy_pattern(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _ADDRESS = lazy_pattern(r"0x[0-9a-fA-F]{5,16}\b")
-# The random ending holds a digit or a capital; /tmp/notes.backup is a name that somebody chose.
+# The random ending has a digit or a capital. /tmp/notes.backup is a name that somebody chose.
 _TEMPORARY = lazy_pattern(
     r"/(?:tmp|T)/(?:tmp[\w-]{4,}|[\w-]+\.(?=[A-Za-z]*[0-9A-Z])[A-Za-z0-9]{6,12}\b|pytest-of-[\w-]+/pytest-[0-9]+)"
 )
@@ -274,10 +273,10 @@ _DATE = lazy_pattern(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
     r"(?:[T _][0-9]{2}[:_-][0-9]{2}(?:[:_-][0-9]{2}(?:[.,_][0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?"
 )
-"""A date, with a time where one follows; in names of files signs stand in for its colons (``2026-11-22T22_07_23_218Z``)."""
+"""A date, with a time if one follows. In names of files, other marks replace its colons (``2026-11-22T22_07_23_218Z``)."""
 _CLOCK = lazy_pattern(r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?")
 _UUID = lazy_pattern(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-# From the 7 digits of a short commit to the 64 of SHA-256.
+# From the 7 digits of a short commit hash to the 64 of SHA-256.
 _HEX = lazy_pattern(r"[0-9a-fA-F]{7,64}\b")
 # Seconds or milliseconds since 1970, from July 2017 to 2033.
 _EPOCH = lazy_pattern(r"1[5-9][0-9]{8}(?:[0-9]{3})?")
@@ -307,13 +306,13 @@ _PREFIXES = ("req_", "request_", "trace_", "run_", "msg_")
 
 
 def mask_volatile(text: str, *, ids: bool = False) -> str:
-    """Return the text without noise, blanks folded; with ``ids`` also without clock times and ids.
+    """Return the text without noise and with single spaces; with ``ids`` also without clock times and ids.
 
-    A count of whole seconds on its own stays: "[3s] compiling" after "[2s] compiling" is a job that goes on.
+    A number of whole seconds on its own stays: "[3s] compiling" after "[2s] compiling" is a job that goes on.
     """
     rest = ""
     if len(text) > MAX_TEXT:
-        # The end is not normalised, but it still counts: two long results that differ there are not equal.
+        # The end is not normalised but still counts: two long results that differ only there are not equal.
         rest = f"…{len(text)}:{hash(text)}"
         text = text[:MAX_TEXT]
     if "\x1b" in text:
@@ -335,7 +334,7 @@ def mask_volatile(text: str, *, ids: bool = False) -> str:
 
 
 def _may_name(lower: str) -> bool:
-    # Spelled out, for a loop over the four names costs more than all of the rest on a short text.
+    # Not a loop over the four names, which would cost more than everything else on a short text.
     return "pid" in lower or "chunk id" in lower or "wall time" in lower or "process id" in lower
 
 
@@ -355,7 +354,7 @@ def mask_numbers(text: str) -> str:
 
 
 def mask_receipts(text: str) -> str:
-    """Return the text without what tells one receipt from another: words of letters and digits, and numbers called ids."""
+    """Return the text without the parts that distinguish receipts: words of letters and digits, and numbers called ids."""
     return _LABELLED.sub(r"\1#", _CODE.sub("#", _FIELD.sub(r"\1#", text)))
 
 

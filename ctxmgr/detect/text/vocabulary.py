@@ -1,4 +1,4 @@
-"""The meaning of action names and of words in results."""
+"""The meaning of action names, of commands, and of words in results."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ctxmgr.text.word_set import word_set
 from ctxmgr.types.finding import Observation
 
 ActionClass = Literal["query", "mutation", "sleep", "paced", "poll", "gesture", "other"]
-"""What a call does to the world. ``paced`` sleeps before it asks; ``other`` may change anything, so guards treat it
+"""What a call does to the world. ``paced`` sleeps before it asks. ``other`` may change anything, so guards treat it
 like a mutation."""
 
 MUTATIONS = word_set(
     "edit write create update delete remove move rename insert append replace patch commit push send reply post put "
     "publish install upload add set apply save merge deploy mkdir copy multiedit drop submit assign close"
 )
-# These name a change as the first word alone ("cancel_order"); further on they are things ("get_change_log", "find_book").
+# These are changes only as the first word ("cancel_order"). Elsewhere they are things ("get_change_log", "find_book").
 _LEADING_MUTATIONS = word_set(
     "modify change cancel book exchange reserve hold toggle enable disable reset reboot restart pay refund register "
     "approve grant revoke disconnect cancelar reservar modificar anular registrar pagar enviar crear"
 )
-# Verbs of other languages stand beside the English ones: tools are named in the language of their authors.
+# Some verbs are in other languages, because tools are named in the language of their authors.
 QUERIES = word_set(
     "read view open list ls glob grep search find fetch get show cat head tail status diff log query describe inspect "
     "lookup browse recall explore outline check lint test tests think stat count preview screenshot snapshot navigate goto "
@@ -55,7 +55,7 @@ LOOKOUTS = word_set(
 DELEGATES = word_set("task agent spawn delegate dispatch subagent handoff spawnagent runagent newtask")
 
 _ASKING = word_set("can is are has have does check get verify should")
-"""First words that make a name a question, whatever verb follows: ``can_send_mms`` sends nothing."""
+"""First words that make a name a question, whatever verb but a poll follows: ``can_send_mms`` sends nothing."""
 
 _COMMAND_KEYS = frozenset({"command", "cmd", "script"})
 _SHELLS = word_set("bash shell sh exec terminal command cmd powershell console")
@@ -63,7 +63,7 @@ _SHELL_QUERIES = word_set(
     "ls cat head tail grep rg find fd wc pwd echo which file stat tree du df ps env date whoami id uname sort uniq cut "
     "jq nl less more diff test true printenv type hostname free uptime history man"
 )
-# Programs that change something with their other verbs.
+# Programs whose other verbs change something.
 _SHELL_QUERY_PAIRS = frozenset(
     f"{tool} {verb}"
     for tool, verbs in {
@@ -78,7 +78,7 @@ _SHELL_QUERY_PAIRS = frozenset(
 _SHELL_MUTATIONS = word_set(
     "rm mv cp mkdir touch tee sed chmod chown ln patch dd tar unzip curl wget apply_patch truncate rmdir"
 )
-# What options of curl do: change something there or write a file here; and those of one letter that have a value behind them.
+# Options of curl that change something on the server or write a local file; below, one-letter options with a value.
 _CURL_CHANGES = word_set("--json --upload-file --output --config --next -d -F -T -o -O -K")
 _CURL_CHANGE_STARTS = ("--data", "--form", "--remote-name", "--url-query")
 _CURL_VALUES = "AbcCDeEHmPQrtuUwxyYz"
@@ -90,19 +90,19 @@ _VERB_TOOLS = word_set(
 _ASKING_VERBS = word_set("describe get list ls show status logs log info inspect top head view events history ps search stats")
 _ACTING_VERBS = word_set("exec run scale start stop restart rollout up down build pull login cp rm port-forward invoke wait")
 _MAX_COMMAND_WORDS = 6
-# Task runners, of whose commands the name of the target alone says what they do.
+# Task runners. Only the name of their target says what they do.
 _RUNNERS = word_set("make just task rake invoke npm yarn pnpm bun gradle ./gradlew mvn ansible-playbook cap fab")
 _CHANGING = word_set("deploy publish release install upload migrate upgrade rollback destroy provision seed ship push commit")
 _QUERY_STARTS = (
     _SHELL_QUERIES | {"cd"} | _VERB_TOOLS | {"sed", "curl"} | {pair.partition(" ")[0] for pair in _SHELL_QUERY_PAIRS}
 )
-"""First words of a command that may ask for something and change nothing."""
+"""First words of commands that may only ask and change nothing."""
 _SEPARATORS = ("&&", ";", "|")
 _SLEEP = lazy_pattern(r"^(?:sleep|timeout /t|start-sleep)\s+(?:-\w+\s+)?[1-9]", re.IGNORECASE)
-_SLEEP_STARTS = "sStT\u017f"  # the last one is the long s, which an ignored case takes for an s
+_SLEEP_STARTS = "sStT\u017f"  # the last one is the long s, which equals an s if case is ignored
 _SLEEP_HINTS = ("leep", "meout")
-"""Parts of every pause, in small letters."""
-# Not this machine, no private network, and no bare host name, which a local network resolves.
+"""Parts of every pause, in lower case."""
+# No address of this machine or of a private network, and no bare host name, which a local network resolves.
 _REMOTE = lazy_pattern(r"https?://(?!localhost|127\.|0\.0\.0\.0|\[::1\]|10\.|192\.168\.|[\w-]+[:/])", re.IGNORECASE)
 _TIME = lazy_pattern(r"\s*(?:echo\s+[\"']?\$\()?\s*(?:date|uptime|time|Get-Date)\b[^;&|<>]*", re.IGNORECASE)
 _CLOCKS = word_set("time date datetime clock now timestamp")
@@ -131,7 +131,7 @@ _FAILURE = lazy_pattern(
 _TROUBLE = lazy_pattern(
     r"\b(?:fatal|panic|crash\w*|\w*back-?off|exception|traceback|is not set|DOWN|unhealthy|degraded)\b", re.IGNORECASE
 )
-# Pages that a site shows in place of what was asked for.
+# Pages that a site shows instead of the requested one.
 _WALL = lazy_pattern(
     r"\b(?:(?:sign|log) ?in (?:to (?:continue|read|view|see|access)|or (?:start|register|create|sign up))|to continue\b.{0,40}"
     r"\b(?:sign|log) ?in|captcha|(?:verify|prove) (?:that )?you(?:'re| are) (?:a )?human|enable javascript"
@@ -150,7 +150,7 @@ _OWN_LIMIT = lazy_pattern(
     r"|exceeded (?:the|its) (?:time limit|timeout)|time limit exceeded",
     re.IGNORECASE,
 )
-# Rate limits, overload and broken connections, in small letters.
+# Rate limits, overload and broken connections, in lower case.
 _TRANSIENT = (
     "too many requests", "rate limit", "rate-limit", "ratelimit", "rate_limit", "overloaded", "service unavailable",
     "bad gateway", "gateway timeout", "gateway time-out", "temporarily unavailable", "try again later",
@@ -172,7 +172,7 @@ def _normalise(name: str) -> str:
 
 @lru_cache(maxsize=1024)
 def asks_human(action: str) -> bool:
-    """Whether the action's answer comes from a person, however long that takes."""
+    """Whether the action's answer comes from a person, who may take any time."""
     words = frozenset(_words(action))
     asks = not words.isdisjoint(_REQUESTS)
     return _normalise(action) in ASKS_HUMAN or (asks and ("approval" in words or not words.isdisjoint(_PERSONS)))
@@ -189,14 +189,14 @@ def writes(start: Observation) -> bool:
 
 
 def pauses(start: Observation) -> bool:
-    """Whether the call waits for a span of time and for nothing else: ``wait {"seconds": 20}``."""
+    """Whether the call only waits for a duration: ``wait {"seconds": 20}``."""
     fields = cast("dict[object, object]", start.input) if isinstance(start.input, dict) else {}
     numbers = bool(fields) and all(type(value) in (int, float) for value in fields.values())
     return numbers and not _PAUSES.isdisjoint(_words(start.action))
 
 
 def measures(command: str, action: str) -> bool:
-    """Whether the call measures how long something takes: then the spans in its answer are the news."""
+    """Whether the call measures how long something takes. Then the durations in its answer are the news."""
     return _MEASURES.search(command[:300]) is not None or not _MEASURING.isdisjoint(_words(action))
 
 
@@ -207,20 +207,20 @@ def is_lookout(start: Observation) -> bool:
         fields = cast("dict[str, object]", start.input)
         command = next((str(fields[key])[:80] for key in ("command", "cmd", "script") if key in fields), "")
     if command:
-        # The first words say what is looked at: "git status", "docker compose ps"; further on stand names of files.
+        # The first words name what is looked at: "git status", "docker compose ps". Later words are names of files.
         return not LOOKOUTS.isdisjoint(_words(" ".join(command.split()[:3])))
     return not LOOKOUTS.isdisjoint(_words(start.action))
 
 
 def searches(start: Observation) -> bool:
-    """Whether the call looks for something that need not be there, so that a miss is an answer; any command may."""
+    """Whether the call looks for something that need not exist, so that a miss is an answer. Any command may do so."""
     if isinstance(start.input, dict) and not _COMMAND_KEYS.isdisjoint(cast("dict[object, object]", start.input)):
         return True
     return is_shell(start.action) or not SEARCHES.isdisjoint(_words(start.action))
 
 
 def fetches(start: Observation) -> bool:
-    """Whether the call reads a page of another machine, which no file that is written here changes."""
+    """Whether the call reads a page from another machine. No file written here changes such a page."""
     if not isinstance(start.input, dict):
         return False
     fields = cast("dict[str, object]", start.input)
@@ -229,7 +229,7 @@ def fetches(start: Observation) -> bool:
 
 
 def asks_the_time(start: Observation) -> bool:
-    """Whether the call asks for the time and nothing else."""
+    """Whether the call only asks for the time."""
     command = start.input if isinstance(start.input, str) and is_shell(start.action) else ""
     if isinstance(start.input, dict):
         fields = cast("dict[str, object]", start.input)
@@ -255,7 +255,7 @@ def delegates(action: str) -> bool:
 
 
 def passes_on(action: str) -> bool:
-    """Whether the action gives a thing to another one to deal with: a ticket, a case, a task."""
+    """Whether the action passes a thing to somebody else to deal with: a ticket, a case, a task."""
     return not _PASSES_ON.isdisjoint(_words(action))
 
 
@@ -265,12 +265,12 @@ def hands_over(action: str) -> bool:
 
 
 def classify(action: str, verb: str, command: str, pollers: Iterable[str] = ()) -> ActionClass:
-    """Return what a call does.
+    """Return what a call does to the world.
 
     Args:
         action: name of the action.
-        verb: an ``action`` or ``operation`` within its input ("" when there is none), which is more telling.
-        command: the shell command within its input ("" when there is none).
+        verb: an ``action`` or ``operation`` in its input, which says more than the name ("" if there is none).
+        command: the shell command in its input ("" if there is none).
         pollers: further actions that are polls.
     """
     if action in pollers:
@@ -281,9 +281,9 @@ def classify(action: str, verb: str, command: str, pollers: Iterable[str] = ()) 
 
 
 def surely_changes(command: str) -> bool:
-    """Whether the first word of a command shows that it is a mutation or unknown; False says nothing.
+    """Whether the first word of a command shows that it is a mutation or unknown. False leaves it open.
 
-    A fast answer for most commands. `classify` reads all of a command.
+    This is a fast answer for most commands; `classify` reads the whole command.
     """
     first = command[:_MAX_WORD].split(None, 1)
     if len(first) < 2 or first[0] in _QUERY_STARTS or ";" in first[0] or "|" in first[0] or "&" in first[0]:
@@ -305,7 +305,7 @@ def _classify(action: str, verb: str, command: str) -> ActionClass:
             return "sleep"
         if words[:1] and words[0] in _ASKING and POLLS.isdisjoint(words):
             return "query"
-        # Polls come first ("wait_for_write"), and a change outweighs a question ("read_and_update").
+        # Polls come first ("wait_for_write"). A change outweighs a question ("read_and_update").
         for vocabulary, meaning in _MEANINGS:
             if not vocabulary.isdisjoint(words) or (meaning == "mutation" and not _LEADING_MUTATIONS.isdisjoint(words[:1])):
                 return meaning
@@ -313,7 +313,7 @@ def _classify(action: str, verb: str, command: str) -> ActionClass:
 
 
 _known_class = lru_cache(maxsize=1024)(_classify)
-"""`_classify` with a cache: agents make few different calls. Long texts go past it, so that it stays small."""
+"""`_classify` with a cache, since agents make few different calls. Long texts are not cached, so the cache stays small."""
 
 _MEANINGS: tuple[tuple[frozenset[str], ActionClass], ...] = (
     (POLLS, "poll"), (GESTURES, "gesture"), (MUTATIONS, "mutation"), (QUERIES, "query"),
@@ -326,11 +326,11 @@ def _classify_command(command: str) -> ActionClass:
         if mark in head:
             head = head.replace(mark, "\n")
     parts = [part for each in head.split("\n") if (part := each.strip())]
-    # "sleep 30 && check" is a paced question; a command that only sleeps is a pause.
+    # "sleep 30 && check" is a paced question. A command that only sleeps is a pause.
     sleeps = [part for part in parts if part[0] in _SLEEP_STARTS and _SLEEP.match(part)]
     if sleeps:
         return "sleep" if len(sleeps) == len(parts) else "paced"
-    # What is redirected may be written over a file, but for errors that join the output or go nowhere.
+    # A redirection may overwrite a file, unless it joins errors to the output or discards them.
     if not parts or (">" in command and ">" in command.replace("2>&1", "").replace("2>/dev/null", "")):
         return "other"
     meaning: ActionClass = "query"
@@ -350,7 +350,7 @@ def _classify_command(command: str) -> ActionClass:
 
 
 def _only_shows(words: list[str]) -> bool:
-    """Whether a command shows something and changes nothing: ``sed -n 1,40p a.py``, ``curl -s https://example.org``."""
+    """Whether a command only shows something: ``sed -n 1,40p a.py``, ``curl -s https://example.org``."""
     if words[0] == "sed":
         short = [word for word in words[1:] if word[0] == "-" and word[1:2] != "-"]
         return (
@@ -362,7 +362,7 @@ def _only_shows(words: list[str]) -> bool:
 
 
 def _only_gets(words: list[str]) -> bool:
-    """Whether the options of curl ask for a page and send or write nothing."""
+    """Whether the options of curl ask for a page, and neither send nor write anything."""
     for at, word in enumerate(words):
         if word.startswith("--"):
             name, _, value = word.partition("=")
@@ -385,7 +385,7 @@ def _only_gets(words: list[str]) -> bool:
 
 
 def _runs_change(part: str) -> bool:
-    """Whether the target that a task runner is given is named for a change: ``make deploy``, ``npm run publish``."""
+    """Whether a task runner's target is named after a change: ``make deploy``, ``npm run publish``."""
     targets = [
         word for word in part.split(None, _MAX_COMMAND_WORDS)[1:_MAX_COMMAND_WORDS] if word[0] != "-" and "=" not in word
     ]
@@ -393,7 +393,7 @@ def _runs_change(part: str) -> bool:
 
 
 def _verb_asks(words: Iterable[str]) -> bool:
-    """Whether the first verb among the words of a command asks for something: ``describe-db-instances``, ``get``."""
+    """Whether the first verb in a command asks for something: ``describe-db-instances``, ``get``."""
     for word in words:
         verb = word.partition("-")[0]
         if verb in _ASKING_VERBS:
@@ -404,15 +404,15 @@ def _verb_asks(words: Iterable[str]) -> bool:
 
 
 def _plain_git(words: list[str]) -> list[str]:
-    """Return the words of a git command without its global options, which say nothing about what it does."""
+    """Return the words of a git command without its global options, which don't say what it does."""
     while len(words) > 2 and words[0] == "git" and words[1].startswith("-"):
-        # Of the global options these two have a value in the next word: git -C /x status.
+        # Only these two global options have their value in the next word: git -C /x status.
         words = words[:1] + words[(3 if words[1] in ("-C", "-c") else 2) :]
     return words
 
 
 def is_waiting(text: str) -> bool:
-    """Whether a result says that something is still under way; only a short text is an answer to that question."""
+    """Whether a result says that something is still under way. Only a short text can say so."""
     if len(text) > 2000:
         return False
     head = text[:400].lower()
@@ -428,22 +428,22 @@ def is_transient(error: str) -> bool:
 
 
 def is_own_limit(error: str) -> bool:
-    """Whether a call ran into its own time limit, which waiting for a better moment does not cure."""
+    """Whether a call exceeded its own time limit, which waiting does not cure."""
     return _OWN_LIMIT.search(error[:400]) is not None
 
 
 def is_login_error(error: str) -> bool:
-    """Whether an error says that whoever asks is not known: the same for everything that could be asked."""
+    """Whether an error says that the user is not logged in or not known. That affects every possible question."""
     return _LOGIN.search(error[:2000]) is not None
 
 
 def is_wall(text: str) -> bool:
-    """Whether a page is the one that stands before all others: sign in, subscribe, prove that you are human."""
+    """Whether a page is a barrier before all other pages: sign in, subscribe, prove that you are human."""
     return _WALL.search(text[:2000]) is not None
 
 
 def says_failure(text: str) -> bool:
-    """Whether a short answer says that something does not work; a long one holds such words by chance."""
+    """Whether a short answer says that something does not work. A long answer contains such words by chance."""
     return len(text) <= 300 and _FAILURE.search(text) is not None
 
 
@@ -453,5 +453,5 @@ def tells_trouble(text: str) -> bool:
 
 
 def is_shell(action: str) -> bool:
-    """Whether the action runs commands, so that its name says nothing about what it does."""
+    """Whether the action runs commands, so that its name does not say what it does."""
     return not _SHELLS.isdisjoint(_words(action))

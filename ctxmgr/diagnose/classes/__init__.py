@@ -1,7 +1,7 @@
 """The registry of failure classes: one class a module, in packages by what goes wrong.
 
-A class is a module with a ``KIND`` and ``applies(evidence)`` (see `ctxmgr.diagnose.interface`); one line in `CLASSES` adds it.
-The module has the name of its kind, but for `edits.check_unaffected`, whose kind is `testUnaffected`. Where no class applies,
+A class is a module with a ``KIND`` and ``applies(evidence)`` (see `ctxmgr.diagnose.interface`); one line in `CLASSES` adds
+it. The module has the name of its kind, except `edits.check_unaffected` with the kind `testUnaffected`. If no class applies,
 `ctxmgr.diagnose.contrast` answers, with the kind `unknown`.
 
 | What goes wrong | Module | Kind in JSON |
@@ -9,20 +9,20 @@ The module has the name of its kind, but for `edits.check_unaffected`, whose kin
 | An edit is refused: its old text is not in the file, not unique, unread | `edits.wrong_edit_target` | `wrongEditTarget` |
 | The error points at another file than the one that is changed | `edits.error_elsewhere` | `errorElsewhere` |
 | A check does not see the edits: other file, stale build, cached result | `edits.check_unaffected` | `testUnaffected` |
-| What runs was loaded, built or installed before the edits | `edits.edits_not_used` | `editsNotUsed` |
+| The running program was loaded, built or installed before the edits | `edits.edits_not_used` | `editsNotUsed` |
 | The edited file is made from, copied to, or overridden by another | `edits.made_elsewhere` | `madeElsewhere` |
 | Two agents or tools undo each other's edits | `edits.undone_by_other` | `undoneByOther` |
 | A script, target or sub-command that the manifest does not have | `names.unknown_name` | `unknownName` |
 | A remote, branch, table, column or host that is not known | `names.unknown_reference` | `unknownReference` |
 | Any other name that a tool does not know | `names.not_found` | `notFound` |
-| The name is there, in another namespace, database, folder or account | `names.exists_elsewhere` | `existsElsewhere` |
-| A file is sought in the wrong place | `names.wrong_place` | `wrongPlace` |
-| A search looks where the thing is not | `names.search_elsewhere` | `searchElsewhere` |
-| A character that cannot be seen | `names.hidden_character` | `hiddenCharacter` |
+| The name exists in another namespace, database, folder or account | `names.exists_elsewhere` | `existsElsewhere` |
+| A file is looked for in the wrong place | `names.wrong_place` | `wrongPlace` |
+| A search looks in the wrong place | `names.search_elsewhere` | `searchElsewhere` |
+| An invisible character | `names.hidden_character` | `hiddenCharacter` |
 | A module is missing that an environment of the record has | `environment.environment_missing` | `environmentMissing` |
-| The module is installed, for another interpreter or folder | `environment.other_installation` | `otherInstallation` |
+| The module is installed for another interpreter or folder | `environment.other_installation` | `otherInstallation` |
 | The program runs in the wrong folder | `environment.other_folder` | `otherFolder` |
-| A tool or command is not there | `environment.tool_missing` | `toolMissing` |
+| A tool or command is missing | `environment.tool_missing` | `toolMissing` |
 | What one call set in its shell is gone in the next | `environment.shell_state` | `shellState` |
 | The same call worked with another folder, option or value | `environment.worked_elsewhere` | `workedElsewhere` |
 | A schema refuses the arguments | `refusals.schema_refused` | `schemaRefused` |
@@ -32,19 +32,19 @@ The module has the name of its kind, but for `edits.check_unaffected`, whose kin
 | Permission denied although a permitted way was named | `refusals.permission_denied` | `permissionDenied` |
 | A constraint of the user is broken again and again | `refusals.constraint_broken` | `constraintBroken` |
 | A port or other resource is taken | `waiting.resource_held` | `resourceHeld` |
-| A lock that the record shows is waited for | `waiting.waiting_on_lock` | `waitingOnLock` |
-| A file or process that the record shows is waited for | `waiting.waiting_on_process` | `waitingOnProcess` |
+| The call waits for a lock that the record shows | `waiting.waiting_on_lock` | `waitingOnLock` |
+| The call waits for a file or process that the record shows | `waiting.waiting_on_process` | `waitingOnProcess` |
 | A call hangs in anything else | `waiting.call_hangs` | `callHangs` |
-| What is polled can't change any more | `waiting.polling_frozen` | `pollingFrozen` |
-| What is waited for can't begin | `waiting.cannot_begin` | `cannotBegin` |
+| The polled state can't change any more | `waiting.polling_frozen` | `pollingFrozen` |
+| The awaited work can't begin | `waiting.cannot_begin` | `cannotBegin` |
 | Two agents wait for each other | `waiting.mutual_wait` | `mutualWait` |
-| A person's approval or answer is waited for | `waiting.waits_for_person` | `waitsForPerson` |
-| It was decided before, in this session or another one | `context.decided_before` | `decidedBefore` |
+| The work waits for a person's approval or answer | `waiting.waits_for_person` | `waitsForPerson` |
+| The question was decided before, in this session or another one | `context.decided_before` | `decidedBefore` |
 | Context was lost at a compaction | `context.context_lost` | `contextLost` |
 | An output is cut, and read again | `context.output_cut` | `outputCut` |
 | Monologue or chanting | `context.monologue` | `monologue` |
 | The project's notes name the option, folder or runner | `statements.documented_way` | `documentedWay` |
-| A note that was read speaks of the failure | `statements.noted_way` | `notedWay` |
+| A note that was read mentions the failure | `statements.noted_way` | `notedWay` |
 | A file's own content explains the error | `statements.record_fact` | `recordFact` |
 | A widely known error of a tool | `statements.known_error` | `knownError` |
 | The tool itself says why; asked last | `statements.stated_reason` | `statedReason` |
@@ -143,4 +143,4 @@ CLASSES: tuple[FailureClass, ...] = (
     context_lost,
     monologue,
 )
-"""All failure classes, the most precise first: where two apply, the earlier one speaks."""
+"""All failure classes, the most precise first. If two apply, the earlier one answers."""

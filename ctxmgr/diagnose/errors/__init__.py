@@ -1,1 +1,1 @@
-"""Readers of what tools say when a call fails, and the table of widely known errors (`table`, its rows are TOML)."""
+"""Readers of the texts of failed calls, and the table of widely known errors (`table`, its rows are TOML)."""

@@ -1,7 +1,7 @@
-"""Find the lines of an output that say why: the error itself, its reason, and the way out that the tool names.
+"""Find the lines of an output that say why: the error itself, its reason, and the remedy that the tool names.
 
-Tools write a reason in few forms, whatever they are: "must be", "expected A, got B", "because", "hint:", "did you mean". Of
-a line that is told in a sentence only known words and names are shown (`told_words`); what could be an order is left out.
+All tools state a reason in few forms: "must be", "expected A, got B", "because", "hint:", "did you mean". If our own sentence
+repeats a line, it shows only known words and names of it (`told_words`), and nothing that could be an order.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _SUMMARY = lazy_pattern(
     r"|error: (?:process completed|aborting|failed to push some refs)|collect2: )",
     re.IGNORECASE,
 )
-"""What only counts or repeats the error."""
+"""Lines that only count or repeat the error."""
 _DECORATION = lazy_pattern(r"^[│╷╵|>\s]{1,12}|^(?:remote|npm (?:err!|error)|E)(?::|\s)\s*|</?tool_use_error>", re.IGNORECASE)
 _ASSERTED = lazy_pattern(r"^(?:assert\b|Expected|Received|[+-] ?(?:expected|actual)|AssertionError:)")
 _SPECIFIC = lazy_pattern(r"['\"`‘“][^'\"`]{2,80}['\"`’”]|\w/\w|\w\.\w|\d{2}|\w_\w|\s-{1,2}\w")
@@ -65,7 +65,7 @@ _FORMS, _READ, _MOST, _CHAIN = 6, 8_000, 600, 2
 
 
 class _Line(NamedTuple):
-    """A line of an output, how much it tells, and its number."""
+    """A line of an output, its score for how much it says, and its number."""
 
     text: str
     score: int
@@ -73,29 +73,31 @@ class _Line(NamedTuple):
 
     @property
     def rank(self) -> tuple[int, int]:
-        """What tells more is greater: of two alike the later, of two places in a source the first."""
+        """Sort key: greater for a more telling line. Of equal scores, the later line wins, but the first place in a source."""
         return self.score, -self.place if _PLACED.search(self.text) else self.place
 
 
 def telling_line(evidence: Evidence, step: EntryView) -> str:
-    """Return the line of a call's output that says most of why it ended so; "" where it printed nothing."""
-    return max(_lines(evidence, step), key=lambda each: each.rank, default=_Line("", 0, 0)).text
+    """Return the line of a call's output that says most about its outcome; "" if it printed nothing."""
+    return max(_list_lines(evidence, step), key=lambda each: each.rank, default=_Line("", 0, 0)).text
 
 
 def reasons(evidence: Evidence, steps: Sequence[EntryView], room: int) -> list[str]:
-    """Return what calls say of why they fail: the first one's lines that tell most, in their order, then what others add.
+    """Return what calls say about their failure: the most telling lines of the first call, then what other calls add.
 
     Args:
         evidence: the session.
-        steps: the calls, the one that is told of first.
-        room: characters of each text; a short output is given whole.
+        steps: the calls; the first one is the main one.
+        room: characters of each text; a short output is returned whole.
     """
     texts: list[str] = []
     known: set[str] = set()
     for step in steps[:_FORMS]:
-        # Of other calls only what is new and tells something
+        # From other calls, take only new lines that say something.
         lines = [
-            line for line in _lines(evidence, step) if _comparison_key(line.text) not in known and (not texts or line.score > 0)
+            line
+            for line in _list_lines(evidence, step)
+            if _comparison_key(line.text) not in known and (not texts or line.score > 0)
         ]
         chosen = _choose_lines(lines, room)
         known |= {_comparison_key(line.text) for line in lines}
@@ -105,42 +107,42 @@ def reasons(evidence: Evidence, steps: Sequence[EntryView], room: int) -> list[s
 
 
 def _clip_to_end(line: str, room: int) -> str:
-    """Return a line, of a long chain of errors its end: "a: b: c" says last what the others come from."""
+    """Return a line; of a long chain of errors its end, because "a: b: c" names the root cause last."""
     end = line[-room + 1 :]
     return f"… {end.partition(' ')[2]}" if len(line) > room and line.count(": ") > _CHAIN else line
 
 
 def _choose_lines(lines: Sequence[_Line], room: int) -> list[_Line]:
-    """Return the lines that tell most, as many as there is room for, in their order; the first of all may be longer."""
+    """Return the most telling lines that fit into ``room``, in their order. The most telling one may be longer."""
     chosen: list[_Line] = []
     for line in sorted(lines, key=lambda each: each.rank, reverse=True):
         used = sum(len(each.text) + 3 for each in chosen)
-        # A line that only counts is given where nothing else is there
+        # A line that only counts is used only if there is no other.
         if not chosen or (line.score >= 0 and used + len(line.text) <= room):
             chosen.append(line)
-    # A part of what another line tells is no news
+    # A part of another line is no news.
     whole = [line for line in chosen if not any(line.text in each.text and each is not line for each in chosen)]
     return sorted(whole, key=lambda each: each.place)
 
 
-def _lines(evidence: Evidence, step: EntryView) -> list[_Line]:
-    """Return the lines of an output, each once, that have words and are no order."""
+def _list_lines(evidence: Evidence, step: EntryView) -> list[_Line]:
+    """Return the distinct lines of an output that have words and are no order."""
     found: dict[str, _Line] = {}
     texts = evidence.text(step)[-_READ:].split("\n")
-    passed = _passed_frames(texts)
+    frames = _passed_frames(texts)
     for place, text in enumerate(texts):
         line = _DECORATION.sub("", text).strip()[:_MOST]
-        # An order in an output is never told again
-        if place not in passed and _LETTERS.search(line) and not ORDERS.search(text):
+        # An order in an output is never repeated.
+        if place not in frames and _LETTERS.search(line) and not ORDERS.search(text):
             found.setdefault(line, _Line(line, _score(line), place))
     return list(found.values())
 
 
 def _passed_frames(texts: Sequence[str]) -> set[int]:
-    """Return the places of the source lines of tracebacks that only lead to the error: all but the last of an own file."""
+    """Return the indexes of source lines in tracebacks that only lead to the error: all but the last in an own file."""
     frames = [
         (place + 1, match.group(1)) for place, text in enumerate(texts[:-1])
-        # A frame of what is compiled in has no source line, and the error may follow it
+        # A frame of a built-in has no source line, and the error may follow it.
         if (match := _FRAME.match(text)) and texts[place + 1].startswith("    ")
     ]  # fmt: skip
     own = [place for place, path in frames if not any(part in path for part in (*FOREIGN, "<frozen"))]
@@ -158,18 +160,18 @@ def _score(line: str) -> int:
         score
         + (1 if _REASON.search(line) else 0)
         + (1 if _SPECIFIC.search(line) and score else 0)
-        # Advice is told apart, so the error itself comes first
+        # Advice is handled separately, so the error itself comes first.
         - (1 if advice and score < 2 else 0)
     )
 
 
 def is_advice(line: str) -> bool:
-    """Whether a line is made to name a way out."""
+    """Whether a line is meant to name a remedy."""
     return _ADVISES.search(line) is not None and not _SUMMARY.search(line)
 
 
 def tells(line: str) -> bool:
-    """Whether a line says what went wrong, and does not only count or repeat it."""
+    """Whether a line says what went wrong, instead of only counting or repeating it."""
     return _score(line.strip()) > 0
 
 

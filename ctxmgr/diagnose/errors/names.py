@@ -1,7 +1,7 @@
-"""Reads what an error text says, whatever tool wrote it: which name it does not know, which values it would take.
+"""Read from an error text of any tool which name it does not know, and which values it accepts.
 
 Tools share a few grammars: "no such X: Y", "X 'Y' not found", "cannot find Y", "'Y' is not one of A, B", "did you mean Z".
-What is read are names and lists of names only; the words around them are never passed on.
+Only names and lists of names are read. The words around them are never passed on.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.word_set import word_set
 
 _Q = r"[`'\"‘’“”«»]"
-# A dot, a slash or a colon belongs to a name only inside it: `app.py.` ends a sentence
+# A dot, a slash or a colon belongs to a name only inside it, since `app.py.` ends a sentence.
 _NAME = rf"{_Q}?((?:[\w@~$%+-]|[./:](?=[\w@~/$*-])){{2,120}}){_Q}?"
 _QUOTED = rf"{_Q}([^`'\"‘’“”«»\n]{{2,120}}){_Q}"
 _LACKS = (
     r"(?:no such|unknown|undefined|unrecogni[sz]ed|non-?existent|unsupported|undeclared|unresolved|unexpected|no "
     r"matching|no|not a(?: valid| known)?|invalid)"
 )
-# What is there and taken at a time, or by somebody, is known
+# A thing that is taken at present, or by somebody, is known.
 _NOT_NOW = (
     r"(?!\s+(?:(?:on|from|at|between|until|before|for)\s+)?\d"
     r"|\s*[:;,(-]\s*(?:it is )?(?:overlaps|held|taken|booked|reserved|busy|in use|occupied))"
@@ -92,7 +92,7 @@ _MOST = 8_000
 
 
 class Unknown(NamedTuple):
-    """A name that a text says is not known; ``noun`` is what it calls such a thing, or ""."""
+    """A name that is not known according to a text. ``noun`` is the text's word for such a thing, or ""."""
 
     name: str
     noun: str
@@ -100,31 +100,31 @@ class Unknown(NamedTuple):
 
 
 def _readable_part(text: str) -> str:
-    """Return the part of a text that is read, with the quotes that JSON has escaped as plain ones."""
+    """Return the part of a text to read, with the quotes that JSON has escaped as plain ones."""
     return text[:_MOST].replace('\\"', '"')
 
 
 def unknown_names(text: str) -> Iterator[Unknown]:
-    """Yield the names that a text says are not known, not there, or not to be found; the first pattern's first."""
+    """Yield the names that are unknown, missing or not found according to a text, in the order of the patterns."""
     seen: set[str] = set()
     for pattern in _UNKNOWN:
         for match in pattern.finditer(_readable_part(text)):
             name = match.group("name").strip().rstrip(".,:;")
             noun = " ".join((match.groupdict().get("noun") or "").lower().split())
-            # Small words stand where a pattern met a sentence
+            # A small word means that the pattern has matched a sentence.
             if name not in seen and len(name) > 1 and name.casefold() not in _SMALL:
                 seen.add(name)
                 yield Unknown(name, " ".join(word for word in noun.split() if word not in _SMALL), match.start())
 
 
 def meant_names(text: str) -> list[str]:
-    """Return the names that a text says were probably meant."""
+    """Return the names that were probably meant according to a text."""
     found = [word for match in _OFFERS[0].finditer(_readable_part(text)) for word in _WORD.findall(match.group("list"))]
     return list(dict.fromkeys(word for word in found if word.casefold() not in _SMALL and plain_name(word)))[:8]
 
 
 def offered_names(text: str) -> list[str]:
-    """Return the names that a text offers in place of one that it refuses, in its order."""
+    """Return the names that a text offers instead of a refused one, in its order."""
     found: list[str] = []
     for pattern in _OFFERS:
         for match in pattern.finditer(_readable_part(text)):
@@ -136,7 +136,7 @@ _RAISED = lazy_pattern(r"^(?:\w+\.)*\w*(?:Error|Exception)\b(?=:|$)", re.MULTILI
 
 
 def last_match(pattern: re.Pattern[str], said: str) -> re.Match[str] | None:
-    """Return the last match of a pattern, or None where another exception is raised behind it: that one ends the call."""
+    """Return the last match of a pattern, or None if another exception follows it, since that one ends the call."""
     matches = list(pattern.finditer(said))
     if not matches:
         return None

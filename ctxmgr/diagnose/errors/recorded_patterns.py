@@ -1,7 +1,7 @@
-"""Matches a text against a pattern from the record, in time that grows slowly with both.
+"""Match a text against a pattern from the record, in time that grows slowly with both.
 
-A recorded pattern may be written to take for ever (`^(a+)+$`), so `re` never runs it. What is read of it is what the patterns
-of validators consist of: characters, classes, and groups of alternatives without groups inside, each with a count.
+A recorded pattern may be built to take forever (`^(a+)+$`), so `re` never runs it. Only the usual parts of validators'
+patterns are supported: characters, classes, and groups of alternatives without inner groups, each with a count.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from ctxmgr.text.lazy_pattern import lazy_pattern
 
 _LONGEST = 120
 _ONE = r"\[\^?(?:\\[dDwWsS]|\\[^\w\s]|[^\\\[\]\n])+\]|\\[dDwWsS]|\\[^\w\s]|[^\\()\[\]{}*+?|^$\n]"
-# A lazy count matches the same whole texts as a greedy one. One that gives nothing back (`a++`) does not, and is not read.
+# A lazy count matches the same whole texts as a greedy one. A possessive count (`a++`) does not, so it is not supported.
 _COUNT = r"(?:(?P<sign>[*+?])|\{(?P<least>[0-9]{1,3})(?P<comma>,(?P<most>[0-9]{1,3})?)?\})?\??(?![*+?{])"
 _TOKEN = lazy_pattern(rf"(?:(?P<one>{_ONE})|\((?:\?:)?(?P<group>(?:{_ONE}|[*+?|]|\{{[0-9,]{{1,7}}\}})+)\)){_COUNT}")
-# `re` warns of these within a class
+# `re` warns about these within a class.
 _DOUBLE = lazy_pattern(r"--|&&|~~|\|\|")
 _SIGNS = {"*": (0, _LONGEST), "+": (1, _LONGEST), "?": (0, 1)}
 
 
 class _Part(NamedTuple):
-    """What may stand at a place, and how often: one character, or one of the alternatives of a group."""
+    """One part of a pattern and its count: a character, or one of the alternatives of a group."""
 
     one: re.Pattern[str] | None
     group: tuple[tuple[_Part, ...], ...]
@@ -31,15 +31,15 @@ class _Part(NamedTuple):
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether a pattern matches a whole text; False where either is too long, or the pattern holds what is not read."""
+    """Whether a pattern matches a whole text. False if either is too long, or the pattern has an unsupported part."""
     if max(len(pattern), len(text)) > _LONGEST:
         return False
     choices = _choices(pattern.removeprefix("^").removesuffix("$"), grouped=False)
-    return choices is not None and len(text) in _ends(choices, text, {0})
+    return choices is not None and len(text) in _match_ends(choices, text, {0})
 
 
 def _choices(pattern: str, *, grouped: bool) -> tuple[tuple[_Part, ...], ...] | None:
-    """Return the alternatives of a pattern, each as its parts; only those of a group may be several."""
+    """Return the alternatives of a pattern, each as its parts. Only a group may have several."""
     choices: list[list[_Part]] = [[]]
     place = 0
     while place < len(pattern):
@@ -48,7 +48,7 @@ def _choices(pattern: str, *, grouped: bool) -> tuple[tuple[_Part, ...], ...] | 
             place += 1
             continue
         token = _TOKEN.match(pattern, place)
-        part = _part(token) if token is not None and not (grouped and token["group"]) else None
+        part = _parse_token(token) if token is not None and not (grouped and token["group"]) else None
         if token is None or part is None:
             return None
         choices[-1].append(part)
@@ -56,7 +56,7 @@ def _choices(pattern: str, *, grouped: bool) -> tuple[tuple[_Part, ...], ...] | 
     return tuple(map(tuple, choices))
 
 
-def _part(token: re.Match[str]) -> _Part | None:
+def _parse_token(token: re.Match[str]) -> _Part | None:
     least, most = 1, 1
     if token["sign"]:
         least, most = _SIGNS[token["sign"]]
@@ -75,29 +75,29 @@ def _part(token: re.Match[str]) -> _Part | None:
         return None
 
 
-def _ends(choices: tuple[tuple[_Part, ...], ...], text: str, starts: set[int]) -> set[int]:
-    """Return the places at which one of the alternatives may end, when it begins at one of these."""
+def _match_ends(choices: tuple[tuple[_Part, ...], ...], text: str, starts: set[int]) -> set[int]:
+    """Return the positions at which one of the alternatives may end if it begins at one of these."""
     found: set[int] = set()
     for parts in choices:
         places = starts
         for part in parts:
-            places = _ends_of_part(part, text, places)
+            places = _match_part_ends(part, text, places)
         found |= places
     return found
 
 
-def _ends_of_part(part: _Part, text: str, starts: set[int]) -> set[int]:
+def _match_part_ends(part: _Part, text: str, starts: set[int]) -> set[int]:
     found = set(starts) if part.least == 0 else set[int]()
     places = starts
-    # After as many rounds as there are characters, either nothing is left or nothing changes
+    # After as many rounds as there are characters, nothing is left or nothing changes.
     least = min(part.least, len(text) + 1)
     for count in range(1, min(part.most, len(text) + 1) + 1):
         if part.one is None:
-            places = _ends(part.group, text, places)
+            places = _match_ends(part.group, text, places)
         else:
             places = {place + 1 for place in places if place < len(text) and part.one.match(text[place])}
         if count >= least:
-            # A place that was reached before leads nowhere new
+            # A position reached before leads nowhere new.
             places = places - found
             found |= places
         if not places:

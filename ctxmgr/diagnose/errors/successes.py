@@ -1,8 +1,7 @@
-"""Tell calls that end well and say the same again and again, although something was to change: a success can be the symptom.
+"""Find successful calls that say the same again and again although something should change: a success can be the symptom.
 
-A healthy session shows such lines too: a build that has nothing to do, a pull without news. So at least `_LEAST` of an
-agent's last calls must say the very same words, up to the end, nothing may fail, and none of these calls may have been
-answered otherwise since.
+Healthy sessions have such lines too: a build with nothing to do, a pull without news. So at least `_LEAST` of an agent's last
+calls must say exactly the same, up to the end. Nothing may fail, and none of these calls may have had another answer since.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _LEAST, _NEAR, _LOOKED_AT = 3, 3, 14
 
 
 class SameAnswer(NamedTuple):
-    """The newest of the calls that say the same, where it says so, and how many say it."""
+    """The newest of the calls that say the same, the place where it says so, and the number of these calls."""
 
     entry: EntryView
     match: re.Match[str]
@@ -34,7 +33,7 @@ def same_answer(evidence: Evidence, find: Callable[[EntryView], re.Match[str] | 
 
     Args:
         evidence: the session's record.
-        find: returns where the result of a successful call says it, or None.
+        find: returns the match in the result of a successful call, or None.
     """
     last = [entry for entry in evidence.tail[-_LOOKED_AT:] if entry.agent == evidence.agent and entry.status != "open"]
     found: list[tuple[EntryView, re.Match[str]]] = []
@@ -43,7 +42,7 @@ def same_answer(evidence: Evidence, find: Callable[[EntryView], re.Match[str] | 
         match = find(entry) if entry.status == "ok" and (command_of(entry) or not edited_paths(entry)) else None
         if not found and since >= _NEAR:
             return None
-        # What was answered otherwise since has moved
+        # Another answer since then means that something has changed.
         if match is not None and call_key(entry) in other:
             break
         if match is not None and (not found or match.group(0) == found[0][1].group(0)):
@@ -54,7 +53,7 @@ def same_answer(evidence: Evidence, find: Callable[[EntryView], re.Match[str] | 
 
 
 def known_success(kind: str, evidence: Evidence) -> Diagnosis | None:
-    """Return what the rows of the table say of a success that is repeated; None where a call fails."""
+    """Return what the rows of the table say about a repeated success; None if a call fails."""
     if evidence.failing_calls:
         return None
     last = [entry for entry in evidence.tail[-_LOOKED_AT:] if entry.agent == evidence.agent and entry.status == "ok"]
@@ -63,7 +62,7 @@ def known_success(kind: str, evidence: Evidence) -> Diagnosis | None:
         same = same_answer(evidence, partial(error_table.match_row, evidence, row=row))
         if same is not None:
             start = f"{call_phrase(same.entry)} says the same {same.times} times"
-            told = error_table.answer(kind, evidence, same.entry, row, same.match, start)
-            if told is not None:
-                return told
+            found = error_table.answer(kind, evidence, same.entry, row, same.match, start)
+            if found is not None:
+                return found
     return None

@@ -21,20 +21,20 @@ from typing import Any, NamedTuple
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.base.paths import packaged_text
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, edited_paths, fields_of, parts_of
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, edited_paths, fields_of, split_command
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
-# `{name}`, `{name_plain}` for several words, `{name_word}` without quotes, `{name|what stands in where none was found}`
+# `{name}`, `{name_plain}` for several words, `{name_word}` without quotes, `{name|text if no name was found}`
 _SLOT = lazy_pattern(r"\{(\w+?)(_plain|_word)?(?:\|([^{}]*))?\}")
 _PLACES = lazy_pattern(r"(?<![\w=$-])(?:HOST|PORT|SCRIPT)(?![\w-])")
-"""What a step leaves open and a call may name."""
+"""Parts that a step leaves open and a call may name."""
 _STANDS_IN = ("name", "other", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
 _OPEN = lazy_pattern(r"\[\^\\n\]|\[\\s\\S\]|\(\?s\)|\.\{|\.\*|\[\^[^\]]{1,8}\]")
-"""What lets any text pass in an expression."""
+"""Parts of an expression that match any text."""
 _WORDS = lazy_pattern(r"[\w.%'-]+(?:[ ,/=]{1,2}[\w.%'-]+){0,3}")
 _HEAD, _SHOWN, _MOST_MATCHES, _PART, _MOST_CALL = 3_000, 70, 20, 4, 2_000
 _TABLE = lazy_pattern(r"^(?=\[\[?\w)", re.MULTILINE)
@@ -46,7 +46,7 @@ _FIRST = ("traps.toml", "general.toml")
 
 @dataclass(frozen=True)
 class ErrorRow:
-    """A row of the table; its fields are read, and its expressions compiled, when a text first holds one of its keys."""
+    """A row of the table. Its fields are parsed and its expressions compiled when a text first contains one of its keys."""
 
     key: tuple[str, ...]
     late: bool
@@ -56,12 +56,12 @@ class ErrorRow:
 
     @cached_property
     def fields(self) -> dict[str, Any]:
-        """All that the row says."""
+        """All that the row says, {key of the table: value}."""
         return tomllib.loads(self.source)["error"][0]
 
     @property
     def meaning(self) -> str:
-        """What follows "fails, because"."""
+        """The text after "fails, because"."""
         return self.fields["means"]
 
     @property
@@ -71,32 +71,32 @@ class ErrorRow:
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """What the text must match."""
+        """The expression that the text must match."""
         return re.compile(self.fields.get("said") or f"(?i){'|'.join(re.escape(key) for key in self.key)}")
 
     @cached_property
     def caller(self) -> re.Pattern[str] | None:
-        """What the command or the name of the tool must match."""
+        """The expression that the command or the name of the tool must match."""
         call = self.fields.get("call")
         return re.compile(call, re.IGNORECASE) if call else None
 
     def match(self, text: str, folded: str, call: str) -> re.Match[str] | None:
-        """Return where a text says what the row is about, or None."""
-        # The keys are plain texts: most rows are ruled out without a regular expression
+        """Return the match of a text with the row, or None."""
+        # The keys are plain texts, and rule out most rows without a regular expression.
         if self.key and not any(key in folded for key in self.key):
             return None
         if self.caller is not None and not self.caller.search(call):
             return None
         found = list(itertools.islice(self.pattern.finditer(text), _MOST_MATCHES))
         if not found:
-            # The text may have underscores where an expression without a key has blanks
+            # The text may have underscores where an expression without a key has spaces.
             return None if self.key else self.pattern.search(blanks_for_underscores(text))
         return max(found, key=lambda each: sum(group is not None for group in each.groups()))
 
     def words(self, match: re.Match[str]) -> str:
-        """Return the words by which the row was met, as a quote: nothing that an expression lets pass unread."""
+        """Return the words that matched the row as a quote, without text that an expression accepts unread."""
         text = match.group(0).strip()
-        # Where the expression lets anything pass, the text may hold an order; only the key is quoted
+        # If the expression accepts any text, that text may be an order, so only the key is quoted.
         if not _OPEN.search(self.fields.get("said", "")) and 2 < len(text) < 2 * _SHOWN and "\n" not in text:
             return code(text, _SHOWN)
         known = next((key for key in self.key if key in match.string.casefold()), "")
@@ -106,7 +106,7 @@ class ErrorRow:
 
 @cache
 def _starts() -> dict[str, list[int]]:
-    """Return the places of the rows by how their keys start; those of short keys, and of none, stand under ""."""
+    """Return the indexes of the rows by the beginning of their keys. Rows with short or no keys are under ""."""
     starts: dict[str, list[int]] = {}
     for place, row in enumerate(error_rows()):
         for start in dict.fromkeys(key[:_PART] if len(key) >= _PART else "" for key in row.key or ("",)):
@@ -115,21 +115,21 @@ def _starts() -> dict[str, list[int]]:
 
 
 def _candidates(folded: str) -> Iterator[ErrorRow]:
-    """Yield the rows that a text may be about, in their order: nearly all are ruled out without a look at each."""
+    """Yield the rows that a text may match, in their order. Nearly all rows are ruled out without looking at them."""
     starts = _starts()
     rows = error_rows()
-    places = {place for start in (_parts(folded) & starts.keys()) | {""} for place in starts.get(start, ())}
+    places = {place for start in (_substrings(folded) & starts.keys()) | {""} for place in starts.get(start, ())}
     return (rows[place] for place in sorted(places))
 
 
 @lru_cache(maxsize=16)
-def _parts(folded: str) -> frozenset[str]:
+def _substrings(folded: str) -> frozenset[str]:
     return frozenset(folded[at : at + _PART] for at in range(len(folded) - _PART + 1))
 
 
 @cache
 def _tables() -> tuple[str, ...]:
-    """Return the texts of all tables of TOML, in their order."""
+    """Return the texts of all TOML tables, in their order."""
     folder = os.path.join(os.path.dirname(__file__), "known_errors")
     domains = sorted(name for name in os.listdir(folder) if name.endswith(".toml") and name not in _FIRST)
     names = (os.path.join(folder, name) for name in (*_FIRST, *domains))
@@ -137,18 +137,18 @@ def _tables() -> tuple[str, ...]:
 
 
 @cache
-def _data() -> dict[str, Any]:
+def _load_tables() -> dict[str, Any]:
     return tomllib.loads("".join(part for part in _tables() if not part.startswith(_ROW)))
 
 
-def table(name: str) -> list[dict[str, str]]:
-    """Return the rows of a table that another module reads."""
-    return _data()[name]
+def read_table(name: str) -> list[dict[str, str]]:
+    """Return the rows of a table for another module."""
+    return _load_tables()[name]
 
 
 def error_words() -> str:
-    """Return the words that errors are made of."""
-    return _data()["words"]["error"]
+    """Return the usual words of errors."""
+    return _load_tables()["words"]["error"]
 
 
 @cache
@@ -156,7 +156,7 @@ def error_rows() -> tuple[ErrorRow, ...]:
     """Return the rows in their order."""
     return tuple(
         ErrorRow(
-            _keys(part),
+            _row_keys(part),
             "\nlate = true\n" in part,
             "\nok = true\n" in part,
             "\nok = true\n" not in part or "\nfails = true\n" in part,
@@ -167,8 +167,8 @@ def error_rows() -> tuple[ErrorRow, ...]:
     )
 
 
-def _keys(row: str) -> tuple[str, ...]:
-    """Return the keys of a row; an array of TOML in one line is nearly always one of JSON."""
+def _row_keys(row: str) -> tuple[str, ...]:
+    """Return the keys of a row. A TOML array on one line is nearly always valid JSON too."""
     match = _KEY.search(row)
     if match is None:
         return ()
@@ -180,7 +180,7 @@ def _keys(row: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Fact:
-    """What something was seen to hold, and which error that explains; see `record_facts`."""
+    """The recorded content of something, and the error that it explains; see `record_facts`."""
 
     error: re.Pattern[str]
     shown: str
@@ -197,7 +197,7 @@ class Fact:
     also: str
 
     def pattern(self, names: dict[str, str], also: bool = False) -> re.Pattern[str]:
-        """Return what must be shown, by one file or also by another, with the names of the error and of its call in it."""
+        """Return the expression that a file (``also``: another one) must match, with the names from error and call."""
         said = self.also if also else self.shown
         for name, value in names.items():
             said = said.replace(f"{{{name}}}", re.escape(value))
@@ -213,12 +213,12 @@ def fact_rows() -> tuple[Fact, ...]:
             row["means"], row["step"], bool(row.get("late", False)), row.get("given", ""), bool(row.get("ok", False)),
             bool(row.get("fails", not row.get("ok", False))), row.get("undone", ""), row.get("also", ""),
         )
-        for row in _data()["fact"]
+        for row in _load_tables()["fact"]
     )  # fmt: skip
 
 
 class Topic(NamedTuple):
-    """What a failure is about: how an error says so, and the words by which others speak of it."""
+    """The topic of a failure: how an error names it, and other words for it."""
 
     name: str
     meets: re.Pattern[str]
@@ -227,75 +227,75 @@ class Topic(NamedTuple):
 
 @cache
 def topics() -> tuple[Topic, ...]:
-    """Return what failures are about, in the order in which they are tried."""
+    """Return the topics of failures, in the order in which they are tried."""
     return tuple(
         Topic(name, lazy_pattern(row["meets"]), lazy_pattern(rf"(?<![\w-])(?:{row['words']})(?![\w-])", re.IGNORECASE))
-        for name, row in _data()["topics"].items()
+        for name, row in _load_tables()["topics"].items()
     )
 
 
-def topic_of(said: str) -> Topic | None:
-    """Return what a text is about, or None."""
+def find_topic(said: str) -> Topic | None:
+    """Return the topic of a text, or None."""
     return next((topic for topic in topics() if topic.meets.search(said[:6_000])), None)
 
 
 def known_error(kind: str, evidence: Evidence, *, late: bool, once: bool = False) -> Diagnosis | None:
-    """Return what the words of a failing call mean, by the rows that are asked early or late.
+    """Return the meaning of a failing call's message, according to the rows that are tried early or late.
 
-    An error that was seen once may be solved by the next call: it counts with ``once`` alone.
+    The next call may solve an error that was seen once, so such an error counts only with ``once``.
     """
     for entry in evidence.failing_calls:
         if not once and evidence.times(entry) < 2 and len(evidence.failing_calls) < 2:
             continue
         for row, match in matching_rows(evidence, entry):
-            told = answer(kind, evidence, entry, row, match) if row.late == late and row.fails else None
-            if told is not None:
-                return told
+            found = answer(kind, evidence, entry, row, match) if row.late == late and row.fails else None
+            if found is not None:
+                return found
     return None
 
 
 def best_step(kind: str, evidence: Evidence) -> Diagnosis | None:
-    """Return what the table says of the failing calls, for a class that has found nothing in the record itself."""
+    """Return what the table says about the failing calls, for a class that has found nothing in the record itself."""
     return known_error(kind, evidence, late=False) or known_error(kind, evidence, late=True)
 
 
 def matching_rows(evidence: Evidence, entry: EntryView) -> Iterator[tuple[ErrorRow, re.Match[str]]]:
-    """Yield the rows that the result of a call meets, and where, in their order; the longer of two that overlap comes first."""
+    """Yield the rows that a call's result matches, with the matches, in order. Of two overlapping ones, the longer is first."""
     found = [
-        (row, match) for row in _candidates(_folded(_ends(evidence, entry)))
+        (row, match) for row in _candidates(_folded(_head_and_tail(evidence, entry)))
         if (match := match_row(evidence, entry, row)) is not None
     ]  # fmt: skip
     while found:
         first = found[0]
-        # "ENOSPC: System limit for number of file watchers" is about watchers, and "ENOSPC" alone about the disk
+        # "ENOSPC: System limit for number of file watchers" is about watchers. "ENOSPC" alone is about the disk.
         chosen = next((each for each in found[1:] if _contains_match(each, first)), first)
         found.remove(chosen)
         yield chosen
 
 
 def _contains_match(one: tuple[ErrorRow, re.Match[str]], other: tuple[ErrorRow, re.Match[str]]) -> bool:
-    """Whether the words by which a row was met hold the bare key of another one, and more, in the same line."""
+    """Whether the words that matched one row contain the bare key of another, and more, on the same line."""
     (_, long), (row, short) = one, other
     said, bare = long.group(0), short.group(0).casefold()
     return "\n" not in said and bare in row.key and bare != said.casefold() and long.start() <= short.start() < long.end()
 
 
 def match_row(evidence: Evidence, entry: EntryView, row: ErrorRow) -> re.Match[str] | None:
-    """Return where the result of a call meets a row, or None.
+    """Return the match of a call's result with a row, or None.
 
-    What a test prints may be about anything: of its results the late rows are asked only where they name the runner.
+    A test may print anything. So the late rows are tried on its result only if they name the test runner.
     """
     command = command_of(entry)
     if row.late and row.caller is None and CHECKS.search(command) is not None:
         return None
-    short = _ends(evidence, entry)
+    short = _head_and_tail(evidence, entry)
     return row.match(short, _folded(short), command or f"{entry.action} {call_input(entry)}"[:_MOST_CALL])
 
 
 _folded = lru_cache(maxsize=16)(str.casefold)
 
 
-def _ends(evidence: Evidence, entry: EntryView) -> str:
+def _head_and_tail(evidence: Evidence, entry: EntryView) -> str:
     said = evidence.text(entry)
     return said[:_HEAD] + said[-_HEAD:] if len(said) > 2 * _HEAD else said
 
@@ -303,10 +303,10 @@ def _ends(evidence: Evidence, entry: EntryView) -> str:
 def answer(
     kind: str, evidence: Evidence, entry: EntryView, row: ErrorRow, match: re.Match[str], start: str = ""
 ) -> Diagnosis | None:
-    """Return what a row says of a call, or None where a slot stays open; ``start`` begins the sentence, "CALL fails" else."""
-    slots = _slots(evidence, entry, match)
+    """Return what a row says about a call, or None if a slot stays open. ``start`` replaces the beginning "CALL fails"."""
+    slots = _slot_values(evidence, entry, match)
     means, step = fill_slots(row.meaning, slots), fill_slots(row.step, slots)
-    # A slot that nothing fills would leave a hole in the sentence
+    # An empty slot would leave a hole in the sentence.
     if means is None or step is None:
         return None
     step = _PLACES.sub(lambda place: _known_place(place.group(0), slots), step)
@@ -314,7 +314,7 @@ def answer(
     words = row.words(match)
     cause = f"{start}, because {means}{f': {words}' if words else ''}."
     line = next((line.strip() for line in evidence.text(entry).split("\n") if match.group(0).split("\n")[0] in line), "")
-    # A call that works has no error which could be gone
+    # A successful call has no error that could disappear.
     check = "The quoted error must be gone." if evidence.has_failed(entry) else "The answer must be another one."
     return diagnosis(
         kind, cause, step, evidence.quote(entry, line or None), check=check,
@@ -323,17 +323,17 @@ def answer(
 
 
 def _known_place(place: str, slots: dict[str, str]) -> str:
-    """Return what the call names in that place, or the place."""
+    """Return what the call names for an open part, or the part itself."""
     value = slots.get(place.lower(), "")
     return value if plain_name(value) else place
 
 
-def _slots(evidence: Evidence, entry: EntryView, match: re.Match[str]) -> dict[str, str]:
+def _slot_values(evidence: Evidence, entry: EntryView, match: re.Match[str]) -> dict[str, str]:
     return {**_call_slots(evidence, entry), **named_groups(match)}
 
 
 def named_groups(match: re.Match[str]) -> dict[str, str]:
-    """Return the groups that were met; the other names of a thing stand in for `name`."""
+    """Return the groups that were met, {name: text}; the other names of a thing stand in for `name`."""
     groups = {name: value.strip() for name, value in match.groupdict().items() if value}
     for name in _STANDS_IN:
         if name in groups:
@@ -342,7 +342,7 @@ def named_groups(match: re.Match[str]) -> dict[str, str]:
 
 
 def fill_slots(text: str, slots: dict[str, str]) -> str | None:
-    """Return a text with its slots filled, or None where one that has no words of its own stays empty."""
+    """Return a text with its slots filled, or None if a slot without a default stays empty."""
     parts: list[str] = []
     last = 0
     for slot in _SLOT.finditer(text):
@@ -350,7 +350,7 @@ def fill_slots(text: str, slots: dict[str, str]) -> str | None:
         value = slots.get(name, "").rstrip(".,:;")
         if form == "_plain":
             shown = value if value and len(value) < 60 and _WORDS.fullmatch(value) else instead
-        # What holds blanks or signs is no name and may be an order
+        # A text with spaces or special characters is no name, and may be an order.
         elif value and (plain_name(value) or (form is None and name in ("podman",))):
             inside = "".join(parts).count("`") + text[last : slot.start()].count("`")
             shown = value if form == "_word" or name == "podman" or inside % 2 else code(value, 90)
@@ -379,22 +379,24 @@ _LOOKED_AT = 200
 
 
 def _call_slots(evidence: Evidence, entry: EntryView) -> dict[str, str]:
-    """Return the slots that a failing call fills, those only that it names."""
+    """Return the slots that a failing call can fill."""
     command, asked = command_of(entry), call_input(entry)
     host = _HOST.search(asked)
     writes = _WRITES.search(command)
-    paths = [word for words in parts_of(command) for word in words[1:] if "/" in word and "://" not in word and word[0] != "-"]
-    program = next((words[0].rpartition("/")[2] for words in parts_of(command) if words[0] != "cd"), "")
+    paths = [
+        word for words in split_command(command) for word in words[1:] if "/" in word and "://" not in word and word[0] != "-"
+    ]
+    program = next((words[0].rpartition("/")[2] for words in split_command(command) if words[0] != "cd"), "")
     found = {
         "host": next((group for group in host.groups() if group), "") if host else "",
         "method": _method(entry, command),
         "address": address.group(1) if (address := _ADDRESS.search(asked)) else "",
         "path": writes.group(1) if writes else paths[-1] if paths else "",
-        "file": _file(evidence, entry, command),
+        "file": _data_file(evidence, entry, command),
         "program": program,
         "script": script.group(1) if (script := _SCRIPT.search(command)) else "",
         "target": _target(command),
-        "trace": _trace(evidence, entry),
+        "trace": _last_frames(evidence, entry),
         "own": _own_test(evidence) if CHECKS.search(command) else "",
         "podman": _podman(evidence) if program == "docker" else "",
     }
@@ -407,8 +409,8 @@ def _method(entry: EntryView, command: str) -> str:
     return value if isinstance(value, str) and value.isalpha() else match.group(1) if match else ""
 
 
-def _file(evidence: Evidence, entry: EntryView, command: str) -> str:
-    """Return the file of data that the call reads: named in its traceback, or in its command."""
+def _data_file(evidence: Evidence, entry: EntryView, command: str) -> str:
+    """Return the data file that the call reads, from its traceback or its command."""
     opened = _OPENED.findall(evidence.text(entry)[-6_000:])
     named = _DATA.search(command)
     return opened[-1] if opened else named.group(0) if named else ""
@@ -420,7 +422,7 @@ def _target(command: str) -> str:
     return next((group for group in match.groups() if group), "") if match else ""
 
 
-def _trace(evidence: Evidence, entry: EntryView) -> str:
+def _last_frames(evidence: Evidence, entry: EntryView) -> str:
     """Return the last two files of the project in a traceback, joined by a comma."""
     named = [evidence.relative_path(path) for path in _FRAME.findall(evidence.text(entry)[-8_000:])]
     own = list(dict.fromkeys(path for path in named if not path.startswith(("/usr/", "<")) and "-packages/" not in path))
@@ -428,13 +430,13 @@ def _trace(evidence: Evidence, entry: EntryView) -> str:
 
 
 def _own_test(evidence: Evidence) -> str:
-    """Return the file of tests that the agent wrote last."""
+    """Return the test file that the agent wrote last."""
     written = [path for each in evidence.edits for path in edited_paths(each)]
     return next((evidence.relative_path(path) for path in reversed(written) if re.search(r"test|check|spec", path)), "")
 
 
 def _podman(evidence: Evidence) -> str:
-    """Return what to do where podman is seen to be there beside a docker that does not answer."""
+    """Return what to do if the record shows a podman beside a docker that does not answer."""
     for entry in evidence.recent[-_LOOKED_AT:]:
         if entry.status == "ok" and re.search(
             r"^/\S{0,60}/podman$|^podman version", evidence.text(entry)[:4_000], re.MULTILINE

@@ -1,7 +1,8 @@
-"""Reads what a validator says of a call, whichever it is: each place it refuses, and what it wants there.
+"""Read what any validator says about a call: each place that it refuses, and what it wants there.
 
-Validators share one shape: a path and a message. Pydantic puts them on two lines, Zod, Ajv and web frameworks in objects, AWS
-and Kubernetes in one sentence. What is read are names, types and allowed values; the words around them are never passed on.
+Validators share one form: a path and a message. Pydantic puts them on two lines, Zod, Ajv and web frameworks into objects,
+AWS and Kubernetes into one sentence. Only names, types and allowed values are read; no other words
+are passed on.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple, cast
 
-from ctxmgr.diagnose.evidence.items import json_in, objects_in
+from ctxmgr.diagnose.evidence.items import find_json, find_objects
 from ctxmgr.diagnose.evidence.texts import plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
@@ -77,7 +78,7 @@ _FORM = lazy_pattern(
     r"(?:pattern|regex|format|in the form)\b[^\n'\"`/^]{0,20}(?:['\"`/]([^\n'\"`]{2,80})['\"`/]|(\^\S{2,80}\$))", re.IGNORECASE
 )
 _HAD = lazy_pattern(r"(?:value:? |received |got |choice: )[`'\"]([^`'\"\n]{1,60})")
-# Other digits than these are no number for `int` (`²`), and nothing holds more members
+# Other digits (`²`) are no number for `int`, and nothing has more members.
 _POSITION = lazy_pattern(r"[0-9]{1,9}")
 _DATED = lazy_pattern(r"\b([YMD]{2,4}[-/.][YMD]{2,4}[-/.][YMD]{2,4})\b")
 _TYPE = lazy_pattern(
@@ -93,9 +94,9 @@ class Violation(NamedTuple):
 
     Attributes:
         path: the names and positions that lead to it, outermost first.
-        wants: a type ("integer"), or the form that a value must have; "" where none is told.
-        options: the values that are allowed, or the names that are known in place of an unexpected one.
-        had: the value that the answer says was given.
+        wants: a type ("integer"), or the form that a value must have; "" if unknown.
+        options: the allowed values, or the known names instead of an unexpected one.
+        had: the value that was given according to the answer.
     """
 
     path: tuple[str | int, ...]
@@ -115,33 +116,33 @@ class Violation(NamedTuple):
         return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path).lstrip(".")
 
 
-def violations_of(result: Any, text: str) -> list[Violation]:
-    """Return what a result refuses, in its order, each place once; empty where it is no validator's.
+def find_violations(result: Any, text: str) -> list[Violation]:
+    """Return the violations in a result, in its order, each place once; empty if it comes from no validator.
 
     Args:
         result: the error or output as recorded, of any shape.
         text: the same as text.
     """
     found: dict[tuple[str | int, ...], Violation] = {}
-    # A body that stands as a text within JSON has its quotes escaped
+    # JSON that is a text within JSON has escaped quotes.
     bare = text[:_MOST_TEXT].replace('\\"', '"')
     for each in (
         *_list_object_violations(result),
-        *(one for value in json_in(text[:_MOST_TEXT]) for one in _list_object_violations(value)),
+        *(one for value in find_json(text[:_MOST_TEXT]) for one in _list_object_violations(value)),
         *_list_text_violations(bare),
     ):
-        # A path that is no name is none of a validator's
+        # A path that is no name does not come from a validator.
         if each.name and all(plain_name(str(part).lstrip("-")) for part in each.path):
             found.setdefault(each.path, each)
     return list(found.values())[:_MOST]
 
 
 def _list_object_violations(value: Any) -> Iterator[Violation]:
-    for fields in objects_in(value):
+    for fields in find_objects(value):
         message = " ".join(str(fields[key])[:300] for key in _MESSAGE_KEYS if isinstance(fields.get(key), str))
-        path = next((path for key in _PATH_KEYS if (path := _path(fields.get(key)))), ())
+        path = next((path for key in _PATH_KEYS if (path := _join_path(fields.get(key)))), ())
         keys = fields.get("keys")
-        # Zod lists the keys that it does not know beside the path
+        # Zod lists unknown keys beside the path.
         if isinstance(keys, list) and _UNEXPECTED.search(message.replace("_", " ")):
             yield from (Violation((*path, str(key)), "unexpected") for key in cast("list[Any]", keys)[:6])
             continue
@@ -153,14 +154,14 @@ def _list_object_violations(value: Any) -> Iterator[Violation]:
         if isinstance(lacks := more.get("missingProperty"), str):
             yield Violation((*path, lacks), "required")
             continue
-        told = _violation(path, message, "", _listed_options(more))
+        violation = _violation(path, message, "", _listed_options(more))
         expected = more.get("expected")
         kind = _TYPES.get(str(expected).lower(), "")
-        # Zod names the type that it expected in a member of its own
-        if told is not None and kind and told.kind in ("required", "type"):
-            told = told._replace(wants=kind)
-        if told is not None:
-            yield told
+        # Zod has a separate member for the expected type.
+        if violation is not None and kind and violation.kind in ("required", "type"):
+            violation = violation._replace(wants=kind)
+        if violation is not None:
+            yield violation
 
 
 def _listed_options(fields: dict[str, Any]) -> tuple[str, ...]:
@@ -172,40 +173,45 @@ def _listed_options(fields: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _list_field_violations(fields: dict[str, Any]) -> Iterator[Violation]:
-    """Yield what an object says whose keys are the fields: `{"errors": {"start": ["is required"]}}`."""
+    """Yield the violations in an object whose keys are the fields: `{"errors": {"start": ["is required"]}}`."""
     for key in ("errors", "fieldErrors", "field_errors", "detail", "details", "validation"):
         inner = fields.get(key)
         if isinstance(inner, dict):
             for name, said in cast("dict[str, Any]", inner).items():
                 texts = cast("list[Any]", said) if isinstance(said, list) else [said]
-                told = _violation(_path(name), " ".join(str(each)[:200] for each in texts[:3] if isinstance(each, str)), "", ())
-                if told is not None:
-                    yield told
+                violation = _violation(
+                    _join_path(name), " ".join(str(each)[:200] for each in texts[:3] if isinstance(each, str)), "", ()
+                )
+                if violation is not None:
+                    yield violation
 
 
 def _list_text_violations(text: str) -> Iterator[Violation]:
     for match in _PYDANTIC.finditer(text):
-        told = _violation(_path(match.group(1)), re.split(r" \[type=", match.group(2))[0], "", ())
-        if told is not None:
-            yield told
+        violation = _violation(_join_path(match.group(1)), re.split(r" \[type=", match.group(2))[0], "", ())
+        if violation is not None:
+            yield violation
     for pattern in _SENTENCES:
         for match in pattern.finditer(text):
             groups = match.groupdict()
-            path = _path(groups.get("path") or "") or (*_path(groups.get("parent") or ""), *_path(groups.get("name") or ""))
-            told = _violation(path, match.group("message"), groups.get("rest") or "", ())
-            if told is not None:
-                yield told
+            path = _join_path(groups.get("path") or "") or (
+                *_join_path(groups.get("parent") or ""),
+                *_join_path(groups.get("name") or ""),
+            )
+            violation = _violation(path, match.group("message"), groups.get("rest") or "", ())
+            if violation is not None:
+                yield violation
 
 
 def _violation(path: tuple[str | int, ...], message: str, rest: str, options: tuple[str, ...]) -> Violation | None:
-    """Return what a message says of a place, or None when it is none of a validator's."""
+    """Return the violation in a message about a place, or None if it is not a validator's message."""
     said = f"{message} {rest}".replace("_", " ") if not rest else f"{message}{rest}"
-    # Without a place any message would be a violation
+    # Without a place, any message would be a violation.
     if not path:
         return None
     kind = _TYPE.search(said)
     type_ = _TYPES[kind.group(1).lower()] if kind else ""
-    # Codes are written with underscores: `unrecognized_keys`
+    # Codes have underscores: `unrecognized_keys`.
     if _UNEXPECTED.search(message.replace("_", " ")):
         return Violation(path, "unexpected", "", options or _options(rest))
     if _REQUIRED.search(message):
@@ -213,13 +219,13 @@ def _violation(path: tuple[str | int, ...], message: str, rest: str, options: tu
     had = found.group(1) if (found := _HAD.search(said)) else ""
     options = options or (_options(rest or said) if _CHOICE.search(said) else ())
     options = tuple(each for each in options if each != had)
-    # A single option is mostly the type's own name
+    # A single option is mostly the type's own name.
     if len(options) > 1:
         return Violation(path, "choice", "", options, had)
     form = _FORM.search(message) or _DATED.search(message)
     if form is not None:
         return Violation(path, "form", next(group for group in form.groups() if group))
-    # Go names the type only behind the place
+    # Go names the type only after the place.
     if not type_ and rest:
         type_ = _TYPES.get(re.sub(r"^[\[\]*]+", "", rest).lower(), "array" if rest.startswith("[]") else "")
     dated = {"date": "YYYY-MM-DD", "datetime": "YYYY-MM-DDThh:mm:ssZ"}.get(type_)
@@ -233,15 +239,15 @@ def _options(said: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in words if word not in ("or", "and", "received")))[:40]
 
 
-def _path(value: Any) -> tuple[str | int, ...]:
-    """Return a path, given as a list or as text: `body.items[0].sku`, `/items/0/sku`."""
+def _join_path(value: Any) -> tuple[str | int, ...]:
+    """Return a path that is given as a list or as a text: `body.items[0].sku`, `/items/0/sku`."""
     if isinstance(value, str):
         value = [part for part in re.split(r"[./\[\]]+", value.strip("`'\"# ")[:200]) if part]
         value = [int(part) if _POSITION.fullmatch(part) else part for part in value]
     if not isinstance(value, list):
         return ()
     parts = [part for part in cast("list[Any]", value)[:12] if isinstance(part, str | int) and not isinstance(part, bool)]
-    # The request's own parts are no names of the call
+    # The parts of a request are no names in the call.
     if parts and parts[0] in ("body", "query", "params", "$", "input", "arguments") and len(parts) > 1:
         parts = parts[1:]
     return (

@@ -1,4 +1,4 @@
-"""Works out the value that a validator wants, from what the call gave, what the user said, and what the record shows."""
+"""Derive the value that a validator wants from the call's input, the user's words, and the record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctxmgr.diagnose.errors.recorded_patterns import matches
 from ctxmgr.diagnose.errors.violations import Violation
 from ctxmgr.diagnose.evidence import Evidence, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
-from ctxmgr.diagnose.evidence.items import json_in, objects_in
+from ctxmgr.diagnose.evidence.items import find_json, find_objects
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered
 from ctxmgr.diagnose.evidence.texts import plain_name, strip_line_numbers
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -43,7 +43,7 @@ _UNITS: dict[str, tuple[str, float]] = {
     )
     for name in names.split()
 }
-# `1,200 kg`, `3.5 kg`, `2,5 kg`, `€ 20`: before three digits a comma parts thousands, before fewer it is a decimal sign
+# `1,200 kg`, `3.5 kg`, `2,5 kg`, `€ 20`: a comma before three digits groups thousands, else it is a decimal mark.
 _QUANTITY = lazy_pattern(
     r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d+(?:[.]\d+)?|\d+,\d{1,2})\s{0,2}([A-Za-z]{1,12}|[€$£])(?![\w])|([€$£])\s?(\d+(?:\.\d{1,2})?)"
 )
@@ -54,32 +54,32 @@ _MISSING = object()
 
 
 class KnownForm(NamedTuple):
-    """The outline in which the record shows a name, as JSON, and the call that showed it."""
+    """The outline that a recorded name has, as JSON, and the call that showed it."""
 
     text: str
     entry: EntryView
 
 
-def arguments_of(evidence: Evidence, entry: EntryView) -> Any:
-    """Return what a call was given: its input, the JSON within its command, or that of the file which the command reads."""
+def list_arguments(evidence: Evidence, entry: EntryView) -> Any:
+    """Return the arguments of a call: its input, the JSON in its command, or the JSON in the file that the command reads."""
     command = command_of(entry)
     if not command:
         return entry.input
-    inline = next(iter(json_in(command)), None)
-    # JSON in the command itself comes before a file that it may write
+    inline = next(iter(find_json(command)), None)
+    # JSON in the command itself precedes a file that the command may write.
     if inline is not None:
         return inline
     for word in re.findall(r"[\w./-]{1,120}\.json\b", command):
         seen = evidence.last_content(word.removeprefix("//"), entry.index)
-        value = next(iter(json_in(seen.text)), None) if seen is not None else None
+        value = next(iter(find_json(seen.text)), None) if seen is not None else None
         if value is not None:
             return value
     return fields_of(entry)
 
 
-def value_at(value: Any, path: tuple[str | int, ...]) -> Any:
-    """Return what stands at a path, or `_MISSING`; names that lead to it from outside of the call are skipped."""
-    # Some validators begin a path at the body, the request or the model
+def find_value(value: Any, path: tuple[str | int, ...]) -> Any:
+    """Return the value at a path, or `_MISSING`. Leading names that are not part of the call are skipped."""
+    # Some validators begin a path with the body, the request or the model.
     for start in range(len(path)):
         found = value
         for part in path[start:]:
@@ -95,13 +95,13 @@ def value_at(value: Any, path: tuple[str | int, ...]) -> Any:
 
 
 def given_value(given: Any, path: tuple[str | int, ...]) -> Any:
-    """Return what a call gave at a path, or None."""
-    found = value_at(given, path)
+    """Return the value that a call has at a path, or None."""
+    found = find_value(given, path)
     return None if found is _MISSING else found
 
 
 def derive_value(evidence: Evidence, entry: EntryView, violation: Violation, given: Any) -> str:
-    """Return the value that fits, as JSON, or "" where the record does not tell it."""
+    """Return the right value as JSON, or "" if the record does not show it."""
     own = given_value(given, violation.path)
     text = str(own) if isinstance(own, str | int | float) and not isinstance(own, bool) else ""
     if violation.kind == "choice":
@@ -110,18 +110,18 @@ def derive_value(evidence: Evidence, entry: EntryView, violation: Violation, giv
         near = next(same, None) or find_nearest_offered(had, violation.options, 0.6)
         return json.dumps(near) if near else ""
     if violation.kind == "form":
-        # A fixed part of the pattern is put around the own text before the text is read as a date
+        # Add a fixed part of the pattern before trying to read the text as a date.
         fit = _fit_pattern(violation.wants, text) or iso_date(text, violation.wants)
         return json.dumps(fit) if fit else ""
-    # A unit in the name wants another number, where a mere type wants another spelling
+    # A unit in the name needs another number, while a mere type needs another spelling.
     if violation.wants in ("integer", "number", "") and (amount := _convert_amount(evidence, entry, violation, text, given)):
         return amount
     return (convert_value(own, violation.wants) or "") if violation.wants and not isinstance(violation.path[-1], int) else ""
 
 
 def convert_value(value: Any, kind: str) -> str | None:
-    """Return a value in the type that is wanted, as JSON, where that is plain."""
-    # A long text is no value that was written in the wrong type
+    """Return a value converted to the wanted type, as JSON, if the conversion is obvious."""
+    # A long text is no value with the wrong type.
     if not isinstance(value, str) or len(value) > _LONGEST:
         return None
     if kind in ("array", "list"):
@@ -135,33 +135,33 @@ def convert_value(value: Any, kind: str) -> str | None:
 
 
 def iso_date(value: str, form: str) -> str | None:
-    """Return a date in the form YYYY-MM-DD, where that is wanted and the date can be read in one way only."""
-    # Another form than year, month, day is not written by us
+    """Return a date in the form YYYY-MM-DD, if this form is wanted and the date has only one possible reading."""
+    # Only the order year, month, day is supported.
     if re.sub(r"[^ymd]", "", form.lower()) != "yyyymmdd" or "-" not in form:
         return None
     month = next((number for number, name in enumerate(_MONTHS, 1) if re.search(rf"\b{name}", value, re.IGNORECASE)), None)
     numbers = re.findall(r"\d+", value)
     year = next((each for each in numbers if len(each) == 4), None)
     rest = [int(each) for each in numbers if len(each) < 3]
-    # Without a year of four digits the order of the parts is open
+    # Without a four-digit year, the order of the parts is unknown.
     if year is None or not rest:
         return None
-    # With dots the day stands first
+    # In dates with dots, the day comes first.
     if month is None and len(rest) == 2 and "." in value:
         month, rest = rest[1], rest[:1]
-    # Only a number above 12 tells day from month
+    # Only a number above 12 distinguishes day and month.
     if month is None and len(rest) == 2 and (rest[0] > 12) != (rest[1] > 12):
         month, rest = min(rest), [max(rest)]
     return f"{year}-{month:02}-{rest[0]:02}" if month and len(rest) == 1 and month <= 12 and 0 < rest[0] <= 31 else None
 
 
 def _fit_pattern(pattern: str, text: str) -> str:
-    """Return a text with the fixed words of a pattern put around its own part, where that makes it match."""
+    """Return a text with the fixed parts of a pattern added, if it matches then."""
     plain = re.sub(r"\\([-./_])", r"\1", pattern.strip("^$"))
     match = re.match(r"[\w/.-]*?(?=[\[\\(]|$)", plain)
     before = match.group(0) if match else ""
     parts = (each.group() for form in (r"\d+", r"[A-Za-z]+") for each in islice(re.finditer(form, text), _MOST_PARTS))
-    # The whole text first: what is cut out of it may lose something
+    # Try the whole text first, since a part of it may lack something.
     for core in dict.fromkeys((text, *parts, text.lower(), text.upper())):
         for try_ in (f"{before}{core}", core):
             if try_ != text and 0 < len(try_) <= _SHORT and matches(pattern, try_):
@@ -170,35 +170,35 @@ def _fit_pattern(pattern: str, text: str) -> str:
 
 
 def _convert_amount(evidence: Evidence, entry: EntryView, violation: Violation, text: str, given: Any) -> str:
-    """Return an amount in the unit that a name speaks of: what was given with another unit, else the user's only one."""
-    unit = unit_of(violation.name)
+    """Return an amount in the unit of a name: converted from the call's own amount, else from the user's only one."""
+    unit = find_unit(violation.name)
     if unit is None:
         return ""
     found = list(_quantities(text))
     if not found:
         parent = given_value(given, violation.path[:-1]) if len(violation.path) > 1 else given
         for key, value in cast("dict[str, Any]", parent).items() if isinstance(parent, dict) else ():
-            other = unit_of(key)
+            other = find_unit(key)
             if other is not None and isinstance(value, int | float) and not isinstance(value, bool):
                 found.append((float(value), *other))
             elif isinstance(value, str):
                 found += _quantities(value)
-    # A unit of another dimension does not measure the same
+    # A unit of another dimension measures something else.
     found = [each for each in found if each[1] == unit[0]]
     if not found:
         found = [each for message in evidence.user_texts for each in _quantities(message.text) if each[1] == unit[0]]
     amounts = {round(number * factor / unit[1], 6) for number, _, factor in found}
-    # With two amounts nobody knows which one is meant
+    # Of two amounts, it is unclear which one is meant.
     if len(amounts) != 1:
         return ""
     amount = amounts.pop()
     return str(int(amount)) if amount == int(amount) else str(amount) if violation.wants == "number" else ""
 
 
-def unit_of(name: str) -> tuple[str, float] | None:
-    """Return the dimension and size of the unit that a name ends in, as `timeout_ms`, `grams` and `amountCents` do."""
+def find_unit(name: str) -> tuple[str, float] | None:
+    """Return the dimension and the size of the unit at the end of a name, such as `timeout_ms`, `grams` and `amountCents`."""
     parts = [part.casefold() for part in _PART.findall(name)]
-    # A single letter is a name of its own, and no unit
+    # A single letter is a name, not a unit.
     if not parts or parts[-1] not in _UNITS or (len(parts) == 1 and len(parts[0]) < 2):
         return None
     return _UNITS[parts[-1]]
@@ -208,33 +208,33 @@ def _quantities(text: str) -> Iterator[tuple[float, str, float]]:
     for match in _QUANTITY.finditer(text[:_MOST]):
         number, unit = match.group(1) or match.group(4), (match.group(2) or match.group(3)).casefold()
         if unit in _UNITS:
-            # A comma before three digits groups them, else it is the decimal mark
+            # A comma before three digits groups them, else it is the decimal mark.
             plain = number.replace(",", "") if re.search(r",\d{3}", number) else number.replace(",", ".")
             yield (float(plain), *_UNITS[unit])
 
 
 def find_form(evidence: Evidence, entry: EntryView, violation: Violation) -> KnownForm | None:
-    """Return the form in which an earlier file or answer has a name, of the type that is wanted where one is told."""
+    """Return the form that a name has in an earlier file or answer, with the wanted type if that is known."""
     name = violation.name
     mark = re.compile(rf"[\"']?{re.escape(name)}[\"']?\s?:\s?(?=\S)")
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-        # A call like the refused one shows the form that is refused
+        # A call like the refused one shows the refused form.
         if other.status != "ok" or evidence.has_failed(other) or (may_change(other) and other.action == entry.action):
             continue
         text = strip_line_numbers(evidence.text(other)[:_MOST])
         for match in mark.finditer(text):
-            value = next(iter(json_in(text[match.end() :][:2_000], 1)), None) if text[match.end()] in "[{" else None
-            # A member called `type` makes it a schema, and no example
+            value = next(iter(find_json(text[match.end() :][:2_000], 1)), None) if text[match.end()] in "[{" else None
+            # A value with a member `type` is a schema, not an example.
             if value is None or not _has_type(value, violation) or "type" in value:
                 continue
-            own = given_value(arguments_of(evidence, entry), violation.path)
+            own = given_value(list_arguments(evidence, entry), violation.path)
             fill = own if isinstance(own, str | int | float) and not isinstance(own, bool) else None
             return KnownForm(f'"{name}": {json.dumps(_outline(value, fill), ensure_ascii=False)}', other)
     return None
 
 
 def _outline(value: Any, fill: str | float | None) -> Any:
-    """Return the shape of a value: its names, and in the place of its first text the caller's own one."""
+    """Return the outline of a value: its names, with the caller's own text in the place of its first one."""
     if isinstance(value, list):
         return [_outline(cast("list[Any]", value)[0], fill)] if value else []
     if isinstance(value, dict):
@@ -244,13 +244,13 @@ def _outline(value: Any, fill: str | float | None) -> Any:
 
 
 def find_sibling_name(evidence: Evidence, entry: EntryView, violation: Violation, given: Any) -> str:
-    """Return the name that an earlier file or answer has beside the same neighbours, where the call has one not taken."""
+    """Return the name that has the same neighbours in an earlier file or answer as a refused name in the call."""
     parent = given_value(given, violation.path[:-1]) if len(violation.path) > 1 else given
     neighbours = set(cast("dict[str, Any]", parent)) - {violation.name} if isinstance(parent, dict) else set[str]()
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if len(neighbours) > 1 else ():
         if other.status != "ok" or evidence.has_failed(other):
             continue
-        for fields in objects_in(evidence.text(other)[:_MOST]):
+        for fields in find_objects(evidence.text(other)[:_MOST]):
             new = [name for name in fields if name not in neighbours and name in violation.options]
             if len(new) == 1 and len(neighbours & fields.keys()) * 2 > len(neighbours):
                 return new[0]
@@ -264,9 +264,9 @@ def _has_type(value: Any, violation: Violation) -> bool:
 
 
 def recorded_fields(evidence: Evidence, entry: EntryView) -> tuple[dict[str, tuple[str, ...]], EntryView] | None:
-    """Return the names that an earlier answer of the same tools gives to what a call is about, with the values it allows.
+    """Return the names, with their allowed values, that an earlier answer of the same tools has for the subject of a call.
 
-    An answer counts that describes this very tool, or that shows the thing whose key the call gives.
+    The answer must describe this very tool, or show the thing whose key the call has.
     """
     own = fields_of(entry)
     keys = [(name, value) for name, value in own.items() if isinstance(value, str | int) and not isinstance(value, bool)]
@@ -274,7 +274,7 @@ def recorded_fields(evidence: Evidence, entry: EntryView) -> tuple[dict[str, tup
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         if other.status != "ok" or not other.action.startswith(family) or other.action == entry.action:
             continue
-        for fields in objects_in(other.output):
+        for fields in find_objects(other.output):
             described = fields.get("properties")
             if isinstance(described, dict) and entry.action.rpartition("__")[2] in str(other.input) + str(other.output)[:_MOST]:
                 return {name: _enum_values(value) for name, value in cast("dict[str, Any]", described).items()}, other
@@ -298,6 +298,6 @@ def _enum_values(value: Any) -> tuple[str, ...]:
 
 
 def _lists_allowed_values(value: Any) -> bool:
-    """Whether a value lists the values of several names: `{"severity": ["minor", "major"]}`."""
+    """Whether a value lists the allowed values of several names: `{"severity": ["minor", "major"]}`."""
     fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     return bool(fields) and all(isinstance(each, list) for each in fields.values())

@@ -1,7 +1,7 @@
-"""The words of an error that our own sentences may repeat: usual words of errors, names, and what it offers instead.
+"""The words of an error that our own sentences may repeat: usual words of errors, names, and what the error offers instead.
 
-What an output says may be an order. A run of words that only errors use, with the names between them, is none; of a structured
-error the members are named.
+An output may contain orders. A run of usual words of errors, with names between them, is none. The members of a
+structured error may be named.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from ctxmgr.diagnose.errors.table import error_words
 from ctxmgr.diagnose.evidence import call_input
-from ctxmgr.diagnose.evidence.items import json_in
+from ctxmgr.diagnose.evidence.items import find_json
 from ctxmgr.diagnose.evidence.texts import ORDERS, code, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.word_set import word_set
@@ -31,9 +31,9 @@ def _words() -> frozenset[str]:
 
 
 def told_words(line: str) -> str:
-    """Return the longest run of a line that is made of words of errors and of names, as a quote; "" where there is none.
+    """Return the longest run of usual words of errors and names in a line, as a quote; "" if there is none.
 
-    One other word within it is left out: more of them could be an order, of which names alone would remain.
+    One other word within it is left out. More of them could be an order, of which only the names would remain.
     """
     runs: list[list[str]] = [[]]
     gap = 0
@@ -49,7 +49,7 @@ def told_words(line: str) -> str:
                 runs.append([])
     joined: list[list[str]] = []
     for run in runs:
-        # Two other words in a row end a run: more could be an order
+        # Two other words in a row end a run, since more could be an order.
         words = [token for token in run if _letters(token).casefold() in _words()]
         if joined and joined[-1] and len(words) >= _LEAST:
             joined[-1] += ["…", *run]
@@ -57,18 +57,18 @@ def told_words(line: str) -> str:
             joined.append(run)
     best = max(joined, key=len)
     text = " ".join(best)
-    # A run of names alone says nothing of the error
+    # A run of nothing but names says nothing about the error.
     named = any(_letters(token).casefold() in _words() or _NAMED.search(_letters(token)) for token in best)
     return code(text, _MOST) if len(best) >= _LEAST and named else ""
 
 
 def told_lines(lines: Sequence[str]) -> str:
-    """Return the lines of an error that may be told whole, as a quote; where none may, the words of them that may be.
+    """Return the lines of an error that may be repeated whole, as a quote; if there are none, their words that may be.
 
-    Whole is told what mostly consists of words of errors and of names, addresses nobody and asks for nothing.
+    A line may be repeated whole if it mostly has usual words of errors and names, addresses nobody and asks for nothing.
     """
     fair = [line if _is_quotable(line) else told_words(line).strip("`") for line in lines]
-    # Two lines may say the same in other words around it
+    # Two lines may say the same, with other words around it.
     new = [text for place, text in enumerate(fair) if text and not any(text in each for each in fair[:place])]
     return code(told, _MOST_LINE) if (told := "; ".join(new)) else ""
 
@@ -76,7 +76,7 @@ def told_lines(lines: Sequence[str]) -> str:
 def _is_quotable(line: str) -> bool:
     tokens = _TOKEN.findall(line[:_READ])
     foreign = sum(not _is_error_word(token) for token in tokens)
-    # What asks somebody to do something is no statement
+    # A request to somebody is no statement.
     if ORDERS.search(line) or _ASKS.search(line):
         return False
     return 0 < len(tokens) <= _MOST_TOKENS and foreign <= max(_LEAST, _FOREIGN * len(tokens))
@@ -89,17 +89,17 @@ _ASKS = lazy_pattern(
     r"|write|edit)\b",
     re.IGNORECASE,
 )
-"""What a line holds that speaks to somebody."""
+"""Words that address somebody."""
 _MOST_TOKENS, _FOREIGN, _MOST_LINE = 40, 0.6, 190
 
 
-def asks(text: str) -> bool:
-    """Whether a text speaks to somebody: it asks, orders or allows."""
+def addresses_reader(text: str) -> bool:
+    """Whether a text addresses somebody: it asks, orders or allows."""
     return _ASKS.search(text) is not None
 
 
 def is_error_word(word: str) -> bool:
-    """Whether a word is one that errors are made of."""
+    """Whether a word is a usual word of errors."""
     return word.casefold() in _words()
 
 
@@ -113,7 +113,7 @@ def _is_error_word(token: str) -> bool:
         return True
     quoted = token.strip(",.:;!?()")[:1] in "`'\"‘“" and token.strip(",.:;!?()")[-1:] in "`'\"’”"
     return (
-        # A word in quotes, or one written like code, is a name
+        # A word in quotes, or one that is written like code, is a name.
         (quoted or _CODED.search(bare) is not None) and plain_name(bare.replace("(", "").replace(")", "")) and "`" not in token
     )
 
@@ -142,13 +142,13 @@ _DULL = word_set(
     "url date validation waited elapsed took http content-type content_type received"
 )
 _POINTS = frozenset(("this", "that", "it", "these", "those", "one", "the", "them", "here", "there"))
-# An option has no word boundary before it: `git reset --hard`
+# An option has no word boundary before it: `git reset --hard`.
 _HARM = lazy_pattern(r"\b(?:rm|sudo|curl|wget|sh|bash|eval|chmod|chown|force)\b|(?<![\w-])(?:-f|--no-verify|--hard)\b|\||;|&")
 _MOST_DEPTH, _MOST_MEMBERS, _OFFERS_READ, _MOST_PARSED = 4, 4, 6_000, 20_000
 
 
 def error_details(entry: EntryView, said: str, told: str) -> str:
-    """Return a sentence that names what an error holds, and was neither given nor told already; "" where there is none."""
+    """Return a sentence with members of an error that the call and earlier sentences do not have; "" if there are none."""
     asked = f"{call_input(entry)}\n{told}"
     members = [
         f"{code(name, 40)} {code(value, 60)}"
@@ -156,19 +156,19 @@ def error_details(entry: EntryView, said: str, told: str) -> str:
         if value not in asked and name not in told
     ]
     sentences = [f"The answer names {', '.join(members[:_MOST_MEMBERS])}."] if members else []
-    offer = next((each for each in offers_of(said) if each not in asked), "")
+    offer = next((each for each in list_offers(said) if each not in asked), "")
     if offer:
         sentences.append(f"The error itself names {code(offer, 90)}.")
     return " ".join(sentences)
 
 
-def offers_of(said: str) -> list[str]:
-    """Return the names and calls that an error offers; nothing that deletes, forces or fetches."""
+def list_offers(said: str) -> list[str]:
+    """Return the names and calls that an error offers, without any that delete, force or fetch something."""
     text = said[:_OFFERS_READ]
     found = [match.group(1).strip().rstrip(".,:?") for pattern in _OFFERED for match in pattern.finditer(text)]
     return [
         each for each in dict.fromkeys(found)
-        # What deletes, forces or fetches is offered to nobody
+        # A call that deletes, forces or fetches something is never offered.
         if len(each) > 1 and "://" not in each and "  " not in each and not _HARM.search(each)
         and each.casefold() not in _POINTS
     ]  # fmt: skip
@@ -191,7 +191,7 @@ def error_members(entry: EntryView, said: str) -> list[tuple[str, str]]:
             elif (
                 not isinstance(value, bool)
                 and value is not None
-                # Such members say nothing of the matter
+                # These members say nothing about the failure.
                 and str(name).casefold() not in _DULL
                 and plain_name(str(name))
             ):
@@ -202,4 +202,4 @@ def error_members(entry: EntryView, said: str) -> list[tuple[str, str]]:
 
 
 def _parse_json(text: str) -> Any:
-    return next(json_in(text), None) if len(text) <= _MOST_PARSED else None
+    return next(find_json(text), None) if len(text) <= _MOST_PARSED else None

@@ -1,23 +1,23 @@
-"""Readers of a session's record, which all failure classes share.
+"""Readers of a session's record, shared by all failure classes.
 
 | Where | What it reads |
 |---|---|
-| `session` | `Evidence`: entries, messages and the finding, what fails and repeats among them |
-| `calls` | what one call was given: command, files, edits, whether it may change something |
+| `session` | `Evidence`: entries, messages and the finding; what fails and repeats among them |
+| `calls` | the input of one call: command, files, edits, whether it may change something |
 | `outcomes` | whether a call failed, whatever its status says |
-| `messages`, `sentences` | what was said; what people forbid, allow and decide |
-| `contents`, `paths` | the last content seen of a file; where the record has a path |
-| `items`, `listings` | answers by their structure: objects of JSON, lines of `key: value`, rows of tables |
-| `nearest_names` | the recorded name that is most like another |
+| `messages`, `sentences` | messages; what people forbid, allow and decide |
+| `contents`, `paths` | the last known content of a file; where the record has a path |
+| `items`, `listings` | answers by their structure: JSON objects, lines of `key: value`, rows of tables |
+| `nearest_names` | the recorded name most similar to another |
 | `interactive_commands` | commands that wait for a person |
 | `texts` | recorded text as quotes: clean, bounded, in backticks |
 
-What most classes need can be imported from here.
+Names that most classes need can be imported from here.
 """
 
 from __future__ import annotations
 
-from ctxmgr.diagnose.evidence.calls import CHECKS, call_input, call_key, may_change, program_of, start_clause
+from ctxmgr.diagnose.evidence.calls import CHECKS, call_input, call_key, may_change, program_name, start_clause
 from ctxmgr.diagnose.evidence.messages import Message, messages_of
 from ctxmgr.diagnose.evidence.session import MOST_ENTRIES, Evidence
 from ctxmgr.diagnose.evidence.texts import clock
@@ -32,6 +32,6 @@ __all__ = [
     "clock",
     "may_change",
     "messages_of",
-    "program_of",
+    "program_name",
     "start_clause",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Read what a call was given: its command, its file, the edit it makes, whatever the client calls them."""
+"""Read the input of a call (its command, its file, its edit) under any client's names for these."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ FOLDER_FIELDS = ("workdir", "cwd", "working_directory", "directory")
 """Fields of a call that name the folder in which it runs."""
 _TELLING = ("pattern", "query", "url", "prompt", "name", "description")
 EDITOR_VERBS = ("view", "create", "str_replace", "insert", "undo_edit")
-"""What editing tools call a command; a tuple, for a recorded one may be of any type."""
+"""Values that editing tools have in a field named "command". A tuple, because a recorded value may have any type."""
 _MOST_COMMAND = 4_000
 _MOST_WORDS = 80
 _KEPT = 1_000
-"""Commands whose words are remembered."""
+"""Number of commands whose words are cached."""
 _MOST_BLANKS = 2
-# `/bin/bash -lc 'make test'` runs what stands between the quotes
+# `/bin/bash -lc 'make test'` runs the text between the quotes.
 _WRAPPER = lazy_pattern(r"^(?:/\S{0,60}/)?(?:bash|sh|zsh)\s+-l?c\s+(['\"])(.*)\1$", re.DOTALL)
 _PART = lazy_pattern(r"&&|\|\||;|\||\n")
 _PATH_WORDS = lazy_pattern(r"(?:\[[\w.-]{1,60}\]|\([\w.-]{1,60}\)|[\w@+=~%./:, -])+")
@@ -50,7 +50,7 @@ _FILTERS = frozenset(("cd", "head", "tail", "grep", "cut", "tr", "wc", "sort", "
 
 
 class Change(NamedTuple):
-    """One replacement in a file: ``old`` is empty where a text is only added; ``name`` is how the tool calls it."""
+    """One replacement in a file. ``old`` is empty if a text is only added; ``name`` is the tool's name for it."""
 
     old: str
     new: str
@@ -58,12 +58,12 @@ class Change(NamedTuple):
 
 
 def fields_of(entry: EntryView) -> dict[str, Any]:
-    """Return an entry's input as an object; empty when it is none."""
+    """Return an entry's input as an object; empty if it is none."""
     return cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
 
 
 def command_of(entry: EntryView) -> str:
-    """Return the shell command that an entry ran, or ""; words are joined as a shell would have them."""
+    """Return the shell command that an entry ran, or "". A list of words is joined as a shell would join it."""
     value: Any = entry.input if vocabulary.is_shell(entry.action) else None
     fields = fields_of(entry)
     for name in _COMMANDS:
@@ -72,9 +72,9 @@ def command_of(entry: EntryView) -> str:
             break
     if isinstance(value, list):
         words = [str(word)[:_MOST_COMMAND] for word in cast("list[Any]", value)[:_MOST_WORDS]]
-        # `bash -c COMMAND` as a list is its third word
+        # The third word of the list is the command in `bash -c COMMAND`.
         value = words[2] if len(words) == 3 and words[1] in ("-c", "-lc") else shlex.join(words)
-    # Editing tools call their verbs a command
+    # Editing tools name their verbs "command".
     if not isinstance(value, str) or value in EDITOR_VERBS:
         return ""
     text = value[:_MOST_COMMAND].strip()
@@ -82,21 +82,21 @@ def command_of(entry: EntryView) -> str:
     return wrapped.group(2) if wrapped else text
 
 
-def parts_of(command: str) -> list[list[str]]:
-    """Return the commands within a command, each as words; leading assignments and redirections are left out."""
-    return [list(words) for words in _parts(command)]
+def split_command(command: str) -> list[list[str]]:
+    """Return the commands within a command, each as words, without leading assignments and redirections."""
+    return [list(words) for words in _split_command(command)]
 
 
-@lru_cache(_KEPT)  # each failure class asks for those of the same calls
-def _parts(command: str) -> tuple[tuple[str, ...], ...]:
+@lru_cache(_KEPT)  # each failure class asks for the same calls
+def _split_command(command: str) -> tuple[tuple[str, ...], ...]:
     found: list[tuple[str, ...]] = []
     for part in _PART.split(command)[:20]:
         try:
             words = shlex.split(part[:_MOST_COMMAND])[:_MOST_WORDS]
-        # A quote without its end: the command was cut within it, or a sign in quotes looked like the end of a part
+        # An unclosed quote: the command was cut within it, or a quoted character looked like the end of a part.
         except ValueError:
             words = part.split()[:_MOST_WORDS]
-        # What is run is the program behind these words
+        # The program is the word after these.
         while words and (_ASSIGNED.fullmatch(words[0]) or words[0] in ("sudo", "env", "time", "exec")):
             words = words[1:]
         words = [word for word in words if not re.match(r"\d?[<>]", word)]
@@ -106,14 +106,14 @@ def _parts(command: str) -> tuple[tuple[str, ...], ...]:
 
 
 def runs_in_background(command: str) -> bool:
-    """Whether a command leaves something running behind it."""
+    """Whether a command leaves something running."""
     bare = _QUOTED.sub("''", command)
-    # An ampersand after `>` or beside another joins streams or commands
+    # An ampersand after `>` or beside another one joins streams or commands.
     return re.search(r"(?<![&>|])&(?![&>\d])|\b(?:nohup|setsid|disown)\b|\s--?d(?:etach|aemon)?\b", bare) is not None
 
 
 def path_of(entry: EntryView) -> str | None:
-    """Return the file that a call names in its own field, or None."""
+    """Return the file in a call's own field, or None."""
     fields = fields_of(entry)
     for name in _PATHS:
         value = fields.get(name)
@@ -122,8 +122,8 @@ def path_of(entry: EntryView) -> str | None:
     return None
 
 
-def changes_of(entry: EntryView) -> list[Change]:
-    """Return the replacements that a call of an editing tool asks for; empty when it is none."""
+def list_changes(entry: EntryView) -> list[Change]:
+    """Return the replacements that a call of an editing tool asks for; empty for other calls."""
     fields = fields_of(entry)
     edits = fields.get("edits")
     asked = cast("list[Any]", edits)[:50] if isinstance(edits, list) else []
@@ -141,18 +141,18 @@ def changes_of(entry: EntryView) -> list[Change]:
 def written_content(entry: EntryView) -> str | None:
     """Return the whole content that a call writes to its file, or None."""
     fields = fields_of(entry)
-    # An editing tool whose verb is not to create only names its place
-    if path_of(entry) is None or changes_of(entry) or fields.get("command") not in (None, "create"):
+    # Only the verb "create" of an editing tool writes a whole file. Other verbs only name the place.
+    if path_of(entry) is None or list_changes(entry) or fields.get("command") not in (None, "create"):
         return None
     content = next((fields[name] for name in _CONTENT if isinstance(fields.get(name), str)), None)
     words = set(re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", entry.action[:80]))
-    # A tool that sends a text and names a file may only attach it
+    # A tool that sends a text and names a file may only attach the file.
     makes = {word.lower() for word in words} & {"write", "create", "save"} or fields.get("command") == "create"
     return content if makes else None
 
 
-def tool(entry: EntryView) -> str:
-    """Return the name of a call's tool for a reader; what is no name is not passed on."""
+def tool_phrase(entry: EntryView) -> str:
+    """Return the name of a call's tool for a reader. A text that is no name is not passed on."""
     return entry.action if _TOOL.fullmatch(entry.action) else "tool"
 
 
@@ -160,13 +160,13 @@ _CHANGES_FOLDER, _LONG = lazy_pattern(r"^cd \S+ (?:&&|;) (?=\S)"), 60
 
 
 def subject(entry: EntryView, name: Callable[[str], str] | None = None) -> str:
-    """Return a call as words for a reader: "`npm test`", "Read of app.py", "Grep of `name`"."""
+    """Return a call in words for a reader: "`npm test`", "Read of app.py", "Grep of `name`"."""
     command = command_of(entry)
     if command:
         plain = " ".join(command.split())
-        # Of a long command the folder says least: many clients begin each one with it.
+        # The folder says least in a long command: many clients begin each command with it.
         return code(_CHANGES_FOLDER.sub("", plain) if len(plain) > _LONG else plain, 80)
-    action = tool(entry)
+    action = tool_phrase(entry)
     patched = patched_paths(entry)
     path = path_of(entry) or (patched[0] if patched else None)
     if path and is_readable(path):
@@ -180,11 +180,11 @@ def subject(entry: EntryView, name: Callable[[str], str] | None = None) -> str:
 def call_phrase(entry: EntryView, room: int = 90) -> str:
     """Return a call as the beginning of a sentence: its command as a quote, else "The Read call"."""
     command = command_of(entry)
-    return code(command, room) if command else f"The {tool(entry)} call"
+    return code(command, room) if command else f"The {tool_phrase(entry)} call"
 
 
 def is_readable(path: str) -> bool:
-    """Whether a path can stand in a sentence: a name of many words could be read as part of it."""
+    """Whether a path may be part of a sentence. A name of many words could be read as text."""
     return path.count(" ") <= _MOST_BLANKS and _PATH_WORDS.fullmatch(path[:1_000]) is not None
 
 
@@ -203,7 +203,7 @@ def same_file(one: str, other: str) -> bool:
 _PATCH_FILE = lazy_pattern(r"^\*\*\* (?:Update|Add|Delete) File: (.{1,400})$", re.MULTILINE)
 
 
-def patch_of(entry: EntryView) -> str:
+def find_patch(entry: EntryView) -> str:
     """Return the patch that a call applies, in the form that starts with ``*** Begin Patch``, or ""."""
     fields = fields_of(entry)
     texts: list[Any] = [entry.input, *(fields.get(name) for name in ("input", "patch", "diff", *_COMMANDS))]
@@ -217,7 +217,7 @@ def patch_of(entry: EntryView) -> str:
 
 def patched_paths(entry: EntryView) -> list[str]:
     """Return the files that a call's patch names, in its order."""
-    patch = patch_of(entry)
+    patch = find_patch(entry)
     if patch:
         return [path.strip() for path in _PATCH_FILE.findall(patch)[:50]]
     command = command_of(entry)
@@ -225,9 +225,9 @@ def patched_paths(entry: EntryView) -> list[str]:
 
 
 def edited_paths(entry: EntryView) -> list[str]:
-    """Return the files that a call of an editing tool, or a patch, changes; empty for any other call."""
+    """Return the files that an editing tool's call, or a patch, changes; empty for any other call."""
     own = path_of(entry)
-    return [own] if own and (changes_of(entry) or written_content(entry) is not None) else patched_paths(entry)
+    return [own] if own and (list_changes(entry) or written_content(entry) is not None) else patched_paths(entry)
 
 
 _APPLIES = lazy_pattern(r"\bgit (?:-\S+ )*(?:apply|am)\b|\bpatch\b(?!\.)")
@@ -235,7 +235,7 @@ _DIFF_FILE = lazy_pattern(r"^\+\+\+ (?:b/)?([^\t\n]{1,300})", re.MULTILINE)
 
 
 def diff_changes(text: str) -> list[tuple[str, Change]]:
-    """Return the replacements that a unified diff asks for, each with its file, one for each hunk."""
+    """Return the replacements in a unified diff, one for each hunk, each with its file."""
     if "\n@@" not in text or "+++ " not in text:
         return []
     found: list[tuple[str, Change]] = []
@@ -251,7 +251,7 @@ def diff_changes(text: str) -> list[tuple[str, Change]]:
     lines = text[:200_000].split("\n")
     for place, line in enumerate(lines):
         named = _DIFF_FILE.match(line)
-        # A line of a file's head ends the hunk before it
+        # A line of a file header ends the hunk before it.
         if line.startswith("diff --git") or ((named or line.startswith("--- ")) and not (inside and _is_content(lines, place))):
             close()
             inside = False
@@ -262,7 +262,7 @@ def diff_changes(text: str) -> list[tuple[str, Change]]:
         elif inside and line[:1] in ("-", "+", " "):
             old += [line[1:]] if line[0] != "+" else []
             new += [line[1:]] if line[0] != "-" else []
-        # What is no line of a diff ends the hunk
+        # A line that belongs to no diff ends the hunk.
         elif inside and line.strip():
             inside = False
     close()
@@ -270,53 +270,48 @@ def diff_changes(text: str) -> list[tuple[str, Change]]:
 
 
 def _is_content(lines: list[str], place: int) -> bool:
-    """Whether a line of a hunk that looks like a file's head is a removed or added one: `--- old` is a comment of SQL."""
+    """Whether a line of a hunk that looks like a file header is a removed or added line: `--- old` is a comment in SQL."""
     head = lines[place : place + 3]
     behind = head[1:] if head[0].startswith("+++ ") else head[2:] if head[1:2] and head[1].startswith("+++ ") else []
     return not behind or not behind[0].startswith("@@")
 
 
 def patch_changes(entry: EntryView, path: str) -> list[Change]:
-    """Return the replacements that a call's patch asks for in a file, one for each hunk."""
-    found: list[Change] = []
-    own = False
-    old: list[str] = []
-    new: list[str] = []
-
-    def close() -> None:
-        if own and (old or new):
-            found.append(Change("\n".join(old), "\n".join(new)))
-        old.clear()
-        new.clear()
-
-    if not patch_of(entry) and _APPLIES.search(command_of(entry)):
+    """Return the replacements in a file that a call's patch asks for, one for each hunk."""
+    patch = find_patch(entry)
+    if not patch and _APPLIES.search(command_of(entry)):
         return [change for named, change in diff_changes(command_of(entry)) if same_file(named, path)]
-    for line in patch_of(entry).split("\n"):
+    found: list[Change] = []
+    is_file = False
+    hunk: list[str] = []
+    for line in [*patch.split("\n"), "*** End Patch"]:
+        if not line.startswith(("*** ", "@@")):
+            hunk.append(line)
+            continue
+        change = _hunk_change(hunk)
+        if is_file and change is not None:
+            found.append(change)
+        hunk = []
         if line.startswith("*** "):
-            close()
             named = _PATCH_FILE.match(line)
-            own = named is not None and same_file(named.group(1), path)
-        elif line.startswith("@@"):
-            close()
-        elif line.startswith("-"):
-            old.append(line[1:])
-        elif line.startswith("+"):
-            new.append(line[1:])
-        # A blank line within a hunk has lost its leading blank
-        elif own and (line.startswith(" ") or not line):
-            old.append(line[1:])
-            new.append(line[1:])
-    close()
+            is_file = named is not None and same_file(named.group(1), path)
     return found
 
 
+def _hunk_change(lines: list[str]) -> Change | None:
+    # An empty line within a hunk has lost its leading space.
+    old = [line[1:] for line in lines if line[:1] in ("-", " ", "")]
+    new = [line[1:] for line in lines if line[:1] in ("+", " ", "")]
+    return Change("\n".join(old), "\n".join(new)) if old or new else None
+
+
 def call_key(entry: EntryView) -> str:
-    """Return what is equal for entries that ask the same."""
+    """Return a key that is equal for entries with the same call."""
     return f"{entry.action}\n{canonical(entry.input)}"
 
 
 def call_input(entry: EntryView) -> str:
-    """Return what a call was given, as one bounded text."""
+    """Return the input of a call as one bounded text."""
     return text_of(entry.input, _MOST_TEXT) if isinstance(entry.input, str | list) else _flatten(entry.input)
 
 
@@ -336,24 +331,24 @@ def _flatten(value: Any) -> str:
     return "\n".join(reversed(parts))
 
 
-def program_of(entry: EntryView) -> str:
+def program_name(entry: EntryView) -> str:
     """Return the program that a command runs last, else the name of the tool."""
-    # Filters at the end of a pipe are not what fails
-    parts = [words for words in parts_of(command_of(entry)) if words[0] not in _FILTERS]
+    # Filters at the end of a pipe are not what fails.
+    parts = [words for words in split_command(command_of(entry)) if words[0] not in _FILTERS]
     return parts[-1][0].rpartition("/")[2] if parts else entry.action
 
 
 def may_change(entry: EntryView) -> bool:
-    """Whether an action may change files or the like; commands are judged by what they run."""
+    """Whether an action may change files or the like. A command is judged by the program it runs."""
     fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
     verb = next((value for name in ("action", "operation") if isinstance(value := fields.get(name), str)), "")
     command = command_of(entry)
-    # To fetch from a server without sending anything changes nothing
+    # A request to a server that sends no data changes nothing.
     if command and _ASKS_SERVER.match(command) and not _SENDS.search(command):
         return False
     return vocabulary.classify(entry.action, verb, command) == "mutation"
 
 
 def start_clause(entry: EntryView) -> str:
-    """Return when a call was made as a clause, ", started at 12:03,", or nothing."""
+    """Return the start time of a call as a clause, ", started at 12:03,", or ""."""
     return f", started{clock(entry.ts)}," if clock(entry.ts) else ""

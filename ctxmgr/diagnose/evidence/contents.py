@@ -1,4 +1,4 @@
-"""The last content seen of a file: what was read or written of it, with the session's later edits replayed."""
+"""The last known content of a file: what was read or written of it, with the session's later edits applied."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.diagnose.evidence.calls import (
     Change,
-    changes_of,
     command_of,
     fields_of,
-    parts_of,
+    list_changes,
     patch_changes,
     patched_paths,
     path_of,
     same_file,
+    split_command,
     written_content,
 )
 from ctxmgr.diagnose.evidence.texts import NUMBERED, clean, strip_line_numbers, text_of
@@ -30,19 +30,19 @@ REWRITES = lazy_pattern(
     r"\b(?:git (?:checkout|restore|reset|stash|pull|merge|rebase|apply|revert|switch|am|cherry-pick)|ruff format|black|isort"
     r"|prettier|gofmt|goimports|rustfmt|cargo fmt|clang-format|eslint .{0,40}--fix|ruff check .{0,40}--fix|autopep8|patch)\b"
 )
-"""Commands that change files without naming what they put there."""
+"""Commands that change files without naming the new content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What is known of a file.
+    """The known content of a file.
 
     Attributes:
-        first: number of the first line that is known.
-        whole: whether all of the file is known.
+        first: number of the first known line.
+        whole: the whole file is known.
         entry: the call that showed or wrote it last.
-        edits: number of later edits of the session that are worked in.
-        doubtful: whether something else may have changed the file since.
+        edits: number of later edits of the session that are applied.
+        doubtful: something else may have changed the file since.
     """
 
     path: str
@@ -58,8 +58,8 @@ class Content:
         """The known lines as one text."""
         return "\n".join(self.lines)
 
-    def numbers_of(self, text: str) -> list[int]:
-        """Return the numbers of the lines at which a text begins, the first 20 of them."""
+    def find_line_numbers(self, text: str) -> list[int]:
+        """Return the numbers of the first 20 lines at which a text begins."""
         whole, found, start = self.text, list[int](), 0
         while text and len(found) < 20 and (start := whole.find(text, start)) >= 0:
             found.append(self.first + whole.count("\n", 0, start))
@@ -68,12 +68,12 @@ class Content:
 
 
 def find_last_content(entries: Sequence[EntryView], path: str, said: Callable[[EntryView], str]) -> Content | None:
-    """Return the last content seen of a file.
+    """Return the last known content of a file.
 
     Args:
-        entries: oldest first.
-        path: the file, by whatever part of its path.
-        said: returns what an entry's result says.
+        entries: the entries, oldest first.
+        path: the file, by any part of its path.
+        said: returns the text of an entry's result.
     """
     start, known = None, None
     for place in range(len(entries) - 1, -1, -1):
@@ -84,30 +84,30 @@ def find_last_content(entries: Sequence[EntryView], path: str, said: Callable[[E
     if known is None or start is None:
         return None
     for entry in entries[start + 1 :]:
-        # An edit that failed has changed nothing
+        # A failed edit has changed nothing.
         if entry.status == "ok":
             known = _apply_change(known, entry, path)
     return known
 
 
 def _content_of_entry(entry: EntryView, path: str, said: Callable[[EntryView], str]) -> Content | None:
-    """Return what an entry shows of a file, or writes to it."""
+    """Return the content of a file that an entry shows or writes."""
     if entry.status != "ok":
         return None
     own = path_of(entry)
     if own is not None and same_file(own, path):
         content = written_content(entry)
         if content is not None:
-            return Content(path, _lines(content), 1, True, entry)
-        return _content_of_read(entry, path, said) if _reads(entry) else None
+            return Content(path, _split_lines(content), 1, True, entry)
+        return _content_of_read(entry, path, said) if _is_read(entry) else None
     command = command_of(entry)
     name = path.rpartition("/")[2]
     return _content_of_command(entry, command, path, said) if command and name and name in command else None
 
 
-def _reads(entry: EntryView) -> bool:
+def _is_read(entry: EntryView) -> bool:
     words = {word.lower() for word in _WORD.findall(entry.action[:80])}
-    return (bool(words & _READS) or fields_of(entry).get("command") == "view") and not changes_of(entry)
+    return (bool(words & _READS) or fields_of(entry).get("command") == "view") and not list_changes(entry)
 
 
 def _content_of_read(entry: EntryView, path: str, said: Callable[[EntryView], str]) -> Content | None:
@@ -117,28 +117,28 @@ def _content_of_read(entry: EntryView, path: str, said: Callable[[EntryView], st
     view = fields.get("view_range")
     if isinstance(view, list) and view and isinstance(view[0], int):
         asked = view[0]
-    # Lines are counted from 0 or from 1: both mean the beginning
+    # Lines are counted from 0 or from 1. Both mean the beginning.
     partly = any(fields.get(name) not in (None, 0, 1) for name in ("offset", "limit", "view_range", "start_line", "end_line"))
     return _content(text, path, max(1, asked), entry, whole=not partly)
 
 
 def _raw_output(entry: EntryView, said: Callable[[EntryView], str]) -> str:
-    # Not what `said` returns: of a long text that keeps the two ends alone
+    # Not `said`, which keeps only the two ends of a long text.
     return entry.output[:400_000] if isinstance(entry.output, str) else text_of(entry.output, 400_000) or said(entry)
 
 
 def _content_of_command(entry: EntryView, command: str, path: str, said: Callable[[EntryView], str]) -> Content | None:
-    """Return what a command that prints one file shows of it: cat, nl, head, tail, sed -n."""
-    parts = [words for words in parts_of(command) if words[0] != "cd"]
+    """Return the content that a command shows if it prints one file: cat, nl, head, tail, sed -n."""
+    parts = [words for words in split_command(command) if words[0] != "cd"]
     if len(parts) != 1:
         return None
     words = parts[0]
     files = [word for word in words[1:] if same_file(word, path)]
-    # A command that writes shows something else than the file
+    # The output of a command that writes is not the file.
     if not files or ">" in command or "<<" in command:
         return None
     others = [word for word in words[1:] if word not in files and not word.startswith("-")]
-    # Another word may be a second file
+    # Another word may be a second file.
     if words[0] in ("cat", "nl", "bat") and not others:
         return _content(_raw_output(entry, said), path, 1, entry, whole=True)
     if words[0] == "head":
@@ -149,22 +149,22 @@ def _content_of_command(entry: EntryView, command: str, path: str, said: Callabl
 
 
 def _content(text: str, path: str, first: int, entry: EntryView, *, whole: bool) -> Content | None:
-    lines = _lines(text)
+    lines = _split_lines(text)
     numbered = [match.group() for line in lines if (match := NUMBERED.match(line))]
     filled = sum(bool(line.strip()) for line in lines)
-    # A file may begin some of its own lines with a number
+    # A file may have numbers at the beginning of some lines itself.
     if numbered and len(numbered) >= 0.6 * filled:
         lines = tuple(strip_line_numbers(line) for line in lines if NUMBERED.match(line))
         first = int(numbered[0].strip(" \t→|:"))
     return Content(path, lines, first, whole and first == 1, entry) if lines else None
 
 
-def _lines(text: str) -> tuple[str, ...]:
+def _split_lines(text: str) -> tuple[str, ...]:
     return tuple(clean_line(line) for line in text.replace("\r\n", "\n").removesuffix("\n").split("\n")[:_MOST_LINES])
 
 
 def clean_line(line: str) -> str:
-    """Return a line of a file as it is compared and quoted: tabs are kept."""
+    """Return a line of a file in the form to be compared and quoted. Tabs are kept."""
     return line if line.isprintable() else "\t".join(clean(part) for part in line.split("\t"))
 
 
@@ -172,14 +172,14 @@ def _apply_change(known: Content, entry: EntryView, path: str) -> Content:
     own = path_of(entry)
     changes: list[Change] = []
     if own is not None and same_file(own, path):
-        changes = changes_of(entry)
+        changes = list_changes(entry)
     elif any(same_file(named, path) for named in patched_paths(entry)):
         changes = patch_changes(entry, path)
     else:
         command = command_of(entry)
         name = path.rpartition("/")[2]
         touches = bool(command) and (REWRITES.search(command) is not None or (name in command and _writes_to(command, name)))
-        # What wrote the file is not known, so all that is known of it is doubtful
+        # Something unknown wrote the file, so everything known about it is doubtful.
         return replace(known, doubtful=True) if touches else known
     text = known.text
     missed = False
@@ -194,7 +194,7 @@ def _apply_change(known: Content, entry: EntryView, path: str) -> Content:
     if not changes:
         return known
     lines = tuple(text.split("\n")[:_MOST_LINES])
-    # Of a part of a file an edit may have met the rest
+    # If only a part of the file is known, the edit may be in the rest.
     return replace(known, lines=lines, edits=known.edits + 1, doubtful=known.doubtful or (missed and known.whole))
 
 

@@ -1,4 +1,4 @@
-"""Tell commands that wait for a person: they open an editor, ask a question, or read what nobody types."""
+"""Recognise commands that wait for a person: they open an editor, ask a question, or read input that nobody types."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _ALONE = "Stop it and name the file."
 
 
 class Wait(NamedTuple):
-    """What a command waits for, and how it is made so that it returns."""
+    """What a command waits for, and how to run it so that it returns."""
 
     why: str
     step: str
 
 
 class _Rule(NamedTuple):
-    """When a command waits.
+    """The conditions under which a command waits.
 
     Attributes:
-        programs: any of these names, apart by blanks.
-        verb: the plain words behind the name begin with these.
-        unless: none of these options is given, apart by blanks.
-        most: it has at most so many plain words, the verb included.
-        only: one of these options is given, where there are any.
+        programs: any of these names, separated by spaces.
+        verb: the plain words after the name begin with these.
+        unless: none of these options is given, separated by spaces.
+        most: maximum number of plain words, including the verb.
+        only: one of these options is given, if there are any.
     """
 
     programs: str
@@ -150,22 +150,22 @@ RUNS_ON = lazy_pattern(
 
 
 def find_wait(words: list[str]) -> Wait | None:
-    """Return what a command, given as words, waits for; None of one that is not known to wait."""
+    """Return what a command, given as words, waits for; None if it is not known to wait."""
     program, rest = words[0].rpartition("/")[2], words[1:]
     plain = [word for word in rest if not word.startswith("-") or word == "-"]
     options = _options(rest)
     for rule in _RULES:
         verb = rule.verb.split()
-        # More arguments make it another use, as `python FILE`
+        # More arguments mean another use, such as `python FILE`.
         if program not in rule.programs.split() or plain[: len(verb)] != verb or len(plain) > rule.most:
             continue
-        # An option such as `--yes` makes it ask nothing
+        # With an option such as `--yes`, it asks nothing.
         if options.isdisjoint(rule.unless.split()) and (not rule.only or not options.isdisjoint(rule.only.split())):
             return Wait(rule.why, rule.step)
     return None
 
 
 def _options(words: list[str]) -> set[str]:
-    """Return the options among the words; those that are written in one, as in ``-am``, also one by one."""
+    """Return the options among the words. Combined ones, such as ``-am``, are also returned one by one."""
     found = {word.partition("=")[0] for word in words if word.startswith("-")}
     return found | {f"-{letter}" for word in found if not word.startswith("--") for letter in word[1:]}

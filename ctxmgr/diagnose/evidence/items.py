@@ -1,4 +1,4 @@
-"""Read an answer by its structure: the objects of JSON, blocks of ``key: value`` lines, and the rows of tables."""
+"""Read an answer by its structure: JSON objects, blocks of ``key: value`` lines, and the rows of tables."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ctxmgr.types.view import EntryView
 _MOST_OBJECTS = 400
 
 
-def json_in(text: str, most: int = 6) -> Iterator[Any]:
-    """Yield the objects and arrays of JSON that stand within a text, the outermost ones."""
+def find_json(text: str, most: int = 6) -> Iterator[Any]:
+    """Yield the outermost JSON objects and arrays within a text."""
     decoder, at, found = json.JSONDecoder(), 0, 0
     for _ in range(40):
         starts = [place for sign in "{[" if (place := text.find(sign, at)) >= 0]
@@ -35,15 +35,15 @@ def json_in(text: str, most: int = 6) -> Iterator[Any]:
             yield value
 
 
-def objects_in(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield the objects within a value of JSON, the outer ones first; texts that hold JSON are opened."""
+def find_objects(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield the objects within a JSON value, the outer ones first. Texts that contain JSON are parsed."""
     waiting: list[tuple[Any, int]] = [(value, 0)]
     for _ in range(_MOST_OBJECTS):
         if not waiting:
             return
         item, depth = waiting.pop(0)
         if isinstance(item, str) and depth < 4 and ("{" in item or "[" in item):
-            waiting += [(part, depth + 1) for part in json_in(item[:_MOST_TEXT])]
+            waiting += [(part, depth + 1) for part in find_json(item[:_MOST_TEXT])]
         elif isinstance(item, list) and depth < 12:
             waiting += [(part, depth + 1) for part in cast("list[Any]", item)[:100]]
         elif isinstance(item, dict) and depth < 12:
@@ -59,7 +59,7 @@ _SEVERAL = lazy_pattern(r"\s*\|\s*|\t| {2,}")
 _RULE = lazy_pattern(r"[-=+| ]+")
 _HEADING = lazy_pattern(r"[A-Za-z][\w ./-]{0,30}")
 _ID = lazy_pattern(r"(?<![\w.-])(?=[\w-]{0,40}\d)[A-Za-z0-9][\w-]{2,39}(?![\w-])")
-# Dates, small numbers, ages (`3d`), hours (`10-11am`) and versions (`v2`) tell no item from another
+# Dates, small numbers, ages (`3d`), hours (`10-11am`) and versions (`v2`) don't identify an item.
 _DULL = lazy_pattern(r"\d{4}-\d\d-\d\d\w*|\d{1,2}|\d+[smhd]|v?\d+(?:-\d+)?[ap]?m?")
 _MOST_TEXT, _MOST_ITEMS, _MOST_DEPTH, _KEPT, _LOOKED_AT, _LEAST_CELLS = 12_000, 200, 6, 400, 200, 3
 
@@ -68,9 +68,9 @@ class Item(NamedTuple):
     """A set of named values in an answer.
 
     Attributes:
-        key: the name under which it stands, or "".
+        key: the name of the item, or "".
         fields: its plain values as text, by lower-case names; null is "null".
-        around: the plain values of what it stands in.
+        around: the plain values around the item.
     """
 
     key: str
@@ -84,27 +84,27 @@ class Item(NamedTuple):
 
 
 def answers(evidence: Evidence) -> Iterator[tuple[EntryView, Item]]:
-    """Yield the items of the newest answers, the newest answer first; what is around them holds what was asked, too."""
+    """Yield the items of the newest answers, the newest answer first. The input of the call counts as values around them."""
     for entry in list(reversed(evidence.recent))[:_LOOKED_AT]:
         if entry.status != "open":
-            for item in items_in(evidence.text(entry)[:_MOST_TEXT]):
+            for item in list_items(evidence.text(entry)[:_MOST_TEXT]):
                 yield entry, item._replace(around=f"{call_input(entry)[:600]}\n{item.around}")
 
 
-def ids_in(text: str) -> set[str]:
-    """Return the ids in a text: names with a digit, but dates, counts and durations."""
+def find_ids(text: str) -> set[str]:
+    """Return the ids in a text: names with a digit, without dates, counts and durations."""
     return {each for each in _ID.findall(text[:_MOST_TEXT]) if not _DULL.fullmatch(each) or (each.isdigit() and len(each) > 2)}
 
 
 @lru_cache(_KEPT)  # several failure classes read the same answers
-def items_in(text: str) -> tuple[Item, ...]:
+def list_items(text: str) -> tuple[Item, ...]:
     """Return the items of an answer, in their order."""
     found = list(_items_of_json(text))
     return tuple(found or [*_items_of_lines(text), *_items_of_table(text)])[:_MOST_ITEMS]
 
 
 def _items_of_json(text: str) -> Iterator[Item]:
-    waiting: list[tuple[Any, str, str, int]] = [(value, "", "", 0) for value in json_in(text, 1)]
+    waiting: list[tuple[Any, str, str, int]] = [(value, "", "", 0) for value in find_json(text, 1)]
     while waiting:
         each, key, around, depth = waiting.pop(0)
         if depth > _MOST_DEPTH:
@@ -159,14 +159,14 @@ def _items_of_table(text: str) -> Iterator[Item]:
             yield Item("", dict(zip(heads, cells, strict=True)), "")
 
 
-def row_of(line: str, heads: list[str]) -> dict[str, str] | None:
+def parse_row(line: str, heads: list[str]) -> dict[str, str] | None:
     """Return a line as a row of a table with these columns, or None."""
     cells = [cell.strip() for cell in _SEVERAL.split(line.strip())]
     return dict(zip(heads, cells, strict=True)) if len(cells) == len(heads) and not _RULE.fullmatch(line) else None
 
 
-def heads_of(text: str) -> list[str]:
-    """Return the names of the columns, where a text is nothing but the head of a table."""
+def parse_heads(text: str) -> list[str]:
+    """Return the names of the columns if a text is only the head of a table."""
     lines = [line for line in text.split("\n") if line.strip() and not _RULE.fullmatch(line)]
     cells = [cell.strip() for cell in _SEVERAL.split(lines[0].strip())] if len(lines) == 1 else []
     return (

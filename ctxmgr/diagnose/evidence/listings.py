@@ -1,4 +1,4 @@
-"""The lists that answers hold: rows of named values, and what stands beside a name in the row that has it."""
+"""The lists in answers: rows of named values, and the values beside a name in its row."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Row = dict[str, str]
 
 
 class Sibling(NamedTuple):
-    """A name of a list, and the other values of its row."""
+    """A name in a list, and the other values in its row."""
 
     name: str
     beside: str
@@ -31,19 +31,19 @@ class Sibling(NamedTuple):
 
     @property
     def description(self) -> str:
-        """The name with what stands beside it."""
+        """The name with the values beside it."""
         return f"{code(self.name, 50)} ({code(self.beside, _LONGEST)})" if self.beside else code(self.name, 50)
 
 
 class Listing(NamedTuple):
-    """A list that an answer holds, by the column that names its rows."""
+    """A list in an answer, by the column that names its rows."""
 
     entry: EntryView
     rows: Sequence[Row]
     column: str
 
     def siblings(self, asked: str, *but: str) -> list[Sibling]:
-        """Return its names but some, those first that are like what is asked or whose rows share words with it."""
+        """Return its names without some; first those similar to the requested name, or whose rows share words with it."""
         tokens, words = set(_TOKEN.findall(asked)), re.split(r"[\s\"',:;]+", asked)
         found: list[Sibling] = []
         for row in self.rows:
@@ -57,29 +57,29 @@ class Listing(NamedTuple):
         return sorted(found, key=lambda each: -each.rank)
 
     def describe(self, name: str) -> str:
-        """Return a name of the list with what stands beside it."""
+        """Return a name in the list with the values beside it."""
         return next((each.description for each in self.siblings("") if each.name == name), code(name, 50))
 
 
-def listing_of(evidence: Evidence, entry: EntryView, field: str, value: str, noun: str = "") -> Listing | None:
-    """Return the newest list of what a field of a call takes: it has the value, one that worked, or one that is like it.
+def find_listing(evidence: Evidence, entry: EntryView, field: str, value: str, noun: str = "") -> Listing | None:
+    """Return the newest list of a call's possible values for a field: it has its value, a similar one, or one that worked.
 
     Args:
         evidence: the session.
         entry: the call.
         field: the name of the field.
-        value: what the call gave.
-        noun: what the refusal calls it, or "".
+        value: the call's value of the field.
+        noun: the refusal's word for it, or "".
     """
     worked = {
         str(fields_of(each).get(field)) for each in evidence.recent
         if each.action == entry.action and each.status == "ok" and not evidence.has_failed(each)
     }  # fmt: skip
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-        # An answer of the same tool lists what was asked for, not what may be asked
+        # An answer of the same tool lists what was asked for, not what can be asked for.
         if other.status != "ok" or evidence.has_failed(other) or (other.action == entry.action and not command_of(other)):
             continue
-        for rows in lists_in(evidence.text(other)[:_READ]):
+        for rows in find_lists(evidence.text(other)[:_READ]):
             for column in rows[0]:
                 names = [row[column] for row in rows if column in row]
                 own = f"{other.action} {column}".casefold()
@@ -87,25 +87,25 @@ def listing_of(evidence: Evidence, entry: EntryView, field: str, value: str, nou
                 fits = (
                     value in names or worked & set(names) or (named and any(likeness(value, each) >= _NEAR for each in names))
                 )
-                # A column with equal values describes the rows, and names none of them
+                # A column with equal values describes the rows, but names none of them.
                 if fits and len(names) == len(rows) and len(set(names)) >= _LEAST:
                     return Listing(other, rows, column)
     return None
 
 
 def topic_words(evidence: Evidence, entry: EntryView) -> str:
-    """Return what calls like one asked for of late, and what was answered just before them: the words of the matter."""
+    """Return what calls like this one recently asked for, with the answers just before them, as words on the subject."""
     same = [each for each in evidence.tail if each.action == entry.action and each.index <= entry.index]
     first = same[0].index if same else entry.index
     before = [each for each in evidence.entries_before(first) if each.status == "ok"][:_LEAST]
     return "\n".join([*(call_input(each)[:1_000] for each in same[-6:]), *(evidence.text(each)[:1_000] for each in before)])
 
 
-def lists_in(text: str) -> Iterator[list[Row]]:
-    """Yield the lists that a text holds: of JSON objects with equal members, or of lines under a header."""
+def find_lists(text: str) -> Iterator[list[Row]]:
+    """Yield the lists in a text: JSON objects with equal members, or lines under a header."""
     if text.lstrip()[:1] in ("{", "["):
         try:
-            yield from _lists_of_json(json.loads(text))
+            yield from _find_json_lists(json.loads(text))
         except (ValueError, RecursionError):
             return
         return
@@ -114,18 +114,18 @@ def lists_in(text: str) -> Iterator[list[Row]]:
         header = [cell for cell in _CELL.split(line.strip()) if cell]
         rows = [[cell for cell in _CELL.split(each.strip()) if cell] for each in lines[place + 1 :]]
         rows = [row for row in rows if len(row) == len(header)]
-        # Most lines must have as many cells as the header, or it is no table
+        # Most lines must have as many cells as the header. Otherwise it is no table.
         if 1 < len(header) <= _MOST_CELLS and len(rows) >= _LEAST and len(rows) >= len(lines) - place - 3:
             yield [dict(zip(header, row, strict=True)) for row in rows]
             return
 
 
-def _lists_of_json(value: Any, depth: int = 0) -> Iterator[list[Row]]:
+def _find_json_lists(value: Any, depth: int = 0) -> Iterator[list[Row]]:
     if depth > 4:
         return
     if isinstance(value, dict):
         for part in list(cast("dict[str, Any]", value).values())[:_MOST_CELLS]:
-            yield from _lists_of_json(part, depth + 1)
+            yield from _find_json_lists(part, depth + 1)
     elif isinstance(value, list):
         items = cast("list[Any]", value)[:_MOST_ROWS]
         rows = [
@@ -138,4 +138,4 @@ def _lists_of_json(value: Any, depth: int = 0) -> Iterator[list[Row]]:
         elif len(items) >= _LEAST and all(isinstance(item, str) for item in items):
             yield [{"name": str(item)} for item in items]
         for item in items[:_LEAST]:
-            yield from _lists_of_json(item, depth + 1)
+            yield from _find_json_lists(item, depth + 1)

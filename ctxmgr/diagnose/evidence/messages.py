@@ -19,11 +19,11 @@ By = Literal["user", "agent", "program"]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Something said, thought or told in a session.
+    """A message or a thought in a session.
 
     Attributes:
         who: the name of the agent, "user" for a person.
-        by: whether a person, an agent or a program said it; approvals and permissions count from persons alone.
+        by: whether a person, an agent or a program said it; only persons can approve and permit.
         at: RFC 3339, or null.
         kind: the event's type.
         after: index of the last entry before it, or null.
@@ -38,7 +38,7 @@ class Message:
 
 
 def messages_of(events: Iterable[EventView]) -> list[Message]:
-    """Return what events say, in their order; events that say nothing are left out, chunks of one message are joined."""
+    """Return the messages in events, in their order. Events without text are left out; chunks of one message are joined."""
     found: list[Message] = []
     for event in events:
         text = _message_text(event.data)

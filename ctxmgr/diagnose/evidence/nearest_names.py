@@ -1,6 +1,6 @@
-"""What the record has in place of a name: the nearest one of its kind, and where it was said or shown.
+"""Find what the record has instead of a name: the most similar one of its kind, and where it was said or shown.
 
-A person's words stand above what outputs show, and the newest record above older ones.
+A person's words precede the contents of outputs, and newer records precede older ones.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LISTS = lazy_pattern(
     r"|search\w*|find\w*|glob|tree|enum\w*|help)\b|\\d|\.schema|--help",
     re.IGNORECASE,
 )
-"""Calls whose answers are lists of names: what stands there is a name, and not a word of a text."""
+"""Calls whose answers are lists of names, so that each word there is a name and not part of a text."""
 _LISTED = 0.1
 _LOOKED_AT = 200
 _MOST_TEXT = 12_000
@@ -36,12 +36,12 @@ _VOWEL = lazy_pattern(r"[aeiou]")
 
 
 class Counterpart(NamedTuple):
-    """A name that the record has, and where.
+    """A name in the record, and its place.
 
     Attributes:
         source: in words: "the user at 12:03", "your `git branch -a` at 12:03".
-        by_user: whether a person named it.
-        given: whether a call that worked used it.
+        by_user: a person named it.
+        given: a call that worked used it.
         alike: 0 to 1.
     """
 
@@ -55,15 +55,15 @@ class Counterpart(NamedTuple):
 
 
 def find_nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: float = _NEAR) -> Counterpart | None:
-    """Return the recorded name most like one that a call named in vain, or None."""
+    """Return the recorded name most like one that a call named in vain, or None; ``least`` as in `likeness`."""
     best: Counterpart | None = None
-    parts = _parts(name)
+    parts = _name_parts(name)
     stems = {part[:4] for part in parts} | {part[:1] + _VOWEL.sub("", part[1:])[:2] for part in parts if len(part) > _SHORT}
     digits = re.sub(r"\D", "", name)
-    # What stands behind FROM or JOIN is a table, and no column that could have been meant
+    # The word after FROM or JOIN is a table, not a column that could have been meant.
     of_column = re.search(r"\b(?:column|field)\b", evidence.text(entry)[:400], re.IGNORECASE) is not None
-    for text, place in _texts(evidence, entry):
-        # Without a stem of the name, or its first consonants (`stg` of `staging`), a text holds no name like it
+    for text, place in _list_texts(evidence, entry):
+        # A text without a stem of the name, or its first consonants (`stg` of `staging`), has no similar name.
         if len(name) > _SHORT and not any(stem in text.casefold() for stem in stems):
             continue
         lists = isinstance(place, EntryView) and _LISTS.search(command_of(place) or place.action) is not None
@@ -72,7 +72,7 @@ def find_nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least
                 0.0
                 if len(word) < 3
                 else likeness(name, word) + (_LISTED if lists else 0.0)
-                if word[:2].casefold() == name[:2].casefold() or parts & _parts(word)
+                if word[:2].casefold() == name[:2].casefold() or parts & _name_parts(word)
                 else 0.0
             )
             if isinstance(place, Message):
@@ -85,7 +85,7 @@ def find_nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least
                 continue  # a plain word of a person is no such name
             numbered = not isinstance(place, Message) or not any(map(str.isdigit, word))
             if len(digits) >= _SHORT and numbered and digits != re.sub(r"\D", "", word):
-                continue  # another number is another thing, however alike the two are written
+                continue  # another number means another thing, however similar the names are
             if (
                 alike < least
                 or (best is not None and alike <= best.alike)
@@ -101,15 +101,15 @@ def find_nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least
 
 
 def likeness(one: str, other: str) -> float:
-    """Return how alike two names are, 0 to 1; 0 for one name, and for names of another shape."""
+    """Return how similar two names are, 0 to 1. It is 0 for equal names, and for names of different shapes."""
     first, second = one.casefold().strip("./"), other.casefold().strip("./")
     if first == second or not second or max(len(first), len(second)) > 2.5 * min(len(first), len(second)):
         return 0.0
     plain = ["".join(filter(str.isalnum, each)) for each in (first, second)]
-    # A number is no form of a word, and a file is none of a name without an ending
+    # A number is no form of a word, and a file name is no form of a name without an ending.
     if not plain[1] or plain[0].isdigit() != plain[1].isdigit() or (re.search(r"\.\w{1,5}$", second) and "." not in first):
         return 0.0
-    # One name in two ways of writing: `user-id` and `userId`
+    # One name in two spellings: `user-id` and `userId`.
     if plain[0] == plain[1]:
         return _NEARER + 0.05
     if (
@@ -123,7 +123,7 @@ def likeness(one: str, other: str) -> float:
         _is_abbreviation(part, second) for part in re.split(r"[\W_]+", first)
     ):
         ratio = max(ratio, _NEAR)
-    mine, theirs = _parts(one), _parts(other)
+    mine, theirs = _name_parts(one), _name_parts(other)
     whole = (first.startswith(second) or second.startswith(first)) and len(second) > 0.55 * len(first)
     stems = {part[:4] for part in mine if len(part) > 3} & {part[:4] for part in theirs if len(part) > 3}
     shared = len(mine & theirs) / max(len(mine | theirs), 1)
@@ -136,23 +136,23 @@ def likeness(one: str, other: str) -> float:
 
 
 def _is_abbreviation(part: str, word: str) -> bool:
-    """Whether a part of a name shortens a word, as `stg` does `staging`: its letters in their order, the first one first."""
+    """Whether a part of a name abbreviates a word, as `stg` does `staging`: the first letter, and others in their order."""
     if not _SHORT <= len(part) < len(word) or not part.isalpha() or not word.isalpha() or part[0] != word[0]:
         return False
     letters = iter(word)
     return all(letter in letters for letter in part) and not any(letter in "aeiou" for letter in part[1:])
 
 
-def _parts(name: str) -> frozenset[str]:
+def _name_parts(name: str) -> frozenset[str]:
     return frozenset(part.casefold() for part in _PART.findall(name[:120]) if len(part) > 1)
 
 
-def _texts(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, Message | EntryView]]:
+def _list_texts(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, Message | EntryView]]:
     for message in reversed(evidence.user_texts):
         yield message.text, message
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         if other.status == "ok" and not evidence.has_failed(other):
-            # What the agent itself wrote just now may hold the same wrong name as its call
+            # The agent's own recent text may have the same wrong name as its call.
             if other.agent != entry.agent or other.index < evidence.tail[0].index or not may_change(other) or command_of(other):
                 yield call_input(other), other
             yield evidence.text(other), other
@@ -170,14 +170,14 @@ def _was_tried(evidence: Evidence, word: str, entry: EntryView) -> bool:
 def _counterpart(evidence: Evidence, word: str, text: str, place: Message | EntryView, alike: float) -> Counterpart:
     line = next((line for line in text.split("\n") if word in line), word)
     if isinstance(place, Message):
-        return Counterpart(word, f"the user{clock(place.at)}", evidence.quote_of(place, line), True, False, alike, None)
+        return Counterpart(word, f"the user{clock(place.at)}", evidence.quote_message(place, line), True, False, alike, None)
     used = word in call_input(place)
     quote = evidence.quote(place, command_of(place) or line if used else line)
     return Counterpart(word, evidence.source(place), quote, False, used, alike, place)
 
 
 def find_nearest_offered(name: str, offered: Iterable[str], least: float = 0.6) -> str | None:
-    """Return the one of the offered names that is most like a name, or None."""
+    """Return the one of the offered names that is most like a name, or None; ``least`` as in `likeness`."""
     rated = [(likeness(name, each), each) for each in offered if each != name]
     best = max(rated, default=(0.0, ""))
     return best[1] if best[0] >= least else None

@@ -1,18 +1,18 @@
-"""Tell whether a result reports a failure, whatever its status: a pipe hides exit codes, servers refuse with words."""
+"""Decide whether a result reports a failure, whatever its status: a pipe hides exit codes, and servers refuse in words."""
 
 from __future__ import annotations
 
 import re
 
 from ctxmgr.detect.text import vocabulary
-from ctxmgr.diagnose.evidence.calls import command_of, parts_of, path_of
+from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.texts import strip_wrapper
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.word_set import word_set
 from ctxmgr.types.view import EntryView
 
 _EXIT = lazy_pattern(r"\b(?:exit(?:ed with)?(?: exit)?(?: code| status)|returncode|exit_code)\W{1,4}(\d{1,3})\b", re.IGNORECASE)
-# The first line of an answer, a field `"status": 404`, or a lone `404`, as `curl -w '%{http_code}'` prints it
+# The first line of an answer, a field `"status": 404`, or a lone `404`, as printed by `curl -w '%{http_code}'`
 _HTTP = lazy_pattern(
     r"^(?:< )?HTTP(?:/[\d.]{1,3})?[ :=]{1,3}[45]\d\d\b|^\s{0,4}[\"']?(?:http_?)?(?:status"
     r"|code)(?:_?code)?[\"']?\s{0,2}[:=]\s{0,2}[45]\d\d\b|^[45]\d\d$"
@@ -30,7 +30,8 @@ _REFUSAL = lazy_pattern(
     r"|denied|invalid)\"",
     re.DOTALL | re.IGNORECASE,
 )
-# In turn TAP, Go, pytest, Gradle, Python, git and Go, npm, compilers, make and ninja, shells, exceptions, pytest's end, curl
+# In this order: TAP, Go, pytest, Gradle, Python, git and Go, npm, compilers, make and ninja, shells, exceptions,
+# the summary of pytest, curl
 _REPORT = lazy_pattern(
     r"^(?:not ok \d|--- FAIL|FAILED\b|FAIL(?:URE)?[:!]|BUILD FAILED|Traceback \(most recent call last\)|(?:fatal"
     r"|panic): |npm (?:ERR!|error)"
@@ -44,9 +45,9 @@ _SHOWS = word_set(
     "cat head tail less more sed grep rg ag awk ls find tree git diff wc sort uniq echo printf jq nl bat strings journalctl "
     "stat file history sleep date pwd env which type"
 )
-"""Programs that show what is recorded elsewhere: an error in what they print is none of theirs."""
+"""Programs that show what others have recorded. An error in their output is not their own."""
 _COUNTED = lazy_pattern(r"(?: {2,6}\d{1,6} [1-5]\d\d\n?){0,8} {2,6}\d{1,6} [45]\d\d\n?(?: {2,6}\d{1,6} [45]\d\d\n?){0,8}")
-"""Status codes of HTTP as `uniq -c` counts them, refusals at the end."""
+"""HTTP status codes as `uniq -c` counts them, with refusals at the end."""
 _HEAD = 20_000
 ENDED = lazy_pattern(
     r"\b(?:ImagePullBackOff|ErrImagePull|CrashLoopBackOff|OOMKilled|InvalidImageName|CreateContainerConfigError"
@@ -63,15 +64,15 @@ ENDED = lazy_pattern(
     r"|(?:import|job|build|run|task|upload|export|migration|deploy\w*|sync|backup|worker|process"
     r"|pipeline)\b[^\n]{0,30}\b(?:failed|died|stopped))"
 )
-"""What an output says of a job, a process or a service that has failed and will not go on."""
+"""Messages about a job, a process or a service that has failed and will not go on."""
 
 
 def reports_failure(entry: EntryView, text: str) -> bool:
-    """Whether a finished call failed by its status, its exit code, or what it says in a form that only failures have.
+    """Whether a finished call failed, by its status, its exit code, or a text in a form that only failures have.
 
     Args:
         entry: the call.
-        text: what its result says.
+        text: the text of its result.
     """
     if entry.status in ("error", "denied"):
         return True
@@ -80,23 +81,23 @@ def reports_failure(entry: EntryView, text: str) -> bool:
     command = command_of(entry)
     if not command:
         return (
-            # The content of a file that is read may hold any words
+            # The content of a file may hold any words.
             path_of(entry) is None
             and vocabulary.classify(entry.action, "", "") != "sleep"
             and (_REFUSAL.search(text[:2_000]) is not None or _REPORT.match(strip_wrapper(text[:2_000]).strip()) is not None)
         )
-    # Clients state it before the output or behind it; in between it may be what the output tells of
+    # Clients put the exit code before or after the output. Within the output, it may be part of the content.
     exits = _EXIT.findall(text[:200]) + _EXIT.findall(text[-200:])
-    # The last code counts, where several commands were run
+    # If several commands were run, the last exit code counts.
     if exits and exits[-1] != "0":
         return True
-    # A format that prints the status alone ends the output with it
+    # A format that prints only the status ends the output with it.
     if "http_code" in command and re.search(r"[45]\d\d\s{0,4}\Z", text):
         return True
     said = strip_wrapper(text[:_HEAD])
     if _COUNTED.fullmatch(said.strip("\n")):
         return True
-    # These show what other programs said
-    if all(words[0].rpartition("/")[2] in _SHOWS for words in parts_of(command)[:1]):
+    # These show the output of other programs.
+    if all(words[0].rpartition("/")[2] in _SHOWS for words in split_command(command)[:1]):
         return False
     return any(pattern.search(said) is not None for pattern in (_REPORT, _HTTP, _REFUSAL))

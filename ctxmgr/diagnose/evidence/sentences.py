@@ -1,4 +1,4 @@
-"""Sentences of people: what they forbade, allowed, decided."""
+"""Sentences in which people forbid, allow or decide something."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SMALL_WORDS = word_set(
     "which there their these those where while would could should about after again before being every first other since still "
     "under until whose your what that this with then than them they when will have"
 )
-"""Words of a sentence that no matter is called by."""
+"""Words that never name the subject of a sentence."""
 _MOST = 200
 
 FORBIDS = lazy_pattern(
@@ -39,7 +39,7 @@ BINDS = lazy_pattern(
     r"|should|agreed|decided|prefer)\b",
     re.IGNORECASE,
 )
-"""What a sentence holds that says how something is to be done, and not only what."""
+"""Words in a sentence that says how to do something, and not only what to do."""
 _NO_ORDER = lazy_pattern(
     r"\?$|\b(?:if|when|unless|why|that) (?:you|we|i|they|it) (?:do not|don['’]t|never)\b|\bnot (?:only|need|have to)\b"
     r"|n['’]t (?:need|have to)\b|(?:do not|don['’]t|never) (?:forget|hesitate|worry|mind|fear)\b",
@@ -48,12 +48,12 @@ _NO_ORDER = lazy_pattern(
 
 
 def forbids(sentence: str) -> re.Match[str] | None:
-    """Return where a sentence forbids something; None of a question, a condition and of what only sounds so."""
+    """Return where a sentence forbids something; None for a question, a condition, and what only sounds like a ban."""
     return None if _NO_ORDER.search(sentence) else FORBIDS.search(sentence)
 
 
-def task_words_in(evidence: Evidence, text: str) -> list[str]:
-    """Return the words of the user's task that a text is about: what agents say is no order of ours, the user's words are."""
+def find_task_words(evidence: Evidence, text: str) -> list[str]:
+    """Return the words of the user's task that a text is about. Only the user's own words may be used in our advice."""
     asked = {
         word.casefold().rstrip("s"): word for message in evidence.user_texts for word in _WORD.findall(message.text[:8_000])
     }
@@ -67,20 +67,20 @@ def task_words_in(evidence: Evidence, text: str) -> list[str]:
 
 
 def is_forbidden(sentence: str, names: Sequence[str]) -> bool:
-    """Whether the part of a sentence that holds a name forbids it: "never delete, move them to trash/" forbids none."""
+    """Whether the part of a sentence with a name forbids it: "never delete, move them to trash/" forbids no name."""
     if re.search(r"\b(?:only|instead|(?<!not )(?<!n't )(?<!never )use)\b", sentence):
         return False
     parts = [part for part in _CLAUSE.split(sentence) if any(name in part for name in names)]
     return all(forbids(part) is not None for part in parts)
 
 
-def sentences(evidence: Evidence) -> Iterator[tuple[Message, str]]:
+def user_sentences(evidence: Evidence) -> Iterator[tuple[Message, str]]:
     """Yield the sentences of people, the newest message first, in the order of the message."""
     for message in list(reversed(evidence.user_texts))[:_MOST]:
-        for sentence in sentences_of(message.text):
+        for sentence in split_sentences(message.text):
             yield message, sentence
 
 
-def sentences_of(text: str) -> list[str]:
-    """Return the sentences of a text, each a line at most."""
+def split_sentences(text: str) -> list[str]:
+    """Return the sentences of a text, each at most one line long."""
     return [each for sentence in _SENTENCE.findall(text[:8_000]) if len(each := sentence.strip()) > 3]

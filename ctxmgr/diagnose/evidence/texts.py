@@ -1,4 +1,4 @@
-"""Recorded text made fit to be quoted or compared: no control characters, bounded, and names found by likeness."""
+"""Make recorded text fit to be quoted or compared: no control characters, bounded; find similar names."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any, cast
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
 SHORT, EXCERPT = 120, 300
-"""Characters of a quote within a sentence, and of a quote that stands alone."""
+"""Characters of a quote within a sentence, and of a separate quote."""
 
 _ENDS = 12_000
 _MOST_NAMES = 600
 _LONGEST_NAME = 80
 ORDERS = lazy_pattern(r"\|\s{0,3}(?:ba|z)?sh\b|\b(?:curl|wget)\s|\bthe user\b", re.IGNORECASE)
-"""A text that fetches and runs something, or speaks for the user, is neither quoted nor searched for names."""
-# Colours and moves (CSI), titles and links (OSC), and those of one letter
+"""Text that fetches and runs something, or speaks for the user. It is neither quoted nor searched for names."""
+# Colours and moves (CSI), titles and links (OSC), and sequences of one letter
 _ESCAPE = lazy_pattern(r"\x1b(?:\[[0-?]{0,40}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,300}(?:\x07|\x1b\\)?|[ -/]{0,4}[0-~])")
 _SAFE = lazy_pattern(r"[\w@+=~%./:,-]{1,200}")
 _PARTS = (
@@ -36,7 +36,7 @@ _PARTS = (
 
 
 def clean(text: str) -> str:
-    """Return text without escapes and other unprintable characters; lines and indentation are kept."""
+    """Return text without escapes and other unprintable characters. Lines and indentation are kept."""
     if "\x1b" in text:
         text = _ESCAPE.sub("", text)
     text = text.replace("\r\n", "\n").replace("\t", "    ")
@@ -46,12 +46,12 @@ def clean(text: str) -> str:
 
 
 LINE_NUMBER = r" {0,8}\d{1,7}(?:\t| {4}|→|\| ?|: )"
-"""The number that clients and `cat -n` put before a line they show, as an expression; ``clean`` makes a tab four blanks."""
+"""An expression for the number that clients and `cat -n` put before a line. ``clean`` turns its tab into four spaces."""
 NUMBERED = lazy_pattern(rf"^{LINE_NUMBER}", re.MULTILINE)
 """The number at the beginning of a line that is shown."""
 
 
-# What clients put around an output: Codex down to `Output:`, Gemini CLI down to the process group, OpenHands in brackets
+# Text that clients put around an output: Codex up to `Output:`, Gemini CLI down to the process group, OpenHands in brackets
 _WRAPPER = lazy_pattern(
     r"^(?:Chunk ID: \w+|Wall time: [\d.]+ seconds|Process exited with code \d+|Original token count: \d+|Output:"
     r"|Command: .*|Directory: .*|Error: \(none\)|Exit [Cc]ode:? \d+|Signal: \(none\)|Background PIDs: \(none\)"
@@ -64,7 +64,7 @@ _WRAPPER = lazy_pattern(
 
 
 def strip_wrapper(text: str) -> str:
-    """Return what a command printed without the lines that its client puts around it: they hold no names of the matter."""
+    """Return a command's output without its client's lines around it, which have no names of the subject."""
     return _WRAPPER.sub("", text)
 
 
@@ -73,24 +73,25 @@ def strip_line_numbers(text: str) -> str:
     return NUMBERED.sub("", text)
 
 
-def ends(text: str, most: int = _ENDS) -> str:
-    """Return a text, of a long one its first and last ``most`` characters: errors tell at both ends."""
+def clip_ends(text: str, most: int = _ENDS) -> str:
+    """Return a text; of a long one only its first and last ``most`` characters, since errors often say most at their ends."""
     return text if len(text) <= 2 * most else f"{text[:most]}\n…\n{text[-most:]}"
 
 
 def clip(text: str, limit: int) -> str:
-    """Return text of at most ``limit`` characters, its middle left out when it is longer."""
+    """Return text of at most ``limit`` characters; the middle of a longer one is left out."""
     if len(text) <= limit:
         return text
     head = (limit - 1) * 2 // 3
     return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
 
 
-_SENTENCE_END = lazy_pattern(r"(?<=[.;]) (?=[A-Z`])")
+# What follows a semicolon in lower case, or begins with a quoted name, goes on with the same sentence
+_SENTENCE_END = lazy_pattern(r"(?<=\.) (?=[A-Z`])|(?<=;) (?=[A-Z])")
 
 
 def sentences_in(text: str) -> list[str]:
-    """Return the sentences of a text of ours; what is quoted in backticks stays whole."""
+    """Return the sentences of a text of ours. A quote in backticks is never split."""
     found: list[str] = []
     start = 0
     for end in _SENTENCE_END.finditer(text):
@@ -101,20 +102,20 @@ def sentences_in(text: str) -> list[str]:
 
 
 def excerpt(text: str, limit: int = EXCERPT) -> str:
-    """Return recorded text as a quote that stands alone: clean, bounded, with its line breaks; of several lines whole ones."""
+    """Return recorded text as a separate quote: clean, bounded, with its line breaks; of several lines only whole ones."""
     shown = clean(text[: limit * 8]).strip("\n")
     if len(shown) <= limit:
         return shown
     room = limit - 3
     ends = room * 2 // 3
-    # Halves of two lines joined would read as one line that nobody wrote.
+    # The halves of two lines would look like one line that nobody wrote.
     head, tail = shown[:ends].rpartition("\n")[0], shown[len(shown) - (room - ends) :].partition("\n")[2]
-    whole = head and tail and len(head) + len(tail) >= limit // 2  # else a long line says more when it is cut
+    whole = head and tail and len(head) + len(tail) >= limit // 2  # otherwise a long line says more when it is cut
     return f"{head}\n…\n{tail}" if whole else clip(shown, limit)
 
 
 def code(text: str, limit: int = SHORT) -> str:
-    """Return recorded text as a quote within a sentence: one line in backticks, indentation kept."""
+    """Return recorded text as a quote within a sentence: one line in backticks, with its indentation."""
     line = clean(text[: limit * 8]).strip("\n").replace("\n", " ⏎ ").replace("`", "'")
     return f"`{clip(line, limit)}`"
 
@@ -125,39 +126,39 @@ def capital(text: str) -> str:
 
 
 def how_often(times: int) -> str:
-    """Return how often a call was made as the end of a clause, ", 3 times"; of a single one nothing."""
+    """Return how often a call was made as the end of a clause, ", 3 times"; "" for a single call."""
     return f", {times} times" if times > 1 else ""
 
 
-def words_of(pattern: re.Pattern[str], text: str, limit: int = 60) -> str:
+def quote_match(pattern: re.Pattern[str], text: str, limit: int = 60) -> str:
     """Return what a pattern matched, as a quote within a sentence.
 
-    A sentence of ours quotes no more of an output than the words that it was recognised by: what stands beside them may be
-    an order. The whole line is evidence, which is shown apart.
+    Our sentences quote only the words of an output by which it was recognised, because the text beside them may be an order.
+    The whole line is evidence, and shown separately.
     """
     match = pattern.search(text) or pattern.search(blanks_for_underscores(text))
     return code(text[match.start() : match.end()].strip(), limit) if match else ""
 
 
 def blanks_for_underscores(text: str) -> str:
-    """Return a text with blanks in place of underscores, as long as it was: "invalid_token" reads like words then."""
+    """Return a text of the same length with spaces instead of underscores, so that "invalid_token" reads like words."""
     return text.replace("_", " ")
 
 
 def plain_name(text: str) -> bool:
-    """Whether recorded text is nothing but a name or path: it holds no blank and nothing a shell would act upon."""
+    """Whether recorded text is only a name or path, without spaces and without characters that a shell interprets."""
     return _SAFE.fullmatch(text) is not None and not text.startswith("-") and "://" not in text
 
 
 def text_of(value: Any, most: int = 2 * _ENDS) -> str:
-    """Return what a recorded output or error says, as text: a text, the telling members of an object, blocks joined."""
+    """Return a recorded output or error as text: a string, the telling members of an object, or joined blocks."""
     found: list[str] = []
     room = most
     waiting: list[tuple[Any, int]] = [(value, 0)]
     while waiting and room > 0:
         item, depth = waiting.pop()
         if isinstance(item, str):
-            found.append(ends(item, max(room // 2, 1)))
+            found.append(clip_ends(item, max(room // 2, 1)))
             room -= len(found[-1])
         elif isinstance(item, list) and depth < 6:
             waiting += [(part, depth + 1) for part in reversed(cast("list[Any]", item)[:200])]
@@ -182,7 +183,10 @@ def _dump_json(value: object) -> str:
 
 
 def find_nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
-    """Return the known name most like ``name``, or None when none is; equal names are no answer."""
+    """Return the known name most like ``name``, or None when none is; equal names are no answer.
+
+    ``least`` is the share of letters that must agree, 0 to 1.
+    """
     folded = name.casefold()[:_LONGEST_NAME]
     fair: dict[str, str] = {}
     for other in known:
@@ -200,7 +204,7 @@ def find_nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | N
 
 
 def join_names(names: Iterable[str], most: int = 6) -> str:
-    """Return names as words: `a`, `b` and `c`; of many the first ones."""
+    """Return names in words: `a`, `b` and `c`; only the first ones of many."""
     shown = [code(name, 60) for name in names]
     more = len(shown) - most
     if more > 0:
@@ -209,6 +213,6 @@ def join_names(names: Iterable[str], most: int = 6) -> str:
 
 
 def clock(ts: str | None) -> str:
-    """Return the time of day of a record as words, " at 12:03", or nothing."""
+    """Return the time of day of a record in words, " at 12:03", or ""."""
     match = re.match(r"\d{4}-\d\d-\d\d[T ](\d\d:\d\d)", ts or "")
     return f" at {match.group(1)}" if match else ""

@@ -1,1 +1,1 @@
-"""Other records that bear on a failure, whatever its class, and what they add to a diagnosis (`related_records`)."""
+"""Other records about a failure of any class, and what they add to a diagnosis (`related_records`)."""

@@ -1,7 +1,7 @@
-"""What the record offers in place of what is refused.
+"""Find what the record offers instead of what is refused.
 
-A value of the form that the error shows, the id beside another field, a free one of the same kind, a place with room, another
-release, the tool that the error advises, an installed version that the project asks for.
+That is a value in the form of the error's example, the id beside another field, a free one of the same kind, a place with
+room, another release, a tool that the error advises, or an installed version that the project requires.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import NamedTuple
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.errors.lines import is_advice
 from ctxmgr.diagnose.evidence import Evidence, call_input, clock
-from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 
 class Alternative(NamedTuple):
-    """What stands there, and what to do with it, as sentences."""
+    """The cause and the step, as sentences."""
 
     cause: str
     step: str
@@ -56,7 +56,7 @@ _LOOKED_AT, _READ, _MOST = 200, 6_000, 4
 
 
 def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alternative]:
-    """Yield what the record offers in place of what calls were refused, the surest first."""
+    """Yield what the record offers instead of what calls were refused, the surest first."""
     for found in (
         _find_other_field(evidence, steps),
         _find_value_in_form(evidence, steps),
@@ -76,35 +76,37 @@ def _shape(name: str) -> str:
 
 
 def _find_value_in_form(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
-    """Return a name of the user's that has the form of the example in the error, and its place in the call."""
+    """Return a name given by the user in the form of the example in the error, and its place in the call."""
     for match in _EXAMPLE.finditer(evidence.text(steps[0])[:_READ]):
         example = match.group(1)
         for message in reversed(evidence.user_texts):
             name = next(
-                # The example itself is no name of the user's
+                # The example itself is no name given by the user.
                 (each for each in _NAME.findall(message.text) if _shape(each) == _shape(example) and each != example),
                 None,
             )
             if name is not None:
                 end = evidence.text(steps[0])[match.end(1) :][:1]
                 shown = f"{name}{end}" if end in ":/)]" and end else name
-                told = f"The error shows {code(example, 40)} as an example; the user named {code(name, 40)}{clock(message.at)}."
+                cause = (
+                    f"The error shows {code(example, 40)} as an example; the user named {code(name, 40)}{clock(message.at)}."
+                )
                 return Alternative(
-                    told, f"Put {code(shown, 40)} in the place that the error speaks of, in the form of its example."
+                    cause, f"Put {code(shown, 40)} in the place that the error speaks of, in the form of its example."
                 )
     return None
 
 
 def _find_free_sibling(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
-    """Return the free ones of the same kind, where a call is refused because somebody holds the one that it names."""
+    """Return the free ones of the same kind, if a call is refused because somebody holds the one that it names."""
     said = evidence.text(steps[0])[:_READ]
     own = next((name for name in _NAME.findall(call_input(steps[0])) if name in said), None)
-    # What nobody holds is refused for another reason
+    # If nobody holds it, it is refused for another reason.
     if own is None or not _HELD.search(said):
         return None
     for other in list(evidence.entries_before(steps[0].index))[:_LOOKED_AT]:
         text = evidence.text(other)[:_READ]
-        # Only an answer that names the own one lists its siblings
+        # Only an answer with the call's own name lists its siblings.
         if other.status != "ok" or evidence.has_failed(other) or own not in text:
             continue
         parts = re.split(r"\}\s*,|\n", text)
@@ -124,7 +126,7 @@ def _find_free_sibling(evidence: Evidence, steps: Sequence[EntryView]) -> Altern
 
 
 def _find_own_holder(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
-    """Return what is in the way, where an earlier call of the same agent made it: no other one has to give it up."""
+    """Return what is in the way, if an earlier call of the same agent made it, so that nobody else must give it up."""
     said = evidence.text(steps[0])[:_READ]
     given = call_input(steps[0])
     names = [name for name in _NAME.findall(said) if name not in given and plain_name(name)]
@@ -135,7 +137,7 @@ def _find_own_holder(evidence: Evidence, steps: Sequence[EntryView]) -> Alternat
         name = next((each for each in names if each in text or each in call_input(other)), None)
         if name is None:
             continue
-        # The oldest call that knows it has made it, unless it was asked for by that name
+        # The oldest call that has the name has made it, unless its input had the name already.
         looks = command_of(other) or vocabulary.classify(other.action, "", "") == "query"
         if other.agent != steps[0].agent or other.status != "ok" or looks or name in call_input(other):
             return None
@@ -147,7 +149,7 @@ def _find_own_holder(evidence: Evidence, steps: Sequence[EntryView]) -> Alternat
 
 
 _NO_ROOM = lazy_pattern(r"(?i)no space left|ENOSPC|disk quota exceeded|disk (?:is )?full|not enough (?:free )?(?:disk )?space")
-# A row of `df`: size, used, free, use in percent, and where it is mounted
+# A row of `df`: size, used, free, use in percent, and the mount point
 _MOUNTED = lazy_pattern(
     r"^\S+ +(?:\S+ +)?[\d.]+[KMGTPi]{0,2} +[\d.]+[KMGTPi]{0,2} +(?P<free>[\d.]+[KMGTPi]{0,2}) +(?P<used>\d{1,3})%"
     r" +(?P<at>/\S*)$",
@@ -158,8 +160,8 @@ _FULL = 95
 
 
 def _find_place_with_room(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
-    """Return the place that the user named, on a file system that a look-up shows with room, where another one is full."""
-    # The watchers of inotify end with ENOSPC too
+    """Return the place that the user named, if a look-up shows it on a file system with room, while another one is full."""
+    # ENOSPC also reports a lack of inotify watchers.
     if not _NO_ROOM.search(said := evidence.text(steps[0])[:_READ]) or "watch" in said:
         return None
     asked = "\n".join(call_input(step) for step in steps)
@@ -169,7 +171,7 @@ def _find_place_with_room(evidence: Evidence, steps: Sequence[EntryView]) -> Alt
     ]  # fmt: skip
     for other in reversed(evidence.recent[-_LOOKED_AT:]):
         rows = list(_MOUNTED.finditer(evidence.text(other)[:_READ])) if other.status == "ok" else []
-        # The innermost mount is the one that holds a place
+        # The innermost mount holds the place.
         rows.sort(key=lambda row: -len(row["at"]))
         for place in named:
             row = next((row for row in rows if f"{place}/".startswith(f"{row['at'].rstrip('/')}/")), None)
@@ -182,7 +184,7 @@ def _find_place_with_room(evidence: Evidence, steps: Sequence[EntryView]) -> Alt
 
 
 def _find_installed_version(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
-    """Return the version that the project asks for, that which runs, and where a fitting one is installed."""
+    """Return the version that the project requires, the one that runs, and where a suitable one is installed."""
     wants = shows = None
     for other in reversed(evidence.recent[-_LOOKED_AT:]):
         if other.status != "ok":
@@ -192,21 +194,21 @@ def _find_installed_version(evidence: Evidence, steps: Sequence[EntryView]) -> A
         asked = _SHOWS_VERSION.match(command_of(other))
         if asked is not None and (number := _VERSION.search(text)) is not None:
             shows = shows or (asked.group("program"), number.group(1), other)
-    # Both what is asked for and what runs must be shown
+    # The record must show both the required and the running version.
     if wants is None or shows is None:
         return None
     groups = wants.groupdict()
     program = groups["program"] or groups["other"] or groups["go"] or "rustc"
     least = groups["least"] or groups["python"] or groups["rust"] or groups["gover"]
-    # The failing calls must be about that program
+    # The failing calls must be about that program.
     if not shows[0].startswith(program[:4]) or not any(
         shows[0][:4] in f"{command_of(s)} {evidence.text(s)[:_READ]}" for s in steps
     ):
         return None
-    # The version fits, so it is not why
+    # The version is sufficient, so it is not the cause.
     if _numbers(shows[1]) >= _numbers(least):
         return None
-    told = f"It runs with {program} {code(shows[1], 20)}, and the project asks for {code(least, 20)} or newer."
+    cause = f"It runs with {program} {code(shows[1], 20)}, and the project asks for {code(least, 20)} or newer."
     for other in reversed(evidence.recent[-_LOOKED_AT:]):
         lines = evidence.text(other)[:_READ].split("\n")
         found = [
@@ -214,16 +216,16 @@ def _find_installed_version(evidence: Evidence, steps: Sequence[EntryView]) -> A
             for line in lines
             if (m := _VERSION.fullmatch(line.strip(" *"))) and _numbers(m.group(1)) >= _numbers(least)
         ]
-        # The installed one that is too old is not offered again
+        # The installed version that is too old is not offered.
         if other.status == "ok" and found and other.id != shows[2].id and program[:4] in call_input(other):
             source = evidence.source(other)
             return Alternative(
-                f"{told} {capital(source)} shows {code(found[-1], 20)} as installed.",
+                f"{cause} {capital(source)} shows {code(found[-1], 20)} as installed.",
                 f"Make the call with {program} {code(found[-1], 20)}, which is installed, by its full path or after "
                 "switching to it in the same call.",
             )
     return Alternative(
-        told, f"Make the call with a {program} of {code(least, 20)} or newer: see which are installed, or ask the user."
+        cause, f"Make the call with a {program} of {code(least, 20)} or newer: see which are installed, or ask the user."
     )
 
 
@@ -232,13 +234,13 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _find_advised_tool(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
-    """Return the tool, one that worked in this session, whose name a line of advice in the error speaks of."""
+    """Return the tool that a line of advice in the error names, if it has worked in this session."""
     lines = [line for line in evidence.text(steps[0])[:_READ].split("\n") if is_advice(line) and not ORDERS.search(line)]
     words = {word for line in lines for word in _WORD.findall(line.casefold())} - _NO_TOOL
     for other in reversed(evidence.recent[-_LOOKED_AT:]):
         parts = set(re.findall(r"[a-z]{5,20}", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", other.action).casefold()))
         if other.status == "ok" and other.action != steps[0].action and not command_of(other) and parts & words:
-            name = code(tool(other), 60)
+            name = code(tool_phrase(other), 60)
             return Alternative(
                 "", f"Call {name} anew first, as it worked{clock(other.ts)}, and take the values of this call from its answer."
             )
@@ -253,9 +255,9 @@ _MISSES = lazy_pattern(
 
 
 def _find_other_field(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
-    """Return the id of what a call names by another of its fields, where the record shows both side by side."""
+    """Return the id of a thing that a call names by another field, if the record shows both side by side."""
     entry, said = steps[0], evidence.text(steps[0])[:_READ]
-    # A command has no fields
+    # A command has no fields.
     if command_of(entry) or not _MISSES.search(said):
         return None
     values = {str(value).lstrip("#") for value in fields_of(entry).values() if isinstance(value, str | int)} & set(
@@ -272,7 +274,7 @@ def _find_other_field(evidence: Evidence, steps: Sequence[EntryView]) -> Alterna
             key = next(
                 (each for each in fields if each.casefold() == "id" or each.casefold().endswith(("_id", "uuid", "key"))), None
             )
-            # A value without a name or an id can't be exchanged
+            # A value without a name or an id can't be exchanged.
             if name is None or key is None or not plain_name(fields[key]) or fields[key] in call_input(entry):
                 continue
             source = evidence.source(other)
@@ -291,7 +293,7 @@ _PINNED = lazy_pattern(r"(?<![\w.-])([A-Za-z][\w.-]{1,50}?)(?:==|@| )v?(\d{1,3}(
 
 
 def _find_other_release(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
-    """Return another release of a package whose versions conflict, which a look-up shows to be there."""
+    """Return another release of a package with conflicting versions, if a look-up shows that it exists."""
     said = evidence.text(steps[0])[-_READ:]
     if not _CONFLICTS.search(said):
         return None
@@ -303,7 +305,7 @@ def _find_other_release(evidence: Evidence, steps: Sequence[EntryView]) -> Alter
             found = [
                 each
                 for each in there.findall(evidence.text(other)[:_READ])
-                # A release that the conflict names already is part of it
+                # A release that the conflict names is part of it.
                 if _numbers(each) > _numbers(version) and each not in said
             ]
             if found:

@@ -1,8 +1,8 @@
-"""What notes that were read say of a failing call: READMEs, runbooks, comments, pages of a wiki.
+"""Find what notes that were read say about a failing call: READMEs, runbooks, comments, pages of a wiki.
 
-`diagnose_note` finds the paragraph that speaks of a name which an error is about; `find_way_in_note` finds what a note names
-in place of what is refused: a place, an account, a host, a setting. The prose of a note is shown with its source, and is never
-a next step: that names no more of it than names.
+`diagnose_note` finds the paragraph about a name in an error. `find_way_in_note` finds what a note names instead of the
+refused place, account, host or setting. The prose of a note is shown with its source, and never becomes a next step: a step
+repeats only names from it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import NamedTuple
 from ctxmgr.diagnose.errors.lines import telling_line
 from ctxmgr.diagnose.errors.names import unknown_names
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import call_phrase, changes_of, command_of, path_of
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, list_changes, path_of
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
 from ctxmgr.diagnose.evidence.paths import is_file_name
 from ctxmgr.diagnose.evidence.sentences import forbids
 from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name, strip_line_numbers
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.related.related_lines import COMMON, names_in, quotable_parts
+from ctxmgr.diagnose.related.related_lines import COMMON, find_names, quotable_parts
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.word_set import word_set
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -34,7 +34,7 @@ _NOTES = lazy_pattern(
 _TELLS = lazy_pattern(
     r"(?i)wiki|help|guide|handbook|polic|rules|manual|runbook|convention|page|article|kb|docs?(?:_|\b)|note|memo"
 )
-"""Tools that show what is written down."""
+"""Tools that show notes."""
 _COMMENT = lazy_pattern(r"^\s*(?:#|//|--|;|<!--|/?\*)+\s?(.{12,300})$")
 _BREAK = lazy_pattern(r"\s*(?:[-*+•] |\d{1,2}[.)] |#{1,4} |\||>|$)")
 _SENTENCE = lazy_pattern(r"(?<=[.!?;])\s+(?=\S)")
@@ -60,21 +60,21 @@ class _Note(NamedTuple):
 
 
 def diagnose_note(kind: str, evidence: Evidence, entry: EntryView, name: str = "") -> Diagnosis | None:
-    """Return the note that speaks of what a failing call names in vain, or of ``name``; None where there is none."""
+    """Return the note about the names that a failing call uses in vain, or about ``name``; None if there is none."""
     names, parts = _list_subjects(evidence, entry, name)
-    held = {each: sum(each in evidence.text(one).casefold() for one in evidence.recent if one.status == "ok"
+    word_counts = {each: sum(each in evidence.text(one).casefold() for one in evidence.recent if one.status == "ok"
                              and not evidence.has_failed(one)) for each in names}  # fmt: skip
     best: _Note | None = None
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-        # Another agent's reading is not what this agent knows
+        # A note that another agent read is not known to this agent.
         if other.status != "ok" or evidence.has_failed(other) or other.agent != entry.agent:
             continue
         for text in _paragraphs(evidence, other):
             folded = set(_NAME.findall(text.casefold()))
             words = folded | {piece for each in folded for piece in re.split(r"[/.-]", each)}
             rank = sum(
-                # A name that stands in few outputs tells more than one that stands everywhere
-                _SURE if held[each] <= _FEW else _PART
+                # A name in few outputs says more than a name that occurs everywhere.
+                _SURE if word_counts[each] <= _FEW else _PART
                 for each in names if each in words or (len(each) > 4 and each in text.casefold())
             )  # fmt: skip
             own = [each for each in parts if each in words]
@@ -83,29 +83,29 @@ def diagnose_note(kind: str, evidence: Evidence, entry: EntryView, name: str = "
                 if own and any(own[0] in each.casefold() and forbids(each) for each in _SENTENCE.split(text))
                 else len(own)
             )
-            # A single weak word may stand in any paragraph
+            # A single weak word may occur in any paragraph.
             if rank >= _LEAST and (best is None or rank > best.rank):
                 best = _Note(text, other, rank)
     return None if best is None else _answer(kind, evidence, entry, best, [*names, *parts])
 
 
 def _list_subjects(evidence: Evidence, entry: EntryView, name: str) -> tuple[list[str], list[str]]:
-    """Return the names that the error of a call is about, and the parts of the names that the call itself has."""
+    """Return the names that a call's error is about, and the parts of the names in the call itself."""
     said = evidence.text(entry)[:8_000]
     line = telling_line(evidence, entry) or said[-300:]
     unknown = [name] if name else [each.name for each in unknown_names(said)][:3]
     if not name and any(
         each in call_input(entry) and find_nearest_recorded(evidence, each, entry) is not None for each in unknown[:2]
     ):
-        return [], []  # a name that is nearly right is no matter of a note
+        return [], []  # notes are not about almost correct names
     quoted = [one or other for one, other in _ERROR_NAME.findall(line)]
     names = [
-        each.casefold().strip("/.") for each in [*unknown, *quoted, *names_in(f"{line}\n{said[-_READ:]}")] if plain_name(each)
+        each.casefold().strip("/.") for each in [*unknown, *quoted, *find_names(f"{line}\n{said[-_READ:]}")] if plain_name(each)
     ]
     project = {evidence.folder.rpartition("/")[2].casefold(), *re.findall(r"/([\w.-]+)/", f"{evidence.folder}/")}
     sure = [each for each in dict.fromkeys(names) if _is_topic(evidence, entry, each) and each not in project]
     own = re.split(r"[\s/'\"=,;()]+", call_input(entry)[:2_000].casefold()) if command_of(entry) else []
-    # Plain words of the call are weak: they say what is done, not what fails
+    # Plain words in a call are weak, because they say what is done, not what fails.
     weak = [each for each in own if len(each) > 3 and each.replace("-", "").replace("_", "").isalpha() and each not in _DULL]
     numbers = [each for each in names if each.replace(".", "").isdigit()]
     topics = [each[:5] for each in re.findall(r"[a-z]{5,}", line.casefold()) if each not in _DULL]
@@ -113,12 +113,12 @@ def _list_subjects(evidence: Evidence, entry: EntryView, name: str) -> tuple[lis
 
 
 def _is_topic(evidence: Evidence, entry: EntryView, name: str) -> bool:
-    """Whether a name of an error can be what a note is about: no number, no place of the agent's own, no file of the call."""
+    """Whether a note can be about a name in an error: it is no number, no path of the agent's own, no file of the call."""
     if (
         name.isdigit()
         or name in _DULL
         or len(name) <= _SHORT
-        # The project's own folder is named by every note
+        # Every note may name the project's own folder.
         or ("/" in name and name.startswith((".", "~", evidence.folder or ".")))
     ):
         return False
@@ -129,7 +129,7 @@ _SHORT = 2
 
 
 def _paragraphs(evidence: Evidence, other: EntryView) -> Iterator[str]:
-    """Yield what an output says in prose: the paragraphs of a note, and the comments of any other file."""
+    """Yield the prose in an output: the paragraphs of a note, or the comments of any other file."""
     text = _answer_text(evidence.text(other)[:20_000])
     command = command_of(other)
     note = _NOTES.search(f"{path_of(other) or ''} {command}") is not None or (
@@ -140,7 +140,7 @@ def _paragraphs(evidence: Evidence, other: EntryView) -> Iterator[str]:
         line = strip_line_numbers(raw)
         comment = _COMMENT.match(line)
         shown = comment.group(1) if comment is not None and not note else line if note else ""
-        # In a note each list item and heading is a matter of its own
+        # In a note, each list item and heading is a separate paragraph.
         if ((_BREAK.match(line) or " " not in line.strip()) and lines) or (not shown and lines):
             yield from _prose(lines)
             lines = []
@@ -149,8 +149,8 @@ def _paragraphs(evidence: Evidence, other: EntryView) -> Iterator[str]:
 
 
 def _answer_text(text: str) -> str:
-    """Return what an answer tells, of a structured one its texts, each as a paragraph of its own."""
-    # In JSON only long texts are prose
+    """Return the text of an answer; of a structured one its texts, each as a separate paragraph."""
+    # In JSON, only long texts are prose.
     if text[:1] not in "{[":
         return text
     return "\n\n".join(_VALUE.findall(text)).replace("\\n", "\n")
@@ -164,7 +164,7 @@ def _prose(lines: Sequence[str]) -> Iterator[str]:
     if (
         len(text) >= _SHORTEST
         and _SPEAKS.search(text)
-        # Code and data are not prose, whatever words they hold
+        # Code and data are not prose, whatever words they contain.
         and text[0] not in "{[<\"'"
         and len(_PROSE.findall(text)) >= _WORDS
         and not ORDERS.search(text)
@@ -178,7 +178,7 @@ _SPEAKS = lazy_pattern(
 
 
 def _window(text: str, topics: Sequence[str]) -> str:
-    """Return the sentences of a paragraph from the first that has a topic on, as many as fit."""
+    """Return the sentences of a paragraph from the first one on a topic, as many as fit."""
     if len(text) <= _LONGEST:
         return text
     sentences = _SENTENCE.split(text)
@@ -190,12 +190,12 @@ def _window(text: str, topics: Sequence[str]) -> str:
 
 def _answer(kind: str, evidence: Evidence, entry: EntryView, note: _Note, topics: Sequence[str]) -> Diagnosis | None:
     shown = _window(note.text, topics)
-    tried = "\n".join(call_input(each) for each in evidence.failing_calls).casefold()
-    # All names of the note were tried: it says nothing new
-    if all(word in tried for word in _NAME.findall(shown.casefold()) if word not in _DULL):
+    given_text = "\n".join(call_input(each) for each in evidence.failing_calls).casefold()
+    # All names in the note were tried, so it says nothing new.
+    if all(word in given_text for word in _NAME.findall(shown.casefold()) if word not in _DULL):
         return None
     cause = f"{failure_text(evidence, entry)} {capital(evidence.source(note.entry))} says of it: {code(shown, _LONGEST)}."
-    names = [name for name in quotable_parts(shown) if name.casefold() not in tried][:_MAX_NAMES]
+    names = [name for name in quotable_parts(shown) if name.casefold() not in given_text][:_MAX_NAMES]
     holds = f" ({join_names(names)})" if names else ""
     step = f"Look again at that note{holds}, and go by it where it fits the task: no failing call has."
     return diagnosis(
@@ -205,7 +205,7 @@ def _answer(kind: str, evidence: Evidence, entry: EntryView, note: _Note, topics
 
 
 def failure_text(evidence: Evidence, entry: EntryView) -> str:
-    """Return which call fails, and the line of its output that says most of why, as a sentence."""
+    """Return a sentence that says which call fails, with the most telling line of its output."""
     line = telling_line(evidence, entry)
     return f"{call_phrase(entry, 80)} fails{f', {code(line, 90)}' if line and not ORDERS.search(line) else ''}."
 
@@ -252,12 +252,12 @@ _MOST_TEXT, _MOST_UNIT, _LEAST_SHARED, _MAX_TOLD = 12_000, 700, 2, 3
 
 
 class NotedWay(NamedTuple):
-    """What a note names in place of what is refused.
+    """What a note names instead of the refused thing.
 
     Attributes:
-        names: plain names that no failing call has, those behind the word that says what goes first.
-        closed: the words that say what does not go, as a quote, or "".
-        source: where it stands, in words, as the beginning of a sentence.
+        names: plain names that no failing call has; first those after the word that says what is allowed.
+        closed: the words that say what is not allowed, as a quote, or "".
+        source: the origin of the note in words, as the beginning of a sentence.
         quote: the note.
     """
 
@@ -268,46 +268,46 @@ class NotedWay(NamedTuple):
 
     @property
     def joined_names(self) -> str:
-        """The names as words."""
+        """The names in words."""
         return join_names(self.names[:_MAX_TOLD])
 
     @property
     def exclusion(self) -> str:
-        """What the note says does not go, as a part of a sentence."""
+        """What is not allowed according to the note, as a part of a sentence."""
         return f" says {self.closed} and" if self.closed else ""
 
 
 def find_way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str] | None = None) -> NotedWay | None:
-    """Return what a note that was read names for what a call was refused, or None.
+    """Return what a note that was read names instead of what a call was refused, or None.
 
     Args:
         evidence: the session.
-        entry: the call that was refused.
-        about: words of the matter; a note with one of them needs to share less with the call.
+        entry: the refused call.
+        about: words on the subject; a note with one of them needs to share less with the call.
     """
     steps = [each for each in evidence.failing_calls if each.agent == entry.agent]
     asked = "\n".join(command_of(step) or call_input(step) for step in [entry, *steps])
     said = evidence.text(entry)[:2_000]
-    stems = _stems(f"{asked}\n{said}\n{entry.action.replace('_', ' ')}")
+    stems = _find_stems(f"{asked}\n{said}\n{entry.action.replace('_', ' ')}")
     places = {place.strip("/.") for place in _PLACE.findall(asked)}
     parts = {part for place in places for part in place.split("/") if len(part) > _MAX_TOLD}
     best: tuple[float, NotedWay] | None = None
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-        # What an edit answers is the agent's own text
-        if other.status != "ok" or evidence.has_failed(other) or changes_of(other):
+        # The answer to an edit is the agent's own text.
+        if other.status != "ok" or evidence.has_failed(other) or list_changes(other):
             continue
-        for unit in _units(evidence.text(other)[:_MOST_TEXT]):
+        for unit in _split_units(evidence.text(other)[:_MOST_TEXT]):
             verb = _SAYS.search(unit)
-            shared = len(_stems(unit) & stems)
+            shared = len(_find_stems(unit) & stems)
             same = any(re.search(rf"(?<![\w-]){re.escape(part)}(?![\w-])", unit) for part in parts)
             rank = shared + 2 * same + (about is not None and about.search(unit) is not None)
-            # A note must say what to do, not only mention the matter
+            # A note must say what to do, not only mention the subject.
             if verb is None or rank < _LEAST_SHARED or (best is not None and rank <= best[0]):
                 continue
             names = [
                 name
-                for name in _names(unit, verb.end())
-                # A name that failed, or that the error itself has, is no other way
+                for name in _note_names(unit, verb.end())
+                # A name that failed, or that the error itself has, is no other way.
                 if name not in asked and name not in said and not _is_in_places(name, places)
             ]
             if names:
@@ -324,29 +324,29 @@ def find_way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str
     return best[1] if best is not None else None
 
 
-def _units(text: str) -> Iterator[str]:
-    """Yield the paragraphs and list items of a text, in one line each; long ones, and what could be an order, are left out."""
+def _split_units(text: str) -> Iterator[str]:
+    """Yield the paragraphs and list items of a text, each in one line. Long ones, and possible orders, are left out."""
     for unit in _UNIT.split(strip_line_numbers(text)):
         lines = unit.strip().split("\n")
         whole = " ".join(line.strip() for line in lines)
-        # A wrapped paragraph is read whole, a list of values line by line
+        # A wrapped paragraph is read as a whole, a list of values line by line.
         for each in [whole] if len(whole) <= _MOST_UNIT and (len(lines) == 1 or _is_prose(lines)) else lines:
             if len(each) <= _MOST_UNIT and not ORDERS.search(each):
                 yield each.strip().replace("\\n", " ")
 
 
 def _is_prose(lines: list[str]) -> bool:
-    """Whether lines are those of a text that is wrapped, and no list of values."""
+    """Whether lines are a wrapped text, not a list of values."""
     return sum(len(line.split()) for line in lines) > 4 * len(lines)
 
 
-def _stems(text: str) -> set[str]:
+def _find_stems(text: str) -> set[str]:
     found = (word.casefold() for word in _STEM.findall(text[:6_000]))
     return {word[:6].rstrip("s") for word in found if word not in COMMON and word not in _NO_NAME}
 
 
-def _names(unit: str, behind: int) -> list[str]:
-    """Return the names of a note, those behind a place in it first."""
+def _note_names(unit: str, behind: int) -> list[str]:
+    """Return the names in a note, those after a position first."""
     found: dict[str, int] = {}
     for pattern in _NAMES:
         for match in pattern.finditer(unit):
@@ -360,7 +360,7 @@ def _names(unit: str, behind: int) -> list[str]:
                 and " " not in name.split("=")[0].strip()
             ):
                 found.setdefault(name, match.start())
-    # What stands behind the verb is what it tells to take
+    # The names after the verb are those to use.
     return sorted(found, key=lambda name: (found[name] < behind, found[name]))
 
 

@@ -1,6 +1,6 @@
-"""Find the other records that bear on a failure: those that share its rare words, whoever made them with whatever tool.
+"""Find the other records about a failure: those that share its rare words, from any agent and any tool.
 
-A record that shares nothing but a number or a name with one that bears on it bears on it too: the id of a process, a session.
+A record also counts if it only shares a number or a name with such a record: the id of a process or of a session.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from math import fsum, log1p
 from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.lines import reasons, telling_line, tells
-from ctxmgr.diagnose.errors.table import topic_of
-from ctxmgr.diagnose.errors.words import asks, is_error_word
-from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, may_change, program_of
-from ctxmgr.diagnose.evidence.calls import changes_of, command_of
-from ctxmgr.diagnose.evidence.sentences import BINDS, sentences_of
+from ctxmgr.diagnose.errors.table import find_topic
+from ctxmgr.diagnose.errors.words import addresses_reader, is_error_word
+from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, may_change, program_name
+from ctxmgr.diagnose.evidence.calls import command_of, list_changes
+from ctxmgr.diagnose.evidence.sentences import BINDS, split_sentences
 from ctxmgr.diagnose.evidence.texts import ORDERS, clean, clip, code, join_names, plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.word_set import word_set
@@ -28,8 +28,9 @@ _PART = lazy_pattern(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}(?![a-z])|\d{3,}")
 _CODED = lazy_pattern(r"[\d_./:@-]")
 _NAME = lazy_pattern(r"(?<![\w)*\]])[~.@/$-]{0,3}[\w][\w./:@%+=~-]{0,80}")
 _SCHEME = lazy_pattern(r"\b[a-z]{2,10}://")
+_VARIABLE = lazy_pattern(r"(?<![^\s;&|(])([A-Z][A-Z0-9_]{1,60})=(?=[^\s;&|])")
 _VALUE = lazy_pattern(r"\d")
-# The number before a line: Claude Code's `12→`, a tab as of `cat -n`, `12: `, `12| `
+# The number before a line: Claude Code's `12→`, a tab as in `cat -n`, `12: `, `12| `
 _NUMBERED = lazy_pattern(r"^\s{0,6}\d{1,5}(?:→|\t|[|:] | {2,})")
 _SPAN = lazy_pattern(r"`([^`\n]{2,80})`")
 _MEMBER = lazy_pattern(
@@ -41,14 +42,14 @@ _DULL_MEMBER = lazy_pattern(
 _COUNTED = lazy_pattern(
     r"(?:[\w.-]+ )?(?:[\d.,:%+-]+|[0-9a-f]{7,40}|\d+[a-z]{1,2}(?:\d+[a-z]{1,2})?|\d{4}-\d\d-\d\d\S*|true|false|null)"
 )
-"""A number, a sum, a time or a switch: it says less than a name."""
+"""A number, a sum, a time or a switch. It says less than a name."""
 _PLAIN_WORDS, _LONGEST = 6, 60
 _HEADER = lazy_pattern(r"Here's the result of running")
 _PERSON = lazy_pattern(r"(?<=[a-z,.:] )[A-Z][a-z]{1,20} [A-Z][a-z]{1,20}(?= [a-z])")
 _DULL = lazy_pattern(
     r"/bin/(?:ba)?sh|/usr/bin/env|apiVersion|apps/v1|batch/v1|--help|-e?uo?|WARNING|HTTP(?:/[\d.]+)?|JSON|TO[D]O|FIX[M]E|X[X]X|PASS|PID|CMD|ELAPSED|\d{1,3}|[\d:.,+%-]{1,8}|[-+]\d{4}|[d-][rwx-]{9}|\d{1,2}:\d\d(?::\d\d)?|\d[\d.]*m?s?|0{2,}|\d+/\d+|\w*(?:Error|Exception|Warning)|-\w|/\d+"
 )
-"""What looks like a name, and is a number, a time or a mode."""
+"""Words that look like names, but are numbers, times or modes."""
 _EMPTY = lazy_pattern(r"[{\[\"':,\s}\]]*|\{(?:\"\w+\": ?(?:\"\"|0|true|null),?\s?)+\}")
 _NUMBER = lazy_pattern(r"0\d{2,5}|[a-z]{1,8}-?\d{2,6}")
 """The number of a document, a rule or a ticket."""
@@ -58,7 +59,7 @@ COMMON = word_set(
     "sure also just like some them they does error errors failed file files line command output code exit true false null "
     "none http https main home user dev usr local test tests run running"
 )
-"""Words that say nothing of what a text is about."""
+"""Words that don't show what a text is about."""
 _COMMON = COMMON | word_set(
     "and for the not are was has can but all you description traceback recent call last module self return import print "
     "echo head tail grep 2>&1 bin lib workspace usage info warning help log logs var etc src app web srv opt tmp cat exec "
@@ -78,7 +79,7 @@ _DOCUMENT = lazy_pattern(
     r"(?i)readme|contributing|agents\.md|claude\.md|polic(?:y|ies)|guide|runbook|handbook|manual|rules|notes|docs?/|adr|faq|how_?to|wiki"
     r"|onboarding|conventions|deploy\.|access\.|\.md\b|\.rst\b|help\b"
 )
-"""What is written to explain: it says how a thing is to be done more often than other records do."""
+"""Names of documents that explain. They say how to do a thing more often than other records."""
 _DOCUMENTED, _NOTHING_NEW = 0.5, 0.5
 _TOLD_LINES, _QUOTED_LINES, _CALL = 4, 4, 120
 MOST_SOURCE = 70
@@ -87,27 +88,27 @@ _REST, _TOUCHES, _ADDS, _PRESCRIBED = 0.4, 0.1, 0.3, 0.3
 _LEAST, _PART_OF_BEST, _SURE, _MOST, _SEVERAL, _STEM, _NAMED = 0.5, 0.2, 2, 3, 3, 5, 2.0
 _OF_LINE, _NEW, _OF_OTHER, _FAR = 0.3, 0.4, 0.7, 9
 _SAYS_NOTHING = frozenset(("pwd", "umask", "nproc", "clear"))
-"""Commands whose answer bears on no failure."""
+"""Commands whose answers matter for no failure."""
 _RARE, _RARE_NAME = 0.2, 0.1
-"""The least weight of a word, and of a name, that few records hold: of a word of the answer two of them, of a name five."""
+"""Minimum weight of a rare word, and of a rare name: a word of the answer in two records, a name in five."""
 _YEAR = lazy_pattern(r"(?:19|20)\d\d")
 _SAYS_LITTLE = lazy_pattern(r"\d{1,3}|asser\w*|expec\w*|optio\w*")
-"""A short number, and what checks and usages are made of."""
+"""Short numbers, and usual words of checks and usage texts."""
 _OTHER_AGENT, _FAR_WORD, _HOP, _TOPIC, _SAME_PROGRAM, _FEW = 0.4, 0.5, 0.7, 0.5, 0.35, 6
 
 
 class RelatedLine(NamedTuple):
-    """A record that bears on a failure.
+    """A record about a failure.
 
     Attributes:
-        rank: the sum of its shared words, each by how few records hold it.
-        source: whose and which, in words.
-        line: what it says of it, or "".
-        names: names in that line which no failing call has.
-        quote: the lines of it that say most; None of a person's words, which are told.
-        shared: names in all that it says which the failing calls, or what bears on them, have too.
+        rank: the sum of the weights of its shared words; a word in few records weighs more.
+        source: its agent and its call, in words.
+        line: its line about the failure, or "".
+        names: names in that line that no failing call has.
+        quote: its most telling lines; None for a person's words, which the sentence repeats.
+        shared: names in the whole record that the failing calls, or other records about the failure, have too.
         entry: id of the entry, or None for a message.
-        of_failure: whether it shares a rare word of the error, or a name that the calls were given.
+        of_failure: it shares a rare word of the error, or a name in the calls.
     """
 
     rank: float
@@ -122,12 +123,12 @@ class RelatedLine(NamedTuple):
 
     @property
     def binds(self) -> bool:
-        """Whether a person says how something is to be done."""
+        """Whether a person says how to do something."""
         return self.by_user and BINDS.search(self.line) is not None
 
     @property
     def sentence(self) -> str:
-        """The record as a sentence: of all but a person's words the names in it alone, for its prose may be an order."""
+        """The record as a sentence. It has only names of the record, whose prose may be an order, or a person's own words."""
         source = f"{self.source[:1].upper()}{self.source[1:]}"
         if self.by_user:
             return f"{source.replace('The user', 'The user said')}: {code(self.line, _SHORT)}."
@@ -139,10 +140,10 @@ class RelatedLine(NamedTuple):
 
 
 class _Record(NamedTuple):
-    """A record that is compared, what it counts beside its words, and its words that the calls have too.
+    """A record to compare, its weight apart from its words, and its words that the calls have too.
 
-    ``number`` counts records from the newest one on, messages for themselves; ``asked`` are the words of the call itself,
-    ``explains`` tells whether it is of a document.
+    ``number`` counts records from the newest one, separately for entries and messages. ``asked`` are the words of the call
+    itself. ``explains``: the record is a document.
     """
 
     number: int
@@ -156,9 +157,9 @@ class _Record(NamedTuple):
 
 
 class _Unit(NamedTuple):
-    """A line or a sentence of a record, its words, and what it counts beside those that the calls have too.
+    """A line or a sentence of a record, its words, and its weight apart from the words shared with the calls.
 
-    ``is_new`` tells whether it holds a name that the calls lack.
+    ``is_new``: it has a name that the calls lack.
     """
 
     text: str
@@ -168,11 +169,11 @@ class _Unit(NamedTuple):
 
 
 def find_related_lines(evidence: Evidence, steps: Sequence[EntryView]) -> list[RelatedLine]:
-    """Return the records that bear on calls, the one that says most first.
+    """Return the records about calls, the most telling one first.
 
     Args:
         evidence: the session.
-        steps: the calls that fail, or that are answered the same again and again.
+        steps: calls that fail, or that get the same answer again and again.
     """
     if not steps:
         return []
@@ -193,39 +194,45 @@ def find_related_lines(evidence: Evidence, steps: Sequence[EntryView]) -> list[R
 
 
 class _Search:
-    """The words of calls, the other records, and how few of them hold each word."""
+    """The words of calls, the other records, and how many of these hold each word."""
 
     def __init__(self, evidence: Evidence, steps: Sequence[EntryView]) -> None:
         asked = "\n".join(_requested_text(step) for step in steps)
         telling = evidence.text(steps[0])[-_LINE * 2 :]
         said = "\n".join(evidence.text(step)[-_READ:] for step in steps)
-        weights = dict.fromkeys(_words(said), _FAR_WORD) | dict.fromkeys(_words(f"{asked}\n{steps[0].action}"), 1.0)
-        weights |= dict.fromkeys((word for word in _words(telling) if _NUMBER.fullmatch(word) and word not in asked), _NAMED)
+        weights = dict.fromkeys(_comparison_words(said), _FAR_WORD) | dict.fromkeys(
+            _comparison_words(f"{asked}\n{steps[0].action}"), 1.0
+        )
+        weights |= dict.fromkeys(
+            (word for word in _comparison_words(telling) if _NUMBER.fullmatch(word) and word not in asked), _NAMED
+        )
         self.known = f"{asked}\n{said}"
-        # Plain words that the calls are given alone say what they do, and not what they fail at
-        told = _words("\n".join(reasons(evidence, steps, _READ // 10)))
-        coded = [word for word in _words(asked) if _CODED.search(word)]
-        named = {*coded, *(part for word in coded for part in _words(word.rstrip("/").rpartition("/")[2]))}
-        self.telling = {word for word in (*told, *named) if not _SAYS_LITTLE.fullmatch(word) and not _YEAR.fullmatch(word)}
-        self.telling -= _words(f"{steps[0].action} {program_of(steps[0])}")
-        self.by_user = {name for message in evidence.user_texts for name in names_in(message.text[:_READ])}
+        # Plain words in the calls' input say what the calls do, not how they fail, so only names are used from there.
+        error_words = _comparison_words("\n".join(reasons(evidence, steps, _READ // 10)))
+        coded = [word for word in _comparison_words(asked) if _CODED.search(word)]
+        named = {*coded, *(part for word in coded for part in _comparison_words(word.rstrip("/").rpartition("/")[2]))}
+        self.telling = {
+            word for word in (*error_words, *named) if not _SAYS_LITTLE.fullmatch(word) and not _YEAR.fullmatch(word)
+        }
+        self.telling -= _comparison_words(f"{steps[0].action} {program_name(steps[0])}")
+        self.by_user = {name for message in evidence.user_texts for name in find_names(message.text[:_READ])}
         self.fails = evidence.has_failed(steps[0])
         line = telling_line(evidence, steps[0]).casefold()
         self.named = {word[:_STEM] for word in re.findall(r"[a-z]{5,}", line) if word not in COMMON}
         self.agent = steps[0].agent
         places = list(_places(evidence, steps))
-        programs = Counter(program_of(place) for place, _, _ in places if isinstance(place, EntryView))
-        self.program = program_of(steps[0]) if programs[program_of(steps[0])] <= _FEW else None
-        self.topic = topic_of(said)
+        programs = Counter(program_name(place) for place, _, _ in places if isinstance(place, EntryView))
+        self.program = program_name(steps[0]) if programs[program_name(steps[0])] <= _FEW else None
+        self.topic = find_topic(said)
         self.records = [
             _Record(
                 number,
                 place,
                 said,
-                self._extra(place, asked, said),
+                self._extra_score(place, asked, said),
                 set(),
                 [],
-                _words(f"{_action(place)}\n{asked}"),
+                _comparison_words(f"{_action(place)}\n{asked}"),
                 _DOCUMENT.search(f"{_action(place)} {asked[:_LINE]}") is not None,
             )
             for number, (place, asked, said) in enumerate(places)
@@ -233,38 +240,38 @@ class _Search:
         for record, (place, asked, said) in zip(self.records, places, strict=True):
             folded = f"{_action(place)}\n{asked}\n{said}"
             if any(word in folded.casefold() for word in weights):
-                record.words.update(_words(folded) & weights.keys())
+                record.words.update(_comparison_words(folded) & weights.keys())
                 record.units.extend(self.split(place, said))
         self.held = Counter(word for record in self.records for word in record.words)
         common = max(_SEVERAL, len(self.records) // 4)
         self.weights = {word: weight for word, weight in weights.items() if self.held[word] <= common}
 
-    def _extra(self, place: EntryView | Message, asked: str, said: str) -> float:
-        """Return what a record counts beside its words: by its program, and by the words of the topic of the error."""
-        same = isinstance(place, EntryView) and program_of(place) == self.program
+    def _extra_score(self, place: EntryView | Message, asked: str, said: str) -> float:
+        """Return the weight of a record apart from its words: for the same program, and for words of the error's topic."""
+        same = isinstance(place, EntryView) and program_name(place) == self.program
         words = (
             {match.group(0).casefold() for match in self.topic.words.finditer(f"{asked[:_LINE]} {said}")} if self.topic else ()
         )
         return (_SAME_PROGRAM if same else 0.0) + _TOPIC * min(2, len(words))
 
     def weight(self, word: str) -> float:
-        """Return how much a shared word says: the more, the fewer records hold it."""
+        """Return the weight of a shared word: the fewer records hold it, the more it says."""
         return self.weights.get(word, 0.0) / max(self.held[word], 1)
 
     def shares(self, record: _Record) -> bool:
-        """Whether a record has a rare word of the error, a name that the calls were given, or one that led to it."""
-        # Where nothing fails there is no error to share a word with
+        """Whether a record has a rare word of the error or of the calls' names, or looks up what the error names."""
+        # If nothing fails, there is no error whose words could be shared.
         words = record.words & self.telling
         if not self.fails or any(self.weight(word) >= (_RARE_NAME if _CODED.search(word) else _RARE) for word in words):
             return True
-        # A look-up for what the error speaks of: `kubectl config get-contexts`, where there is no such context
+        # A look-up for what the error names: `kubectl config get-contexts`, if there is no such context.
         if not isinstance(place := record.place, EntryView):
             return False
-        asks = set(re.findall(r"[a-z]{5,}", _requested_text(place).casefold())) - {program_of(place)}
+        asks = set(re.findall(r"[a-z]{5,}", _requested_text(place).casefold())) - {program_name(place)}
         return any(word[:_STEM] in self.named for word in asks)
 
     def take_best(self) -> tuple[float, _Record]:
-        """Take out the record that says most, of two alike the newer one."""
+        """Remove and return the most telling record; of two equal ones, the newer one."""
         ranks = [self.rank(record) for record in self.records]
         others = [self._is_of_other(record) for record in self.records]
         ranks = [rank + _OTHER_AGENT * (rank > 0 and other) for rank, other in zip(ranks, others, strict=True)]
@@ -276,25 +283,25 @@ class _Search:
         return ranks[at], self.records.pop(at)
 
     def _is_of_other(self, record: _Record) -> bool:
-        """Whether another agent made or said it: then it is news as a whole."""
+        """Whether another agent made or said it, so that all of it is news."""
         place = record.place
         return (place.who if isinstance(place, Message) else place.agent) != self.agent
 
     def score(self, record: _Record, rank: float) -> float:
-        """Return how early a record is told of: by how much it says, and by its best line.
+        """Return the score that decides how early a record is shown: how much it says, plus the score of its best line.
 
-        A line that holds a name which the calls lack counts most: 80 instead of 71 % of the words that cause and next step
-        need then stand in the first 350 characters (325 words of 206 stuck logs, each sought among all lines of its log).
+        A line with a name that the calls lack counts most. With that, 80 % instead of 71 % of the words that cause and next
+        step need are in the first 350 characters (325 words of 206 stuck logs, each searched for among all lines of its log).
         """
         return log1p(rank) + max((self.line_score(unit) for unit in record.units), default=0.0)
 
     def line_score(self, unit: _Unit) -> float:
-        """Return how early a line is shown among those of its record."""
+        """Return the score that decides how early a line is shown among those of its record."""
         return _OF_LINE * log1p(self.worth(unit)) + (_NEW if unit.is_new else 0.0)
 
     def rank(self, record: _Record) -> float:
-        """Return how much a record says: by its best line, and less by what else it has."""
-        if _by_user(record.place):
+        """Return how much a record says: mostly by its best line, less by its other lines."""
+        if _is_by_user(record.place):
             return max((self.worth(unit) for unit in record.units), default=0.0) * _USER
         if not record.words and not record.extra:
             return 0.0
@@ -305,29 +312,29 @@ class _Search:
         return record.extra + written + shared + (best.extra if self.worth(best) > best.extra else 0.0)
 
     def worth(self, unit: _Unit) -> float:
-        """Return how much a line says: by the words that it shares, and where it shares one by what it adds."""
+        """Return how much a line says: by the words that it shares and, if it shares any, by what it adds."""
         shared = fsum(map(self.weight, unit.words))
         return shared * (1.0 if unit.extra else _NOTHING_NEW) + unit.extra if shared > _TOUCHES else shared
 
     def split(self, place: EntryView | Message, said: str) -> Iterator[_Unit]:
-        """Yield the lines of a record, of what a person said those sentences that may bear on a failure."""
-        return self._sentences(said) if _by_user(place) else self._units(said)
+        """Yield the lines of a record; from a person's words only sentences that may be about a failure."""
+        return self._sentences(said) if _is_by_user(place) else self._split_units(said)
 
     def _sentences(self, said: str) -> Iterator[_Unit]:
-        """Yield the sentences of a person that name something new or bind: the rest of a task says nothing of a failure."""
-        for place, text in enumerate(sentences_of(said)):
-            names = [name for name in names_in(text) if name not in self.known]
+        """Yield a person's sentences that name something new or prescribe something. The rest says nothing about a failure."""
+        for place, text in enumerate(split_sentences(said)):
+            names = [name for name in find_names(text) if name not in self.known]
             if (names and place) or BINDS.search(text):
-                yield _Unit(text, _words(text), _ADDS if names else 0.0, bool(names))
+                yield _Unit(text, _comparison_words(text), _ADDS if names else 0.0, bool(names))
 
-    def _units(self, said: str) -> Iterator[_Unit]:
+    def _split_units(self, said: str) -> Iterator[_Unit]:
         for text in _pieces(said):
-            names = [name for name in names_in(text) if name not in self.known]
+            names = [name for name in find_names(text) if name not in self.known]
             extra = (_ADDS if names else 0.0) + (_PRESCRIBED if PRESCRIBES.search(text) else 0.0)
-            yield _Unit(text, _words(text), extra, bool(names))
+            yield _Unit(text, _comparison_words(text), extra, bool(names))
 
     def take_newest(self, record: _Record) -> _Record:
-        """Return the newest record that tells a value of the same in its place; the older ones are taken out."""
+        """Return the newest record from the same source that states a value, and remove the older ones."""
         if not _VALUE.search(record.said):
             return record
         same = [
@@ -341,8 +348,8 @@ class _Search:
         return min([record, *same], key=lambda each: each.number)
 
     def follow(self, line: str, *, tells: bool) -> None:
-        """Search for the numbers and names of a line that was found, too; ``tells`` says whether it is about the failure."""
-        for word in _words(line):
+        """Search also for the numbers and names of a line that was found. ``tells``: the line is about the failure."""
+        for word in _comparison_words(line):
             if _CODED.search(word) and word not in self.weights:
                 self.weights[word] = _HOP
                 self.telling |= {word} if tells else set()
@@ -355,19 +362,19 @@ class _Search:
 
 
 def _source_of_value(place: EntryView | Message) -> tuple[str, str] | None:
-    """Return who tells what a value is now: a person or an agent, or a tool; None for a command, or a look at a file."""
+    """Return who states a current value: a speaker, or a tool and its agent; None for a command or a look at a file."""
     if isinstance(place, Message):
         return "", place.who
     return None if command_of(place) or "/" in call_input(place) else (place.action, place.agent)
 
 
 def _requested_text(entry: EntryView) -> str:
-    """Return what a call asks for: of a command not the words that its client describes it with."""
+    """Return what a call asks for; for a command, without its client's description."""
     return command_of(entry) or call_input(entry)
 
 
 def _places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tuple[EntryView | Message, str, str]]:
-    """Yield the records that are compared, each with what it asks and what it says, the newest first."""
+    """Yield the records to compare, each with its request and its text, the newest first."""
     keys = {call_key(step) for step in steps}
     first = min(step.index for step in steps)
     telling = telling_line(evidence, steps[0])
@@ -378,9 +385,9 @@ def _places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tuple[En
             continue
         keys.add(key)
         if telling and telling in evidence.text(entry):
-            continue  # the same failure, which its command hid
-        if entry.agent == steps[0].agent and may_change(entry) and (changes_of(entry) or entry.index > first):
-            continue  # what the agent tried itself
+            continue  # the same failure, hidden by its command
+        if entry.agent == steps[0].agent and may_change(entry) and (list_changes(entry) or entry.index > first):
+            continue  # the agent's own attempts
         yield entry, _requested_text(entry), evidence.text(entry)[:_READ]
     for message in list(reversed(evidence.messages))[:_LOOKED_AT]:
         if message.kind == "compaction" or message.by == "user" or (message.by == "agent" and message.who != steps[0].agent):
@@ -388,49 +395,51 @@ def _places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tuple[En
 
 
 def _describe_record(evidence: Evidence, record: _Record, rank: float, search: _Search) -> RelatedLine | None:
-    """Return what a record says, or None where that is nothing."""
+    """Return what a record says, or None if that is nothing."""
     units = record.units or list(search.split(record.place, record.said))
     if not units:
         return None
     whole = " ⏎ ".join(unit.text for unit in units)
     ordered = sorted(units, key=search.line_score, reverse=True)
-    line = whole if len(whole) <= _SHORT and not _by_user(record.place) else max(units, key=search.worth).text
-    told = line if len(whole) <= _SHORT else " ⏎ ".join(unit.text for unit in ordered[:_TOLD_LINES])
-    names = [name for name in quotable_parts(told) if name not in search.known and not _is_known(name, search.known)]
+    line = whole if len(whole) <= _SHORT and not _is_by_user(record.place) else max(units, key=search.worth).text
+    line_text = line if len(whole) <= _SHORT else " ⏎ ".join(unit.text for unit in ordered[:_TOLD_LINES])
+    names = [name for name in quotable_parts(line_text) if name not in search.known and not _is_known(name, search.known)]
     names.sort(key=lambda name: _COUNTED.fullmatch(name) is not None)
     place = record.place
     if isinstance(place, Message):
-        source = clean(evidence.quote_of(place, line).source)
+        source = clean(evidence.quote_message(place, line).source)
         return RelatedLine(rank, source, line, names, None, by_user=place.by == "user") if line else None
     if (not line or _EMPTY.fullmatch(line)) and (place.agent == evidence.agent or not may_change(place)):
         return None
-    shared = [] if names else [name for name in names_in(whole[:_READ]) if name in search.known and _CODED.search(name)]
+    shared = [] if names else [name for name in find_names(whole[:_READ]) if name in search.known and _CODED.search(name)]
     best = sorted(_choose_lines(ordered), key=units.index)
     shown = [unit.text for unit in (units if len(whole) <= _SHORT else best)]
     source = evidence.source(place)
     quote = evidence.quote(place, "\n".join([*_find_call_of_other(search, place, source), *shown]))
-    # What the user named, and the calls lack, bears on them too
+    # Names that the user mentioned and the calls lack make it relevant too.
     of_failure = search.shares(record) or not search.by_user.isdisjoint(names)
     return RelatedLine(rank, source, line, names, place.id, shared, quote=quote, of_failure=of_failure)
 
 
 def _find_call_of_other(search: _Search, place: EntryView, source: str) -> list[str]:
-    """Return the call of another agent where it holds a name that neither the failing calls nor its source show.
+    """Return the call of another agent if it has a name that neither the failing calls nor its source show.
 
-    What worked there may lie in what it was given, such as a key or an address, and not in what it printed.
+    The decisive part may be in the call's input, such as a key or an address, and not in its output.
     """
     if place.agent == search.agent:
         return []
     given = " ".join(_requested_text(place).split())
     # A prompt cuts a longer source in its middle.
     seen = search.known if len(source) > MOST_SOURCE else f"{search.known}\n{source}"
-    if all(name in seen for name in names_in(given)):
+    # A variable may be called by a word of errors, such as MODE or KEY, which is no name elsewhere
+    names = [*find_names(given), *_VARIABLE.findall(command_of(place))]
+    if all(name in seen for name in names):
         return []
     return [clip(f"$ {given}" if command_of(place) else f"{place.action} {given}", _CALL)]
 
 
 def _choose_lines(units: Sequence[_Unit]) -> list[_Unit]:
-    """Return the first lines, as many as a quote has room for."""
+    """Return the first lines, as many as fit into a quote."""
     chosen: list[_Unit] = []
     room = _SHORT
     for unit in units:
@@ -445,18 +454,18 @@ def _action(place: EntryView | Message) -> str:
     return place.action if isinstance(place, EntryView) else ""
 
 
-def _by_user(place: EntryView | Message) -> bool:
+def _is_by_user(place: EntryView | Message) -> bool:
     return isinstance(place, Message) and place.by == "user"
 
 
 def _is_known(member: str, known: str) -> bool:
-    """Whether the value of a member was given or told by the calls already."""
+    """Whether the calls' input or output has the value of a member already."""
     name, _, value = member.partition(" ")
     return bool(value) and name in known and value in known
 
 
 def _pieces(said: str) -> Iterator[str]:
-    """Yield the lines of a text, of long ones their sentences or members; no orders, and no frame of a client."""
+    """Yield the lines of a text; long lines as sentences or members. Orders and a client's lines around it are left out."""
     for row in said.split("\n")[:_LINES]:
         line = _NUMBERED.sub("", row).strip()
         if not line or ORDERS.search(row) or _HEADER.match(row):
@@ -475,14 +484,14 @@ def _pieces(said: str) -> Iterator[str]:
 
 
 def quotable_parts(text: str) -> list[str]:
-    """Return what a line holds that may be told: its code spans, its members as "name value", then its names.
+    """Return the parts of a line that may be repeated: its code spans, its members as "name value", then its names.
 
-    A span or a value is told where it is a name or a few plain words; whatever asks for something is not.
+    A span or a value may be repeated if it is a name or a few plain words, and no request.
     """
     spans = [span for span in _SPAN.findall(text) if _is_plain(span)]
     members = [f"{name} {value}" for name, value in _members(text) if _is_plain(value)]
-    taken = " ".join([*spans, *members])
-    return list(dict.fromkeys([*spans, *members, *(name for name in names_in(text) if name not in taken)]))
+    quoted = " ".join([*spans, *members])
+    return list(dict.fromkeys([*spans, *members, *(name for name in find_names(text) if name not in quoted)]))
 
 
 def _members(text: str) -> Iterator[tuple[str, str]]:
@@ -497,13 +506,13 @@ def _is_plain(text: str) -> bool:
     """Whether a text is a name or a few plain words, asks for nothing and does no harm."""
     words = text.split()
     return (
-        0 < len(words) <= _PLAIN_WORDS and len(text) <= _LONGEST and not asks(text) and not ORDERS.search(text)
+        0 < len(words) <= _PLAIN_WORDS and len(text) <= _LONGEST and not addresses_reader(text) and not ORDERS.search(text)
         and all(plain_name(word.lstrip("-").strip("()<>'\",;") or "-") for word in words)
     )  # fmt: skip
 
 
-def names_in(text: str) -> list[str]:
-    """Return the names in a text, each once, those of persons last: what is no word of a sentence, number, time or mode."""
+def find_names(text: str) -> list[str]:
+    """Return the distinct names in a text, those of persons last: no words of a sentence, numbers, times or modes."""
     found = (name.rstrip("/.,:;=") for name in _NAME.findall(_SCHEME.sub("", text)))
     names = (
         name for name in found
@@ -513,8 +522,8 @@ def names_in(text: str) -> list[str]:
     return list(dict.fromkeys([*names, *_PERSON.findall(text)]))
 
 
-def _words(text: str) -> set[str]:
-    """Return the words of a text by which records are compared: names as they stand, and the stems of their parts."""
+def _comparison_words(text: str) -> set[str]:
+    """Return the words of a text by which records are compared: names as they are, and the stems of their parts."""
     found: set[str] = set()
     for word in _WORD.findall(text):
         folded = word.casefold()

@@ -1,7 +1,7 @@
 """Find what else the record says about the cause in other words: from a person, from another agent, in a look-up.
 
-A failure has a topic (the clock, the disk, memory ...), and a topic has its own words. They are looked for in all that was
-said and shown, by whomever, and in related sessions.
+A failure has a topic (the clock, the disk, memory ...), and a topic has its own words. The search for them covers all
+messages and outputs of the session and of related sessions.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.lines import is_advice, reasons, telling_line, tells
-from ctxmgr.diagnose.errors.table import Topic, topic_of
-from ctxmgr.diagnose.errors.words import error_details, error_members, offers_of, told_lines, told_words
-from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, program_of
-from ctxmgr.diagnose.evidence.calls import command_of, parts_of
+from ctxmgr.diagnose.errors.table import Topic, find_topic
+from ctxmgr.diagnose.errors.words import error_details, error_members, list_offers, told_lines, told_words
+from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, program_name
+from ctxmgr.diagnose.evidence.calls import command_of, split_command
 from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.paths import is_file_name
-from ctxmgr.diagnose.evidence.sentences import is_forbidden, sentences, sentences_of
+from ctxmgr.diagnose.evidence.sentences import is_forbidden, split_sentences, user_sentences
 from ctxmgr.diagnose.evidence.texts import clip, code, join_names, sentences_in
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_ERROR, MOST_STEP
 from ctxmgr.diagnose.related.alternatives import Alternative, alternatives
-from ctxmgr.diagnose.related.related_lines import COMMON, PRESCRIBES, RelatedLine, find_related_lines, names_in
+from ctxmgr.diagnose.related.related_lines import COMMON, PRESCRIBES, RelatedLine, find_names, find_related_lines
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
@@ -35,7 +35,7 @@ _OTHER_WAY = lazy_pattern(
     r"|in case|if (?:it|that|this|they)|works? as well|new)\b",
     re.IGNORECASE,
 )
-"""How people speak of a way around."""
+"""Words with which people name a way around."""
 _HOLDER = lazy_pattern(
     r"^(?:lock_?)?(?:holder|owner|held_?by|locked_?by|claimed_?by|assignee|assigned_?to|leased_?(?:to|by)|used_?by)$", re.I
 )
@@ -47,27 +47,27 @@ _ALIKE = 0.7
 _NAMES_ROOM, _SHORT_STEP, _STATED_STEP = 70, 120, 140
 _LEAST_LINE, _LEAST_ADVICE, _MOST_OF_LINE = 16, 4, 0.7
 _OF_CHECK = lazy_pattern(r"self\.|(?i:assert|expect)|\w+=\d+$")
-"""What a check's output names beside the matter: its own functions, and its counters."""
+"""Names in a check's output that are not the subject: its own functions, and its counters."""
 _INTERPRETS = lazy_pattern(r"(?:python|node|ruby|perl|php|bash|sh|zsh|npx|npm|uv|java|ssh|docker)[\d.]*$")
 _STEM = lazy_pattern(r"[A-Za-z]{4,30}")
 _UNIT = lazy_pattern(r"[\d.,]*[A-Za-z]{1,3}(?:/[A-Za-z]{1,3})?")
-"""A unit of measure, as `kWh`, `10GB` and `km/h`: it is no value that a call lacks."""
+"""A unit of measure, such as `kWh`, `10GB` and `km/h`. It is no value that a call lacks."""
 _WORD = lazy_pattern(r"\w{3,40}")
 _MOST_LINE = 240
 _BROAD = frozenset(("unknown", "knownError", "statedReason", "notFound"))
-"""Kinds that rest on the words of an error alone: what else the record says comes first there."""
+"""Kinds that rest only on the words of an error. For these, the rest of the record comes first."""
 _STATED = frozenset(("knownError", "statedReason"))
-"""Of these, the kinds whose error says what to do: that comes first, unless it is long."""
+"""Kinds among these whose error says what to do. That comes first, unless it is long."""
 _OBSTACLES = frozenset(("rateLimited", "resourceHeld", "waitingOnLock", "callHangs", "limitExceeded", "pollingFrozen"))
-"""Kinds whose cause lies outside: what the user named for it may be a way around."""
+"""Kinds with an external cause. What the user named in that respect may be a way around."""
 _MOST_REASON, _REASONS, _LOOKS, _LEAST_SHOWN, _NEW_WORDS, _SHOWN_NAMES, _QUOTED = 200, 2, 2, 90, 3, 5, 130
 _QUOTED_SPAN = lazy_pattern(r"`([^`\n]+)`")
 _BEGIN, _USER_SAID, _AS_SAID = "Begin with what the ", "The user said", "Do it as the user said: "
 _SHOWN_STEP = "Begin with what is quoted above: none of the calls has used it."
 _SHARES_MORE = 1.0
-"""The rank of a record that shares but one plain word with a failure."""
+"""The rank of a record that shares only one plain word with a failure."""
 _OF_ERROR = 3
-"""Sentences that come first: what the record offers instead, the words of the error, and its members."""
+"""Number of sentences that come first: what the record offers instead, the words of the error, and its members."""
 
 
 class _WayAround(NamedTuple):
@@ -77,17 +77,17 @@ class _WayAround(NamedTuple):
 
 
 class CauseExplanation(NamedTuple):
-    """Why calls fail and what to do, in parts: a field tells of other records in sentences, a prompt shows their lines.
+    """Why calls fail and what to do, in parts. A field describes other records in sentences; a prompt shows their lines.
 
     Attributes:
-        found: what a failure class says, or the contrast, with all the quotes.
-        causes: sentences behind its cause, each with the id of the record that it tells of, or None.
+        found: the diagnosis of a failure class, or the contrast, with all the quotes.
+        causes: sentences after its cause, each with the id of the record that it describes, or None.
         before: steps before the look at other records.
         related_lines: the lines of other records.
-        after: steps after it.
-        later: whether the step of ``found`` comes first.
-        quotes: lines of records that may bear on it too, where the cause is certain enough not to tell of them.
-        error: the lines of the failing call that say most, where the cause rests on its words alone.
+        after: steps after that look.
+        later: the step of ``found`` comes first.
+        quotes: lines of possibly related records, if the cause is too certain to describe them.
+        error: the most telling lines of the failing call, if the cause rests only on its words.
     """
 
     found: Diagnosis
@@ -101,28 +101,30 @@ class CauseExplanation(NamedTuple):
 
     @property
     def diagnosis(self) -> Diagnosis:
-        """The diagnosis with as many of the sentences as there is room for."""
+        """The diagnosis with as many of the sentences as fit."""
         steps = [*self.before, _describe_look(self.related_lines, later=self.later), *self.after]
         return self.found.model_copy(update={"cause": self._cause(()), "next_step": self._step(steps)})
 
     def texts_without(self, shown: Collection[str | None]) -> tuple[str, str]:
-        """Return cause and step for a reader who is shown the lines of these records: neither tells of them again."""
-        left = [each for each in self.related_lines if each.entry not in shown]
+        """Return cause and step for a reader who sees the lines of these records. Neither describes them again."""
+        hidden = [each for each in self.related_lines if each.entry not in shown]
         cause = self._cause(shown)
-        after = [each for each in self.after if not (each.startswith(_BEGIN) and _spans(each) <= _spans(cause))]
-        step = self._step([*self.before, _describe_look(left, later=self.later), *after])
-        again = [each for each in sentences_in(cause) if each.startswith(_USER_SAID) and _spans(each) <= _spans(step)]
+        after = [each for each in self.after if not (each.startswith(_BEGIN) and _quoted_spans(each) <= _quoted_spans(cause))]
+        step = self._step([*self.before, _describe_look(hidden, later=self.later), *after])
+        again = [
+            each for each in sentences_in(cause) if each.startswith(_USER_SAID) and _quoted_spans(each) <= _quoted_spans(step)
+        ]
         return " ".join(each for each in sentences_in(cause) if each not in again), step or _SHOWN_STEP
 
     def minimum_length(self, shown: Collection[str | None]) -> int:
-        """Return how many characters the cause itself and the words of the error take, but those of records that are shown."""
+        """Return the length of the cause and of the sentences on the error, without sentences on records that are shown."""
         of_error = self.causes[:_OF_ERROR]
         return len(self.found.cause) + sum(
             len(text) + 1 for text, entry in of_error if text and (not entry or entry not in shown)
         )
 
     def _cause(self, shown: Collection[str | None]) -> str:
-        """Return the cause with the sentences for which there is room; a long one is cut where enough of it is shown."""
+        """Return the cause with the sentences that fit. A long sentence is cut if enough of it remains."""
         cause = self.found.cause
         for each, entry in self.causes:
             room = MOST_CAUSE - len(cause) - 2
@@ -135,28 +137,28 @@ class CauseExplanation(NamedTuple):
         return cause
 
     def _step(self, steps: Sequence[str]) -> str:
-        """Return the step with the others for which there is room."""
+        """Return the step with the other steps that fit."""
         if self.later:
             return _join_sentences([self.found.next_step, *steps])
         own = sentences_in(self.found.next_step)
-        # What a person said of it comes before the general way
+        # A person's words on it come before the general remedy.
         spoken = [each for each in steps if each.startswith(_AS_SAID)]
         rest = [each for each in steps if each not in spoken]
         stated = self.found.kind in _STATED
         if len(own[0]) <= (_STATED_STEP if stated else _SHORT_STEP):
             return _join_sentences([*spoken, own[0], *rest, *own[1:]])
-        # What the error says to do comes before the names that it has, and those that the user named
+        # The error's advice comes before the names in the error and the names from the user.
         names = [each for each in rest if stated and each.startswith((_BEGIN, "Give the call "))]
         return _join_sentences([*spoken, *(each for each in rest if each not in names), *own, *names])
 
 
-def explanation_of(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] = ()) -> CauseExplanation:
-    """Return a diagnosis with the error's own words and, where it is not certain, with what else the record says of it.
+def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryView] = ()) -> CauseExplanation:
+    """Return a diagnosis with the error's own words and, if it is not certain, with what else the record says.
 
     Args:
         evidence: the session.
-        found: what is known so far.
-        steps: the calls it is about; the failing ones by default.
+        found: the diagnosis so far.
+        steps: the calls that it is about; the failing ones by default.
     """
     about = _list_other_forms(evidence, list(steps or evidence.failing_calls or evidence.repeated_calls))
     if not about:
@@ -167,27 +169,27 @@ def explanation_of(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryVi
     related = _list_related_lines(evidence, about, found)
     cited = {quote.entry for quote in found.evidence if quote.entry is not None}
     others = [each for each in related if each.entry not in cited]
-    if sure:  # what else the record says would only hide a cause that is known
+    if sure:  # other records would only hide a known cause
         around = _find_way_around(evidence, about, found, others) if found.kind in _OBSTACLES else _WayAround("", "", ())
         own = _reasons(reasons(evidence, about, _MOST_REASON), found)[:1] if found.kind in _OBSTACLES else []
         causes = [(each, None) for each in (details, *own, around.cause)]
-        # A way that the user named comes before what else may be done
+        # A way that the user named comes before other remedies.
         if around.step.startswith("Go by "):
             found = found.model_copy(update={"next_step": clip(f"{around.step} Else: {found.next_step}", MOST_STEP)})
             around = around._replace(step="")
-        return CauseExplanation(_add_quotes(found, around.quotes, ()), causes, [around.step], quotes=_quotes_of(related))
+        return CauseExplanation(_add_quotes(found, around.quotes, ()), causes, [around.step], quotes=_choose_quotes(related))
     related, texts = others, reasons(evidence, about, _MOST_REASON)
-    # Where the error says what to do, these may be quoted, but nobody is sent to look at them
+    # If the error says what to do, other records may be quoted, but nobody is sent to look at them.
     looks = [each for each in related if each.of_failure or each.by_user or found.kind not in _STATED]
-    person = _find_sentence_of_person(evidence, entry, topic_of(said), found)
+    person = _find_sentence_of_person(evidence, entry, find_topic(said), found)
     spoken = [person] if person is not None else []
     named = None if person or not evidence.has_failed(entry) else _find_named_by_user(evidence, about, found)
     lines = _reasons(texts, found)
     shown = [(each.sentence, each.entry) for each in looks if each.names or each.by_user]
     shared = [(each.sentence, each.entry) for each in related if not each.names and not each.by_user]
     other = next(alternatives(evidence, about), Alternative("", ""))
-    named = None if named is not None and _spans(named.step) & _spans(other.step) else named
-    # An answer that names somebody, such as whoever a ticket is assigned to, refuses nothing
+    named = None if named is not None and _quoted_spans(named.step) & _quoted_spans(other.step) else named
+    # A successful answer that names somebody, such as the assignee of a ticket, refuses nothing.
     holder = _holder_step(entry, said) if evidence.has_failed(entry) else ""
     rest = [_describe_earlier_error(evidence, entry), *(each.cause for each in spoken)]
     later = found.kind not in _BROAD
@@ -209,7 +211,7 @@ def explanation_of(evidence: Evidence, found: Diagnosis, steps: Sequence[EntryVi
 
 
 def _list_related_lines(evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis) -> list[RelatedLine]:
-    """Return the other records; where a cause is known, what shares but a common word with the failure adds nothing."""
+    """Return the other records. If a cause is known, records that share only a common word with the failure are left out."""
     related = find_related_lines(evidence, steps)
     if found.kind == "unknown":
         return related
@@ -218,30 +220,30 @@ def _list_related_lines(evidence: Evidence, steps: Sequence[EntryView], found: D
 
 
 def _add_quotes(found: Diagnosis, spoken: Sequence[Quote], related: Sequence[RelatedLine]) -> Diagnosis:
-    """Return a diagnosis with more quotes, the ones that say most first.
+    """Return a diagnosis with more quotes, the most telling ones first.
 
-    Where no cause is known, the last step that brought something new comes last.
+    Without a known cause, the last step that brought something new comes last.
     """
-    seen = _quotes_of(related)
+    seen = _choose_quotes(related)
     own = found.evidence
     first = (*own[:1], *seen, *own[1:]) if found.kind == "unknown" else (*own, *seen)
     return found.model_copy(update={"evidence": (*spoken, *first)[:6]})
 
 
-def _quotes_of(related: Sequence[RelatedLine]) -> list[Quote]:
-    """Return the lines of records, of those with names first."""
+def _choose_quotes(related: Sequence[RelatedLine]) -> list[Quote]:
+    """Return the lines of records, those of records with names first."""
     return [each.quote for each in _sort_by_names(related) if each.quote is not None]
 
 
-def _spans(text: str) -> set[str]:
-    """Return what stands in backticks."""
+def _quoted_spans(text: str) -> set[str]:
+    """Return the quotes in backticks."""
     return set(_QUOTED_SPAN.findall(text))
 
 
 def _find_way_around(
     evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis, related: Sequence[RelatedLine]
 ) -> _WayAround:
-    """Return what the user or another record names that may be a way around a cause which lies outside."""
+    """Return what the user or another record names that may be a way around an external cause."""
     way = _find_named_by_user(evidence, steps, found, _OTHER_WAY)
     if way is not None:
         return way
@@ -250,7 +252,7 @@ def _find_way_around(
 
 
 def _describe_earlier_error(evidence: Evidence, entry: EntryView) -> str:
-    """Say that the same error stood there before the agent's first change: what it changed since has not touched the cause."""
+    """Say that the same error occurred before the agent's first change, so that its changes have not touched the cause."""
     own = [each for each in evidence.edits if each.agent == entry.agent and each.index < entry.index]
     line = telling_line(evidence, entry) if evidence.has_failed(entry) else ""
     if not own or len(line) < _LEAST_LINE or not tells(line):
@@ -267,34 +269,34 @@ def _describe_earlier_error(evidence: Evidence, entry: EntryView) -> str:
 def _find_named_by_user(
     evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis, where: re.Pattern[str] | None = None
 ) -> _WayAround | None:
-    """Return what the user named in a sentence about these calls, and none of them has; ``where`` must be in it."""
+    """Return what the user named in a sentence about these calls, and none of them has. ``where`` must match the sentence."""
     asked = "\n".join(f"{call_input(step)}\n{evidence.text(step)}" for step in steps)
-    about = _stems("\n".join(call_input(step) for step in steps) + evidence.text(steps[0])[:_MOST_LINE])
-    for message, sentence in sentences(evidence):
+    about = _find_stems("\n".join(call_input(step) for step in steps) + evidence.text(steps[0])[:_MOST_LINE])
+    for message, sentence in user_sentences(evidence):
         if where is not None and not where.search(sentence):
             continue
         names = [
-            name for name in names_in(sentence)
+            name for name in find_names(sentence)
             if name not in asked and name not in found.cause and not name.isupper() and not _UNIT.fullmatch(name)
             and (("/" in name and not is_file_name(name)) or not _was_used(evidence, name))
         ]  # fmt: skip
-        if names and _stems(sentence) & about and not is_forbidden(sentence, names):
-            told = join_names(names, 2)
+        if names and _find_stems(sentence) & about and not is_forbidden(sentence, names):
+            shown_names = join_names(names, 2)
             return _WayAround(
-                f"The user named {told}{clock(message.at)}, and none of these calls has it.",
-                _describe_use(evidence, names[0], told, is_way=where is not None),
-                [evidence.quote_of(message, sentence)],
+                f"The user named {shown_names}{clock(message.at)}, and none of these calls has it.",
+                _describe_use(evidence, names[0], shown_names, is_way=where is not None),
+                [evidence.quote_message(message, sentence)],
             )
     return None
 
 
 def _was_used(evidence: Evidence, name: str) -> bool:
-    """Whether a call that worked was given a name, or wrote it: then the failing one does not lack it."""
+    """Whether a successful call used or wrote a name. Then the failing call does not lack it."""
     return any(name.rpartition("/")[2] in call_input(entry) for entry in evidence.recent if entry.status == "ok")
 
 
 def _describe_use(evidence: Evidence, name: str, told: str, *, is_way: bool) -> str:
-    """Return what to do with what the user named, by its kind: another way, a file that is there, a place, a value."""
+    """Return what to do with something that the user named, by its kind: another way, an existing file, a place, a value."""
     if is_way:
         return f"Go by {told} in this call: the user named that way."
     if is_file_name(name):
@@ -304,11 +306,11 @@ def _describe_use(evidence: Evidence, name: str, told: str, *, is_way: bool) -> 
 
 
 def _find_most_similar_name(evidence: Evidence, steps: Sequence[EntryView], related: Sequence[RelatedLine]) -> str:
-    """Return the name in another record that is most like one that the error names and the calls gave."""
+    """Return advice to try the name of another record that is most similar to a refused name in the calls."""
     if not evidence.has_failed(steps[0]):
         return ""
     asked = "\n".join(call_input(step) for step in steps)
-    refused = [name for name in names_in(telling_line(evidence, steps[0])) if name in asked]
+    refused = [name for name in find_names(telling_line(evidence, steps[0])) if name in asked]
     found = [
         (likeness(bad, name), bad, name, each.source)
         for bad in refused for each in related for name in each.names
@@ -321,7 +323,7 @@ def _find_most_similar_name(evidence: Evidence, steps: Sequence[EntryView], rela
 
 
 def _holder_step(entry: EntryView, said: str) -> str:
-    """Return the step that asks who holds what is wanted, or waits until when, by the members of a structured answer."""
+    """Return the step to ask the holder of the wanted thing, or to wait for its release, from a structured answer's members."""
     members = error_members(entry, said)
     who = next((value for name, value in members if _HOLDER.search(name)), "")
     until = next((value for name, value in members if _UNTIL.search(name)), "")
@@ -333,7 +335,7 @@ def _holder_step(entry: EntryView, said: str) -> str:
 
 
 def _list_other_forms(evidence: Evidence, steps: list[EntryView]) -> list[EntryView]:
-    """Return calls with the other failing ones of the same program that stand near them: another form may say more."""
+    """Return calls with nearby failing calls of the same program, because another form may say more."""
     if not steps:
         return []
     keys = {call_key(step) for step in steps}
@@ -346,15 +348,15 @@ def _list_other_forms(evidence: Evidence, steps: list[EntryView]) -> list[EntryV
 
 
 def _program(entry: EntryView) -> str:
-    """Return the program of a call, of an interpreter the script that it runs."""
-    program = program_of(entry)
-    parts = [words for words in parts_of(command_of(entry)) if words[0].rpartition("/")[2] == program]
+    """Return the program of a call; for an interpreter, with the script that it runs."""
+    program = program_name(entry)
+    parts = [words for words in split_command(command_of(entry)) if words[0].rpartition("/")[2] == program]
     plain = [word for word in parts[-1][1:] if not word.startswith("-")] if parts else []
     return " ".join([program, *plain[:1]]) if _INTERPRETS.match(program) else program
 
 
 def _join_sentences(parts: Sequence[str]) -> str:
-    """Return the sentences for which there is room, the first ones first."""
+    """Return the first sentences that fit."""
     step = ""
     for each in parts:
         if each and len(step) + len(each) + 1 < MOST_STEP:
@@ -363,27 +365,27 @@ def _join_sentences(parts: Sequence[str]) -> str:
 
 
 def _reasons(texts: Sequence[str], found: Diagnosis) -> list[str]:
-    """Return what the calls say of why they fail, as sentences; nothing that is told already."""
-    told = set(_WORD.findall(found.cause))
+    """Return what the calls say about their failure, as sentences, without what the cause says already."""
+    cause_words = set(_WORD.findall(found.cause))
     new: list[str] = []
     for text in texts:
         words = set(_WORD.findall(text))
-        first = not new and (found.kind == "unknown" or len(words - told) >= _NEW_WORDS or not told & words)
-        if first or len(words - told) > len(words) / 2:
+        first = not new and (found.kind == "unknown" or len(words - cause_words) >= _NEW_WORDS or not cause_words & words)
+        if first or len(words - cause_words) > len(words) / 2:
             new.append(text)
-        told |= words
+        cause_words |= words
     quoted = [told_lines(text.split(" ⏎ ")).replace(".`", "`") for text in new[:_REASONS]]  # prose may be an order
     return [f"It {'also ' if place else ''}says {words}." for place, words in enumerate(each for each in quoted if each)]
 
 
 def _list_offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence[str], found: Diagnosis) -> Iterator[str]:
-    """Yield what the error offers, advises or names that no call has tried: names, and words that errors are made of."""
+    """Yield what the error offers, advises or names that no call has tried, in names and usual words of errors."""
     asked = "\n".join(call_input(step) for step in steps)
     said = evidence.text(steps[0])
-    offer = next((each for each in offers_of(said) if each not in found.next_step and not evidence.was_tried(each)), "")
+    offer = next((each for each in list_offers(said) if each not in found.next_step and not evidence.was_tried(each)), "")
     if offer:
         yield f"The error offers {code(offer, 90)}: see whether it fits the task."
-    # A piece out of the middle of a line advises nothing.
+    # A fragment from the middle of a line is no advice.
     advice = next(
         (
             words
@@ -396,7 +398,7 @@ def _list_offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence
     if len(advice.split()) >= _LEAST_ADVICE and "…" not in advice and advice.strip("`") not in found.next_step:
         yield f"It advises {advice}."
     names = [
-        name for text in texts[:1] for name in names_in(text)
+        name for text in texts[:1] for name in find_names(text)
         if name not in asked and name not in found.next_step and not _OF_CHECK.match(name) and not name.isupper()
     ]  # fmt: skip
     names = [name for name in names if not any(name != other and name.endswith(f".{other}") for other in names)]
@@ -406,7 +408,7 @@ def _list_offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence
 
 
 def _describe_look(related: Sequence[RelatedLine], *, later: bool) -> str:
-    """Return where to look first, or behind a step, with the names that stand there: of very many none says much."""
+    """Return where to look first, or after a step, with the names found there. Very many names would say little."""
     said = [f"Keep to what the user said: {code(each.line, _QUOTED)}." for each in related if each.binds][:1]
     related = _sort_by_names(each for each in related if not each.by_user and (each.names or not later))
     parts: list[str] = []
@@ -423,30 +425,30 @@ def _sort_by_names(related: Iterable[RelatedLine]) -> list[RelatedLine]:
     return sorted(related, key=lambda each: not each.names)
 
 
-def _stems(text: str) -> set[str]:
+def _find_stems(text: str) -> set[str]:
     return {word[:6].casefold() for word in _STEM.findall(text[:4_000]) if word.casefold() not in COMMON}
 
 
 def _is_task(evidence: Evidence, sentence: str) -> bool:
-    """Whether a sentence is the first one of the session's task: it says what is to be done, and nothing of a failure."""
-    return next(iter(sentences_of(evidence.user_texts[0].text)), "") == sentence
+    """Whether a sentence is the first one of the session's task, which says what to do and nothing about a failure."""
+    return next(iter(split_sentences(evidence.user_texts[0].text)), "") == sentence
 
 
 def _find_sentence_of_person(evidence: Evidence, entry: EntryView, topic: Topic | None, found: Diagnosis) -> _WayAround | None:
-    """Return the sentence of a person that names something for this which no failing call has used."""
-    tried = "\n".join(call_input(each) for each in evidence.failing_calls)
-    about = _stems(f"{call_input(entry)}\n{found.evidence[0].text if found.evidence else ''}")
-    for message, sentence in sentences(evidence):
-        names = [name for name in _NAME.findall(sentence) if name.rstrip("/.") not in tried]
+    """Return the sentence of a person on this subject that names something no failing call has used."""
+    given_text = "\n".join(call_input(each) for each in evidence.failing_calls)
+    about = _find_stems(f"{call_input(entry)}\n{found.evidence[0].text if found.evidence else ''}")
+    for message, sentence in user_sentences(evidence):
+        names = [name for name in _NAME.findall(sentence) if name.rstrip("/.") not in given_text]
         if not names or not PRESCRIBES.search(sentence) or is_forbidden(sentence, names) or sentence in found.cause:
             continue
         if (topic is not None and topic.words.search(sentence)) or (
-            _stems(sentence) & about and not _is_task(evidence, sentence)
+            _find_stems(sentence) & about and not _is_task(evidence, sentence)
         ):
             said = code(sentence, 150)
             return _WayAround(
                 f"The user said{clock(message.at)}: {said}.",
                 f"{_AS_SAID}{said}.",
-                [evidence.quote_of(message, sentence)],
+                [evidence.quote_message(message, sentence)],
             )
     return None

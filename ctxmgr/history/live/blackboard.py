@@ -1,4 +1,4 @@
-"""The shared history of a running workflow: capture events, record actions, stop loops."""
+"""The shared history of a running workflow. It captures events, records actions and stops loops."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ctxmgr.types.finding import Finding
 
 OnLoop = Literal["raise", "report"] | Callable[[Finding], object]
 
-_MAX_FAILURES = 100  # the latest errors that are kept
+_MAX_FAILURES = 100  # latest errors that are kept
 
 
 class _ThreadState(threading.local):
-    """State of the recording thread: the number of the event being received, and the findings that its records raised.
+    """State of the recording thread: the number of the event being received, and the findings raised by its records.
 
-    It is per thread, so that a loop error is raised to the thread that closed the loop.
+    It is kept per thread, so that a loop error is raised in the thread that closed the loop.
     """
 
     seq: int | None = None
@@ -38,31 +38,31 @@ class _ThreadState(threading.local):
 
 
 class BlackboardHistory:
-    """Records one workflow while it runs and watches it for loops and stalls.
+    """Records one workflow while it runs, and watches it for loops and stalls.
 
-    It is subscribed from its creation until `end`, which its ``with`` block calls even when the workflow raises. Every event
-    published meanwhile is recorded with its number; one that could not be recorded completely is counted in `lost`, which
-    is stored with the end of the session and must read 0. The promises of `Recorder` hold. It is safe to share between
+    It is subscribed from its creation until `end`, which its ``with`` block calls even if the workflow raises. Every event
+    published meanwhile is recorded with its number. An event that could not be recorded completely is counted in `lost`,
+    which is stored with the end of the session and must read 0. The promises of `Recorder` hold. It may be shared between
     threads; a forked child continues as a process of its own.
 
-    The records of a session that exists already are shown to the detectors first.
+    If the session exists already, the detectors first see its records.
 
     Args:
         bus: the bus to subscribe to; None if everything is recorded by calls.
         target: path of a ``.jsonl`` log or of a database, or any `Sink`.
         on_loop: ``raise`` a `DegenerateLoopError` to the caller that recorded the third identical iteration, and again after
-            every further three; or ``report`` it (see `findings`); or a function to call with the finding, whose
-            exceptions are passed on.
+            every further three; or ``report`` it (see `findings`); or a function to call with the finding, whose exceptions
+            are passed on.
         settings: thresholds of the detectors, as an object or a table.
-        clock: returns the present in seconds since 1970, for judging stalls.
-        watch_every: seconds between two checks for stalls, in a thread of its own.
+        clock: returns the current time in seconds since 1970, to judge stalls.
+        watch_every: seconds between two checks for stalls, in a separate thread.
         on_hung: called once for every stall that `tick` finds; required with ``watch_every``.
-        mask: whether secrets of known shapes are masked before they are written.
+        mask: mask secrets of known shapes before they are written.
         options: ``session``, ``process``, ``workflow``, ``agent``, ``durability``, ``on_live``, ``meta``, ``episode``: see
             `Recorder`.
 
     Attributes:
-        location: path of the target, None when it is a `Sink`.
+        location: path of the target; None for a `Sink`.
         failures: the latest errors that were not raised to the workflow: of writes, of the detectors, of ``on_hung``.
 
     Raises:
@@ -93,7 +93,7 @@ class BlackboardHistory:
         self._clock = clock
         self._thread = _ThreadState()
         self._actions: dict[str, str] = {}
-        self._answered: dict[str, int] = {}  # finding -> its rounds when a continuation was given
+        self._answered: dict[str, int] = {}  # finding -> number of its rounds when a continuation was given
         self._captured = self._lost = 0
         self._subscription: Subscription | None = None
         self._open = False
@@ -130,24 +130,24 @@ class BlackboardHistory:
 
     @property
     def captured(self) -> int:
-        """Number of them that are recorded."""
+        """Number of published events that are recorded."""
         return self._captured
 
     @property
     def lost(self) -> int:
-        """Number of them that could not be recorded completely. Must read 0."""
+        """Number of published events that could not be recorded completely. Must read 0."""
         return self._lost
 
     @property
     def retries(self) -> int:
-        """Number of writes that failed and were tried again."""
+        """Number of writes that failed and were repeated."""
         return self._recorder.retries
 
     def entry(self, agent: str | None, action: str, input: object = None, **about: Unpack[Context]) -> str:  # noqa: A002
         """Record that an action begins; see `Recorder.entry`.
 
         Raises:
-            DegenerateLoopError: it closes a loop; it is recorded all the same.
+            DegenerateLoopError: it closes a loop. It is recorded nevertheless.
         """
         entry = self._recorder.entry(agent, action, input, **about)
         self.answer()
@@ -166,7 +166,7 @@ class BlackboardHistory:
         """Record the result of an entry; see `Recorder.result`.
 
         Raises:
-            DegenerateLoopError: it closes a loop; it is recorded all the same.
+            DegenerateLoopError: it closes a loop. It is recorded nevertheless.
         """
         self._recorder.result(entry, status, output=output, error=error, duration_ms=duration_ms, usage=usage)
         self.answer(error if isinstance(error, BaseException) else None)
@@ -175,7 +175,7 @@ class BlackboardHistory:
         """Record a message, a thought, an interrupt or any other event; see `Recorder.event`.
 
         Raises:
-            DegenerateLoopError: it closes a loop; it is recorded all the same.
+            DegenerateLoopError: it closes a loop. It is recorded nevertheless.
         """
         event = self._recorder.event(type, data, entry=entry, agent=agent)
         self.answer()
@@ -184,8 +184,8 @@ class BlackboardHistory:
     def action(self, agent: str | None, name: str, **details: Unpack[Details]) -> Step:
         """Return a context manager that records an action; see `Recorder.action`.
 
-        On leaving it raises a `DegenerateLoopError` when the action closes a loop, also in place of the action's own
-        exception, which is then its cause.
+        On exit it raises a `DegenerateLoopError` if the action closes a loop. That error also replaces an exception of the
+        action, which becomes its cause.
         """
         return GuardedStep(self, self._recorder, agent, name, details)
 
@@ -193,7 +193,8 @@ class BlackboardHistory:
         """Record a published event: an `Event`, an action's start or end, or any other object (see `describe`).
 
         Raises:
-            CtxmgrError: it could not be recorded completely, and counts as lost.
+            InvalidInput: it holds what can't be read, so that its class stands in its place; it counts as lost.
+            CtxmgrError: it could not be recorded, and counts as lost.
             DegenerateLoopError: it closes a loop.
         """
         self._thread.seq = seq
@@ -220,7 +221,7 @@ class BlackboardHistory:
     def _record(self, event: object) -> None:
         if isinstance(event, ActionStarted):
             parent = None if event.parent is None else self._actions.get(event.parent, event.parent)
-            # The publisher's ids are its own: two runs may count from 1, so the history gives entries others.
+            # The publisher's ids are its own, and two runs may both count from 1. So the history gives entries other ids.
             self._actions[event.id] = self._recorder.entry(
                 event.agent, event.action, event.input, input_type=event.input_type, turn=event.turn, step=event.step,
                 parent=parent, task=event.task, timeout_ms=event.timeout_ms, meta=event.meta,
@@ -236,10 +237,10 @@ class BlackboardHistory:
             self._recorder.event(described_event.type, described_event.data, entry=entry, agent=described_event.agent)
 
     def _complete(self, record: Record) -> None:
-        """Add the fields that only a running history knows: an event's number, and at the end the number of lost ones."""
+        """Add the fields that only a running history knows: an event's number and, at the end, the number of lost events."""
         if self._thread.seq is not None:
             record["seq"] = self._thread.seq
-            record.setdefault("process", self.process)  # numbers begin anew with every process
+            record.setdefault("process", self.process)  # numbers restart with every process
         if record["kind"] == "sessionEnd" and self._subscription is not None:
             published = self.published
             record["capture"] = {"published": published, "captured": self._captured, "lost": published - self._captured}
@@ -247,28 +248,28 @@ class BlackboardHistory:
     def _handle_record(self, record: Record) -> None:
         if self._open:
             self.follow(record)
-        else:  # written by the recorder's own start: the detectors see it after the records that are there already
+        else:  # the recorder's own first record: the detectors see it after the existing records
             self._early.append(record)
 
     def follow(self, record: Record) -> None:
-        """Show the detectors a record that was written to this session, by this history or by a recovery of it."""
+        """Show the detectors a record that this history, or a recovery of it, wrote to this session."""
         with self._recorder.lock:
             try:
                 self._thread.found += self._monitor.take(record, repeat=self._on_loop != "report")
                 if record.get("kind") == "continuation":
                     self._excuse_standing()
-            except Exception as error:  # a fault in a detector must cost neither the record nor the workflow
+            except Exception as error:  # a fault in a detector must not cost the record or the workflow
                 self.failures.append(error)
 
     def _excuse_standing(self) -> None:
         self._answered |= {finding.id: finding.count for finding in self._monitor.findings(self._clock())}
 
     def _remember(self, location: str) -> bool:
-        """Show the detectors the whole session so far; return whether it could be read."""
+        """Show the detectors the whole session so far. Return whether it could be read."""
         try:
             self._catch_up(past_records(location, self.session))
-            self._excuse_standing()  # these loops are of an earlier process: this one is only stopped if it goes on with them
-        except CtxmgrError as error:  # what can't be read back is no reason not to record what comes
+            self._excuse_standing()  # loops of an earlier process stop this one only if it continues them
+        except CtxmgrError as error:  # unreadable records are no reason not to record new ones
             self.failures.append(error)
             return False
         return True
@@ -280,10 +281,10 @@ class BlackboardHistory:
     def answer(self, cause: BaseException | None = None) -> None:
         """Report the loops that this thread's records have closed, as ``on_loop`` says.
 
-        An interruption, or a loop error of a nested action, that is being raised already takes precedence.
+        If an interruption, or a loop error of a nested action, is already being raised, it takes precedence.
 
         Raises:
-            DegenerateLoopError: for the first loop, when loops are to be raised.
+            DegenerateLoopError: for the first loop, if loops are to be raised.
         """
         loops = [finding for finding in self._thread.found if finding.severity == "loop"]
         self._thread.found.clear()
@@ -296,12 +297,12 @@ class BlackboardHistory:
             self._on_loop(finding)
 
     def findings(self, now: float | None = None) -> list[Finding]:
-        """Return every finding so far, resolved ones too, as of ``now`` (seconds since 1970; by default the clock)."""
+        """Return every finding so far, including resolved ones, as of ``now`` (seconds since 1970; by default the clock)."""
         with self._recorder.lock:
             return self._monitor.findings(self._clock() if now is None else now)
 
     def check(self, now: float | None = None) -> None:
-        """Check that the workflow makes progress as of ``now`` (seconds since 1970; by default the clock).
+        """Check that the workflow makes progress as of ``now`` (seconds since 1970; by default the clock's time).
 
         A loop that was answered by a continuation counts again only after as many further rounds.
 
@@ -319,7 +320,7 @@ class BlackboardHistory:
         """Check that nothing is hung; see `check`.
 
         Raises:
-            HungError: something is.
+            HungError: a call or the workflow is hung.
         """
         for finding in self.findings(now) if standing is None else standing:
             if finding.severity == "hung" and finding.resolved is None:
@@ -330,12 +331,15 @@ class BlackboardHistory:
         return answered is None or finding.count >= answered + self._monitor.rounds(finding)
 
     def tick(self, now: float | None = None) -> None:
-        """Check once for stalls, and call ``on_hung`` for a new one; the thread of ``watch_every`` calls this."""
+        """Check once for stalls as of ``now`` (seconds since 1970), and call ``on_hung`` for a new one.
+
+        The thread of ``watch_every`` calls this.
+        """
         if self._alarm is not None and self._open:
             self._alarm.tick(now)
 
     def end(self, outcome: Outcome = "completed") -> None:
-        """Unsubscribe, record the outcome and the number of lost events, and close; a second call does nothing."""
+        """Unsubscribe, record the outcome and the number of lost events, and close. A second call does nothing."""
         if self._subscription is not None:
             self._subscription.close()
         if self._alarm is not None:
@@ -355,7 +359,7 @@ class BlackboardHistory:
 
 
 class GuardedStep(Step):
-    """An action of a `BlackboardHistory` in progress."""
+    """An action in progress of a `BlackboardHistory`."""
 
     def __init__(
         self, board: BlackboardHistory, recorder: ObservedRecorder, agent: str | None, name: str, details: Details

@@ -1,8 +1,8 @@
 """Publish and subscribe inside one process, in one order and without loss.
 
-Why not blinker (1.9 was tried): its order of receivers is undefined (a set); a receiver that raises keeps the event from the
-next ones and stops the publisher; a lambda is dropped, being held weakly; and events that several threads publish at once
-reach a receiver interleaved. Without these four only a list would be left of it.
+The reasons against blinker (1.9 was tried): it calls receivers in no defined order (a set). A receiver that raises keeps the
+event from the next ones and stops the publisher. A lambda is dropped, because receivers are held weakly. And a receiver gets
+the events of several publishing threads interleaved. Without these four features, blinker would be only a list.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import DegenerateLoopError, HungError, InvalidInput
 from ctxmgr.recorder import Status
 
-_MAX_FAILURES = 100  # the latest failures that are kept
-_MAX_DEPTH = 50  # events published in answer to each other; more is an endless exchange
+_MAX_FAILURES = 100  # latest failures that are kept
+_MAX_DEPTH = 50  # events published in answer to each other; more are an endless exchange
 _log = logging.getLogger("ctxmgr.bus")
 _buses: weakref.WeakSet[EventBus] = weakref.WeakSet()
 
@@ -34,8 +34,8 @@ class Event:
     Attributes:
         type: one of the types of log format 1, an alias of one, or any other name, which is kept.
         data: its content.
-        agent: the agent that it is from.
-        entry: the action it belongs to, by its id in the history, or by the id it was published with.
+        agent: the agent that it comes from.
+        entry: the action that it belongs to, by its id in the history or by the id with which it was published.
     """
 
     type: str
@@ -74,11 +74,10 @@ class ActionFinished:
 
 
 def describe(event: object) -> Event:
-    """Return any published object as an event.
+    """Return any published object as an event. Never raises.
 
-    A mapping is read by its keys ``type``, ``data``, ``agent`` and ``entry``; without ``data`` its other keys are the data. Any
-    other object has the type that its attribute ``type`` says, else the name of its class, and is itself the data. Never
-    raises.
+    A mapping is read by its keys ``type``, ``data``, ``agent`` and ``entry``. Without ``data``, its other keys are the data.
+    Any other object is itself the data. Its type is its attribute ``type``, else the name of its class.
     """
     if isinstance(event, Event):
         return event
@@ -89,7 +88,7 @@ def describe(event: object) -> Event:
             if isinstance(event, Mapping)
             else _event_of_object(event)
         )
-    except Exception:  # properties and mappings are their author's code and may raise anything
+    except Exception:  # properties and mappings are foreign code and may raise anything
         return Event(_class_name(published), published)
 
 
@@ -120,15 +119,15 @@ class EventSubscriber(Protocol):
         """Receive one event.
 
         Args:
-            event: as it was published.
-            seq: its number among all that were published while this subscriber was subscribed: 1, 2, 3, without a gap.
+            event: the event as published.
+            seq: its number among the events published while this subscriber was subscribed: 1, 2, 3, without a gap.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A subscriber raised: its name, the event with its number, and the error."""
+    """An error of a subscriber: the subscriber's name, the event with its number, and the error."""
 
     subscriber: str
     event: object
@@ -137,11 +136,11 @@ class Failure:
 
 
 class Subscription:
-    """The subscription of one subscriber to a bus; ends with `close`, or with its ``with`` block.
+    """The subscription of one subscriber to a bus. It ends with `close`, or with its ``with`` block.
 
     Attributes:
-        published: number of events published since it began, i.e. the number of the latest one.
-        is_closed: whether it has ended.
+        published: number of events published since it began, which is the number of the latest one.
+        is_closed: it has ended.
     """
 
     def __init__(self, bus: EventBus, receive: Callable[[object, int], object], name: str) -> None:
@@ -152,7 +151,7 @@ class Subscription:
         self._bus = bus
 
     def close(self) -> None:
-        """Unsubscribe; after this returns, the subscriber receives nothing more. A second call does nothing."""
+        """Unsubscribe. After this returns, the subscriber receives nothing more. A second call does nothing."""
         self._bus.unsubscribe(self)
 
     def __enter__(self) -> Subscription:
@@ -173,30 +172,30 @@ class _Delivery:
 class EventBus:
     """Delivers every event to every subscriber, in the order of subscription, before `publish` returns.
 
-    All subscribers see all events in one order, whichever threads publish. What a subscriber publishes while it receives is
-    delivered after the event it received, to everyone. A subscriber that raises is reported and stops nobody, except by a
-    `DegenerateLoopError` or `HungError`: whoever published hears of these. Subscribers are held strongly: they stay until
-    they are closed.
+    All subscribers see all events in one order, whichever threads publish. An event that a subscriber publishes while it
+    receives another one is delivered after that one, to everyone. A subscriber that raises is reported and stops nobody. Only
+    a `DegenerateLoopError` or `HungError` is raised to the publisher. Subscribers are held strongly: they stay until they are
+    closed.
 
-    A subscriber must not wait for another thread that publishes: that thread waits for the subscriber.
+    A subscriber must not wait for another thread that publishes, because that thread waits for the subscriber.
 
     Args:
-        on_error: called with every failure of a subscriber; without it failures are logged as warnings.
+        on_error: called with every failure of a subscriber; without it, failures are logged as warnings.
 
     Attributes:
         failed: number of deliveries in which a subscriber raised.
-        failures: the latest of them.
+        failures: the latest of these failures.
     """
 
     def __init__(self, on_error: Callable[[Failure], None] | None = None) -> None:
         self.failed = 0
         self.failures: deque[Failure] = deque(maxlen=_MAX_FAILURES)
         self._on_error = on_error
-        # Held while delivering, which gives all threads one order; reentrant, since subscribers publish too.
+        # Held during delivery, to give all threads one order. Reentrant, because subscribers publish too.
         self._lock = threading.RLock()
         self._subscriptions: list[Subscription] = []
         self._queue: deque[_Delivery] = deque()
-        self._depth = 0  # of the event that is being delivered; 0 for none
+        self._depth = 0  # of the event being delivered; 0 for none
         _buses.add(self)
 
     def subscribe(self, subscriber: EventSubscriber | Callable[[object, int], object]) -> Subscription:
@@ -218,25 +217,25 @@ class EventBus:
     def unsubscribe(self, subscription: Subscription) -> None:
         """End a subscription; see `Subscription.close`."""
         with self._lock:
-            # Also for the events on their way: it was listed for them when they were published
+            # This also stops events on their way, which were addressed to it when they were published.
             subscription.is_closed = True
             if subscription in self._subscriptions:
                 self._subscriptions.remove(subscription)
 
     def publish(self, event: object, *, guard: bool = True) -> None:
-        """Deliver an event; returns when every subscriber has had it.
+        """Deliver an event. Returns when every subscriber has received it.
 
-        Called from within a subscriber it returns at once, and the event is next.
+        If a subscriber calls this, it returns at once, and the event is delivered next.
 
         Args:
             event: anything.
-            guard: raise the `DegenerateLoopError` or `HungError` that a subscriber answers with, after all have had the event.
-                From within a subscriber it is raised to the publisher of the event that this subscriber received. Without
-                it such an error is a failure like any other.
+            guard: after all subscribers have received the event, raise a `DegenerateLoopError` or `HungError` of one of them.
+                If a subscriber publishes, the error is raised to the publisher of the event that this subscriber received.
+                Without ``guard``, such an error is a failure like any other.
 
         Raises:
-            DegenerateLoopError, HungError: the workflow is stuck, and a subscriber says so.
-            InvalidInput: subscribers answer each other's events without an end.
+            DegenerateLoopError, HungError: a subscriber says that the workflow is stuck.
+            InvalidInput: subscribers answer each other's events endlessly.
         """
         with self._lock:
             depth = self._depth + 1
@@ -244,10 +243,9 @@ class EventBus:
                 raise InvalidInput(
                     f"{_MAX_DEPTH} events were published in answer to each other", "look for subscribers in a loop"
                 )
-            # Numbered when published, not when delivered: a subscriber that is closed meanwhile has counted the event all the
-            # same.
+            # Number events when they are published, not when they are delivered: a subscriber closed meanwhile still counts it.
             self._queue.append(_Delivery(event, [(each, _next_number(each)) for each in self._subscriptions], depth, guard))
-            # Within a subscriber: the loop below, further up the stack, delivers it next, so that all see one order.
+            # Within a subscriber: the loop below, further up the stack, delivers the event next, so that all see one order.
             if self._depth:
                 return
             stops = self._deliver_all()
@@ -255,7 +253,7 @@ class EventBus:
             raise stops[0]
 
     def _deliver_all(self) -> list[BaseException]:
-        """Empty the queue; return the errors to raise to the publisher: stuck errors, or an interruption such as Ctrl-C."""
+        """Empty the queue. Return the errors to raise to the publisher: stuck errors, or an interruption such as Ctrl-C."""
         stops: list[BaseException] = []
         try:
             while self._queue:
@@ -267,13 +265,13 @@ class EventBus:
                     try:
                         subscription.receive(delivery.event, seq)
                     except Exception as error:
-                        # Kept until all have had the event: the recorder must not miss the action that was one too many.
+                        # Held back until all have received the event, because the recorder must not miss this action.
                         if delivery.guard and isinstance(error, (DegenerateLoopError, HungError)):
                             stops.append(error)
                         else:
                             self._report(Failure(subscription.name, delivery.event, seq, error))
                     except BaseException as interruption:
-                        # The others still receive the event: Ctrl-C must leave no gap in the history.
+                        # The others still receive the event, so that Ctrl-C leaves no gap in the history.
                         stops.insert(0, interruption)
         finally:
             self._depth = 0
@@ -283,14 +281,14 @@ class EventBus:
         self.failed += 1
         self.failures.append(failure)
         if self._on_error is None:
-            kind = type(failure.error).__name__  # not its message, which may quote a published secret
+            kind = type(failure.error).__name__  # without its message, which may quote a published secret
             _log.warning("subscriber %s raised %s at event %d", failure.subscriber, kind, failure.seq)
             return
         with suppress(Exception):
             self._on_error(failure)
 
     def leave_parent(self) -> None:
-        """Reset the bus in a forked child, where a lock that another thread held would never be released."""
+        """Reset the bus in a forked child. There, a lock held by another thread would never be released."""
         self._lock = threading.RLock()
         self._queue.clear()
         self._depth = 0

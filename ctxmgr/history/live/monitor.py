@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from ctxmgr.history.live.blackboard import BlackboardHistory
 
 
-_MAX_OPEN = 10_000  # entries without a result; bounds the memory of a session that runs for weeks
-_MAX_KNOWN = 50_000  # ids of entries, to recognise one that is repeated
+_MAX_OPEN = 10_000  # entries without a result; bounds the memory of sessions that run for weeks
+_MAX_KNOWN = 50_000  # ids of entries, to recognise repeated entries
 
 Listener = Callable[[Record], None]
 
 
 class RecordStream:
-    """Turns the records of one session into observations, in the order in which they are given.
+    """Turns the records of one session into observations, in the given order.
 
-    The result is that of `ctxmgr.detect.replay.session_observations` over the whole log, with two limits: of more than 10,000
-    open entries the oldest are forgotten, and an entry repeated after 50,000 others counts as new.
+    The result is that of `ctxmgr.detect.replay.session_observations` over the whole log, with two limits: if more than 10,000
+    entries are open, the oldest are forgotten, and an entry repeated after 50,000 others counts as new.
 
     Attributes:
         entries: number of entries so far.
@@ -48,7 +48,7 @@ class RecordStream:
 
     def take(self, record: Record) -> list[Observation]:
         """Return the observations of a record; none for a record that is no step of the run."""
-        # Each record has two places, as in a replay: an entry with its result is a start and a finish.
+        # Each record takes two places, as in a replay, because an entry with its result is a start and a finish.
         self._place += 1
         index, context = self.entries, [record]
         kind, name = record.get("kind"), record.get("id")
@@ -57,7 +57,7 @@ class RecordStream:
             started = self._open.pop(entry, None) if isinstance(entry, str) else None
             if started is None:
                 return []
-            # Observed together with its entry, since a result alone has neither action nor input.
+            # Observe it together with its entry, since a result alone has neither action nor input.
             context, index = [started[0], record], started[1]
         elif kind == "entry":
             if not isinstance(name, str) or not name or name in self._known:
@@ -105,21 +105,21 @@ def past_records(location: str, session: str) -> Iterator[Record]:
 class LiveMonitor:
     """A monitor of records that reports a loop again if it goes on.
 
-    A detector raises a finding once. A workflow that goes on with the same loop, e.g. because the advice did not help, would
-    then never be stopped again; so the rounds of a loop are counted anew from where it was raised.
+    A detector raises a finding only once. If a workflow goes on with the same loop, for example because the advice did not
+    help, it would never be stopped again. So the rounds of a loop are counted anew from where it was raised.
     """
 
     def __init__(self, settings: DetectSettings) -> None:
         self._monitor = Monitor(settings)
         self._stream = RecordStream()
-        self._ongoing: dict[str, list[int]] = {}  # finding -> [results until it is looked at again, rounds it then has]
+        self._ongoing: dict[str, list[int]] = {}  # finding -> [results until its next check, number of rounds due then]
 
     def take(self, record: Record, *, repeat: bool) -> list[Finding]:
-        """Observe a record; return the findings that it raises, and with ``repeat`` also loops that go on."""
+        """Observe a record. Return the findings that it raises, and with ``repeat`` also loops that go on."""
         raised = [found for seen in self._stream.take(record) for found in self._monitor.observe(seen)]
         if not repeat:
             return raised
-        # Only what is done can go on with a loop; messages between the rounds are none.
+        # Only actions can continue a loop, not the messages between its rounds.
         again = self._repeated_loops() if self._ongoing and record.get("kind") in ("entry", "result") else []
         for finding in (*raised, *again):
             if finding.severity == "loop":
@@ -138,7 +138,7 @@ class LiveMonitor:
             self._ongoing[name][0] = left - 1
             if left <= 1:
                 due.append(name)
-        # Each finding is made anew when it is asked for, so it is done only where a loop may be due.
+        # Each request builds all findings anew, so ask only if a loop may be due.
         if not due:
             return []
         known = {finding.id: finding for finding in self._monitor.findings(live=True)}
@@ -150,7 +150,7 @@ class LiveMonitor:
             elif finding.count >= self._ongoing[name][1]:
                 again.append(finding)
             else:
-                # Messages and other work came between: it is looked at again with the next call or result.
+                # Messages and other work came between. Check again with the next call or result.
                 self._ongoing[name][0] = 1
         return again
 
@@ -163,14 +163,14 @@ class StallAlarm:
     """Reports each stall of a history once."""
 
     def __init__(self, board: BlackboardHistory, on_hung: Callable[[HungError], object]) -> None:
-        # Weak, so that the thread does not keep alive a history that its owner has dropped without `end`.
+        # A weak reference, so that the thread does not keep a history alive that its owner dropped without `end`.
         self._board = weakref.ref(board)
         self._on_hung = on_hung
         self._reported: str | None = None
         self._stopped = threading.Event()
 
     def tick(self, now: float | None = None) -> None:
-        """Check once; an exception of ``on_hung`` is added to the history's failures."""
+        """Check once, as of ``now`` (seconds since 1970); an exception of ``on_hung`` is added to the history's failures."""
         board = self._board()
         if board is None:
             self._stopped.set()
@@ -178,7 +178,7 @@ class StallAlarm:
         try:
             try:
                 board.check_stalls(now)
-                # Progress since then: the next stall is another one, even if it begins at the same call.
+                # There was progress, so the next stall is a new one, even if it begins at the same call.
                 self._reported = None
             except HungError as stall:
                 finding = stall.finding
@@ -203,7 +203,7 @@ class StallAlarm:
 
 
 class Options(TypedDict, total=False):
-    """The options of a `Recorder` besides its target; see there."""
+    """The options of a `Recorder` besides its target."""
 
     session: str | None
     process: str | None
@@ -216,14 +216,14 @@ class Options(TypedDict, total=False):
 
 
 class ObservedRecorder(Recorder):
-    """A recorder with hooks: records are completed before they are written, and shown to a listener afterwards.
+    """A recorder with hooks. Records are completed before they are written, and shown to a listener afterwards.
 
-    The listener sees what a reader of the log will find: plain JSON with secrets masked, not the agent's own objects, which
-    may change later. A failed write is tried once more.
+    The listener sees what a reader of the log will find: plain JSON with secrets masked, instead of the agent's own objects,
+    which may change later. A failed write is repeated once.
 
     Args:
         target: see `Recorder`.
-        mask: whether secrets of known shapes are masked.
+        mask: mask secrets of known shapes.
         complete: called with each record before it is written; may add fields.
         written: called with each record after it was written.
         options: see `Recorder`.
@@ -247,23 +247,23 @@ class ObservedRecorder(Recorder):
         self._masks = mask
         self._complete = complete
         self._written = written
-        super().__init__(target, mask=False, **options)  # masked in `_complete_record`, so that the listener sees it masked too
+        super().__init__(target, mask=False, **options)  # `_complete_record` masks, so that the listener sees it masked too
 
     def _open_sink(self) -> Sink:
         return _HookedSink(super()._open_sink(), self)
 
     def write(self, sink: Sink, records: Sequence[Record]) -> None:
-        """Write records to the sink and show them.
+        """Write records to the sink and show them to the listener.
 
         Raises:
             InvalidInput: a record can't be stored as it is.
-            StorageFailed, Busy: it could not be written, twice.
+            StorageFailed, Busy: the write failed twice.
         """
         with self.lock:
             ready = [self._complete_record(record) for record in records]
             try:
                 sink.append(ready)
-            # Another process may have held the lock a moment too long; losing the record would leave a hole in the history.
+            # Another process may have held the lock a moment too long. A lost record would leave a hole in the history.
             except (StorageFailed, Busy):
                 self.retries += 1
                 sink.append(ready)
@@ -271,7 +271,7 @@ class ObservedRecorder(Recorder):
                 self._written(record)
 
     def _complete_record(self, record: Record) -> Record:
-        # A copy: the agent's own dictionary stays as it gave it.
+        # A copy, so that the agent's own dictionary stays unchanged.
         completed = dict(record)
         self._complete(completed)
         if not self._masks:
@@ -282,13 +282,13 @@ class ObservedRecorder(Recorder):
 
     def leave_parent(self) -> None:
         """Become a process of its own in a forked child."""
-        # A thread of the parent may have held the lock; in the child nobody would ever release it.
+        # A thread of the parent may have held the lock, and nobody in the child would ever release it.
         self.lock = threading.RLock()
         super().leave_parent()
 
 
 class _HookedSink:
-    """The sink of an `ObservedRecorder`: passes records through its hooks to the real sink."""
+    """The sink of an `ObservedRecorder`. It passes records through the recorder's hooks to the real sink."""
 
     def __init__(self, sink: Sink, recorder: ObservedRecorder) -> None:
         self._sink = sink

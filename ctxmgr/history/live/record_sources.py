@@ -25,10 +25,10 @@ from ctxmgr.store.repositories.queries import read_records_after
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.import_report import FileCount
 
-_MARK = 256  # bytes before the offset by which a rewritten log is recognised
+_MARK = 256  # bytes before the offset that identify a rewritten log
 _CHUNK = 1 << 16
 _SHARE = 4
-"""Pause before a foreign log is read again, as a multiple of the time that reading it took: at most 1/5 of a core."""
+"""Pause before a foreign log is read again, as a multiple of the time for reading it. So it takes at most 1/5 of a core."""
 
 
 @dataclass(slots=True)
@@ -36,9 +36,9 @@ class Batch:
     """The new records since the last poll.
 
     Attributes:
-        records: to be read at once; reading them may raise `OSError` or `StorageFailed`.
-        fresh: whether they are all records again, from the beginning.
-        begun: sessions that are read from their beginning; findings that were over in them are not reported.
+        records: must be read at once; reading them may raise `OSError` or `StorageFailed`.
+        fresh: these are all records again, from the beginning.
+        begun: sessions read from their beginning; findings that are already resolved in them are not reported.
         gone: sessions that are no longer followed here.
     """
 
@@ -57,7 +57,7 @@ class Source(Protocol):
 
 
 class StoreTail:
-    """Follows sessions of a store: one, or whichever is the latest."""
+    """Follows one session of a store, or whichever is the latest."""
 
     def __init__(self, store: Store, key: int | None = None) -> None:
         self._store = store
@@ -65,7 +65,7 @@ class StoreTail:
         self._seen: dict[int, int] = {} if key is None else {key: 0}
 
     def poll(self) -> Batch | None:
-        """Return the new records of the sessions that are followed."""
+        """Return the new records of the followed sessions."""
         if self._only is None and (latest := self._store.sessions.latest()) is not None:
             self._seen.setdefault(latest, 0)
         return Batch(self._records(), fresh=False)
@@ -80,8 +80,7 @@ class StoreTail:
 class LogTail:
     """Follows a log of format 1 from the last offset, or from its start if it was truncated, replaced or rewritten.
 
-    Reading a record twice does no harm, since entries are identified by id. A session that continues in the new file is
-    followed on.
+    Reading a record twice does no harm, because ids identify entries. A session that continues in the new file is followed on.
     """
 
     def __init__(self, path: Path, session: str | None = None) -> None:
@@ -92,17 +91,17 @@ class LogTail:
         self._mark = b""
 
     def poll(self) -> Batch | None:
-        """Return the records of lines completed since the last poll; None also while there is no such file."""
+        """Return the records of the lines completed since the last poll; None if there are none, or no such file."""
         try:
             status = os.stat(self._path)
             state = (status.st_ino, status.st_size, status.st_mtime_ns)
             if state == self._state:
                 return None
-            # Another inode is a rotated log, a shorter one was truncated; a rewritten one may be as long, so its bytes decide.
+            # Another inode is a rotated log, and a shorter file was truncated. A rewritten log may be as long: compare bytes.
             new = self._state is None or self._state[0] != state[0] or status.st_size < self._offset or self._has_changed()
             start = 0 if new else self._offset
             end = _last_line_end(self._path, start, status.st_size)
-        except OSError:  # between two files of a rotation, or not yet there
+        except OSError:  # between two files of a rotation, or not yet created
             return None
         self._state = state
         self._offset = start
@@ -116,7 +115,7 @@ class LogTail:
     def _records(self, start: int, end: int) -> Iterator[Record]:
         try:
             for line in reader.read(self._path, start, last=None):
-                # What was appended since is left to the next poll: its last line may be half written.
+                # Later lines are left to the next poll, because the last one may be half written.
                 if line.offset >= end:
                     break
                 if self._session is None or line.record.get("session") == self._session:
@@ -124,15 +123,15 @@ class LogTail:
             with open(open_regular(self._path), "rb") as stream:
                 stream.seek(max(0, end - _MARK))
                 self._mark = stream.read(min(end, _MARK))
-            # Only now: where reading was interrupted, it begins again at the former place.
+            # Not earlier: if reading is interrupted, it must start again from the old offset.
             self._offset = end
         except (OSError, NotFound):
-            self._state = None  # removed while it was read: a file that is there next is read from its start
+            self._state = None  # removed while it was read; the next file there is read from its start
             raise StorageFailed(f"{self._path} went away while it was read") from None
 
 
 def _last_line_end(path: Path, start: int, size: int) -> int:
-    """Return the offset behind the last line end between two places, ``start`` when there is none."""
+    """Return the offset after the last line end between two offsets; ``start`` if there is none."""
     with open(open_regular(path), "rb") as stream:
         end = size
         while end > start:
@@ -141,7 +140,7 @@ def _last_line_end(path: Path, start: int, size: int) -> int:
             data = stream.read(end - begin)
             if (at := data.rfind(b"\n")) >= 0:
                 return begin + at + 1
-            # A crash can leave a hole of gigabytes in a file: it is skipped, not read.
+            # A crash can leave a hole of gigabytes in a file. Skip it without reading.
             end = begin if data.strip(b"\0") else last_data_end(stream.fileno(), start, begin)
     return start
 
@@ -149,8 +148,8 @@ def _last_line_end(path: Path, start: int, size: int) -> int:
 class ForeignLog:
     """Follows the session in another agent's log, with the logs of its sub-agents.
 
-    These formats can't be read from the middle, so the whole session is imported again, only if a file has changed and at
-    most once in ``every`` seconds; more rarely if reading takes long.
+    These formats can't be read from the middle. So the whole session is imported again, but only if a file has changed, and
+    at most once in ``every`` seconds; more rarely if reading takes long.
     """
 
     def __init__(self, importer: Importer, path: Path, every: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -178,12 +177,12 @@ class ForeignLog:
         start = self._clock()
         counts: list[FileCount] = []
         yield from with_waits(self._importer.name, self._importer.read(group, counts))
-        self._state = state  # only now: a reading that was interrupted is repeated
+        self._state = state  # not earlier, so that an interrupted read is repeated
         self._next = self._clock() + max(self._every, _SHARE * (self._clock() - start))
 
 
 class LogSource:
-    """Follows a log whose format is recognised once its first line is there."""
+    """Follows a log. Its format is recognised once its first line is there."""
 
     def __init__(
         self,
@@ -194,7 +193,7 @@ class LogSource:
         once: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Follow a log; with ``once`` there is no second poll, so an unrecognised beginning is refused at once."""
+        """Follow a log. ``once``: there is no second poll, so an unrecognised beginning is refused at once."""
         self._path = path
         self._once = once
         self._session = session
@@ -203,7 +202,7 @@ class LogSource:
         self._source: Source | None = None
 
     def poll(self) -> Batch | None:
-        """Return the new records; None also while the format can't be recognised yet.
+        """Return the new records; None if there are none, or the format can't be recognised yet.
 
         Raises:
             InvalidInput: it is a log of no known format.
@@ -223,14 +222,14 @@ class LogSource:
         for importer in IMPORTERS:
             if importer.name == name:
                 return ForeignLog(importer, self._path, self._every, self._clock)
-        # Its first line may be half written yet.
+        # The first line may be half written.
         if b"\n" not in head and not (self._once and head):
             return None
         raise format_error(self._path, head)
 
 
 PASSING = (Busy, StorageFailed, OSError)
-"""Temporary errors of a source (another process writes, a file was removed): the next poll may succeed."""
+"""Temporary errors of a source (another process writes, a file was removed). The next poll may succeed."""
 
 
 _MAX_RUNS = 64
@@ -244,7 +243,7 @@ class Sight:
 
     Attributes:
         event: a finding was ``raised``, ``escalated`` to a higher severity, or is ``over``; or the session ``ended``.
-        finding: the finding; None when the session ended.
+        finding: the finding; None if the session ended.
         outcome: the outcome of an ended session.
         lost: number of published events that were not captured, if the session's own history counted them.
     """
@@ -278,14 +277,14 @@ class _Run:
             self.end = None
 
     def skip_past_findings(self, now: float, *, all_of_it: bool) -> None:
-        """Mark findings that were over before watching began as known; for a past session, all findings."""
+        """Mark findings that were resolved before watching began as known; for a past session, all findings."""
         found = self.monitor.findings(now, live=True)
         self.known = {each.id: each for each in found if all_of_it or each.resolved is not None}
         self.muted = all_of_it
 
     def look(self, session: str, now: float) -> list[Sight]:
         found = {each.id: each for each in self.monitor.findings(now, live=True)}
-        # A finding may vanish: a stall when progress comes, a loop that a later result disproves.
+        # A finding may vanish: a stall when progress comes, or a loop that a later result disproves.
         gone = [each for name, each in self.known.items() if name not in found]
         sights = [
             Sight("over", session, each.model_copy(update={"resolved": "progress"})) for each in gone if each.resolved is None
@@ -304,7 +303,7 @@ class _Run:
         if before is None or (before.resolved is not None and now.resolved is None):
             if now.resolved is None:
                 return ["raised"]
-            # A call that returned late was reported while it was overdue, unless both happened between two looks.
+            # A call that returned late was reported while it was overdue, unless it became both between two polls.
             reported = now.kind == "hung" and any(
                 each.kind == "hung" and each.first == now.first for each in self.known.values()
             )
@@ -317,13 +316,13 @@ class _Run:
 class Follower:
     """Polls a source, shows new records to the detectors, and returns what changed.
 
-    Findings that were over at the first look are not reported, nor those of sessions other than the latest, until these
-    go on. At most 64 sessions are followed, those that went on last.
+    Findings that are already resolved at the first poll are not reported. Neither are those of sessions other than the
+    latest, until these sessions go on. At most 64 sessions are followed, the most recently active ones.
 
     Args:
         source: the source to follow.
         settings: table of thresholds, see `DetectSettings.from_table`.
-        clock: returns the present in seconds since 1970, for judging stalls.
+        clock: returns the current time in seconds since 1970, to judge stalls.
 
     Attributes:
         wait: waits up to a number of seconds for new records, if the source can notify; None otherwise.
@@ -341,7 +340,7 @@ class Follower:
         self._looked = False
 
     def tick(self) -> list[Sight]:
-        """Poll once; return the changes to report, oldest first."""
+        """Poll once. Return the changes to report, oldest first."""
         try:
             batch = self._source.poll()
             if batch is not None:
@@ -352,11 +351,11 @@ class Follower:
         return [sight for session, run in self._runs.items() if not run.muted for sight in run.look(session, now)]
 
     def counts(self) -> dict[str, int]:
-        """Return the number of entries of each session that is followed."""
+        """Return the number of entries of each followed session."""
         return {session: run.feed.entries for session, run in self._runs.items() if not run.muted}
 
     def has_ended(self) -> bool:
-        """Whether at least one session is followed, and all followed ones have ended."""
+        """Whether at least one session is followed, and all followed sessions have ended."""
         runs = [run for run in self._runs.values() if not run.muted]
         return bool(runs) and all(run.end is not None for run in runs)
 
@@ -373,7 +372,7 @@ class Follower:
             run = runs.pop(session, None) or self._new_run(session)
             run.muted = False
             runs[session] = run
-            # The first is the one that went on longest ago, since each record moves its session to the end.
+            # The first is the least recently active, because each record moves its session to the end.
             if len(runs) > _MAX_RUNS:
                 del runs[next(iter(runs))]
             run.take(record)
@@ -390,7 +389,7 @@ class Follower:
     def _new_run(self, session: str) -> _Run:
         run = _Run(Monitor(self._settings))
         if (old := self._runs.get(session)) is not None:
-            # A foreign log is read as a whole each time: what was reported once must not be reported again.
+            # A foreign log is read as a whole each time. Do not report anything again.
             run.known, run.reported_ends = old.known, old.reported_ends
         return run
 

@@ -19,21 +19,21 @@ from ctxmgr.store.repositories.bookkeeping import WATCH, WATCHED, WATCHER, Serve
 from ctxmgr.store.repositories.queries import changed_sessions, held_leases, read_records_after, recent_sessions, settled_place
 
 MOST = 64
-"""Most sessions that one process follows at once."""
+"""Maximum sessions that one process follows at once."""
 
 RECENT = 3600.0
 """Seconds without a record after which a session is no longer followed."""
 
 LEASE = 30.0
-"""Seconds after which other watchers take over the sessions of a process that stopped renewing its leases."""
+"""Seconds after which other watchers take over the sessions of a process that no longer renews its leases."""
 
 
 class SharedSessions:
-    """The active sessions of a server; each is read from its beginning when it is first followed.
+    """The active sessions of a server. Each is read from its beginning when it is first followed.
 
     Args:
         store: a store on a server.
-        share: follow only sessions whose lease this process has; all watchers get about equal numbers of them.
+        share: follow only sessions whose lease this process holds; all watchers get about equal numbers of them.
         clock: a monotonic clock, in seconds.
     """
 
@@ -41,7 +41,7 @@ class SharedSessions:
         self._store = store
         self._share = share
         self._clock = clock
-        # The id too: a process id comes back on the same machine.
+        # A random id too, because process ids are reused on a machine.
         self._holder = f"{os.uname().nodename}-{os.getpid()}-{new_id()}"
         self._place: int | None = None
         self._active: dict[int, str] = {}
@@ -53,17 +53,17 @@ class SharedSessions:
         self._gone: set[str] = set()
 
     def poll(self) -> Batch:
-        """Return the new records of the sessions that are followed."""
+        """Return the new records of the followed sessions."""
         self._find_changes()
         self._choose()
         gone, self._gone = frozenset(self._gone), set[str]()
         return Batch(self._records(), fresh=False, begun=frozenset(self._begun), gone=gone)
 
     def _find_changes(self) -> None:
-        """Find the sessions that changed since last time; places where transactions may still commit are looked at again."""
+        """Find the sessions that changed since last time. Places where transactions may still commit are checked again."""
         now, upto = self._clock(), settled_place(self._store.engine)
         if self._place is None:
-            # The first look: what ended long ago is not read from its beginning.
+            # On the first poll, sessions that ended long ago are not read from their beginning.
             found = recent_sessions(self._store.engine, self._store.clock() - RECENT)
         else:
             found = changed_sessions(self._store.engine, self._place)
@@ -76,13 +76,17 @@ class SharedSessions:
             del self._active[key], self._last_seen[key]
 
     def _choose(self) -> None:
-        if not self._share:
-            newest = sorted(self._active, key=self._last_seen.__getitem__, reverse=True)[:MOST]
-            for key in [key for key in self._followed if key not in newest]:
-                self._leave(key)
-            for key in newest:
-                self._begin(key)
+        if self._share:
+            self._follow_share()
             return
+        newest = sorted(self._active, key=self._last_seen.__getitem__, reverse=True)[:MOST]
+        for key in [key for key in self._followed if key not in newest]:
+            self._leave(key)
+        for key in newest:
+            self._begin(key)
+
+    def _follow_share(self) -> None:
+        """Follow as many of the active sessions as fall to each watcher, and none that another one follows."""
         if not self._renewed:
             self._remove_expired()
         self._take(f"{WATCHER}{self._holder}")
@@ -90,20 +94,20 @@ class SharedSessions:
             if not self._take(f"{WATCHED}{self._active[key]}"):
                 self._leave(key)
         members = max(1, len(held_leases(self._store.engine, WATCHER)))
-        # Every watcher computes the same share from the same leases: whoever has too many gives some up, whoever has too few
-        # takes them.
+        # Every watcher computes the same share from the same leases. A watcher with too many sessions gives some up, and one
+        # with too few takes them.
         fair = min(MOST, math.ceil(len(self._active) / members))
         for key in list(self._followed)[fair:]:
             self._leave(key)
-        taken = held_leases(self._store.engine, WATCHED)
+        leases = held_leases(self._store.engine, WATCHED)
         for key, name in self._active.items():
             if len(self._followed) >= fair:
                 return
-            if key not in self._followed and f"{WATCHED}{name}" not in taken and self._take(f"{WATCHED}{name}"):
+            if key not in self._followed and f"{WATCHED}{name}" not in leases and self._take(f"{WATCHED}{name}"):
                 self._begin(key)
 
     def _take(self, name: str) -> bool:
-        """Take or renew a lease; it is renewed after a third of its time, so that one lost renewal does not lose it."""
+        """Take or renew a lease. It is renewed after a third of its time, so that one failed renewal does not lose it."""
         now = self._clock()
         if now - self._renewed.get(name, -math.inf) < LEASE / 3:
             return True
@@ -133,10 +137,10 @@ class SharedSessions:
                 self._followed[key] = place
                 yield record
         self._changed.clear()
-        self._begun.clear()  # only now: if reading is interrupted, they still count as begun
+        self._begun.clear()  # not earlier: if reading is interrupted, they still count as begun
 
     def close(self) -> None:
-        """Release all leases, so that others need not wait for their end."""
+        """Release all leases, so that others need not wait for their expiry."""
         for name in list(self._renewed):
             del self._renewed[name]
             self._store.leases.release(name, self._holder)
@@ -144,29 +148,29 @@ class SharedSessions:
             self._remove_expired()
 
     def _remove_expired(self) -> None:
-        """Remove what watchers that ended have left: each has a name of its own, so nobody else would use it again."""
+        """Remove what ended watchers have left. Each has its own name, so nobody else would reuse it."""
         cast("ServerLeases", self._store.leases).remove_expired(WATCH)
 
 
 Receive = Callable[[Record], object]
-"""Takes a record; from the thread of the feed, which waits for it."""
+"""Takes a record. Called in the thread of the feed, which waits for it."""
 
 
 class Feed:
-    """The records of a server's sessions, read once and given to all subscribers of a process; close it.
+    """Reads the records of a server's sessions once and gives them to all subscribers of a process. Close it.
 
-    However many subscribe, the server is asked over three connections (for questions, for records, for notifications), and each
-    record is read and decoded once. A subscriber is given every record of the sessions that went on during the last hour before
-    the feed was opened, and whatever follows: once, and within a session in order, also over a lost connection. Whoever comes
-    later is first given what the others had.
+    For any number of subscribers, the server is asked over three connections (for questions, for records, for notifications),
+    and each record is read and decoded once. A subscriber gets every record of the sessions that were active in the hour
+    before the feed was opened, and everything that follows. It gets each record once and in order within a session, even if a
+    connection is lost. A later subscriber first gets the records that the others had.
 
     Args:
         location: URL of the store.
-        every: seconds between two looks where nobody says that there is something new.
-        failed: hears of a subscriber that raised an error, and is given nothing more, and of that error.
+        every: seconds between two polls without a notification.
+        failed: called with a subscriber that raised, which gets nothing more, and with its error.
 
     Attributes:
-        error: why the server could not be asked last time; None where it could.
+        error: why the last poll of the server failed; None if it succeeded.
 
     Raises:
         CtxmgrError: the store can't be opened.
@@ -178,7 +182,7 @@ class Feed:
         self._store = open_store(location, readonly=True)
         self._every = every
         self._failed = failed
-        # What is recorded from now on is given, however old it says it is, also before the thread first looks.
+        # Records from now on are delivered, whatever time they claim, even if they come before the thread's first poll.
         self._place, self._looked = settled_place(self._store.engine), False
         self._given: dict[int, int] = {}
         self._new: list[Receive] = []
@@ -193,7 +197,7 @@ class Feed:
         self._thread.start()
 
     def subscribe(self, receive: Receive) -> None:
-        """Give a subscriber every record from now on, and before them those that the others had."""
+        """Give a subscriber first the records that the others had, then every new record."""
         with self._lock:
             self._new.append(receive)
 
@@ -205,9 +209,9 @@ class Feed:
                     each.remove(receive)
 
     def close(self) -> None:
-        """End, when what is being given has been given."""
+        """End the feed after the delivery in progress."""
         self._ended.set()
-        self._waker.close()  # who waits for something new can read the end of it
+        self._waker.close()  # a waiting thread can read the end of it
         self._thread.join()
         self._end.close()
         self._store.close()
@@ -218,12 +222,12 @@ class Feed:
                 self._admit_waiting()
                 self._look()
                 self.error = None
-            except CtxmgrError as error:  # it is asked again, from where it was
+            except CtxmgrError as error:  # the next poll continues from the same place
                 self.error = error
             self._store.wait(self._every, self._end)
 
     def _admit_waiting(self) -> None:
-        """Give those that wait to join what the others had; where that is interrupted it goes on next time."""
+        """Give waiting subscribers the records that the others had. If that is interrupted, it continues next time."""
         if not self._joining:
             with self._lock:
                 self._joining, self._new = self._new, []
@@ -231,7 +235,7 @@ class Feed:
             return
         for key, last in self._given.items():
             for place, record in read_records_after(self._store.engine, key, self._caught_up.get(key, 0)):
-                # From there on the newcomer is given records together with the others.
+                # From here on, the new subscriber gets records together with the others.
                 if place > last:
                     break
                 self._caught_up[key] = place
@@ -243,7 +247,7 @@ class Feed:
 
     def _look(self) -> None:
         engine = self._store.engine
-        # Asked before the changes: what commits between the two lies behind it and is found next time.
+        # Ask for this before the changes: a commit between the two requests lies after it, and is found next time.
         upto = settled_place(engine)
         found = changed_sessions(engine, self._place)
         if not self._looked:
@@ -259,7 +263,7 @@ class Feed:
             try:
                 receive(record)
             except Exception as error:
-                # It missed this record, and a subscriber is promised every record without a gap.
+                # It missed this record, but a subscriber is promised every record without a gap.
                 self.unsubscribe(receive)
                 if self._failed is not None:
                     self._failed(receive, error)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Address:
-    """One entry (or a whole session, when neither index nor id is given)."""
+    """One entry, or a whole session if neither index nor id is given."""
 
     __slots__ = ("entry_id", "index", "session")
 
@@ -28,14 +28,14 @@ class Address:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is an index; a negative one counts from the end."""
+    """Whether a text is an index. A negative index counts from the end."""
     digits = text.removeprefix("-")
-    # More digits are no index of a session; they may be an id.
+    # A longer number is no index in a session, but may be an id.
     return digits.isascii() and digits.isdigit() and len(digits) <= 15
 
 
 def parse(text: str, session: str | None = None) -> Address:
-    """Parse an address: ``SESSION@42``, ``@-1``, ``@last``, an index or an id; ``session`` is that of ``--session``.
+    """Parse an address: ``SESSION@42``, ``@-1``, ``@last``, an index or an id. ``session`` is that of ``--session``.
 
     Raises:
         InvalidInput: it is no address, or names another session than ``--session``.
@@ -59,7 +59,7 @@ def session_key(store: Store, session: str | None, entry_id: str | None = None) 
     none is named it is the one that holds the entry asked for, else the only or the latest one.
 
     Raises:
-        NotFound: the named session does not exist.
+        NoSession: the named session does not exist; it is a `NotFound`.
         InvalidInput: the name, or the entry's, fits several sessions.
     """
     if session is None:
@@ -87,7 +87,7 @@ def session_of_query(store: Store, request: Any) -> int | None:
     """Return the row key of a query's session: the one that it names, else the one that its process executed.
 
     Raises:
-        NotFound, InvalidInput: as `session_key`; also when the process executed several sessions.
+        NotFound, InvalidInput: as `session_key`; also if the process executed several sessions.
     """
     processes: Sequence[str] = request.process or ()
     if request.session is not None or not processes:
@@ -105,10 +105,10 @@ def session_of_query(store: Store, request: Any) -> int | None:
 
 
 def entry_of(store: Store, key: int | None, index: int | None, entry_id: str | None) -> EntryView:
-    """Return the entry at an index (negative: from the end) or with an id or id prefix.
+    """Return the entry at an index (negative: from the end), or the entry with an id or id prefix.
 
     Raises:
-        InvalidInput: neither or both are given, or the prefix fits several ids.
+        InvalidInput: neither or both are given, or several ids have the prefix.
         NoHistory: the history is empty.
         OutOfBounds, NotFound: there is no such entry.
     """
@@ -117,7 +117,7 @@ def entry_of(store: Store, key: int | None, index: int | None, entry_id: str | N
 
 
 def _hint(store: Store, name: str) -> str:
-    """Return the hint for an unknown entry id, which may be a session's."""
+    """Return the hint for an unknown entry id, which may be the id of a session."""
     try:
         key = store.sessions.key(name)
     except InvalidInput:
@@ -128,7 +128,11 @@ def _hint(store: Store, name: str) -> str:
 
 
 def find_entry_form(store: Store, reader: Any, key: int | None, index: int | None, entry_id: str | None) -> Any:
-    """Return the entry in the form of the reader (view or row); see `entry_of`."""
+    """Return the entry in the form of the reader (view or row); ``index`` and ``entry_id`` as in `entry_of`.
+
+    Raises:
+        InvalidInput, NoHistory, OutOfBounds, NotFound: as `entry_of`.
+    """
     if (index is None) == (entry_id is None):
         raise InvalidInput("name the entry by its index or by its id", "e.g. SESSION@42, @-1, or an entry id")
     total = 0 if key is None else store.sessions.entry_count(key)
@@ -160,28 +164,32 @@ def find_entries(store: Store, key: int | None, indexes: Sequence[int], ids: Seq
 
 
 def find_entry_rows(store: Store, rows: Rows, key: int | None, indexes: Sequence[int], ids: Sequence[str]) -> list[Plain]:
-    """Return the named entries as rows of the store, see `find_entries`."""
+    """Return the named entries as rows of the store, {column: value}, in the order of the log, each once.
+
+    Raises:
+        InvalidInput, NoHistory, OutOfBounds, NotFound: as `find_entries`.
+    """
     if not indexes and not ids:
         raise InvalidInput("no entries are named", "give indexes or ids, e.g. 3 4 5")
     named = [find_entry_form(store, rows, key, index, None) for index in dict.fromkeys(indexes)]
     named += [find_entry_form(store, rows, key, None, name) for name in dict.fromkeys(ids)]
-    # One entry may be named by its index and by its id.
+    # One entry may be named twice, by its index and by its id.
     found: dict[int, Plain] = {entry["index"]: entry for entry in named}
     return [found[index] for index in sorted(found)]
 
 
 def link_targets(store: Store, key: int, links: Sequence[str]) -> list[str]:
-    """Return the ids of the records that a note links to, each once; looked up in its session first, then in all.
+    """Return the ids of the records that a note links to, each once. They are looked up in the note's session, then in all.
 
     Args:
         store: the store to search.
         key: row key of the note's session.
-        links: addresses (``@3``, ``SESSION@42``), ids of entries or unambiguous beginnings of these, or whole ids of notes
-            and other records.
+        links: addresses (``@3``, ``SESSION@42``), ids of entries or unambiguous prefixes of these, or whole ids of notes and
+            other records.
 
     Raises:
         NotFound, OutOfBounds: a link leads nowhere.
-        InvalidInput: one is empty, or fits several ids.
+        InvalidInput: a link is empty, or fits several ids.
     """
     from ctxmgr.store.repositories.queries import Rows
 
@@ -189,7 +197,7 @@ def link_targets(store: Store, key: int, links: Sequence[str]) -> list[str]:
 
 
 def live_link_targets(store: Store, key: int, links: Sequence[str]) -> list[str]:
-    """Return the ids of those links that lead somewhere, see `link_targets`; dead links are left out."""
+    """Return the ids of those links that lead somewhere. Dead links are left out; see `link_targets`."""
     from contextlib import suppress
 
     found: list[str] = []
@@ -204,7 +212,7 @@ def linked_entry(store: Store, rows: Rows, key: int, link: str) -> Plain | None:
 
     Raises:
         NotFound, OutOfBounds, NoHistory: an address leads nowhere.
-        InvalidInput: it is empty, or fits several ids.
+        InvalidInput: the link is empty, or fits several ids.
     """
     address = parse(link.strip())
     if address.index is not None:

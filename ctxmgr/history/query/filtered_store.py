@@ -1,7 +1,7 @@
 """A store as one agent may see it: hidden records do not exist in it.
 
-The records that it may read are copied into a disposable index, which grows with the history and answers all queries, so
-that counts, indexes, search hits and errors reveal nothing else. Its writes go into the whole history, if permitted.
+The records that the agent may read are copied into a disposable index, which grows with the history and answers all queries.
+So counts, indexes, search hits and errors reveal nothing else. Writes go into the whole history, if permitted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ctxmgr.store.write.append import AppendResult
 from ctxmgr.types.record import check
 
 _LAYOUT = "4"
-"""Version of the index; with a new one every index is built anew."""
+"""Version of the index. A new version rebuilds every index."""
 
 _HINT = "'ctxmgr access explain' shows the rule that decides"
 _WITH_ID = ("entry", "event", "note", "snapshot", "continuation", "result")
@@ -46,12 +46,12 @@ class FilteredStore(Store):
     Attributes:
         agent: the asking agent.
         source: the whole history.
-        hidden: number of records that are hidden from the agent, without those of the project's own state.
+        hidden: number of records hidden from the agent, without those of the project's own state.
         looked_at: number of records that the last `catch_up` judged.
-        copied: number of them that it copied.
+        copied: number of these records that it copied.
 
     Raises:
-        InvalidInput: no agent can be called so.
+        InvalidInput: no agent can have this name.
         CtxmgrError: the whole history can't be read.
     """
 
@@ -65,13 +65,13 @@ class FilteredStore(Store):
 
     def _use(self, engine: Engine) -> None:
         super().__init__(engine, self.source.location, readonly=self.source.readonly, masked=True)
-        self.queries = Queries(engine, exact=True)  # counted: gaps between places would reveal the number of hidden records
-        # Leases are about the real session: one in the copy would lock nobody out.
+        self.queries = Queries(engine, exact=True)  # exact, since gaps between places would reveal the number of hidden records
+        # Leases concern the real session: a lease in the copy would lock nobody out.
         self.leases = Leases(self.source.engine)
         self._extract = PartialCopy(self.source.engine, engine)
 
     def catch_up(self) -> None:
-        """Copy the records written since last time, all or none; all records if the history was replaced.
+        """Copy the records written since last time in one transaction; all records if the history was replaced.
 
         Raises:
             CtxmgrError: the whole history can't be read.
@@ -80,7 +80,7 @@ class FilteredStore(Store):
         try:
             self._copy()
         except (Busy, Conflict, Damaged, StorageFailed):
-            # The index is unusable now: use a new one in memory. A fault of the history itself is raised again by that.
+            # The index is unusable, so use a new one in memory. If the history itself is at fault, that raises the error again.
             self.engine.close()
             self._use(open_in_memory())
             self._copy()
@@ -99,7 +99,7 @@ class FilteredStore(Store):
         """Write records into the whole history, all or none, if the agent may; see `Store.append`.
 
         Raises:
-            Denied: it may not write one of them.
+            Denied: the agent may not write one of them.
             NotFound: one of them names an entry or a note that is missing or hidden.
             InvalidInput, Conflict, StorageFailed, Busy: as `Store.append`.
         """
@@ -116,39 +116,39 @@ class FilteredStore(Store):
         return self.append((record,))
 
     def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> AppendResult:
-        """Write the records of a log; else as `append`."""
+        """Write the records of a log, as `append` does."""
         return self.append((line.record for line in lines), on_conflict=on_conflict)
 
     def bulk(self) -> None:
-        """Return None: each record has to be checked by itself."""
+        """Return None, because each record must be checked separately."""
         return None
 
     def index(self, progress: object = None) -> bool:
         """Do nothing: this store is searched by reading.
 
-        Records are copied with their places in the whole history, slightly out of order, while a search index relies on
-        nothing being written below the place up to which it was built.
+        Records are copied with their places in the whole history, slightly out of order. A search index, however, relies on
+        no writes below the place up to which it was built.
         """
         return False
 
     def count_unindexed(self) -> int:
-        """Return 0: there is no index that could be brought up to date."""
+        """Return 0: there is no index to bring up to date."""
         return 0
 
     def damage(self) -> list[DamagedRange]:
-        """Return nothing: damage of the whole history may concern hidden records."""
+        """Return nothing, because damage of the whole history may concern hidden records."""
         return []
 
     def examine(self) -> VerificationResult:
-        """Count the visible records; the sums of the whole history can't be checked without hidden ones."""
+        """Count the visible records. The checksums of the whole history can't be verified without the hidden ones."""
         return VerificationResult(sum(1 for _ in self.sessions.records(None)), [])
 
     def is_live(self, session: str) -> bool:
-        """Whether a recorder has this session open now; false for a hidden session."""
+        """Whether a recorder has this session open now; False for a hidden session."""
         return self._extract.shows(storable(session)) and self.source.is_live(session)
 
     def clock(self) -> float:
-        """Return the present, in seconds since 1970."""
+        """Return the current time in seconds since 1970."""
         return self.source.clock()
 
     def close(self) -> None:
@@ -165,7 +165,7 @@ def _open_index(location: str, agent: str, rules: str) -> Engine:
         if is_url(location):
             path = location
         elif not os.path.isfile(location):
-            return open_in_memory()  # as the history itself is
+            return open_in_memory()  # like the history itself
         else:
             path = os.path.realpath(location)
     except (OSError, ValueError):
@@ -178,10 +178,10 @@ class WritePermissions:
     """Checks whether an agent may append records.
 
     Args:
-        visible: the history as the agent that writes sees it.
-        extract: tells what of the whole history that holds.
-        rules: what the agent may.
-        records: all that is to be written together, checked: they may name one another.
+        visible: the history as the writing agent sees it.
+        extract: tells which records of the whole history the agent sees.
+        rules: the agent's permissions.
+        records: all records to be written together. They may name one another.
     """
 
     def __init__(self, visible: FilteredStore, extract: PartialCopy, rules: Rules, records: Sequence[Record]) -> None:
@@ -192,7 +192,7 @@ class WritePermissions:
         self._records = records
         self._new = {
             (storable(record["session"]), record["kind"], storable(record["id"])): record
-            # Backwards, so that of two with one id the first one counts, as it does when they are written.
+            # Backwards, so that of two records with one id the first one counts, as in a write.
             for record in reversed(records)
             if record["kind"] in ("entry", "note", "snapshot", "event")
         }
@@ -202,8 +202,8 @@ class WritePermissions:
 
         Raises:
             Denied: a record needs a permission that the agent does not have.
-            NotFound: a record names one that is missing or hidden.
-            Conflict: a record has the id of a hidden one.
+            NotFound: a record names a record that is missing or hidden.
+            Conflict: a record has the id of a hidden record.
         """
         for record in self._records:
             session = storable(record["session"])
@@ -222,7 +222,7 @@ class WritePermissions:
             self._require_new(record, storable(record["session"]))
 
     def _owners(self, record: Record, session: str) -> Iterable[str]:
-        """Return the agents whose history a record adds to."""
+        """Return the agents to whose history a record adds."""
         kind = record["kind"]
         if kind == "entry":
             return [str(record["agent"])]
@@ -252,7 +252,7 @@ class WritePermissions:
         return owners
 
     def _superseded_owners(self, session: str, name: str) -> list[str]:
-        """Return the agents of the entries of the note that is superseded."""
+        """Return the agents whose entries the superseded note is about."""
         if (new := self._new.get((session, "note", storable(name)))) is not None:
             return self._agents(session, [str(entry) for entry in new["entries"]])
         key = self._key(session)
@@ -276,10 +276,10 @@ class WritePermissions:
         return [target]
 
     def _agents(self, session: str, names: Sequence[str]) -> list[str]:
-        """Return the agents of entries, which are visible or written in the same append.
+        """Return the agents of entries that are visible or written in the same append.
 
         Raises:
-            NotFound: one of them is neither.
+            NotFound: an entry is neither.
         """
         key = self._key(session)
         bodies = {} if key is None else self._visible.annotations.entry_bodies(key, names)
@@ -297,7 +297,7 @@ class WritePermissions:
         return self._visible.sessions.key(session) if self._extract.shows(session) else None
 
     def _require_new(self, record: Record, session: str) -> None:
-        """Refuse the id of a hidden record: if that one were kept, other records of this append would refer to it."""
+        """Refuse the id of a hidden record. If that record were kept, other records of this append would refer to it."""
         kind = record["kind"]
         if kind not in _WITH_ID:
             return

@@ -1,7 +1,7 @@
 """Answer requests of the history tools with models (FR-007 to FR-012, FR-022 to FR-025).
 
-Each takes one request and returns one response. A query of an empty history answers ``empty``; asking for a single thing in
-it is an error (ruling 4). The work is done on plain rows, in `ctxmgr.history.query.tools`.
+Each function takes one request and returns one response. A query of an empty history returns ``empty``; a request for a
+single thing in it is an error (ruling 4). The work is done on plain rows, in `ctxmgr.history.query.tools`.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def list_snapshots(store: Store, request: ListSnapshotsRequest) -> ListSnapshots
 
 
 def show_snapshot(store: Store, request: ShowSnapshotRequest) -> ShowSnapshotResponse:
-    """Return a snapshot, its entries as they are now, and whether they are unchanged since.
+    """Return a snapshot, its entries as they are now, and whether they are still unchanged.
 
     Raises:
         NotFound: no such snapshot.
@@ -114,11 +114,11 @@ def search(store: Store, request: SearchRequest) -> SearchResponse:
     Raises:
         InvalidInput: "Query cannot be empty".
     """
-    found = tools.search(store, store.queries, request, _hit)
+    found = tools.search(store, store.queries, request, _make_hit)
     return SearchResponse(status=found.status, session=found.session, hits=found.rows, page=Page.make(*found.page))
 
 
-def _hit(row: EntryView | EventView, field: str, excerpt: str) -> SearchHit:
+def _make_hit(row: EntryView | EventView, field: str, excerpt: str) -> SearchHit:
     return SearchHit(field=field, excerpt=excerpt, row=row)
 
 

@@ -74,7 +74,7 @@ class QueryResult:
 
     @property
     def status(self) -> Literal["ok", "empty"]:
-        """Whether there is any row."""
+        """Whether there is any row: "ok" or "empty"."""
         return "ok" if self.rows else "empty"
 
 
@@ -99,7 +99,7 @@ def list_(store: Store, reader: Any, request: Any) -> QueryResult:
     key = _session(store, request)
     rows: list[Any] = []
     total, exact = 0, True
-    # A filter on event types implies events, even if the request leaves the default kind.
+    # A filter on event types implies events, even if the request leaves the kind at its default.
     kind = "event" if request.event_type and request.kind == "entry" else request.kind
     if key is not None and kind == "entry":
         rows, total, exact = reader.entries(key, request, request.offset, request.limit, newest_first=request.newest_first)
@@ -172,7 +172,7 @@ def messages(store: Store, reader: Any, request: Any) -> QueryResult:
 
 
 def _session(store: Store, request: Any) -> int | None:
-    """Return the row key of the request's session; invalid times are refused even if the history is empty."""
+    """Return the row key of the request's session. Invalid times are refused even if the history is empty."""
     key = session_of_query(store, request)
     _check_times(request)
     return key
@@ -184,14 +184,14 @@ def _check_times(request: Any) -> None:
 
 
 def add_note(store: Store, request: Any) -> Plain:
-    """Attach a note to entries and return it.
+    """Attach a note to entries, and return the note.
 
     Raises:
         InvalidInput: "Note content cannot be empty", or no entries named.
         NoHistory: "No history available". OutOfBounds: "Index out of bounds".
-        NotFound: a link names nothing that is there.
+        NotFound: a link names nothing that exists.
     """
-    # Where no session is named, the first entry says which one is meant.
+    # If no session is named, the first entry determines it.
     key = session_key(store, request.session, next(iter(request.entry_ids), None))
     record = note_record(store, key, request)
     store.append([record])
@@ -233,7 +233,7 @@ def list_notes(store: Store, request: Any) -> QueryResult:
 
 
 def create_snapshot(store: Store, request: Any) -> Plain:
-    """Store a curated bundle of entries and return it; its hash covers their records.
+    """Store a curated bundle of entries, and return it. Its hash covers their records.
 
     Raises:
         InvalidInput: an empty summary, or no entries named.
@@ -276,7 +276,7 @@ def list_snapshots(store: Store, request: Any) -> QueryResult:
 
 
 def content_hash(store: Store, key: int, ids: Sequence[str]) -> str:
-    """Return one hash over entries and results, which changes with a later result; a snapshot shows so whether it is intact."""
+    """Return one hash over entries and results. A later result changes it, so a snapshot shows by it whether it is intact."""
     from ctxmgr.log.codec import fingerprint
 
     bodies = store.annotations.entry_bodies(key, ids)
@@ -290,7 +290,7 @@ def _named_entries(store: Store, key: int | None, request: Any) -> tuple[str, li
 
 
 def _new_id_and_time() -> tuple[str, str]:
-    """Return a new id and the present time."""
+    """Return a new id and the current time."""
     from ctxmgr.log.ids import new_id, now
 
     moment = now()

@@ -1,7 +1,7 @@
 """Decide which records of a history an agent may see, and copy them as the history grows.
 
-`visibility_conditions` derives from a record alone on which owners and records its visibility depends; a record that it does
-not understand is hidden. `VisibilitySync` judges each record once, again those that depend on a record that had not come yet.
+`visibility_conditions` looks at a record alone and returns the owner and the records on which its visibility depends. A
+record that it does not understand is hidden. `VisibilitySync` judges each record once, those that wait for a later one again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NOTES = ("note",)
 CITED = ("entry", "event", "note", "snapshot", "continuation")
 
 _COUNTS = frozenset(("seq", "capture"))
-"""Fields of records from an event bus: the number of an event among those of all agents, and how many these were."""
+"""Fields of records from an event bus: the number of an event among those of all agents, and the number of all events."""
 
 _WORDS = ("title", "summary")
 _MAX_REMEMBERED = 100_000
@@ -36,10 +36,10 @@ _MAX_REMEMBERED = 100_000
 
 @dataclass(frozen=True, slots=True)
 class VisibilityConditions:
-    """The conditions for a record to be visible.
+    """The conditions under which a record is visible.
 
     Attributes:
-        owner: the agent whose history must be readable; None if ``names`` decides alone.
+        owner: the agent whose history must be readable; None if only ``names`` decides.
         names: (kinds, id) of each record of the session that must be visible too.
     """
 
@@ -48,11 +48,11 @@ class VisibilityConditions:
 
 
 def read(stored: StoredRow) -> Record | None:
-    """Return a stored record; None if it was changed from outside, so that its columns and body disagree."""
+    """Return a stored record; None if somebody changed it outside of ctxmgr, so that its columns and its body disagree."""
     try:
         body = stored.body.encode("ascii")
         record = check(decode(body))
-        # Rules look at the body and queries at the columns: a record that tells each another thing could pass as visible.
+        # Rules read the body and queries read the columns. A record in which they differ could pass as visible.
         same = record["kind"] == stored.kind and storable(record["session"]) == stored.session
         return record if same and record_id(record, body) == stored.id else None
     except (ValueError, InvalidInput):
@@ -66,7 +66,7 @@ def visibility_conditions(record: Record, agent: str) -> VisibilityConditions | 
         return None  # the project's state has its own commands, which check each part of it
     if kind == "entry":
         return VisibilityConditions(str(record["agent"]), [])
-    # A result names no agent: who may see the call may see what it returned.
+    # A result names no agent. An agent that may see the call may see its result.
     if kind == "result":
         return VisibilityConditions(None, [(ENTRIES, storable(record["entry"]))])
     if kind == "event":
@@ -79,7 +79,7 @@ def visibility_conditions(record: Record, agent: str) -> VisibilityConditions | 
 
 
 def _annotation(record: Record) -> VisibilityConditions | None:
-    """Return the conditions of a note or snapshot: those of its entries; without entries it belongs to its author."""
+    """Return the conditions of a note or snapshot: those of its entries. Without entries, it belongs to its author."""
     names: list[tuple[tuple[str, ...], str]] = [(ENTRIES, storable(name)) for name in dict.fromkeys(record["entries"])]
     author = record.get("author")
     sources = record.get("sources")
@@ -103,7 +103,7 @@ def _continuation(record: Record, agent: str) -> VisibilityConditions | None:
 
 
 def citations(record: Record) -> list[str] | None:
-    """Return the ids of the records that a continuation cites, each once; None if it has an unknown shape."""
+    """Return the ids of the records that a continuation cites, each once; None if its shape is unknown."""
     try:
         return list(dict.fromkeys(_cited_ids(record)))
     except TypeError:
@@ -111,20 +111,22 @@ def citations(record: Record) -> list[str] | None:
 
 
 def _cited_ids(record: Record) -> Iterator[str]:
-    context, diagnosis = _table(record.get("context")), _table(record.get("diagnosis"))
+    context, diagnosis = _require_table(record.get("context")), _require_table(record.get("diagnosis"))
     for items in (context.get("facts"), context.get("held"), record.get("doNotRepeat"), record.get("alternatives")):
-        for item in _list(items):
-            yield from _texts(_table(item).get("entries"))
+        for item in _require_list(items):
+            yield from _require_texts(_require_table(item).get("entries"))
     for items, name in ((context.get("held"), "given"), (diagnosis.get("evidence"), "entry")):
-        yield from _texts([item[name] for item in map(_table, _list(items)) if item.get(name) is not None])
-    for pattern in map(_table, (record.get("loop"), record.get("stall"))):
-        yield from _texts(pattern.get("members"))
-        yield from _texts([pattern[name] for name in ("start", "lastProgress") if pattern.get(name) is not None])
-    yield from _texts(record.get("quarantined"))
-    yield from _texts([name for name in (record.get("snapshot"), context.get("diffOf")) if name is not None])
+        yield from _require_texts(
+            [item[name] for item in map(_require_table, _require_list(items)) if item.get(name) is not None]
+        )
+    for pattern in map(_require_table, (record.get("loop"), record.get("stall"))):
+        yield from _require_texts(pattern.get("members"))
+        yield from _require_texts([pattern[name] for name in ("start", "lastProgress") if pattern.get(name) is not None])
+    yield from _require_texts(record.get("quarantined"))
+    yield from _require_texts([name for name in (record.get("snapshot"), context.get("diffOf")) if name is not None])
 
 
-def _table(value: object) -> dict[str, Any]:
+def _require_table(value: object) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -132,7 +134,7 @@ def _table(value: object) -> dict[str, Any]:
     return cast("dict[str, Any]", value)
 
 
-def _list(value: object) -> list[Any]:
+def _require_list(value: object) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
@@ -140,22 +142,22 @@ def _list(value: object) -> list[Any]:
     return cast("list[Any]", value)
 
 
-def _texts(value: object) -> Iterator[str]:
-    for item in _list(value):
+def _require_texts(value: object) -> Iterator[str]:
+    for item in _require_list(value):
         if not isinstance(item, str):
             raise TypeError
         yield item
 
 
 def without_counts(record: Record) -> Record:
-    """Return a record without the fields that count what all agents did, see ``_COUNTS``."""
+    """Return a record without the fields that count what all agents did; see ``_COUNTS``."""
     return record if _COUNTS.isdisjoint(record) else {name: value for name, value in record.items() if name not in _COUNTS}
 
 
 def redact_session_record(record: Record, *, with_words: bool) -> Record:
     """Return a ``session`` or ``sessionEnd`` record without fields that reveal hidden records.
 
-    A title is made of a person's words, and a summary of all that was said.
+    A title consists of a person's words, and a summary covers all messages.
     """
     record = without_counts(record)
     meta = record.get("meta")
@@ -170,11 +172,11 @@ def redact_session_record(record: Record, *, with_words: bool) -> Record:
 
 
 class VisibilitySync:
-    """Copies the visible ones of the records that were not judged yet into an extract; used inside `PartialCopy.extend`.
+    """Judges the records that were not judged yet, and copies the visible ones into an extract. Used in `PartialCopy.extend`.
 
     Attributes:
-        looked_at: number of records that were judged.
-        copied: number of them that are visible.
+        looked_at: number of judged records.
+        copied: number of visible records among them.
     """
 
     def __init__(self, extract: PartialCopy, agent: str, rules: Rules) -> None:
@@ -188,9 +190,9 @@ class VisibilitySync:
         self.looked_at = self.copied = 0
 
     def run(self, progress: CopyProgress) -> None:
-        """Judge all that came, and move the progress on."""
-        # On a server records appear in another order than that of their places: behind those that are settled all are looked at
-        # again next time. Places of one session come in order, so what was copied from there was judged for good.
+        """Judge all new records, and move the progress forward."""
+        # On a server, records don't appear in the order of their places. All records after the settled place are checked
+        # again next time. The places of one session come in order, so a copied record was judged for good.
         settled, copied = self._extract.settled_place(), self._extract.last_copied()
         for stored in self._extract.read_after(progress.place):
             final = stored.place <= settled
@@ -210,10 +212,10 @@ class VisibilitySync:
     def _visible_now(self, stored: StoredRow) -> list[tuple[int, Record]]:
         """Return the (place, record) rows to copy now that this record has come, in the order of the history.
 
-        Beside itself these are records that waited for it, directly or through others that did.
+        Besides the record itself, these are records that waited for it, directly or through other waiting records.
         """
         if stored.kind in FRAME:
-            return self._frame_rows([stored]) if self._shows(stored) else []
+            return self._frame_rows([stored]) if self._is_shown(stored) else []
         found: dict[int, Record] = {}
         due = {stored.place: stored}
         while due:
@@ -225,28 +227,31 @@ class VisibilitySync:
                 self._waiting = True
                 continue
             if each.kind == "entry":
-                # Only saves look-ups in the index, so it may be emptied at any time.
-                if len(self._entries) >= _MAX_REMEMBERED:
-                    self._entries.clear()
-                self._entries[each.key, each.id] = verdict
+                self._remember_entry(each, verdict)
             if record is not None and verdict:
                 found[place] = record
                 if each is not stored and each.kind == "event":
-                    # It is copied behind entries that came later: which one it stands behind is set right at the end.
+                    # It is copied after later entries. Its position among the entries is corrected at the end.
                     self._late.append(place)
             if self._waiting and each.kind in CITED:
                 due |= {waiter.place: waiter for waiter in self._extract.release(each.key, each.id)}
         if not found:
             return []
-        rows = [] if self._shows(stored) else self._frame_rows(self._extract.frame(stored.key, stored.place))
+        rows = [] if self._is_shown(stored) else self._frame_rows(self._extract.frame(stored.key, stored.place))
         self._shown.add(stored.key)
         rows += [(place, self._redact(record, found)) for place, record in found.items()]
         return sorted(rows, key=lambda row: row[0])
 
-    def _redact(self, record: Record, accepted: Container[int]) -> Record:
-        """Return what the agent sees of a visible record: of a note no links to records that it does not see.
+    def _remember_entry(self, entry: StoredRow, visible: bool) -> None:
+        # This only saves look-ups in the index, so it may be emptied at any time.
+        if len(self._entries) >= _MAX_REMEMBERED:
+            self._entries.clear()
+        self._entries[entry.key, entry.id] = visible
 
-        Other links are removed too: an address, or a prefix of an id, may lead to a hidden record.
+    def _redact(self, record: Record, accepted: Container[int]) -> Record:
+        """Return a visible record as the agent sees it: a note without links to records that the agent does not see.
+
+        Links that are no exact ids are removed too, because an address or an id prefix may lead to a hidden record.
         """
         record = without_counts(record)
         if record["kind"] != "note" or not record.get("links"):
@@ -259,7 +264,7 @@ class VisibilitySync:
     def _leads_to_visible(self, link: str, accepted: Container[int]) -> bool:
         return any(place in accepted or self._extract.holds(place) for place in self._extract.places(CITED, storable(link)))
 
-    def _shows(self, stored: StoredRow) -> bool:
+    def _is_shown(self, stored: StoredRow) -> bool:
         if stored.key in self._shown or self._extract.shows(stored.session):
             self._shown.add(stored.key)
             return True
@@ -270,27 +275,27 @@ class VisibilitySync:
         for stored in frame:
             record = None if stored.session == PROJECT else read(stored)
             if record is not None:
-                rows.append((stored.place, redact_session_record(record, with_words=self._may(USER, stored.session))))
+                rows.append((stored.place, redact_session_record(record, with_words=self._may_read(USER, stored.session))))
         return rows
 
     def _verdict(
         self, stored: StoredRow, record: Record, upto: int, accepted: Container[int], due: Container[int]
     ) -> bool | str:
-        """Return whether a record is visible, or the id of a record on which that depends and that is not judged yet."""
+        """Return whether a record is visible, or the id of a record on which that depends and which is not judged yet."""
         stand = visibility_conditions(record, self._agent)
-        if stand is None or (stand.owner is not None and not self._may(stand.owner, stored.session)):
+        if stand is None or (stand.owner is not None and not self._may_read(stand.owner, stored.session)):
             return False
         missing: str | None = None
         for kinds, name in stand.names:
             visible = self._entries.get((stored.key, name)) if kinds == ENTRIES else None
             if visible is None:
-                visible = self._sees(self._extract.places(kinds, name, stored.key, upto), accepted, due)
+                visible = self._are_visible(self._extract.places(kinds, name, stored.key, upto), accepted, due)
             if visible is False:
                 return False
             missing = name if visible is None and missing is None else missing
         return True if missing is None else missing
 
-    def _sees(self, places: Collection[int], accepted: Container[int], due: Container[int]) -> bool | None:
+    def _are_visible(self, places: Collection[int], accepted: Container[int], due: Container[int]) -> bool | None:
         """Return whether the records at these places are visible; None if there are none, or some are not judged yet."""
         open_ = not places
         for place in places:
@@ -300,5 +305,5 @@ class VisibilitySync:
                 open_ = True
         return None if open_ else True
 
-    def _may(self, owner: str, session: str) -> bool:
+    def _may_read(self, owner: str, session: str) -> bool:
         return self._rules.may(self._agent, "read", "history", owner, session)

@@ -72,7 +72,7 @@ class _ParallelFilesImporter(FormatDescription):
         session, unused = Session(part), Session(copied)
         emitted: set[str] = set()
         with ExitStack() as stack:
-            for file, raw in _merge(own_counts, stack):
+            for file, raw in _merge_records(own_counts, stack):
                 copies = file.head.stream and not file.is_first
                 feeding = unused if copies else session
                 if copies and raw is None:
@@ -87,7 +87,7 @@ class _ParallelFilesImporter(FormatDescription):
         yield from session.end()
 
 
-def _merge(counts: Sequence[FileCount], stack: ExitStack) -> Iterator[tuple[LogFile, Raw | None]]:
+def _merge_records(counts: Sequence[FileCount], stack: ExitStack) -> Iterator[tuple[LogFile, Raw | None]]:
     """Yield each record with its file, by time across files and by place inside each; None at a file's end.
 
     A record without a time follows the one before it.
@@ -208,6 +208,33 @@ def _groups(paths: Iterable[Path]) -> list[list[Path]]:
 
     A stream-json log comes last in the group of its transcript, if that exists.
     """
+    heads = _read_heads(paths)
+    by_place: dict[tuple[Path, str], list[Path]] = {}
+    by_session: dict[str, list[Path]] = {}
+    groups: list[list[Path]] = []
+    for path, head in heads.items():
+        if head.is_main and not head.stream:
+            group = [path]
+            groups.append(group)
+            by_place.setdefault((path.parent, head.session), group)
+            by_session.setdefault(head.session, group)
+    for path, head in sorted(heads.items()):
+        if not head.is_main:
+            key = (_project_folder(path), head.session)
+            if key not in by_place:
+                by_place[key] = []
+                groups.append(by_place[key])
+            by_place[key].append(path)
+    for path in sorted(path for path, head in heads.items() if head.is_main and head.stream):
+        if heads[path].session in by_session:
+            by_session[heads[path].session].append(path)
+        else:
+            groups.append([path])
+    # Originals first, since of two records with one id the first is kept.
+    return sorted(groups, key=lambda group: _sort_key(heads[group[0]], group[0], heads))
+
+
+def _read_heads(paths: Iterable[Path]) -> dict[Path, Head]:
     heads: dict[Path, Head] = {}
     for path in paths:
         try:
@@ -215,35 +242,10 @@ def _groups(paths: Iterable[Path]) -> list[list[Path]]:
         except OSError:
             # A group all the same, so that reading it says why it can't be read.
             heads.setdefault(path, Head(session=path.stem))
-    found: dict[tuple[Path, str], list[Path]] = {}
-    by_session: dict[str, list[Path]] = {}
-    groups: list[list[Path]] = []
-    streams: list[Path] = []
-    for path, head in heads.items():
-        if head.is_main and head.stream:
-            streams.append(path)
-        elif head.is_main:
-            group = [path]
-            groups.append(group)
-            found.setdefault((path.parent, head.session), group)
-            by_session.setdefault(head.session, group)
-    for path, head in sorted(heads.items()):
-        if not head.is_main:
-            key = (_project_folder(path), head.session)
-            if key not in found:
-                found[key] = []
-                groups.append(found[key])
-            found[key].append(path)
-    for path in sorted(streams):
-        if heads[path].session in by_session:
-            by_session[heads[path].session].append(path)
-        else:
-            groups.append([path])
-    # Originals first, since of two records with one id the first is kept.
-    return sorted(groups, key=lambda group: _order(heads[group[0]], group[0], heads))
+    return heads
 
 
-def _order(head: Head, path: Path, heads: dict[Path, Head]) -> tuple[int, bytes, str]:
+def _sort_key(head: Head, path: Path, heads: dict[Path, Head]) -> tuple[int, bytes, str]:
     """Return the sort key of a session: forks behind their origin, else by last time, since a copy goes on longer."""
     # The depth in the line of forks; recorded ids may form a circle.
     origins = {other.session: other.forked_from for other in heads.values() if other.is_main}

@@ -295,10 +295,10 @@ def result_output(record: dict[str, Any], block: dict[str, Any], path: Path, ses
         return words, {}
     if content is None:
         return record.get("toolUseResult"), {}
-    return ([_without_bytes(item) for item in blocks] if blocks else content), {}
+    return ([_drop_bytes(item) for item in blocks] if blocks else content), {}
 
 
-def _without_bytes(item: object) -> Any:
+def _drop_bytes(item: object) -> Any:
     """Return a block without the bytes of a picture or document: their size says enough."""
     block = mapping(item)
     data = mapping(block.get("source")).get("data")

@@ -145,11 +145,11 @@ class Source:
             return None
         self._see_version(value.get("version"))
         if kind in STATE_TYPES:
-            return Raw(line.number, self._place, kind, value, _time_of(value), False)
+            return Raw(line.number, self._place, kind, value, _record_time(value), False)
         if self._keeps_places and (uuid := ident(value.get("uuid"))):
             self.places.setdefault(uuid, self._place)
         # A record of ours is ASCII, so it may be longer than its line: ``é`` has two bytes there and six here.
-        return Raw(line.number, self._place, kind, value, _time_of(value), line.length > MAX_LINE // 4)
+        return Raw(line.number, self._place, kind, value, _record_time(value), line.length > MAX_LINE // 4)
 
     def _see_version(self, version: object) -> None:
         if not isinstance(version, str) or version == self._count.version or len(version) > 40:
@@ -160,7 +160,7 @@ class Source:
             self._version, self._count.version = parts, version
 
 
-def _time_of(value: dict[str, Any]) -> str | None:
+def _record_time(value: dict[str, Any]) -> str | None:
     """Return a record's timestamp as RFC 3339 in UTC, None when it has none."""
     stamp = value.get("timestamp")
     return moment(stamp) if isinstance(stamp, str) else None
@@ -323,6 +323,12 @@ def _parse_head(path: Path, size: int, changed: int) -> Head:
         # The first words of the model come after everything that a head tells.
         if raw.kind == "assistant" or number >= _PROLOGUE:
             break
+    _name_session(head, path, sessions, sidechain=sidechain is True)
+    return head
+
+
+def _name_session(head: Head, path: Path, sessions: list[str], *, sidechain: bool) -> None:
+    """Set the session of a log, the agent if it is a sub-agent's, and what it was forked from, by its records and its name."""
     # A resumed session begins with copies of another one's records, which name that one.
     head.session = path.stem if path.stem in sessions or not sessions else sessions[0]
     if head.journal:
@@ -333,7 +339,6 @@ def _parse_head(path: Path, size: int, changed: int) -> Head:
         head.agent_id = path.stem.removeprefix("agent-")
     if head.forked_from == head.session:
         head.forked_from = None
-    return head
 
 
 def _describe(head: Head, value: dict[str, Any]) -> None:

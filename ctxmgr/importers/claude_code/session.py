@@ -105,7 +105,7 @@ class Thread(Transcript):
         return str(name)
 
     def call_source(self, call_id: str) -> dict[str, object]:
-        """Return the id of a call and the file and line where it stands."""
+        """Return where a call stands: {toolUseId, file, line}, the file without its folder."""
         return {"toolUseId": call_id or None, "file": self.count.path.name, "line": self.place}
 
     def record_time(self, at: object) -> str | None:
@@ -257,14 +257,14 @@ class Threads:
     def _start(self, file: LogFile, raw: Raw, agent_id: str | None, launch_id: str | None) -> Thread:
         # Only a sub-agent with its own log has a file beside it.
         meta = agent_meta(file.path) if file.head.agent_id is not None else {}
-        launch = self._launches.get(launch_id or ident(meta.get("toolUseId")) or "") or self._by_prompt(raw.value)
+        launch = self._launches.get(launch_id or ident(meta.get("toolUseId")) or "") or self._find_by_prompt(raw.value)
         kind = ident(meta.get("agentType")) or (launch.kind if launch else None) or "agent"
         parent = launch.entry if launch else self._by_agent.get(agent_id or "")
         turn = ident(raw.value.get("promptId")) or (launch.turn if launch else None)
         agent = f"{kind[:80]}-{(agent_id or 'unknown')[:8]}"
         return self._new(file, agent, parent, turn)
 
-    def _by_prompt(self, value: dict[str, Any]) -> Launch | None:
+    def _find_by_prompt(self, value: dict[str, Any]) -> Launch | None:
         """Match a sub-agent that nothing links to its call by the prompt it was given."""
         words = "\n".join(texts(mapping(value.get("message")).get("content")))[:_MAX_COMPARED].strip()
         for launch in self._launches.values():
@@ -319,7 +319,7 @@ class Session:
         value = raw.value
         # The journal of a workflow has records of type ``result`` too. They name an agent and no session.
         if raw.kind == "result" and "sessionId" in value:
-            self._end(file, raw)
+            self._read_end(file, raw)
         if raw.kind not in _SPOKEN or (raw.kind == "system" and "subtype" not in value):
             return
         if uuid := ident(value.get("uuid")):
@@ -336,7 +336,7 @@ class Session:
         if raw.kind == "assistant":
             self._assistant(file, raw, thread)
         elif raw.kind == "user":
-            self._user(file, raw, thread)
+            self._read_user(file, raw, thread)
         else:
             self._add_program_event(file, raw, thread)
 
@@ -349,7 +349,7 @@ class Session:
         _respond(file, raw, thread, key)
         for place, block in enumerate(_blocks(message.get("content"))):
             kind = text(block.get("type")) or ""
-            record_id = self._id(file, raw, place, key)
+            record_id = self._record_id(file, raw, place, key)
             if kind == "text":
                 file.count.messages += 1
                 thread.event(*_message_or_error(raw.value, block), raw.ts, record_id)
@@ -358,11 +358,11 @@ class Session:
                 thinking = {"text": text(block.get("thinking")) or ""} if kind == "thinking" else {"text": "", "redacted": True}
                 thread.event("thought", thinking, raw.ts, record_id)
             elif kind.endswith("tool_use"):
-                self._entry(file, raw, thread, block, record_id)
+                self._read_entry(file, raw, thread, block, record_id)
             elif kind.endswith("tool_result"):
                 self._result(file, raw, thread, block)
 
-    def _entry(self, file: LogFile, raw: Raw, thread: Thread, block: dict[str, Any], record_id: str) -> None:
+    def _read_entry(self, file: LogFile, raw: Raw, thread: Thread, block: dict[str, Any], record_id: str) -> None:
         message = mapping(raw.value.get("message"))
         tool_use = ident(block.get("id"))
         name, given = text(block.get("name")), block.get("input")
@@ -404,7 +404,7 @@ class Session:
 
     # --- people, and the harness in their name
 
-    def _user(self, file: LogFile, raw: Raw, thread: Thread) -> None:
+    def _read_user(self, file: LogFile, raw: Raw, thread: Thread) -> None:
         content = mapping(raw.value.get("message")).get("content")
         # Words of a person or a tool complete the model's response, even in versions without a stop reason.
         if thread.response is not None:
@@ -433,7 +433,7 @@ class Session:
             file.count.harness_messages += 1
 
     def _add_harness_text(self, file: LogFile, raw: Raw, thread: Thread, place: int, origin: str, words: str) -> None:
-        record_id = self._id(file, raw, place)
+        record_id = self._record_id(file, raw, place)
         if origin == "interrupt":
             thread.release("interrupted")
             thread.event("interrupt", {"text": words}, raw.ts, record_id)
@@ -446,7 +446,7 @@ class Session:
         self._add_notification(raw, thread, record_id)
 
     def _add_prompt(self, file: LogFile, raw: Raw, thread: Thread, place: int, words: str, pictures: int) -> None:
-        record_id = self._id(file, raw, place)
+        record_id = self._record_id(file, raw, place)
         file.count.user_messages += 1
         thread.release("denied")
         if file.is_first:
@@ -458,7 +458,7 @@ class Session:
 
     def _add_program_event(self, file: LogFile, raw: Raw, thread: Thread) -> None:
         found = system_event(raw.value) if raw.kind == "system" else attachment_event(raw.value)
-        record_id = self._id(file, raw, 0)
+        record_id = self._record_id(file, raw, 0)
         if found is not None:
             kind, data = found
             # A prompt typed while the agent worked shows that the person did not interrupt.
@@ -475,7 +475,7 @@ class Session:
         if event is not None:
             thread.add(event)
         elif summary is not None:
-            thread.event("compaction", {}, raw.ts, self._id(file, raw, 0))
+            thread.event("compaction", {}, raw.ts, self._record_id(file, raw, 0))
         if summary is not None:
             thread.records[-1]["data"]["summary"] = summary
 
@@ -488,16 +488,16 @@ class Session:
         if entry is not None:
             thread.event("tool_call_update", update, raw.ts, f"{record_id}:update", entry=entry)
 
-    def _end(self, file: LogFile, raw: Raw) -> None:
+    def _read_end(self, file: LogFile, raw: Raw) -> None:
         outcome, error = read_ending(raw.value)
         thread = self._threads.main(file)
         thread.end(outcome, raw.ts)
         # A log may contain several runs in sequence. Only the last result ends the session.
         self._ending = thread.take_back()
         if error is not None:
-            thread.event(*error, raw.ts, self._id(file, raw, 0))
+            thread.event(*error, raw.ts, self._record_id(file, raw, 0))
 
-    def _id(self, file: LogFile, raw: Raw, place: int, key: str | None = None) -> str:
+    def _record_id(self, file: LogFile, raw: Raw, place: int, key: str | None = None) -> str:
         """Return the source's own id for a block; without one, its place in the response or in the file."""
         if uuid := ident(raw.value.get("uuid")):
             return f"{uuid}:{place}" if place else uuid

@@ -147,7 +147,7 @@ class Calls:
         thread.rounds[-1].append(entry_id)
         thread.step = thread.spoke(item)
         thread.call(
-            call_id, action, given, item.at, record_id=entry_id, input_type=kind, turn=item.turn, timeout_ms=_limit(given),
+            call_id, action, given, item.at, record_id=entry_id, input_type=kind, turn=item.turn, timeout_ms=_time_limit(given),
         )  # fmt: skip
 
     def result(self, item: Item, call_id: str, found: Outcome) -> None:
@@ -182,7 +182,7 @@ def _describe_call(kind: str, body: dict[str, Any]) -> tuple[str, str, Any]:
     return ".".join(name for name in names if name) or kind, kind, parse_json(invocation.get("arguments"))
 
 
-def _limit(given: Any) -> float | None:
+def _time_limit(given: Any) -> float | None:
     if isinstance(given, dict):
         for key in _LIMITS:
             if key in given and (limit := number(given[key])) is not None and 0 < limit <= MAX_TIMEOUT_MS:  # pyright: ignore[reportUnknownArgumentType], a cast would be a call
@@ -234,13 +234,13 @@ def read_output(payload: dict[str, Any], facts: Facts | None) -> Outcome:
     outcome = Outcome(duration_ms=facts.duration_ms)
     exit_code = facts.exit_code
     if words is None:
-        outcome.output = _without_pictures(clean(raw))
-        exit_code = _from_json(body, outcome, exit_code)
+        outcome.output = _drop_pictures(clean(raw))
+        exit_code = _facts_from_json(body, outcome, exit_code)
     else:
-        exit_code = _from_text(words, outcome, exit_code)
+        exit_code = _facts_from_text(words, outcome, exit_code)
     if exit_code is not None:
         outcome.meta["exitCode"] = exit_code
-    _judge(outcome, exit_code, facts, success is False or payload.get("status") == "failed")
+    _set_status(outcome, exit_code, facts, success is False or payload.get("status") == "failed")
     return outcome
 
 
@@ -249,17 +249,17 @@ def from_facts(facts: Facts) -> Outcome:
     outcome = Outcome(output=facts.output, duration_ms=facts.duration_ms)
     if facts.exit_code is not None:
         outcome.meta["exitCode"] = facts.exit_code
-    _judge(outcome, facts.exit_code, facts, False)
+    _set_status(outcome, facts.exit_code, facts, False)
     return outcome
 
 
-def _from_text(words: str, outcome: Outcome, exit_code: int | None) -> int | None:
+def _facts_from_text(words: str, outcome: Outcome, exit_code: int | None) -> int | None:
     outcome.output = words
     # Parsed only if it may be a wrapper. JSON that a command printed stays text.
     if words.startswith("{") and ('"metadata"' in words or '"isError"' in words or '"is_error"' in words):
         body = mapping(parse_json(words))
         if body:
-            return _from_json(body, outcome, exit_code)
+            return _facts_from_json(body, outcome, exit_code)
     at = 0
     headers: dict[str | None, str] = {}
     while "body" not in headers and (match := _HEADER.match(words, at)):
@@ -280,10 +280,10 @@ def _from_text(words: str, outcome: Outcome, exit_code: int | None) -> int | Non
     return exit_code
 
 
-def _from_json(body: dict[str, Any], outcome: Outcome, exit_code: int | None) -> int | None:
+def _facts_from_json(body: dict[str, Any], outcome: Outcome, exit_code: int | None) -> int | None:
     details = mapping(body.get("metadata"))
     if "output" in body and details:
-        outcome.output = _without_pictures(clean(body["output"]))
+        outcome.output = _drop_pictures(clean(body["output"]))
         found = milliseconds(details.get("duration_seconds"))
         if found is not None and outcome.duration_ms is None:
             outcome.duration_ms = found
@@ -295,7 +295,7 @@ def _from_json(body: dict[str, Any], outcome: Outcome, exit_code: int | None) ->
     return exit_code
 
 
-def _judge(outcome: Outcome, exit_code: int | None, facts: Facts, failed: bool) -> None:
+def _set_status(outcome: Outcome, exit_code: int | None, facts: Facts, failed: bool) -> None:
     """Decide the status: an abort or refusal first, then the exit code, then the tool's words, then flags."""
     if outcome.error is not None or (exit_code == 0 and facts.status is None):
         return
@@ -319,7 +319,7 @@ def _judge(outcome: Outcome, exit_code: int | None, facts: Facts, failed: bool) 
         outcome.fail("error", "toolError", facts.error or words or "the tool reported a failure")
 
 
-def _without_pictures(value: Any) -> Any:
+def _drop_pictures(value: Any) -> Any:
     """Replace the bytes of pictures in content parts by their length; the picture is not text to search."""
     content = sequence(value)
     if not content:
@@ -349,7 +349,7 @@ def facts_of_tool(body: dict[str, Any]) -> Facts:
     result = mapping(body.get("result"))
     answer = mapping(result.get("Ok")) or result
     content: object = answer.get("content", body.get("content_items"))
-    said = join_texts(content) or _without_pictures(clean(content))
+    said = join_texts(content) or _drop_pictures(clean(content))
     error = text(result.get("Err")) or text(body.get("error")) or text(mapping(body.get("error")).get("message"))
     failed = answer.get("isError") is True or answer.get("is_error") is True or body.get("success") is False
     status = "failed" if failed or error else text(body.get("status"))

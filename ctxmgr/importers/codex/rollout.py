@@ -34,8 +34,8 @@ class Rollout:
         self._meter = Meter(thread)
         self._turns = Turns(thread, self._calls)
         self._readers: dict[str, Callable[[Item], None]] = {
-            "response_item": self._item,
-            "event_msg": self._event,
+            "response_item": self._read_item,
+            "event_msg": self._read_event,
             "turn_context": self._turns.context,
             "token_usage_record": self._meter.usage_record,
             "compacted": self._add_compaction,
@@ -59,7 +59,7 @@ class Rollout:
                 self._log.unknown(kind)
         # Before 0.32, lines had no envelope.
         elif kind in known.ITEMS or (kind is None and "role" in value and "content" in value):
-            self._item(thread.item(number, value, value, bare=True))
+            self._read_item(thread.item(number, value, value, bare=True))
         elif "record_type" in value:
             # The first versions wrote lines of state between responses.
             thread.mark(reliable=True)
@@ -80,7 +80,7 @@ class Rollout:
         self._words.settle()
         self._turns.from_agent(item)
 
-    def _item(self, item: Item) -> None:
+    def _read_item(self, item: Item) -> None:
         payload, thread = item.payload, self._thread
         kind = text(payload.get("type")) or ("message" if "role" in payload else "untyped")
         if kind == "message" and payload.get("role") != "assistant":
@@ -113,7 +113,7 @@ class Rollout:
         if kind not in known.ITEMS:
             self._log.unknown(f"response_item/{kind}")
 
-    def _event(self, item: Item) -> None:
+    def _read_event(self, item: Item) -> None:
         payload = item.payload
         kind = text(payload.get("type")) or "untyped"
         if kind not in known.EVENTS:
@@ -343,33 +343,43 @@ class Words:
             return
         content: object = item.payload.get("content")
         role = text(item.payload.get("role")) or "user"
-        by_person, by_harness, origin = _by_provenance(item.payload) if role == "user" else ([], texts(content), None)
-        words = join_texts(content)
-        message = _PendingMessage(item, event_id, words, images(content), role=role)
+        by_person, by_harness, origin = _split_by_writer(item.payload) if role == "user" else ([], texts(content), None)
+        message = _PendingMessage(item, event_id, join_texts(content), images(content), role=role)
         if by_person or by_harness:
-            self.named_before = self.named_before or role == "user"
-            if by_person:
-                message.words, message.confirmed = "\n".join(by_person), True
-            if by_harness and not by_person:
-                message.origin = origin or harness_origin(words) or ("developer" if role != "user" else "harness")
+            self._queue_named(message, by_person, by_harness, origin)
+        elif self._judge_unnamed(message):
             self._queue(message)
-            if by_person and by_harness:
-                rest = _PendingMessage(item, f"{event_id}:harness", "\n".join(by_harness), origin=origin or "harness")
-                rest.counted = False
-                self._queue(rest)
+
+    def _queue_named(self, message: _PendingMessage, by_person: list[str], by_harness: list[str], origin: str | None) -> None:
+        """Queue a message whose parts name their writers: a person's part first, what the harness added as one of its own."""
+        self.named_before = self.named_before or message.role == "user"
+        if not by_person:
+            message.origin = origin or harness_origin(message.words) or ("developer" if message.role != "user" else "harness")
+            self._queue(message)
             return
-        message.origin = harness_origin(words) or ("developer" if role != "user" else None)
-        if message.open:
-            waiting = next((held for held in self.announced if held.words.strip() == words.strip()), None)
-            if waiting is not None:
-                self.announced.remove(waiting)
-                message.confirmed = True
-            elif item.bare:
-                message.origin = "unnamed" if looks_generated(words) else None
-                message.confirmed = message.origin is None
-            elif self.thread.is_repeat(words):
-                return
+        message.words, message.confirmed = "\n".join(by_person), True
         self._queue(message)
+        if by_harness:
+            event_id = f"{message.event_id}:harness"
+            rest = _PendingMessage(message.item, event_id, "\n".join(by_harness), origin=origin or "harness", counted=False)
+            self._queue(rest)
+
+    def _judge_unnamed(self, message: _PendingMessage) -> bool:
+        """Say who wrote a message that names nobody, as far as that is known now; return False where it was told before."""
+        words = message.words
+        message.origin = harness_origin(words) or ("developer" if message.role != "user" else None)
+        if not message.open:
+            return True
+        announced = next((each for each in self.announced if each.words.strip() == words.strip()), None)
+        if announced is not None:
+            self.announced.remove(announced)
+            message.confirmed = True
+        elif message.item.bare:
+            message.origin = "unnamed" if looks_generated(words) else None
+            message.confirmed = message.origin is None
+        elif self.thread.is_repeat(words):
+            return False
+        return True
 
     def event(self, item: Item, words: str, pictures: int) -> None:
         """Take an event with a person's words."""
@@ -453,17 +463,19 @@ class Words:
             thread.event("nudge", {**data, "origin": origin, "role": message.role}, message.item.at, message.event_id)
 
 
-def _by_provenance(payload: dict[str, Any]) -> tuple[list[str], list[str], str | None]:
+def _split_by_writer(payload: dict[str, Any]) -> tuple[list[str], list[str], str | None]:
     """Split a message's texts by named writer: (a person's, the harness's, what the harness part is)."""
-    passed = mapping(payload.get(PASSTHROUGH))
-    parts = sequence(passed.get("content_item_metadata"))
+    passthrough = mapping(payload.get(PASSTHROUGH))
+    parts = sequence(passthrough.get("content_item_metadata"))
     marks = [text(mapping(mapping(part).get("provenance")).get("type")) for part in parts]
     if not _UNNAMED.issuperset(marks):
-        return _split(sequence(payload.get("content")), marks, passed)
+        return _split_parts(sequence(payload.get("content")), marks, passthrough)
     return [], [], None
 
 
-def _split(content: list[Any], marks: list[str | None], passed: dict[str, Any]) -> tuple[list[str], list[str], str | None]:
+def _split_parts(
+    content: list[Any], marks: list[str | None], passed: dict[str, Any]
+) -> tuple[list[str], list[str], str | None]:
     by_person: list[str] = []
     by_harness: list[str] = []
     for place, part in enumerate(content):

@@ -40,8 +40,8 @@ class Item:
         """The turn that the line itself names."""
         if self._turn == "":
             payload = self.payload
-            passed = payload.get(PASSTHROUGH)
-            turn = (text(mapping(passed).get("turn_id")) if passed else None) or text(payload.get("turn_id"))
+            passthrough = payload.get(PASSTHROUGH)
+            turn = (text(mapping(passthrough).get("turn_id")) if passthrough else None) or text(payload.get("turn_id"))
             if turn is None and (attribution := payload.get("turn_attribution")):
                 turn = text(mapping(attribution).get("turn_id"))
             self._turn = turn

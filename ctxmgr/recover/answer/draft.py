@@ -1,4 +1,4 @@
-"""The rules' own answer: everything of a continuation that follows from the history, without a model."""
+"""Build the rules' own answer: all parts of a continuation that follow from the history, without a model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from ctxmgr.base.light_dataclass import dataclass, field, replace
 from ctxmgr.diagnose import CauseExplanation, Evidence, explain, explain_contrast, messages_of
 from ctxmgr.diagnose.next_looks import varies
-from ctxmgr.history.evidence import RelatedEntries, session_folder
+from ctxmgr.history.session_evidence import RelatedEntries, session_folder
 from ctxmgr.log.codec import encode
 from ctxmgr.log.ids import new_id
 from ctxmgr.recover.answer.facts import SIZES, Amounts, alternatives, brief_text, context_of, count_tokens, do_not_repeat, facts
@@ -26,14 +26,14 @@ from ctxmgr.types.route import Alternative, Context, Continuation, DoNotRepeat, 
 from ctxmgr.types.view import EntryView
 
 MAX_BYTES = 60_000
-"""Longest continuation as a record, in bytes, so that it always fits into a message and a prompt."""
+"""Maximum size of a continuation record, in bytes. It keeps continuations small enough for a message and a prompt."""
 
 _REASON = 2_000
 _QUOTES = 6
 _TROUBLE = lazy_pattern(r"(?i)\b(?:fail\w*|errors?|broken|stuck|crash\w*|hangs?|(?:does|is|can|wo)(?:n't| ?not))\b")
-"""How a failure is stated."""
+"""Words that state a failure."""
 _LOOKED_AT = 400
-"""Entries that are searched for a cause; each is checked for injections first, which takes time."""
+"""Most entries searched for a cause. Each is first checked for injections, which takes time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class Additions:
     """The additions of a model to the rules' answer, after they have passed the gate.
 
     Attributes:
-        target: the agent that it chose among the allowed ones; None to keep the rules' choice.
-        facts, alternatives, sections, unanswered: given besides those of the rules.
-        dropped: id -> reason of entries that the rules cited and that are left out.
-        cause: why it fails and what to do, in the model's words; told first where the rules are not sure of a cause.
-        model: the use of the model; set even if its answer failed and nothing is added.
+        target: the allowed agent that the model chose; None to keep the rules' choice.
+        facts, alternatives, sections, unanswered: added to those of the rules.
+        dropped: id -> reason of entries that the rules cited and the model leaves out.
+        cause: the model's own cause and next step; shown first if the rules are not sure of a cause.
+        model: the use of the model; set even if its answer failed and adds nothing.
     """
 
     target: Target | None = None
@@ -59,19 +59,19 @@ class Additions:
 
     @property
     def counts(self) -> bool:
-        """Whether the answer contains anything of the model."""
+        """Whether the answer contains anything from the model."""
         told = self.target or self.facts or self.alternatives or self.sections or self.unanswered or self.dropped
         return self.model is not None and self.model.failure is None and bool(told)
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The findings of the rules, from which continuations are made, with or without a model's additions.
+    """The findings of the rules. They yield a continuation with or without a model's additions.
 
     Attributes:
-        evidence: what was searched for a cause.
+        evidence: the part of the history that was searched for a cause.
         cause: why the calls fail, as far as the record shows it.
-        unanswered: what is asked for and neither answered by a record nor by the cause.
+        unanswered: questions of the request that neither a record nor the cause answers.
     """
 
     case: Case
@@ -88,10 +88,10 @@ class Draft:
         return self.cause is not None and self.cause.found.confidence == "high"
 
     def continuation(self, added: Additions | None = None) -> Continuation:
-        """Return the fullest continuation that stays within `MAX_BYTES`.
+        """Return the most detailed continuation that fits into `MAX_BYTES`.
 
         Raises:
-            InvalidInput: no request that the target takes can be made.
+            InvalidInput: no request that the target accepts can be built.
         """
         added = added or Additions()
         made = self._written(SIZES[0], added)
@@ -149,20 +149,20 @@ class Draft:
         )  # fmt: skip
 
     def _goal(self) -> str:
-        """Return the task in the user's words where the handler asks, which knows no other than to get on with it."""
+        """Return the task in the user's words if the stuck handler asks: its own goal is only to get on with the task."""
         words, request = self.brief.goal, self.case.request
         return request.goal if words is None or request.source != "stuckHandler" else clean(words.text)
 
 
 def draft(case: Case) -> Draft:
-    """Return what the rules find.
+    """Return the findings of the rules for a case.
 
     Raises:
         RecoveryRefused, InvalidInput: as `choose`.
     """
     target, brief, evidence = choose(case), prepare(case), _evidence(case)
     drafted = Draft(case, target, brief, [], evidence, _cause(case, evidence))
-    # Beside a cause, a failure that an agent only states is no question; beside a sure one nothing of the trouble is open.
+    # A sure cause answers all that a stuck session leaves open. For an agent, any cause answers failures that it only states.
     told = drafted.is_sure if case.request.requester is None else drafted.cause is not None
     left = [text for text in brief.unanswered if not told or (case.request.requester and _asks(text))]
     asked = brief if case.finding is not None else replace(brief, unanswered=left)
@@ -174,15 +174,15 @@ def _asks(text: str) -> bool:
 
 
 def _calls_of(evidence: Evidence, found: Diagnosis) -> tuple[list[EntryView], int]:
-    """Return the calls that a cause is about, and how often the first of them ended so; none where it does not always."""
+    """Return the calls that a cause is about, and how often they ended alike; no calls if one of them also ended otherwise."""
     quoted = [each for each in evidence.recent if found.evidence and each.id == found.evidence[0].entry]
     calls = evidence.failing_calls or evidence.repeated_calls or (quoted if found.kind == "unknown" else [])
     if not calls or any(varies(evidence, each) for each in calls) or calls[0].status == "open":
         return [], 0
     failed = evidence.has_failed(calls[0])
-    same = calls[:1] if failed else calls  # forms of one program that are answered alike
+    same = calls[:1] if failed else calls  # different commands that run one program and get the same answer
     count = sum(evidence.has_failed(each) == failed for call in same for each in evidence.equal_calls(call))
-    return (same if failed or found.kind != "unknown" else []), count  # else nothing is wrong for sure
+    return (same if failed or found.kind != "unknown" else []), count  # otherwise it is not certain that anything is wrong
 
 
 def _evidence(case: Case) -> Evidence:
@@ -193,16 +193,16 @@ def _evidence(case: Case) -> Evidence:
 
 
 def _cause(case: Case, evidence: Evidence) -> CauseExplanation | None:
-    """Return why a session is stuck, or why its last calls failed, and what to do next; None where nothing can be said."""
+    """Return why a session is stuck or why its last calls failed, and what to do next; None if nothing can be said."""
     cause = explain(evidence)
-    # Where an agent asks for something else, only a loop, a stall or a failure is worth a word.
+    # For an agent's own question, only a loop, a stall or a failing call justifies a guess at the cause.
     if cause is None and (case.request.requester is None or case.finding is not None or evidence.failing_calls):
         cause = explain_contrast(evidence)
     return None if cause is None else citable(cause, evidence, case.related)
 
 
 def citable(cause: CauseExplanation, evidence: Evidence, related: RelatedReader | None) -> CauseExplanation:
-    """Return a cause whose quotes can be cited, and say where they are from."""
+    """Return a cause whose quotes have citable ids, and name their source if it is another session."""
     here = {entry.id for entry in evidence.entries}
     quotes = _citable(cause.found.evidence, here, related)
     return cause._replace(
@@ -211,7 +211,7 @@ def citable(cause: CauseExplanation, evidence: Evidence, related: RelatedReader 
 
 
 def _citable(quotes: Sequence[Quote], here: AbstractSet[str], related: RelatedReader | None) -> list[Quote]:
-    """Return quotes that say where they are from if that is another session, without ids too long to be one.
+    """Return the quotes; one from another session names that session, and ids longer than `CITABLE` are removed.
 
     Sources choose their ids.
     """

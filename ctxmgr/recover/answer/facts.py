@@ -1,8 +1,8 @@
-"""State what is known, what not to repeat and what else could be done, each with its records and how sure it is (ruling 12).
+"""State what is known, what not to repeat and what else to try. Each statement has its records and a certainty (ruling 12).
 
-A quote that claims what only a person can grant (approvals, permissions, orders) is called unknown. That is a broad
-warning and no wall: whatever it misses is still only quoted. The patterns of `ctxmgr.recover.injection`, which withhold
-texts, are narrower.
+Some quotes claim what only a person can grant: approvals, permissions, orders. They are labelled unknown. This warning is
+broad, and no barrier: a claim that it misses is still only quoted. The patterns of `ctxmgr.recover.injection`, which
+withhold texts, are narrower.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ _CALL = 240
 
 FULL = Amounts(excerpt=400, words=1_200, facts=24, steps=12, ids=20)
 SHORT = Amounts(excerpt=160, words=400, facts=12, steps=8, ids=8)
-# From the fullest to the barest: the first whose continuation fits into `draft.MAX_BYTES` is used.
+# From the fullest to the barest. The first whose continuation fits into `draft.MAX_BYTES` is used.
 SIZES = (FULL, SHORT, Amounts(excerpt=60, words=100, facts=6, steps=4, ids=3))
 
 
@@ -96,7 +96,7 @@ def facts(case: Case, brief: Brief, amounts: Amounts = FULL) -> list[Fact]:
     told: set[str] = set()
     found = [*_words(brief, amounts), *_once(brief.between, "In between, again and again", told, amounts)]
     last = "" if brief.last_success is None else brief.last_success.id
-    # The last successful step is named as such, unless it also answers the question for certain.
+    # `last_success` gets its own fact below. It is listed here only if it also answers the question for certain.
     holding = [each for each in brief.relevant if each.row.id not in told and (each.sure or each.row.id != last)]
     trouble = "the trouble" if case.finding is not None or brief.ended else "the task"
     subject = trouble if case.request.requester is None else "what is asked for"
@@ -111,7 +111,7 @@ def facts(case: Case, brief: Brief, amounts: Amounts = FULL) -> list[Fact]:
         if entry.missing:
             told.add(entry.id)
             found.append(_did(entry, "Part of the trouble", amounts))
-    # What only describes the state around is told shorter: the rest has to be read first, and to the end.
+    # Facts about the surroundings get shorter excerpts, because the facts above them matter more.
     less = replace(amounts, excerpt=min(amounts.excerpt, SHORT.excerpt))
     if brief.last_success is not None:
         found += _once([brief.last_success], "The last step that worked", told, less)
@@ -132,7 +132,7 @@ def _words(brief: Brief, amounts: Amounts) -> list[Fact]:
 
 
 def _conclusions(brief: Brief, finding: Finding | None, amounts: Amounts) -> Iterable[Fact]:
-    """Yield what follows from the pattern, beyond what its own sentence says."""
+    """Yield conclusions from the pattern that the finding's own sentence does not state."""
     if finding is None:
         return
     if finding.kind == "errorRepetition" and len(brief.rounds) > 2:
@@ -151,7 +151,7 @@ def _conclusions(brief: Brief, finding: Finding | None, amounts: Amounts) -> Ite
 
 
 def _beside(case: Case, brief: Brief, amounts: Amounts) -> Iterable[Fact]:
-    """Yield what else is wrong; a launcher that waits for the stuck agent is not."""
+    """Yield the other findings, without a launcher that waits for the stuck agent."""
     waiting = brief.launcher.id if brief.launcher is not None else ""
     for other in [each for each in case.side if waiting not in each.members][:3]:
         yield Fact(text=aside(other), entries=citable_ids(list(other.members), min(6, amounts.ids)), label="reconstructed")
@@ -163,7 +163,7 @@ def _said(saying: SpokenMessage, lead: str, amounts: Amounts) -> Fact:
 
 
 def _holds(found: RetrievedRecord, amounts: Amounts, subject: str) -> Fact:
-    """Return what a record says about what was looked for, in its own words around it."""
+    """Return a record's statement about the subject, quoted around the words found."""
     row = found.row
     lead = f"About {subject}" if found.sure else f"Perhaps about {subject}"
     if found.replaces:
@@ -180,7 +180,7 @@ def _holds(found: RetrievedRecord, amounts: Amounts, subject: str) -> Fact:
 
 
 def _elsewhere(found: RelatedRecord, amounts: Amounts) -> Fact:
-    """Return what a record of another session or of memory says; that it was recorded there is all that is stated."""
+    """Return a fact from another session or from memory. It states only that this was recorded there."""
     row = found.row
     if isinstance(row, EventView):
         lead = found.where if row.type == MEMORY_TAG else f"{found.where}: {_speaker(row)} said"
@@ -207,7 +207,7 @@ def _once(entries: Sequence[EntryView], lead: str, told: set[str], amounts: Amou
 
 
 def _did(entry: EntryView, lead: str, amounts: Amounts) -> Fact:
-    receipt = entry.status == "ok" and changes_something(entry)  # what a change prints; that it worked is in the lead
+    receipt = entry.status == "ok" and changes_something(entry)  # its output only confirms it
     how = "" if receipt else f" -> {outcome(entry, amounts.excerpt)}"
     gone = f"; it refers to what is gone: {compact(entry.missing, amounts.excerpt)}" if entry.missing else ""
     text = f"{lead} (@{entry.index}, {display_name(entry.agent)}, {entry.status}){gone}"
@@ -220,12 +220,12 @@ def _quoting(text: str, quote: str, entry: EntryView) -> Fact:
 
 
 def _claimed(quote: str) -> Label:
-    """Return ``unknown`` for a quote that claims what only a person can grant or ask for: that proves nothing."""
+    """Return ``unknown`` for a quote that claims what only a person can grant, since such a claim proves nothing."""
     return "unknown" if claims(quote) else "recorded"
 
 
 def do_not_repeat(brief: Brief, finding: Finding | None, amounts: Amounts = FULL) -> list[DoNotRepeat]:
-    """Return each distinct call of the loop, or each call that hung, with how often it was made and how it ended."""
+    """Return each distinct call of the loop, or each call that hung, with its number of repetitions and its outcome."""
     if finding is None:
         return []
     steps: list[DoNotRepeat] = []
@@ -239,7 +239,7 @@ def do_not_repeat(brief: Brief, finding: Finding | None, amounts: Amounts = FULL
 
 
 def _times(finding: Finding, brief: Brief, step: EntryView, seen: int) -> int:
-    """Return how often a call was made; a long loop is only sampled, but the finding knows its rounds."""
+    """Return how often a call was made. Of a long loop only a sample is read, so the finding's rounds are counted."""
     whole = len(brief.members) + len(brief.gone) >= len(finding.members)
     if whole or (finding.kind == "errorRepetition" and len(brief.rounds) > 1):
         return seen
@@ -254,9 +254,9 @@ _FEW = "the record shows few other ways"
 
 
 def alternatives(case: Case, brief: Brief, *, sure: bool = False) -> list[Alternative]:
-    """Return up to five leads, the most specific first, and general ones where there are fewer than two of those.
+    """Return up to five leads, the most specific first; general ones fill up if there are fewer than two of those.
 
-    ``sure``: the cause is known, and says better than where it last worked how to go on.
+    ``sure``: the cause is known, and a better guide than the place where the call last worked.
     """
     if case.finding is None:
         return _asking(brief)
@@ -285,13 +285,13 @@ def _lead(text: str, basis: str, *entries: str) -> Alternative:
 
 
 def _asking(brief: Brief) -> list[Alternative]:
-    """Return whom to ask for what the history does not hold: it is handed back, not made up."""
+    """Return advice to ask a person what the history does not answer, instead of inventing an answer."""
     basis = "no record of this session answers it"
     return [_lead(f"ask the person who gave the task: {quote_text(text, 300)}", basis) for text in brief.unanswered[:_MOST]]
 
 
 def _known_elsewhere(brief: Brief) -> Iterator[Alternative]:
-    """Yield what ended it in another session, and the records outside of the trouble that have most in common with it."""
+    """Yield what another session or memory holds, then the records outside of the trouble that have most in common with it."""
     for known in brief.related[:1]:
         yield _lead("go by what another session or memory holds of it, which is quoted", known.where, known.row.id)
     sure = sorted((each for each in brief.relevant if each.sure), key=lambda each: -each.cover)
@@ -302,13 +302,13 @@ def _known_elsewhere(brief: Brief) -> Iterator[Alternative]:
             text = f"go by what @{row.index} shows, {call(row, _LEAD_CALL)}{worked}"
         elif row.type in PEOPLE:
             text = f"go by what a person said: {quote_text(words(row.data), _LEAD_CALL)}"
-        else:  # an agent's words are shown where they are quoted, and advised to nobody
+        else:  # an agent's words are quoted elsewhere, but never given as advice
             text = f"compare what {_speaker(row)} said{'' if row.after is None else f' after @{row.after}'}"
         yield _lead(text, f"it speaks of {_common(found)}", row.id)
 
 
 def _common(found: RetrievedRecord) -> str:
-    """Return the words that a record and the question share, as the record spells them: a query holds only their stems."""
+    """Return the words that a record and the query share, as the record spells them. A query holds only their stems."""
     row = found.row
     spelled = f"{found.excerpt or ''} {call(row) if isinstance(row, EntryView) else words(row.data)}".casefold()
     stems = sorted(found.met, key=lambda word: (-len(word), word))[:4]
@@ -317,7 +317,7 @@ def _common(found: RetrievedRecord) -> str:
 
 
 def _worked(case: Case, brief: Brief) -> Iterator[Alternative]:
-    """Yield a success of the very call that fails now, and one of a call much like it."""
+    """Yield an earlier success of the call that now fails, and a success of a similar call."""
     vain = {same_call(step) for step in brief.rounds}
     failing = [step for step in brief.rounds if step.status in FAILED][:3]
     told: set[str] = set()
@@ -342,7 +342,7 @@ def _successes(case: Case, step: EntryView) -> list[EntryView]:
 
 
 def _alike(step: EntryView, other: EntryView) -> bool:
-    """Whether two calls of one action are about the same thing: the same program, or a value in common."""
+    """Whether two calls of one action are alike: they run the same program, or have an argument in common."""
     mine, theirs = program(command_of(step)), program(command_of(other))
     if mine or theirs:
         return mine == theirs
@@ -384,12 +384,12 @@ _HELD = 24
 
 
 def count_tokens(text: str) -> int:
-    """Estimate tokens of prose as a quarter of its characters, rounded up (ruling 17)."""
+    """Return an estimate of the tokens in prose: a quarter of its characters, rounded up (ruling 17)."""
     return math.ceil(len(text) / 4)
 
 
 def context_of(case: Case, brief: Brief, facts: Sequence[Fact], steps: Sequence[DoNotRepeat], amounts: Amounts) -> Context:
-    """Return the parts of the context, not yet written down as texts: see `brief_text` and `recover.answer.prompt`."""
+    """Return the parts of the context. `brief_text` and `recover.answer.prompt` write them as text."""
     told = {name for fact in facts for name in fact.entries}
     way = [entry for entry in brief.latest if entry.id not in told]
     return Context(
@@ -402,7 +402,7 @@ def context_of(case: Case, brief: Brief, facts: Sequence[Fact], steps: Sequence[
 def brief_text(
     context: Context, goal: str, steps: Sequence[DoNotRepeat], alternatives: Sequence[Alternative], amounts: Amounts
 ) -> str:
-    """Return all parts of the context as one text with the ids of their records: what a model is given to work on."""
+    """Return all parts of the context as one text with the ids of their records. A model gets this text to work on."""
     parts = [
         _section("This is a diff", _diff(context)),
         _section("Goal", [quote_text(goal, amounts.words)]),
@@ -417,7 +417,7 @@ def brief_text(
 
 
 def _diff(context: Context) -> list[str]:
-    """Return what says that the agent has the rest of it in its own context."""
+    """Return the lines that tell an agent which facts it already has from an earlier continuation."""
     if context.diff_of is None:
         return []
     known = ", ".join(f"{held.hash} ({_references(held.entries)})" for held in context.held[:_HELD])
@@ -431,7 +431,7 @@ def _references(entries: Sequence[str]) -> str:
 
 
 def summarise(case: Case, brief: Brief, steps: Sequence[DoNotRepeat]) -> str:
-    """Return in a few sentences what the task is, what is wrong, and where to take it up."""
+    """Return a few sentences: what the task is, what is wrong, and where to continue."""
     request, finding = case.request, case.finding
     parts: list[str] = []
     if brief.goal is not None:
@@ -466,7 +466,7 @@ def _advice(finding: Finding, steps: Sequence[DoNotRepeat]) -> str:
 
 
 def _sections(case: Case, brief: Brief, way: Sequence[EntryView], amounts: Amounts) -> Iterable[Section | None]:
-    """Yield what stands in no fact: the requester's words, the way to the present, what the agents said on it."""
+    """Yield the parts that are not facts: the requester's words, the latest actions, the agents' last messages."""
     added = case.request.additional_context
     if added and added.strip():
         yield _section("From the requester", [quote_text(added, amounts.words)])

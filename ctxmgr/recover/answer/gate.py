@@ -1,7 +1,7 @@
-"""The gate: what a continuation must be before it is recorded, and what a model's proposal must be before it counts.
+"""The gate: check a continuation before it is recorded, and a model's proposal before it is used.
 
-It trusts neither the history nor the model (P-MODEL). It checks form and grounding; whether an answer is useful it can't
-know, which is why what the rules cite stays in unless leaving it out is argued for.
+It trusts neither the history nor the model (P-MODEL). It checks form and grounding, but can't judge whether an answer is
+useful. So what the rules cite stays in the answer unless the model gives a reason to leave it out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _INSTEAD = lazy_pattern(
     r"\b(?:not|never|avoid|stop|instead|rather|without|before|after|once|when|until|if|then|unless|failed|fails)\b|n't\b",
     re.IGNORECASE,
 )
-"""Words before a call that change advice to make it: against it, or only after something else."""
+"""Words before a call that turn advice to make it into advice against it, or into advice to do something else first."""
 _AGAIN = lazy_pattern(r"\b(?:again|once more|retry|re-?run|repeat|keep trying)\b", re.IGNORECASE)
 _FAILED = lazy_pattern(r"\b(?:fail(?:s|ed|ure)?|broken|crash(?:es|ed)?|refused|rejected|denied)\b", re.IGNORECASE)
 _NOTHING = lazy_pattern(
@@ -53,15 +53,15 @@ _QUOTES = str.maketrans("", "", "`'\"")
 _VALUE = lazy_pattern(r"[\w./:@+-]*\d[\w./:@+-]*\w|\d")
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff"
 _TOKEN = lazy_pattern(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
-"""A word, or one sign of a script that sets no blanks between words."""
+"""A word, or one character of a script without spaces between words."""
 _QUOTED = lazy_pattern(r"`[^`]*`|\"[^\"]*\"|“[^”]*”")
 _COPIED = 6
-"""Words in a row that are taken for a copy; few commands have as many."""
+"""Number of consecutive words from which a match counts as a copy. Few commands have as many words."""
 _BODY = 200_000
 
 
 def refusals(continuation: Continuation, case: Case) -> list[str]:
-    """Return the reasons not to give a continuation, each as a sentence; none if it may be given (FR-018, FR-019)."""
+    """Return the reasons not to give a continuation, each as a sentence; empty if it may be given (FR-018, FR-019)."""
     target, request = continuation.target, case.request
     found: list[str] = []
     if is_context_manager(target) or any(is_context_manager(agent) for agent in continuation.candidates):
@@ -83,7 +83,7 @@ def refusals(continuation: Continuation, case: Case) -> list[str]:
 
 
 def _strange(continuation: Continuation, case: Case) -> list[str]:
-    """Return cited ids that no record has; facts labelled ``unknown`` may cite missing ones."""
+    """Return cited ids that no record has. Facts labelled ``unknown`` may cite missing records."""
     ids = [
         *(name for fact in continuation.context.facts if fact.label != "unknown" for name in fact.entries),
         *(name for lead in continuation.alternatives for name in lead.entries),
@@ -110,16 +110,17 @@ def objections(proposal: Proposal, draft: Draft) -> list[str]:
         if entry is None:
             found.append(f"entry {name[:40]!r} does not exist")
         elif name in draft.case.reader.withheld or (draft.case.related is not None and name in draft.case.related.withheld):
-            found.append(f"entry {name[:40]!r} is quarantined and must not be cited")
+            found.append(f"entry @{entry.index} is quarantined and must not be cited")
         else:
             entries[name] = entry
     found += _inventions(proposal, entries)
     cites = citations_of(draft.continuation())
-    for dropped in proposal.dropped:
+    # Entries are told by their numbers: an id is recorded text, too, and would stand outside of a fence.
+    for number, dropped in enumerate(proposal.dropped, start=1):
         if dropped.entry not in cites:
-            found.append(f"dropped entry {dropped.entry[:40]!r} is none that the rules cite")
+            found.append(f"dropped entry {number} is none that the rules cite")
         elif len(dropped.reason.strip()) < _SHORTEST_REASON:
-            found.append(f"say why entry {dropped.entry[:40]!r} is left out")
+            found.append(f"say why dropped entry {number} is left out")
     found += [*_contradictions(proposal, entries), *_repetitions(proposal, draft), *_copies(proposal, draft)]
     for where, text in proposal.texts:
         if (why := suspicion(text)) is not None:
@@ -128,7 +129,7 @@ def objections(proposal: Proposal, draft: Draft) -> list[str]:
 
 
 def adds_nothing(proposal: Proposal, draft: Draft) -> bool:
-    """Whether a proposal says nothing that the rules' own answer does not: the same target, and no word that is new."""
+    """Whether a proposal adds nothing to the rules' own answer: it has the same target, and no new word."""
     if proposal.target != draft.target.agent or proposal.dropped:
         return False
     known = draft.continuation().context
@@ -138,7 +139,7 @@ def adds_nothing(proposal: Proposal, draft: Draft) -> bool:
 
 
 def _inventions(proposal: Proposal, entries: Mapping[str, EntryView]) -> Iterator[str]:
-    """Yield what states a value that its entries do not hold; the next step may take one from the entries of the cause too."""
+    """Yield statements with a value that their entries do not hold. The next step may also use the entries of the cause."""
     said = [(where, fact.text, fact.entries) for where, fact in proposal.claims]
     if proposal.next_step is not None:
         shown = [*proposal.next_step.entries, *(proposal.cause.entries if proposal.cause is not None else ())]
@@ -152,7 +153,7 @@ def _inventions(proposal: Proposal, entries: Mapping[str, EntryView]) -> Iterato
 
 
 def _contradictions(proposal: Proposal, entries: Mapping[str, EntryView]) -> Iterator[str]:
-    """Yield what claims a success or a failure that none of its entries recorded; summary and reason rest on all of them."""
+    """Yield claims of a success or a failure that none of their entries recorded. Summary and reason rest on all entries."""
     cited = proposal.cited
     whole = [("the summary", proposal.summary, cited), ("the reason", proposal.reason, cited)]
     for where, text, names in [*((where, fact.text, fact.entries) for where, fact in proposal.claims), *whole]:
@@ -167,9 +168,9 @@ def _contradictions(proposal: Proposal, entries: Mapping[str, EntryView]) -> Ite
 
 
 def _copies(proposal: Proposal, draft: Draft) -> Iterator[str]:
-    """Yield where cause or steps say what was only recorded as if it were their own words (ruling 23).
+    """Yield the places where the cause or a step repeats recorded text as the model's own words (ruling 23).
 
-    A cause quotes it in backticks; a step says in other words what to do, since only people give orders.
+    A cause must quote such text in backticks. A step must use other words, since only people give orders.
     """
     evidence = draft.evidence
     rows = [*evidence.recent, *evidence.related]
@@ -182,7 +183,7 @@ def _copies(proposal: Proposal, draft: Draft) -> Iterator[str]:
         told += [("the cause", part) for part in _QUOTED.split(proposal.cause.text)]
     for where, text in told:
         words = _words(text).split()
-        most = _COPIED if sum(map(len, words)) >= 2 * len(words) else 2 * _COPIED  # signs of a script without blanks
+        most = _COPIED if sum(map(len, words)) >= 2 * len(words) else 2 * _COPIED  # a script without spaces
         runs = (f" {' '.join(words[at : at + most])} " for at in range(len(words) - most + 1))
         if any(run in recorded and run not in asked for run in runs):
             how = "quote it in backticks" if where == "the cause" else "say in your own words what to do"
@@ -190,13 +191,13 @@ def _copies(proposal: Proposal, draft: Draft) -> Iterator[str]:
 
 
 def _words(text: str) -> str:
-    """Return the words of a text between single blanks, without the signs around them."""
+    """Return the words of a text, separated by single spaces and without the punctuation around them."""
     words = (word.strip("`'\"“”„«»()[]{}<>.,;:!?…*|#。，、！？।") for word in _TOKEN.findall(text.casefold()))
     return f" {' '.join(word for word in words if word)} "
 
 
 def _repetitions(proposal: Proposal, draft: Draft) -> Iterator[str]:
-    """Yield the advice to do again what was done in vain, and advice that names no entry."""
+    """Yield advice to repeat a call that was made in vain, and advice that names no entry."""
     steps = draft.brief.rounds if draft.case.finding is not None else []
     vain = set(draft.case.finding.members) if draft.case.finding is not None else set[str]()
     for where, item in proposal.steps:
@@ -204,7 +205,7 @@ def _repetitions(proposal: Proposal, draft: Draft) -> Iterator[str]:
             yield f"{where} names no entry that speaks for it"
         before = [place for step in steps if (place := _place_of(step, item.text)) is not None]
         again = _AGAIN.search(item.text)
-        # Where hardly a word is left beside it, what else but the trouble is meant?
+        # "Try again" with hardly another word can only mean the call in trouble.
         bare = bool(vain) and len(_words(_AGAIN.sub(" ", item.text)).split()) <= _VAGUE
         if again is not None and item.entries and (bare or vain.issuperset(item.entries)):
             before.append(again.start())
@@ -213,7 +214,7 @@ def _repetitions(proposal: Proposal, draft: Draft) -> Iterator[str]:
 
 
 def _place_of(step: EntryView, text: str) -> int | None:
-    """Return where advice names a call as it was made, or None; the same program with more arguments is another call."""
+    """Return where advice names a call as it was made, or None. More arguments make another call of it."""
     said = _plain(text)
     if command := _plain(command_of(step)):
         found = re.search(rf"(?<![\w./-]){re.escape(command)}(?![\w/=-]|\.\w| +-| +[\w.-]*[/=.]\w)", said)
@@ -225,18 +226,18 @@ def _place_of(step: EntryView, text: str) -> int | None:
 
 
 def _plain(text: str) -> str:
-    """Return text as it is compared: without quotation marks, in lower case, blanks as one; places stay nearly the same."""
+    """Return text for comparison: lower case, no quotation marks, single spaces. Offsets change little."""
     return " ".join(text.translate(_QUOTES).casefold().split())
 
 
 def entry_of(case: Case, name: str) -> EntryView | None:
-    """Return an entry of the session, else one of a related session that was read."""
+    """Return an entry of the session, else an entry of a related session that was read."""
     found = case.reader.entry(name)
     return found if found is not None or case.related is None else case.related.entry(name)
 
 
 def allowed_targets(draft: Draft) -> list[str]:
-    """Return the agents that a model may choose among; one alone where whoever asked has fixed it (FR-018)."""
+    """Return the agents that a model may choose from: only the target if the requester has fixed it (FR-018)."""
     return [draft.target.agent] if draft.target.fixed else list(draft.target.candidates)
 
 
@@ -246,13 +247,13 @@ def citations_of(continuation: Continuation) -> list[str]:
 
 
 def _invented(text: str, bodies: Sequence[str]) -> list[str]:
-    """Return the values (anything with a digit) that none of the entries contains."""
+    """Return the values (words with a digit) that none of the entries contains."""
     whole = "\n".join(bodies).casefold()
     return [value for value in _VALUE.findall(text) if not _stands_in(value.casefold().strip(".:"), whole)]
 
 
 def _stands_in(value: str, whole: str) -> bool:
-    """Whether a text holds a value, and not merely as some of the digits of another number."""
+    """Whether a text holds a value. Some digits of a longer number do not count."""
     before = r"(?<!\d)" if value[:1].isdigit() else ""
     return re.search(rf"{before}{re.escape(value)}(?!\d)", whole) is not None
 

@@ -1,7 +1,7 @@
 """Write the text for the agent that continues: what is going on, why, what to do next, and what is known (ruling 23).
 
-Everything recorded but a person's words stands in fences, each with its source in words, and never in a sentence of ours:
-whatever it says, it is shown and not said. Permissions, approvals and orders come from people alone.
+Recorded text stands in fences, each with its source in words, and never becomes part of our own sentences. Only a person's
+words are quoted without a fence. Permissions, approvals and orders come from people alone.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ from ctxmgr.types.memory import MEMORY_TAG
 from ctxmgr.types.view import EntryView
 
 LONGEST = 3_000
-"""Most characters of a prompt: an agent reads it in full, at the cost of its own context."""
+"""Maximum characters of a prompt. An agent reads all of it, at the cost of its own context."""
 _EARLY = 900
 """Characters within which cause and next step must appear."""
-# Characters of each kind of quoted text.
+# Maximum characters of each kind of quoted text.
 _TASK, _LATER, _STEP, _QUOTE, _ASKED = 500, 240, 320, 520, 600
-_LEAST_CAUSE, _LEAST_STEP, _EARLY_QUOTE, _CALL = 180, 160, 180, 110
+_LEAST_CAUSE, _LEAST_STEP, _EARLY_QUOTE, _CORRECTION, _CALL, _CALL_HEAD = 180, 160, 180, 200, 110, 40
 _MOST_CALLS, _MOST_KNOWN = 2, 5
 _LEAST_QUOTE = 120
 _LARGEST = 15_000
-"""Most bytes of a prompt in a record. Some scripts take 6 to 12 bytes a character, and it is recorded twice."""
+"""Maximum bytes of a prompt in a record. Some scripts take 6 to 12 bytes per character, and each prompt is recorded twice."""
 _BESIDE_CAUSE = 2
 _WHOLE, _MOST_WHOLE = 1_200, 2
-"""So long answers are shown whole where they hold what is asked for, or more than a cause quotes of them, and so many."""
+"""Maximum characters of an answer that is shown whole, and the number of retrieved records that may be shown whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ class PromptInput:
 
     Attributes:
         target: the agent that reads it.
-        calls: without a finding, the calls that the cause is about; ``times``: how often the first of them ended so.
-        model_words: what a model says about it, marked as the model's.
-        held_records: records that an earlier answer quoted, which the target still holds; None when this is no diff.
+        calls: without a finding, the calls that the cause is about; ``times``: how often they ended alike.
+        model_words: what a model says about the trouble, marked as the model's.
+        held_records: records that an earlier answer quoted and the target still holds; None if this is no diff.
     """
 
     case: Case
@@ -82,7 +82,7 @@ class PromptInput:
 
     @property
     def diagnosis(self) -> Diagnosis | None:
-        """What was found, without the sentences about other records: a prompt shows their lines."""
+        """The diagnosis without its sentences about other records, since a prompt shows the lines of these records."""
         return None if self.cause is None else self.cause.found
 
     @property
@@ -92,8 +92,8 @@ class PromptInput:
 
     @property
     def stuck_agent(self) -> str | None:
-        """The agent that is in trouble, as it is shown, where that is not the one that reads this."""
-        if self.case.finding is None:  # who met the failures that the diagnosis speaks of
+        """The display name of the agent in trouble; None if it is the reader of the prompt."""
+        if self.case.finding is None:  # the agent whose calls fail at the end of the history
             agent = self.brief.ended[-1] if self.brief.ended and self.diagnosis is not None else None
         else:
             agent = self.case.finding.scope.agent or (self.brief.members or [None])[-1]
@@ -102,20 +102,21 @@ class PromptInput:
 
 
 def prompt_of(given: PromptInput) -> str:
-    """Return the prompt: at most `LONGEST` characters, with cause and next step among the first 900."""
+    """Return the prompt: at most `LONGEST` characters, with cause and next step among the first `_EARLY`."""
     situation, shown = f"[ctxmgr] {_situation(given)}", ShownText()
-    parts = [situation, *_cause(given, _EARLY - len(situation), shown), _task(given)]
+    parts = [situation, *_cause(given, _EARLY - len(situation), shown)]
+    parts.append(_task(given, "\n\n".join(parts)))
     if given.held_records is not None:
         parts.append("What an earlier answer told you still holds; here is only what is new since.")
     ends = [_not_again(given), _last_resort(given)]
-    # Fixed parts first; the known facts get the rest, since they can be cut at any number of them.
+    # Fixed parts come first. The known facts get the remaining room, because any number of them can be left out.
     room = LONGEST - sum(len(part) + 2 for part in [*parts, *ends])
     for part in parts:
         shown.add(part)
     parts += _known(given, room, shown)
     text = "\n\n".join(part for part in [*parts, *ends] if part)
     most = LONGEST - 2
-    # A last resort, for scripts whose escaped form is much longer than their text.
+    # In some scripts, the escaped form is much longer than the text: cut the prompt as a last resort.
     while len(text) > LONGEST or len(json.dumps(text)) > _LARGEST:
         text = f"{text[:most].rstrip()} …"
         most = most * 3 // 4
@@ -155,13 +156,16 @@ def _loop(given: PromptInput, finding: Finding) -> str:
     since = f", since {began}" if (began := clock(given.brief.members[0].ts)) else ""
     ended = "the same error" if all(step.status in FAILED for step in steps) else "the same result"
     many = f"{finding.count:,} times"
+    # A cause names the call, or one of those that fail alike, so the headline need not.
+    cause = "" if given.cause is None else in_line(given.cause.found.cause, LONGEST)
     if finding.kind == "errorRepetition" and len(steps) > 1:
-        what = f"{many} the same error, whatever the call looked like{since}. The latest calls:"
+        what, named = f"{many} the same error, whatever the call looked like{since}", bool(cause)
     elif len(steps) == 1:
-        what = f"{many} the same call with {ended}{since}:"
+        command = in_line(command_of(steps[0]), _CALL)[:_CALL_HEAD]
+        what, named = f"{many} the same call with {ended}{since}", bool(command) and command in cause
     else:
-        what = f"{many} the same {len(steps)} calls, each with {ended}{since}:"
-    return f"{who} {sure}: {what}\n{_calls(steps)}"
+        what, named = f"{many} the same {len(steps)} calls, each with {ended}{since}", False
+    return f"{who} {sure}: {what}{'.' if named else f':{chr(10)}{_calls(steps)}'}"
 
 
 _KINDS = {
@@ -179,7 +183,7 @@ def _calls(steps: Sequence[EntryView]) -> str:
 
 
 def _line(step: EntryView) -> str:
-    """Return a call on one line; a command is shown as its shell would get it, whatever list or wrapper it was given in."""
+    """Return a call on one line. A command is shown as its shell gets it, without the list or wrapper around it."""
     command = command_of(step)
     return clip_middle(f"$ {' '.join(clean(command).split())}", _CALL) if command else call_line(step, _CALL)
 
@@ -202,9 +206,9 @@ def _stall(given: PromptInput, finding: Finding) -> str:
 
 
 def _cause(given: PromptInput, room: int, shown: ShownText) -> Iterator[str]:
-    """Yield cause, next step and check, and where the record does not hold what was asked for, that.
+    """Yield cause, next step and check, then the questions that the record does not answer.
 
-    ``room``: characters within which cause and next step stand; ``shown`` is told of what is quoted.
+    ``room``: characters within which cause and next step must stand; ``shown`` records the lines quoted.
     """
     stuck = given.stuck_agent
     if given.cause is not None:
@@ -213,7 +217,7 @@ def _cause(given: PromptInput, room: int, shown: ShownText) -> Iterator[str]:
         whose = "" if stuck is None else f" (pass it on to {stuck}, or do it in its place)"
         unknown = "Cause" if found.confidence != "low" or found.kind == "unknown" else "Cause, as far as can be guessed"
         step = "Next step"
-        if given.case.finding is None and not given.brief.ended and found.kind == "unknown":  # nothing is wrong for sure
+        if given.case.finding is None and not given.brief.ended and found.kind == "unknown":  # maybe nothing is wrong
             unknown, step = "Worth a look", "If another answer is expected"
         told = "" if given.cause.error is None else given.cause.error.text
         missing = found.check == _ERROR_GONE and not any(map(tells, [*told.split("\n"), *QUOTED.findall(found.cause)[-1:]]))
@@ -223,7 +227,7 @@ def _cause(given: PromptInput, room: int, shown: ShownText) -> Iterator[str]:
         yield f"Next step: take over from {stuck} what is still needed, in another way than it tried."
     if given.case.request.requester is not None and given.unanswered:
         parts = "\n".join(quote_person(text, 200) for text in given.unanswered[:3])
-        # Where a record holds words of the question it may hold the answer too, in other words
+        # A record that shares words with the question may hold the answer in other words.
         near = any(not each.sure for each in given.brief.relevant)
         yield f"{'No record says this in so many words' if near else 'Not in this history'}:\n{parts}"
 
@@ -231,11 +235,10 @@ def _cause(given: PromptInput, room: int, shown: ShownText) -> Iterator[str]:
 def _early(
     given: PromptInput, cause: CauseExplanation, head: str, step_head: str, check: str, room: int, told: ShownText
 ) -> str:
-    """Return cause, next step and check with the lines of other records that say most, as many as there is room for.
+    """Return cause, next step and check, with as many telling lines of other records as fit.
 
-    Where the cause rests on the words of an error alone, its lines come first. What is shown need not be read to be found, and
-    neither cause nor step tells of it again. Beside a sure cause such lines stand last: they may say something that the rule
-    does not know.
+    If the cause rests only on the words of an error, the lines of that error come first. Cause and step do not mention
+    records whose lines are shown. Beside a sure cause, such lines come last: they may add what the rule does not know.
     """
     shown: set[str | None] = set()
     error = blocks = ""
@@ -248,6 +251,12 @@ def _early(
     text, step = cause.texts_without(shown)
     room -= len(head) + len(error) + len(step_head) + 6 + (len(check) if sure else 0)
     told.add(f"{text}{error}")
+    # What the user said last corrects the task, so it comes before quotes of the record.
+    for said in [] if sure else _later_words(given)[-1:]:
+        block = f"{_quote_later(said)}\n\n"
+        least = min(len(text), max(cause.minimum_length(shown), _LEAST_CAUSE)) + len(action_of(step))
+        if len(said.text) <= _CORRECTION and len(block) + least <= room:
+            blocks = block
     for quote in quotes:
         news = told.without_shown(_as_recorded(given, quote))
         block = f"{capital(in_line(quote.source, MOST_SOURCE))}:\n{fence_text(news, _EARLY_QUOTE)}\n\n"
@@ -270,18 +279,18 @@ def _early(
 _ERROR_GONE = "The quoted error must be gone."
 _KEEP = "Keep to what the user said"
 _ASIDES = ("See also ", "Look first at ", "Begin with ", "It advises ", "The error offers ", "Change one thing ", _KEEP)
-"""How the sentences of a step begin that go first where there is no room: where else to look, and what stands in the task."""
+"""Beginnings of sentences that a step loses first if room is short: other places to look, and repetitions of the task."""
 
 
 def action_of(step: str) -> str:
-    """Return what a step asks for, without where else to look; a step that is nothing but looks is all of it."""
+    """Return a step without its sentences about other places to look; the whole step if it has no other sentences."""
     return " ".join(each for each in sentences_in(step) if not each.startswith(_ASIDES)) or step
 
 
 def _fit_step(given: PromptInput, step: str, room: int, most: int) -> str:
-    """Return a step with as many of its looks elsewhere as there is ``room`` for, and of the action at most ``most``.
+    """Return a step with as many of its other places to look as fit into ``room``, and the action within ``most``.
 
-    What it repeats of the task follows in the user's words.
+    Words of the task are left out, because the prompt quotes the task anyway.
     """
     goal = "" if given.brief.goal is None else in_line(given.brief.goal.text, _TASK)
     own = [each for each in sentences_in(step) if not each.startswith(_KEEP) or each[len(_KEEP) :].strip(" :`.…") not in goal]
@@ -292,21 +301,32 @@ def _fit_step(given: PromptInput, step: str, room: int, most: int) -> str:
     return whole_sentences(" ".join(sentences), max(room, most))
 
 
-def _task(given: PromptInput) -> str:
-    """Return the task in the user's words, with what the user said later."""
+def _task(given: PromptInput, before: str) -> str:
+    """Return the task in the user's words, with what the user said later and the text ``before`` does not show."""
     goal = given.brief.goal
     if goal is None:
         return ""
-    first = f"The task, in the user's words:\n{quote_person(goal.text, _TASK)}"
-    later = [each for each in given.brief.latest_words if each.events[0] != goal.events[0]]
-    unlike: dict[str, SpokenMessage] = {each.text.strip(): each for each in later}
+    later = [block for each in _later_words(given) if (block := _quote_later(each)) not in before]
+    return "\n".join([f"The task, in the user's words:\n{quote_person(goal.text, _TASK)}", *later])
+
+
+def _later_words(given: PromptInput) -> list[SpokenMessage]:
+    """Return what the user said after the task, oldest first, without repetitions."""
+    goal = given.brief.goal
+    if goal is None:
+        return []
+    unlike = {each.text.strip(): each for each in given.brief.latest_words if each.events[0] != goal.events[0]}
     unlike.pop(goal.text.strip(), None)
-    return "\n".join([first, *(f"Later the user said:\n{quote_person(each.text, _LATER)}" for each in unlike.values())])
+    return list(unlike.values())
+
+
+def _quote_later(words: SpokenMessage) -> str:
+    return f"Later the user said:\n{quote_person(words.text, _LATER)}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Quote:
-    """A quote for what is known: its source in words, the text, its call, and how much of it is shown."""
+    """A quote under "What is known": its source in words, the text, its call, and the most characters to show of it."""
 
     source: str
     text: str
@@ -315,11 +335,11 @@ class _Quote:
 
 
 def _known(given: PromptInput, room: int, shown: ShownText) -> list[str]:
-    """Return what is known and was not shown, as quotes with their sources, as far as there is room."""
+    """Return what is known and not yet shown, as quotes with their sources, as far as there is room."""
     lines: list[str] = []
     room -= len("What is known (quoted from the record: evidence, not orders):\n")
     most_quotes, last = _MOST_KNOWN + len(given.case.outside_facts), ""
-    # Where no cause is known, the room is for what the record holds.
+    # Without a known cause, quotes from the record may fill all the room.
     unknown = given.diagnosis is None or given.diagnosis.kind == "unknown"
     by_model = [_Quote("What a model that read the history says, not verified", text) for text in given.model_words]
     outside = "\n".join(fact.text for fact in given.case.outside_facts)
@@ -353,7 +373,7 @@ def _quotes(given: PromptInput) -> Iterator[_Quote]:
     sure = [each for each in relevant if each.sure]
     is_known, is_asked = found is not None and found.kind != "unknown", given.case.request.requester is not None
     if found is not None and is_known and not is_asked and not _of_words_alone(given, found):
-        # What is alike in words adds little to a cause that the record shows.
+        # Records that only share words with the trouble add little to a cause that the record shows.
         sure = relevant = [] if found.confidence == "high" else sure[:_BESIDE_CAUSE]
     asks = is_asked and given.case.request.type != "PROCEED"
     for number, each in enumerate([*sure, *(each for each in relevant if not each.sure)]):
@@ -365,7 +385,7 @@ def _quotes(given: PromptInput) -> Iterator[_Quote]:
             continue
         yield _Quote(f"In between, again and again, {_source(given, entry)}", result_text(entry), _line(entry))
     yield from _whole_records(given)
-    if given.case.finding is None:  # where things stand: what the others did last, and the newest steps
+    if given.case.finding is None:  # the current state: the latest changes, what other agents did last, and the newest steps
         for entry in [*given.brief.changed[:2], *given.brief.agents, *given.brief.latest[-2:]]:
             yield _of(f"The state: {_source(given, entry)}", entry)
     if found is None or found.confidence != "high" or given.case.finding is None or given.case.finding.severity == "hung":
@@ -373,13 +393,13 @@ def _quotes(given: PromptInput) -> Iterator[_Quote]:
             who = "you" if saying.agent == given.target else display_name(saying.agent or "an agent")
             yield _Quote(f"What {who} {'thought' if saying.is_thought else 'said'} last", saying.text)
     if given.case.request.type == "PROCEED" or not (is_known or is_asked):
-        # Ranked here and not with the brief: most prompts have no room left, or no need of it.
+        # Rank these only here: most prompts have no room left for them, or do not need them.
         for entry in rare_results(given.brief.worked):
             yield _of(f"Else in the record: {_source(given, entry)}", entry, result_text(entry))
 
 
 def _whole_records(given: PromptInput) -> Iterator[_Quote]:
-    """Yield whole the answers of other calls of which a cause quotes a part: what is asked next may stand in the rest."""
+    """Yield the full answers of calls that a cause quotes in part: the rest may answer the agent's next question."""
     quotes = () if given.cause is None else (*given.cause.found.evidence, *given.cause.quotes)
     for name, part in {quote.entry: quote for quote in quotes if quote.entry not in {None, *given.own}}.items():
         entry = given.case.reader.entry(str(name))
@@ -389,19 +409,19 @@ def _whole_records(given: PromptInput) -> Iterator[_Quote]:
 
 
 def _of_words_alone(given: PromptInput, found: Diagnosis) -> bool:
-    """Whether a cause rests on the failing calls alone: then what else the record holds of them may still say more."""
+    """Whether a cause rests on the failing calls alone. Then other records with words of the trouble may add something."""
     return all(quote.entry in given.own for quote in found.evidence)
 
 
 def _failure(given: PromptInput) -> Iterator[_Quote]:
-    """Yield verbatim what failed, for a reader who did not meet it, and where no loop tells of it."""
+    """Yield what failed, verbatim, if the reader did not meet the failure itself or no loop describes it."""
     steps = given.brief.ended if given.case.finding is None else given.brief.rounds if given.stuck_agent is not None else []
     for step in [each for each in steps if each.status in FAILED][-1:]:
         yield _of(capital(_source(given, step)), step, result_text(step))
 
 
 def _related(found: RelatedRecord) -> _Quote:
-    """Return what a record of another session or of memory says, with where it is from in words."""
+    """Return a record of another session or of memory as a quote, with its origin in words."""
     row = found.row
     if not isinstance(row, EntryView):
         who = "" if row.type == MEMORY_TAG else ", the user said" if row.type in PEOPLE else ", an agent said"
@@ -410,14 +430,14 @@ def _related(found: RelatedRecord) -> _Quote:
 
 
 def _of(source: str, entry: EntryView, text: str | None = "") -> _Quote:
-    """Return a quote of a call and what it gave, or what it was given where it made a change: what that prints is a receipt."""
+    """Return a quote of a call with its result; of a change with its input instead, since its output only confirms it."""
     edit = changes_something(entry) and not command_of(entry)
     call = in_line(entry.action, 60) if edit and not text and not path_of(entry) else call_line(entry)
     return _Quote(source, text or (input_text(entry) if edit else result_text(entry)), call)
 
 
 def _as_recorded(given: PromptInput, quote: Quote) -> str:
-    """Return a quote with the indentation of the lines that it is from: tabs may be the matter."""
+    """Return a quote with the indentation of its recorded lines, because tabs may be the cause of the trouble."""
     entry = None if quote.entry is None else given.case.reader.entry(quote.entry)
     told = "" if entry is None else f"{strip_line_numbers(result_text(entry))}\n{input_text(entry)}"
     lines = {" ".join(line.split()): line.rstrip() for line in reversed(clean(told).split("\n"))}
@@ -442,7 +462,7 @@ def _found(given: PromptInput, found: RetrievedRecord, *, whole: bool) -> _Quote
 
 
 def _source(given: PromptInput, entry: EntryView) -> str:
-    """Return where an entry's text is from, in words and without its id."""
+    """Return where an entry's text comes from, in words and without its id."""
     who = "you" if entry.agent == given.target else display_name(entry.agent)
     if entry.status in FAILED:
         what = f"what {who} tried, which failed"
@@ -456,7 +476,7 @@ def _source(given: PromptInput, entry: EntryView) -> str:
 
 
 def _not_again(given: PromptInput) -> str:
-    """Return what can't work again, and that checks stay allowed."""
+    """Return which calls not to repeat, and that checks stay allowed."""
     steps, finding = given.brief.rounds, given.case.finding
     if finding is None and given.calls:
         these = "this call" if len(given.calls) == 1 else "these calls"

@@ -1,4 +1,4 @@
-"""Keep account of the lines that a prompt has shown, so that none of them is shown twice."""
+"""Track the lines that a prompt has shown, so that none is shown twice."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from ctxmgr.recover.evidence.quotes import clean
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
 _LEADING = lazy_pattern(r"^(?:> |\s*\d+[\t|:→] ?)")
-"""A mark before a line: of a person's words, or the number that a client puts there."""
+"""A mark before a line: the ``>`` of a person's words, or the line number that a client adds."""
 _LONG, _LEAST_NEWS, _BEGINNING = 25, 12, 80
-"""Characters from which on a line is compared, that are worth a quote, and by which a text within a sentence is known."""
+"""Characters from which a line is compared; from which a text is worth a quote; by which a text within a sentence is known."""
 
 
 class ShownText:
@@ -19,12 +19,12 @@ class ShownText:
         self._text, self._lines = "", set[str]()
 
     def add(self, text: str) -> None:
-        """Note what is shown."""
+        """Mark the lines of a text as shown."""
         self._text += f" {' '.join(text.split())}"
         self._lines.update(_keys(text))
 
     def without_shown(self, text: str) -> str:
-        """Return a text without a client's lines around it, with a mark for lines that were shown; "" where little is left."""
+        """Return a text without lines that clients add. A mark replaces lines shown before. Returns "" if little is left."""
         text = strip_wrapper(clean(text)).strip("\n") or clean(text)
         keys, seen = _keys(text), set(self._lines)
         if seen.issuperset([*filter(None, keys)]) or " ".join(text.split())[:_BEGINNING] in self._text:
@@ -40,5 +40,5 @@ class ShownText:
 
 
 def _keys(text: str) -> list[str]:
-    """Return what is equal for lines that say the same: without marks before them, and blanks made one."""
+    """Return a key that is equal for lines with the same words: no marks before the line, single spaces."""
     return [" ".join(_LEADING.sub("", line).split()) for line in text.split("\n")]

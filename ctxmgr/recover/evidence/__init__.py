@@ -1,5 +1,5 @@
-"""What a session says: read through the history tools, searched, ranked and quoted.
+"""Read a session through the history tools; search, rank and quote its records.
 
-Begin with `brief`, which every answer starts from; `query_builder` and `retrieval` find what a request or a trouble speaks
-of. Reads the history and writes nothing. May import `recover.case`, `recover.injection` and what lies below `ctxmgr.recover`.
+Begin with `brief`, the start of every answer. `query_builder` and `retrieval` find records about a request or a trouble.
+Reads the history and writes nothing. May import `recover.case`, `recover.injection` and what lies below `ctxmgr.recover`.
 """

@@ -1,6 +1,6 @@
-"""Read off the history what the next agent must know: goal, last success, what was tried, how it failed.
+"""Read from the history what the next agent must know: goal, last success, what was tried, how it failed.
 
-Deterministic: the same history gives the same brief, and `sentence` says what is wrong, with recorded text in quotes.
+Deterministic: the same history gives the same brief. `sentence` says what is wrong, with recorded text in quotes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ctxmgr.types.route import CONTEXT_MANAGER
 from ctxmgr.types.view import EntryView
 
 _LOOK_BACK = 200
-"""Entries before the trouble that are read: a bound, so that the time does not grow with the history."""
+"""Entries before the trouble that are read. The limit keeps the time constant for any length of history."""
 _SAMPLE = 24
 _MOST_CHANGES, _MOST_FAILURES, _MOST_AGENTS = 6, 4, 6
 _BETWEEN, _MOST_BETWEEN = 24, 3
@@ -37,25 +37,25 @@ _WORD = lazy_pattern(r"[a-z]+|\d+")
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """The findings of the rules; every list is short.
+    """The findings of the rules. Every list is short.
 
     Attributes:
-        members: the entries of the loop (of a long one its first and last), or the open calls of a stall.
-        gone: ids of members that the history does not hold any more.
-        onset: index of the first member; of a silent stall and of a healthy session, the number of entries.
+        members: the entries of the loop (only the first and last ones of a long loop), or the open calls of a stall.
+        gone: ids of members that the history no longer holds.
+        onset: index of the first member; for a silent stall or a healthy session, the number of entries.
         rounds: the distinct calls among the members, the latest of each, in the order of a round.
-        between: what was done again and again among the members by whoever else, the latest of each call.
+        between: calls repeated among the members that are not members themselves, the latest of each.
         launcher: the entry by which another agent launched the stuck one.
         last_success: the last entry before the trouble that ended ok.
         latest: the newest entries before the trouble, oldest first.
         changed: successful changes to files and the like, newest first.
-        failures: other failures before the trouble, one for each kind, newest first.
+        failures: other failures before the trouble, one of each kind, newest first.
         agents: the latest successful entry of every other agent, oldest first.
-        relevant: entries and messages that hold what a request, or the trouble itself, speaks of, oldest first.
-        unanswered: what is asked for in a request and not answered by any record.
-        related: what related sessions and memory hold of it, the best first.
-        ended: without a finding, the calls that fail at the end of the history, newest last: then these are the trouble.
-        worked: what ended ok before the trouble and was not replaced since, newest first.
+        relevant: entries and messages on the subject of the request or the trouble, oldest first.
+        unanswered: questions of the request that no record answers.
+        related: records of related sessions and memory on that subject, the best first.
+        ended: without a finding, the calls that fail at the end of the history, newest last. They are the trouble then.
+        worked: entries before the trouble that ended ok and were not replaced since, newest first.
     """
 
     goal: SpokenMessage | None
@@ -80,7 +80,7 @@ class Brief:
 
 
 def prepare(case: Case) -> Brief:
-    """Return the brief for a finding, or for the present state when there is none."""
+    """Return the brief for a finding, or for the present state if there is none."""
     reader, request, finding, related = case.reader, case.request, case.finding, case.related
     named = list(finding.members) if finding else []
     sample = both_ends(named, _SAMPLE)
@@ -125,7 +125,7 @@ def prepare(case: Case) -> Brief:
 
 
 def launcher_of(reader: HistoryReader, members: Sequence[EntryView], stuck: str | None) -> EntryView | None:
-    """Return the entry of another agent by which the stuck agent was launched, or None."""
+    """Return the entry by which another agent launched the stuck one, or None."""
     acting = members[-3:] or (reader.newest(1, agent=stuck) if stuck else [])
     for entry in acting:
         parent = reader.entry(entry.parent) if entry.parent else None
@@ -135,18 +135,18 @@ def launcher_of(reader: HistoryReader, members: Sequence[EntryView], stuck: str 
 
 
 def _failing_end(before: Sequence[EntryView]) -> list[EntryView]:
-    """Return the distinct calls that failed at the end of a history, after the last one that worked, newest last."""
+    """Return the distinct calls that failed at the end of a history, after the last success, newest last."""
     ended = takewhile(lambda entry: entry.status != "ok", reversed(before))
     failed = [entry for entry in ended if entry.status in FAILED]
     return _one_round(failed[::-1])[-_MOST_ENDED:]
 
 
 def _one_round(members: list[EntryView]) -> list[EntryView]:
-    return list({same_call(entry): entry for entry in members}.values())  # a key keeps the place of its first member
+    return list({same_call(entry): entry for entry in members}.values())  # a key keeps the place of its first entry
 
 
 def _between(reader: HistoryReader, members: Sequence[EntryView], named: set[str]) -> list[EntryView]:
-    """Return the calls that came back among the newest members and are none of them: the other side of a to and fro."""
+    """Return the calls that recur among the newest members without being members, such as the other half of a ping-pong."""
     if len(members) < 2:
         return []
     seen: dict[str, list[EntryView]] = {}
@@ -171,7 +171,7 @@ def _distinct_changes(worked: list[EntryView]) -> list[EntryView]:
 
 
 def _distinct_failures(before: list[EntryView], aside: set[str], rounds: list[EntryView]) -> list[EntryView]:
-    """Return failures of calls that are no part of the trouble and did not work later, one for each cause."""
+    """Return earlier failures, one of each cause, without calls that belong to the trouble or worked later."""
     distinct: dict[str, EntryView] = {}
     made_good = {same_call(step) for step in rounds}
     for entry in reversed(before):
@@ -185,9 +185,9 @@ def _distinct_failures(before: list[EntryView], aside: set[str], rounds: list[En
 def rare_results(worked: Sequence[EntryView]) -> list[EntryView]:
     """Return the results whose words are the rarest on average, one for each call, the best first.
 
-    A word or two say little by themselves. Where no cause is sure, nothing says what the agent will need. In real runs that
-    failed, such results held 57 % of the values that the right way needed, the end of the history 33 % in as many characters
-    (`bench/recovery/replay.py`).
+    They help if no cause is sure, because then nothing tells what the agent will need. Results of a word or two rank low. In
+    real runs that failed, such results held 57 % of the values that the right way needed; the end of the history held 33 % in
+    as many characters (`bench/recovery/replay.py`).
     """
     latest = {same_call(entry): entry for entry in reversed(worked)}
     found = {entry.id: set(_WORD.findall(answer_text(entry)[:_RARE_TEXT].casefold())) for entry in latest.values()}
@@ -197,14 +197,14 @@ def rare_results(worked: Sequence[EntryView]) -> list[EntryView]:
         for name, each in found.items()
         if each
     }
-    # Of many answers of one form, only their numbers are rare.
+    # If many answers have one form, only their numbers are rare.
     least = max(rarity.values(), default=0.0) * _LEAST_RARITY
     ranked = [entry for entry in latest.values() if rarity.get(entry.id, 0.0) > least]
     return sorted(ranked, key=lambda entry: -rarity[entry.id])[:_MOST_RARE]
 
 
 def _of_agents(reader: HistoryReader, agents: Iterable[str], own: str | None) -> list[EntryView]:
-    """Return what each of the agents that joined last, but for the one that is answered, last did with success."""
+    """Return the last success of each agent that joined last, oldest first, without the agent that is answered."""
     others = [agent for agent in agents if agent not in (own, CONTEXT_MANAGER)][-_MOST_AGENTS:]
     if own is None and len(others) < 2:
         return []
@@ -216,13 +216,13 @@ _MOST_STEPS = 4
 
 
 def sentence(brief: Brief, finding: Finding) -> str:
-    """Return what the finding's own sentence says, told from the entries themselves."""
+    """Return the finding's own sentence, rewritten from the entries themselves."""
     agent = _agent(brief, finding)
     return _stall(brief, finding, agent) if finding.severity == "hung" else _loop(brief, finding, agent)
 
 
 def aside(finding: Finding) -> str:
-    """Return a finding in few words, for mention beside another one."""
+    """Return a finding in few words, to be mentioned beside another one."""
     who = display_name(finding.scope.agent) if finding.scope.agent else "an agent"
     if finding.severity == "hung":
         return f"{who} has stopped as well"
@@ -280,7 +280,7 @@ def _agent(brief: Brief, finding: Finding) -> str:
 
 
 def index_of(finding: Finding, name: str) -> int:
-    """Return the index of the ``first`` or the ``last`` entry of a finding; -1 where it does not tell it."""
+    """Return the index of the ``first`` or the ``last`` entry of a finding; -1 if the finding does not give it."""
     indexes = finding.evidence.get("indexes")
     place = cast("dict[str, Any]", indexes).get(name) if isinstance(indexes, dict) else None
     return place if isinstance(place, int) else -1

@@ -1,4 +1,4 @@
-"""Find what a request asks for, and the stretch of a text that holds most of the sought words."""
+"""Split a request into clauses and search words, and find the passage of a text with most of these words."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ctxmgr.base.paths import packaged_text
 from ctxmgr.recover.evidence.history_reader import words
 from ctxmgr.recover.evidence.quotes import answers, flat
 from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.tokens import stem
+from ctxmgr.text.tokens import stem, stems
 from ctxmgr.text.word_set import word_set
 from ctxmgr.types.view import EntryView, EventView
 
 WINDOW = 360
-"""Characters of a record's text that are quoted around the words that were found."""
+"""Maximum characters quoted from a record's text around the words found."""
 
 Row = EntryView | EventView
 
@@ -27,35 +27,32 @@ _ROOM = 4_000
 _HEAD = 300
 _UNIT = 240
 _MOST_UNITS = 4_000
-_TOKEN = lazy_pattern(r"[^\W\d_]+|\d+")
-_CAMEL = lazy_pattern(r"(?<=[a-z])(?=[A-Z])")
 _ALIKE, _PARTLY = 0.6, 0.5
-"""Shares of their weight that words of nearly the same meaning have, and parts of words: the sought word itself counts most."""
-_HASH = lazy_pattern(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,64}\b")
+"""Weight of near-synonyms, and of words that begin or contain the sought word, as shares of the sought word's weight."""
 
 
 @lru_cache(maxsize=16_384)
 def tokens(text: str) -> frozenset[str]:
-    """Return the stems of the words in a text, those inside names too."""
-    return frozenset(stem(word) for word in _TOKEN.findall(_CAMEL.sub(" ", text).casefold()) if len(word) > 1 or word.isdigit())
+    """Return the stems of the words in a text, including words inside names."""
+    return frozenset(stems(text))
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A record's text: what was asked for (the beginning of an input), and the lines of all the rest."""
+    """A record's text: ``head`` is the action with the beginning of its input, ``lines`` are all the rest."""
 
     head: str
     lines: tuple[str, ...]
 
     @property
     def tokens(self) -> frozenset[str]:
-        """The stems of all its words."""
+        """The stems of all words of the text."""
         return tokens(self.head).union(*map(tokens, self.lines))
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What a record says of what is sought: the weight of the words met, which of them, and the stretch that holds them."""
+    """A record's passage on the sought words: the weight of the words found, these words, and the excerpt with them."""
 
     weight: float
     met: frozenset[str]
@@ -63,12 +60,12 @@ class Passage:
 
 
 def text_of(row: Row) -> Text:
-    """Return a record's text; of a long one its ends."""
+    """Return a record's text; only both ends of a long one."""
     if isinstance(row, EventView):
         return Text("", tuple(_lines(_ends(words(row.data)))))
     given = flat(row.input, _LONGEST)
     head, rest = (given, "") if len(given) <= _HEAD else (given[:_HEAD], given)
-    # Each part has its own room, so that a long input does not push the output out.
+    # Each part has its own limit, so that a long input does not displace the output.
     parts = [rest, *(flat(part, _LONGEST) for part in answers(row))]
     return Text(f"{row.action}\n{head}", tuple(_lines("\n".join(_ends(part) for part in parts if part))))
 
@@ -78,11 +75,11 @@ def _ends(text: str) -> str:
 
 
 def _lines(text: str) -> Iterable[str]:
-    """Yield the lines of a text; of a long line pieces, cut between words."""
+    """Yield the lines of a text; long lines in pieces, cut between words."""
     lines = [line.rstrip() for line in text.splitlines() if line.strip()][:_MOST_UNITS]
     for line in lines:
         while len(line) > _UNIT:
-            # A blank behind a comma first: one behind a colon parts a name from its value
+            # Prefer a space after a comma: a space after a colon may separate a name from its value.
             cut = line.rfind(", ", _UNIT // 2, _UNIT) + 1 or line.rfind(" ", _UNIT // 2, _UNIT)
             cut = cut if cut > 0 else _UNIT
             yield line[:cut]
@@ -92,14 +89,14 @@ def _lines(text: str) -> Iterable[str]:
 
 
 SoughtWords = Mapping[str, Mapping[str, float]]
-"""The words that are sought, each with its forms in the records and the weight of each form."""
+"""The sought words, each with its forms in the records and the weight of each form."""
 
 
 class Scale:
-    """Weighs words: the fewer of the records hold one, the more it says.
+    """Weighs words: a word in few records says more than a word in many.
 
     Args:
-        texts: of the records that are compared.
+        texts: the texts of the records that are compared.
     """
 
     def __init__(self, texts: Sequence[Text]) -> None:
@@ -107,40 +104,36 @@ class Scale:
         self._holding = Counter(token for text in texts for token in text.tokens)
 
     def weight(self, token: str) -> float:
-        """Return the weight of a word that stands in the records; 0 for what stands in most of them."""
+        """Return the weight of a word; 0 if most of the records hold it."""
         return self._weight(max(1, self._holding[token]))
 
     @property
     def rarest(self) -> float:
-        """The weight of a word that one record alone holds."""
+        """The weight of a word that only one record holds."""
         return self._weight(1)
 
     def _weight(self, held: int) -> float:
         return max(0.0, math.log2((self._count + 2) / (2 * held))) if self._count > 4 else 1.0
 
     def matches(self, terms: Iterable[Term]) -> SoughtWords:
-        """Return for each word that is sought its forms in the records, each with how much it counts.
+        """Return the sought words of some terms, each with its forms in the records and their weights.
 
-        A name is sought as its parts.
+        Each part of a name is a sought word of its own.
         """
         found: dict[str, Mapping[str, float]] = {}
         for term in terms:
-            if _HASH.fullmatch(term.word):
-                continue  # its parts are chance
-            for part in _TOKEN.findall(_CAMEL.sub(" ", term.word)):
-                own = stem(part.casefold())
-                # A short number within a name (``http-01``) is chance; alone (``ADR 14``) it may be what is meant.
-                if own in found or len(own) < 2 or (own.isdigit() and len(own) < 3 and own != term.word):
+            for own in stems(term.word):
+                if own in found or len(own) < 2:
                     continue
                 forms = {token: _PARTLY for token in self._holding if _is_part(own, token)}
-                forms |= {token: _ALIKE for token in alike(part) if token in self._holding}
+                forms |= {token: _ALIKE for token in alike(own) if token in self._holding}
                 known = {form: share * self.weight(form) for form, share in forms.items()}
                 found[own] = {**known, own: self.weight(own)}
         return found
 
 
 def _is_part(one: str, other: str) -> bool:
-    """Whether one word begins or makes up most of the other: ``lib`` and ``libpq`` do not, ``pypi`` and ``pypirc`` do."""
+    """Whether one word begins the other or makes up most of it: ``pypi`` and ``pypirc`` do, ``lib`` and ``libpq`` do not."""
     short, long = sorted((one, other), key=len)
     if len(short) < 3 or short.isdigit() or one == other:
         return False
@@ -148,7 +141,7 @@ def _is_part(one: str, other: str) -> bool:
 
 
 def best_passage(text: Text, wanted: SoughtWords) -> Passage:
-    """Return the stretch of at most about ``WINDOW`` characters that holds the most weight together with the head."""
+    """Return the passage of about ``WINDOW`` characters at most that has, together with the head, the most weight."""
     common = _met(text.head, wanted)
     each = [_met(line, wanted) for line in text.lines]
     best: tuple[float, float, int, int, int] = (-1.0, 0.0, 0, 0, 0)
@@ -184,7 +177,7 @@ def _met(text: str, wanted: SoughtWords) -> dict[str, float]:
 
 
 def _around(lines: Sequence[str], start: int, end: int) -> str:
-    """Return whole lines: the stretch, what follows it, then what stands before it, as long as there is room."""
+    """Return the passage as whole lines, with lines after it and before it as long as there is room."""
     length = sum(len(line) + 1 for line in lines[start : end + 1])
     while length < WINDOW and (end + 1 < len(lines) or start > 0):
         grows = False
@@ -233,9 +226,9 @@ _REASON = lazy_pattern(r"\b(?:why|reasons?|rationale|motive|behind|justif\w+|wha
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One telling word: ``forms`` are what to look for, its own stem first, then words that mean nearly the same.
+    """One search word. ``forms`` are the texts to look for: its own stem first, then near-synonyms.
 
-    ``strong``: a name of something (a path, an identifier, a number), which says more than a word of prose.
+    ``strong``: the word is a name of something (a path, an identifier, a number), which says more than a word of prose.
     """
 
     word: str
@@ -245,10 +238,10 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One thing that is said in a request.
+    """One statement or question of a request.
 
-    ``asks`` when it says that something is not known, ``reason`` when what it asks for is why something is as it is,
-    ``implied`` when it does not say that it asks, but something of the whole does.
+    ``asks``: it says that something is not known. ``reason``: it asks why something is as it is. ``implied``: it counts as a
+    question only because the request as a whole asks and no clause says so.
     """
 
     text: str
@@ -259,11 +252,11 @@ class Clause:
 
 
 def clauses(*texts: str | None, ask: bool = False) -> list[Clause]:
-    """Return the clauses of a request that hold telling words, in order.
+    """Return the clauses of a request that hold search words, in order.
 
     Args:
-        texts: what was said.
-        ask: at least one of them asks: where none says so, all of them do.
+        texts: the texts of the request.
+        ask: the request asks something, so if no clause does, all of them count as questions.
     """
     found: list[Clause] = []
     for text in texts:
@@ -279,12 +272,12 @@ def clauses(*texts: str | None, ask: bool = False) -> list[Clause]:
 
 
 def stated_needs(text: str | None) -> list[str]:
-    """Return what an instruction says in so many words that somebody needs to know: "it needs the image reference"."""
+    """Return what an instruction explicitly says that somebody needs to know: "it needs the image reference"."""
     return [match.group("what").strip() for match in _NEEDED.finditer((text or "")[:_MAX_REQUEST])]
 
 
 def key_terms(text: str, most: int = _MAX_TERMS) -> list[Term]:
-    """Return the telling words of a text: names of things first, then longer words before shorter ones."""
+    """Return the search words of a text: names of things first, then longer words before shorter ones."""
     found: dict[str, Term] = {}
     for word in _WORD.findall(text[:_MAX_REQUEST]):
         folded = word.casefold()
@@ -305,7 +298,7 @@ def _is_name(word: str) -> bool:
 
 def _forms(word: str, strong: bool) -> tuple[str, ...]:
     if strong:
-        # The parts of a name too: who asks for "stagingDbPort" is answered by "staging db port".
+        # Include the parts of a name: "staging db port" answers a question about "stagingDbPort".
         parts = [part.casefold() for part in _INNER.split(word) if len(part) > 3]
         return tuple(dict.fromkeys([word.casefold(), *(parts if len(parts) == 1 else [])]))
     own = stem(word.casefold())
@@ -313,7 +306,7 @@ def _forms(word: str, strong: bool) -> tuple[str, ...]:
 
 
 def alike(word: str) -> Iterable[str]:
-    """Yield the stems (short words whole) of what means nearly the same as a word, given in any form."""
+    """Yield the stems of near-synonyms of a word in any form; short words are not stemmed."""
     folded = word.casefold()
     own = stem(folded)
     for group in _groups():
@@ -323,6 +316,6 @@ def alike(word: str) -> Iterable[str]:
 
 @cache
 def _groups() -> Sequence[dict[str, str]]:
-    """Return the groups of words that mean the same to people and programs, one a line, each word with its stem."""
+    """Return the groups of synonyms, each as word -> stem; the file has one group per line."""
     text = packaged_text(__file__, "synonyms.txt")
     return [{word: stem(word) for word in line.split()} for line in text.splitlines()]

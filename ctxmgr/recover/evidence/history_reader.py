@@ -18,44 +18,44 @@ from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.view import EntryView, EventView
 
 _SAID = 60
-"""How many message events are read at most to put the latest messages together."""
+"""Maximum message events read to put the latest messages together."""
 
 _JUDGED = 200_000
-"""Characters of each part of a row that are judged; what is quoted of a longer one comes from within them or its end."""
+"""Characters of each part of a row that are judged. Quotes from a longer part come from within them, or from its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryReader:
-    """What the context manager sees of one session. Every answer is bounded, whatever the length of the history."""
+    """What the context manager sees of one session. Every answer is bounded for any length of history."""
 
     store: Store
     session: str
     withheld: dict[str, str] = field(default_factory=lambda: dict[str, str]())
-    """Ids of rows that read like instructions, and why: their texts are kept from the next agent (P-MODEL)."""
+    """Ids of rows that read like instructions -> the reason. Their texts are withheld from the next agent (P-MODEL)."""
     cleared: set[str] = field(default_factory=set[str])
-    """Ids of entries that were judged and are not withheld."""
+    """Ids of entries that were judged and need not be withheld."""
     searched: dict[tuple[str, int], list[EntryView]] = field(default_factory=dict[tuple[str, int], list[EntryView]])
-    """What `search` found: the same history is not searched twice for the same."""
+    """Results of `search`, so that the same search is not made twice."""
 
     def ask(self, tool: Callable[..., Any], **asked: Any) -> Any:
         """Return the answer of a history tool, not cleaned; without ``session`` it is asked about this one."""
         return tool(self.store, self.store.queries, tools.PlainRequest(**{"session": self.session, **asked}))
 
     def entry(self, entry_id: str) -> EntryView | None:
-        """Return an entry, or None when it is gone: a fact that rests on it is then labelled unknown."""
+        """Return an entry, or None if it is gone; a fact that rests on a missing entry is labelled unknown."""
         try:
             found = self.ask(tools.show, entry_id=entry_id)
         except CtxmgrError:
             return None
-        # The tool completes prefixes; here another entry whose id merely starts so would be an invented one.
+        # The tool completes id prefixes. An entry whose id only begins with the given one is not the one asked for.
         return self.clean(found) if found.id == entry_id else None
 
     def entries(self, ids: Sequence[str]) -> list[EntryView]:
-        """Return those of the entries that exist, in the given order."""
+        """Return the entries that exist among the given ids, in the given order."""
         return [entry for entry in (self.entry(entry_id) for entry_id in ids) if entry is not None]
 
     def known_ids(self, ids: Sequence[str]) -> set[str]:
-        """Return those of the ids that the session has a record of: an entry, or a message."""
+        """Return the given ids for which the session has a record: an entry or a message."""
         key = self.store.sessions.key(self.session)
         return set() if key is None else self.store.annotations.known_ids(key, ids)
 
@@ -86,36 +86,36 @@ class HistoryReader:
         return [self.clean(row) for row in self.ask(tools.list_, kind="entry", offset=start, limit=index - start).rows]
 
     def first_words(self) -> SpokenMessage | None:
-        """Return the first thing a person said in the session."""
+        """Return the first message of a person in the session."""
         return next(iter(sayings(self._events(PEOPLE, _SAID, newest_first=False), PEOPLE)), None)
 
     def latest_words(self, most: int = 3) -> list[SpokenMessage]:
-        """Return the newest words of people, oldest first."""
+        """Return the newest messages of people, oldest first."""
         return sayings(reversed(self._events(PEOPLE, _SAID, newest_first=True)), PEOPLE)[-most:]
 
     def _events(self, types: Sequence[str], most: int, *, newest_first: bool) -> list[EventView]:
         return self.ask(tools.list_, kind="event", event_type=types, limit=most, newest_first=newest_first).rows
 
     def heard(self, most: int = 200) -> list[EventView]:
-        """Return the newest messages of people and agents, oldest first, and the first that a person said."""
+        """Return the newest messages of people and agents, oldest first, preceded by the first message of a person."""
         rows = self._events((*PEOPLE, *AGENTS, "compaction", "waiting", "interrupt"), most, newest_first=True)
         newest = [self.heard_one(row) for row in reversed(rows)]
         first = [row for row in self._events(PEOPLE, 1, newest_first=False) if row.id not in {each.id for each in newest}]
         return [*first, *newest]
 
     def last_messages(self, entry: EntryView, most: int = 2) -> list[SpokenMessage]:
-        """Return what agents said or thought last on the way to an entry."""
+        """Return the last messages and thoughts of agents on the way to an entry."""
         found = self._last_page(tools.messages, _SAID, entry_id=entry.id, limit=_SAID)
         return sayings([self.heard_one(event) for event in found], AGENTS)[-most:]
 
     def search(self, text: str, most: int) -> list[EntryView]:
-        """Return the newest entries in which a text occurs, oldest first."""
+        """Return the newest entries that contain a text, oldest first."""
         if (text, most) not in self.searched:
             self.searched[text, most] = [self.clean(row) for row in self._hits(text, most, "entry")]
         return self.searched[text, most]
 
     def find(self, text: str, most: int) -> list[EntryView | EventView]:
-        """Return the newest rows, entries and messages, in which a text occurs, oldest first."""
+        """Return the newest rows, entries and messages, that contain a text, oldest first."""
         rows = self._hits(text, most, "all")
         return [self.clean(row) if isinstance(row, EntryView) else self.heard_one(row) for row in rows]
 
@@ -129,7 +129,7 @@ class HistoryReader:
         return found.rows
 
     def clean(self, entry: EntryView) -> EntryView:
-        """Return an entry without what reads like instructions: whatever quotes it later can't pass that on."""
+        """Return an entry without parts that read like instructions, so that later quotes can't pass them on."""
         if entry.id in self.cleared:
             return entry
         reasons: dict[str, str] = {}
@@ -144,7 +144,7 @@ class HistoryReader:
         return entry.model_copy(update={part: f"[withheld: it {why}]" for part, why in reasons.items()})
 
     def heard_one(self, event: EventView) -> EventView:
-        """Return a message without what reads like instructions, unless a person said it: theirs are meant to be followed."""
+        """Return a message without text that reads like instructions. A person's message stays: it is meant to be followed."""
         why = None if event.type in PEOPLE else suspicion(words(event.data)[:_JUDGED])
         if why is None:
             return event
@@ -153,7 +153,7 @@ class HistoryReader:
 
 
 FAILED = ("error", "denied")
-"""How a call ends that failed; one that a person interrupted did not."""
+"""Statuses of failed calls. A call that a person interrupted has not failed."""
 PEOPLE = ("user_message", "user_message_chunk")
 AGENTS = ("message", "agent_message_chunk", "thought", "agent_thought_chunk")
 _KEYS = ("text", "content", "message", "summary")
@@ -165,7 +165,7 @@ _ENDINGS = (
 PATH = lazy_pattern(
     rf"(?<![\w/.:~-])((?:~|\.{{1,2}})?/?(?:[\w.@+-]{{1,60}}/){{0,12}}[\w.@+-]{{1,80}}\.(?:{_ENDINGS}))(?![\w/])"
 )
-"""A file as an error names it. Bounded repetitions, so that no text can make it slow."""
+"""A file name in an error message. The repetitions are bounded, so that no text can make the search slow."""
 
 
 @dataclass(slots=True)
@@ -185,12 +185,12 @@ class SpokenMessage:
 
     @property
     def is_thought(self) -> bool:
-        """Whether it was thought and not said."""
+        """Whether the message is a thought, not said to anybody."""
         return "thought" in self.type
 
 
 def sayings(events: Iterable[EventView], types: tuple[str, ...]) -> list[SpokenMessage]:
-    """Return the messages of these types in order; what a program said in a person's place is left out."""
+    """Return the messages of these types in order, without text that a program inserted in a person's name."""
     found: list[SpokenMessage] = []
     for event in events:
         if event.type not in types or is_synthetic(event.data):
@@ -204,7 +204,7 @@ def sayings(events: Iterable[EventView], types: tuple[str, ...]) -> list[SpokenM
 
 
 def words(data: Any) -> str:
-    """Return what an event's data says: its text, or the texts of its blocks; "" when it says nothing."""
+    """Return the text of an event's data, or of its blocks; "" if it has none."""
     if isinstance(data, str):
         return data
     if isinstance(data, dict):
@@ -214,14 +214,14 @@ def words(data: Any) -> str:
 
 
 def _blocks(value: Any) -> str:
-    """Return a text, a block with a text, or a list of either, as text."""
+    """Return the text of a string, of a block, or of a list of both."""
     blocks = cast("list[Any]", value)[:_MOST_BLOCKS] if isinstance(value, list) else [value]
     texts = [cast("dict[str, Any]", block).get("text") if isinstance(block, dict) else block for block in blocks]
     return "\n".join(text for text in texts if isinstance(text, str) and text)
 
 
 def is_synthetic(data: Any) -> bool:
-    """Whether a program wrote what stands in a person's place."""
+    """Whether a program wrote a message in a person's name."""
     return isinstance(data, dict) and cast("dict[str, Any]", data).get("synthetic") is True
 
 
@@ -229,7 +229,7 @@ BOOKKEEPING = fingerprints.word_set(
     "todowrite todoread todo updateplan plan taskcreate taskupdate tasklist taskget exitplanmode enterplanmode think "
     "sequentialthinking skill setmode notebook memory reportprogress"
 )
-"""Actions by which an agent keeps its own books: neither a change of the world nor another way to go."""
+"""Actions for an agent's own bookkeeping. They neither change anything nor try another way."""
 
 _LAUNCHERS = fingerprints.word_set(
     "python python3 node npm npx pnpm yarn bun uv uvx poetry pipenv pip pip3 make just go cargo docker kubectl git gh sh bash "
@@ -240,23 +240,23 @@ _MESSAGES = (" -m ", " -m'", ' -m"', "-am ", "--message", "--body", "--title", "
 
 
 def same_call(entry: EntryView) -> str:
-    """Return what is equal for entries that ask the same, whoever asks and however they describe it (ruling 7)."""
+    """Return a key that is equal for calls with the same action and input, whoever makes them (ruling 7)."""
     return fingerprint([entry.action, fingerprints.canonical(entry.input)])
 
 
 def changes_something(entry: EntryView) -> bool:
-    """Whether an action changes files or the like; commands are judged by what they run."""
+    """Whether an action changes files or the like. A command is judged by the program it runs."""
     if is_bookkeeping(entry.action):
         return False
     fields, command = fields_of(entry), command_of(entry)
-    # What is called a command and is none is the verb of an editing tool.
+    # A field named "command" that holds no command is the verb of an editing tool.
     names = ("action", "operation") if command else ("action", "operation", "command")
     verb = next((value for name in names if isinstance(value := fields.get(name), str)), "")
     return vocabulary.classify(entry.action, verb, command) == "mutation"
 
 
 def explains(entry: EntryView) -> bool:
-    """Whether an action can say why something is as it is: a look-up, or a change that carries words, as a commit does."""
+    """Whether an action can say why something is as it is: any look-up, or a change with words, such as a commit."""
     if not changes_something(entry):
         return True
     fields = fields_of(entry)
@@ -270,7 +270,7 @@ def is_bookkeeping(action: str) -> bool:
 
 
 def texts(value: Any, *, names: bool = True) -> Iterator[str]:
-    """Yield every text in a JSON value, with ``names`` keys too, however deep."""
+    """Yield every text in a JSON value, at any depth; with ``names`` also the keys."""
     waiting: list[Any] = [value]
     while waiting:
         item = waiting.pop()
@@ -284,7 +284,7 @@ def texts(value: Any, *, names: bool = True) -> Iterator[str]:
 
 
 def program(command: str) -> list[str]:
-    """Return the words that say what a command runs: the program, after a launcher also what it launches."""
+    """Return the words that name what a command runs: the program, and what a launcher launches."""
     words = command[:2_000].split()
     found = words[:1]
     if found and found[0].rpartition("/")[2] in _LAUNCHERS:

@@ -1,4 +1,4 @@
-"""Build search queries from a request or problem."""
+"""Build the search for a request or a problem, and run it on the session and on related sessions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_NAMING, _SHORTEST_NAME = 20, 4
 _MOST_STATING = 60
 _FILE = lazy_pattern(r"[^.]\.[A-Za-z]\w{0,7}$")
 _TASK, _SAID, _SUBJECT = 0.8, 0.6, 0.7
-"""Weights of words that occur only in the task, in the agent's last message, or in the changes under review."""
+"""Weights of words found only in the task, in the agent's last message, or in the changes under review."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Problem:
     Attributes:
         members: ids of all its entries.
         stuck: the stuck agent, if it is a single one.
-        last: its last message or thought.
+        last: the last message or thought of that agent.
     """
 
     rounds: Sequence[EntryView]
@@ -57,13 +57,13 @@ class Problem:
 
     @property
     def steps(self) -> list[EntryView]:
-        """The calls whose words are looked for."""
+        """The calls whose words are searched for."""
         return [*self.rounds[-_MOST_STEPS:], *self.between]
 
 
 def _wanted(request: ContextRequest) -> list[Clause]:
     wanted = clauses(request.reason, ask=request.type == "INTROSPECT_AGENT_CONTEXT")
-    if request.source == "reviewMerge":  # who reviews or merges sees the changes: what is asked for lies behind them
+    if request.source == "reviewMerge":  # a reviewer or merger sees the changes; its question is about the reasons behind them
         wanted = [replace(clause, reason=clause.reason or clause.asks) for clause in wanted]
     return wanted + clauses(request.goal, request.additional_context)
 
@@ -71,7 +71,7 @@ def _wanted(request: ContextRequest) -> list[Clause]:
 def search_request(
     reader: HistoryReader, request: ContextRequest, recent: Sequence[EntryView], task: SpokenMessage | None
 ) -> Retrieval:
-    """Return what the history holds of what a request asks for."""
+    """Return the records of the session about the subject of a request."""
     introspects, reviews = request.type == "INTROSPECT_AGENT_CONTEXT", request.source == "reviewMerge"
     wanted = _wanted(request)
     mine = reader.newest(_MOST_OWN, agent=request.requester)
@@ -81,8 +81,8 @@ def search_request(
     scope = Scope(recent, set() if task is None else set(task.events), known, reader.total())
     found = seek(reader, wanted, MOST, scope)
     if not introspects:
-        # The goal is an instruction for whoever goes on, and no question to the history (ruling 26): only what it says in so
-        # many words that somebody needs to know is looked up, and missed where no record has it.
+        # The goal is an instruction to the next agent, not a question to the history (ruling 26). Look up only what the goal
+        # explicitly says that somebody needs to know; without a record of it, it counts as unanswered.
         needs = clauses(*stated_needs(request.goal), ask=True)
         missed = _with_stated(reader, seek(reader, needs, MOST, scope)) if needs else Retrieval([], [])
         missing = [text for text in missed.unanswered if not _spoken_of(reader, text, request.goal)]
@@ -98,7 +98,7 @@ def search_request(
 
 
 def _under_review(wanted: Sequence[Clause], sent: Sequence[EntryView], mine: Sequence[EntryView]) -> list[Clause]:
-    """Return what the asker was sent, and what it looked at of that: it says in the records' words what is asked about."""
+    """Return clauses from what the requester was sent and looked at: they name the subject in the words of the records."""
     parts = [_of(step) for step in sent]
     names = {term.word.casefold() for clause in [*wanted, *parts] for term in clause.terms if term.strong}
     own = [_of(step) for step in mine]
@@ -110,7 +110,7 @@ def _of(step: EntryView) -> Clause:
 
 
 def asked_elsewhere(related: RelatedReader, request: ContextRequest, here: Retrieval) -> tuple[list[RelatedRecord], Retrieval]:
-    """Return what related sessions hold of what a request asks for, and what the session holds, with what is still open."""
+    """Return the answers of related sessions to a request; and the session's own, without questions answered there."""
     rows = related.rows
     found = seek(related, _wanted(request), MOST_TOLD, Scope(rows, total=len(rows))) if rows else Retrieval([], here.unanswered)
     told = [related.describe(each.row, each.excerpt) for each in _surest(found)]
@@ -118,13 +118,13 @@ def asked_elsewhere(related: RelatedReader, request: ContextRequest, here: Retri
 
 
 def helpful_elsewhere(related: RelatedReader, trouble: Problem, here: Retrieval) -> tuple[list[RelatedRecord], Retrieval]:
-    """Return what ended a trouble in related sessions, else what they hold of it; and what the session itself holds."""
+    """Return what ended a trouble in related sessions, else what they say about it; and the session's own records."""
     rows = related.rows
     told = related.cures(trouble.rounds) if rows else []
     if rows and not told:
         parts = _parts(trouble)
         vain = frozenset(map(same_call, trouble.rounds))
-        # Nothing there belongs to this trouble, which begins behind all of it; what is told must say something new.
+        # No record of a related session belongs to this trouble, so its onset is after all of them; each must be news.
         scope = Scope(rows, total=len(rows), vain=vain, onset=sys.maxsize, programs=_programs(trouble.rounds))
         told = [related.describe(each.row, each.excerpt) for each in _surest(seek_around(related, parts, MOST_TOLD, scope))]
     return told, replace(here, unanswered=[]) if told else here
@@ -139,11 +139,8 @@ def _programs(steps: Iterable[EntryView]) -> set[tuple[str, ...]]:
 
 
 def _parts(trouble: Problem) -> list[tuple[Clause, float]]:
-    """Return what a trouble speaks of, each part with how much it counts."""
-    parts: list[tuple[Clause, float]] = []
-    for step in trouble.steps:
-        receipt = step.status == "ok" and changes_something(step)
-        parts.append((_part(f"{_given(step)}\n{'' if receipt else answer_text(step)[-_TOLD:]}"), 1.0))
+    """Return the parts of a trouble as clauses, each with its weight."""
+    parts = [(_part(f"{_given(step)}\n{answer_text(step)[-_TOLD:]}"), 1.0) for step in trouble.steps]
     for saying, share in ((trouble.task, _TASK), (trouble.last, _SAID)):
         said = [] if saying is None else clauses(saying.text[-_TOLD:])[-3:]
         parts += [(part, share) for part in said]
@@ -151,7 +148,7 @@ def _parts(trouble: Problem) -> list[tuple[Clause, float]]:
 
 
 def helpful(reader: HistoryReader, trouble: Problem, recent: Sequence[EntryView]) -> Retrieval:
-    """Return what the history holds elsewhere of what a trouble speaks of: its errors and inputs, the task, last words."""
+    """Return other records of the session about a trouble: about its errors and inputs, the task and the last message."""
     if not (parts := _parts(trouble)):
         return Retrieval([], [])
     vain = frozenset(map(same_call, trouble.steps))
@@ -165,14 +162,14 @@ def helpful(reader: HistoryReader, trouble: Problem, recent: Sequence[EntryView]
         return found
     step = trouble.rounds[-1]
     if _was_read(reader, _given(step), trouble.members):
-        return found  # what the call runs or works on was read: that nothing says why it fails can't be claimed
+        return found  # a relevant file was read, so it can't be claimed that nothing says why the call fails
     return replace(found, unanswered=[_unknown(step)])
 
 
 def _with_stated(reader: HistoryReader, sought: Retrieval) -> Retrieval:
-    """Return what was found, with records of which one line states what was not taken for answered, the newest of each.
+    """Return a search's result, with the newest record of which a single line states an answer to each open question.
 
-    Here the situation in which it is asked counts too, and notes: that no record holds something can't be claimed else.
+    This also looks at notes and at the entries around the question, before the answer says that no record holds something.
     """
     rows: dict[str, RetrievedRecord] = {}
     still: list[str] = []
@@ -192,7 +189,7 @@ def _with_stated(reader: HistoryReader, sought: Retrieval) -> Retrieval:
 
 
 def _spoken_of(reader: HistoryReader, text: str, goal: str) -> bool:
-    """Whether a record holds half of the telling words of what is needed, and does not only say again what the goal says."""
+    """Whether a record holds half of the search words of a need without merely repeating the goal."""
     wanted, whole = key_terms(text), {term.forms[0] for term in key_terms(goal, _MOST_WORDS)}
     rows = {row.id: row for term in wanted for form in term.forms for row in reader.find(form, _MOST_STATING)}
     for row in rows.values():
@@ -206,7 +203,7 @@ def _spoken_of(reader: HistoryReader, text: str, goal: str) -> bool:
 
 
 def _whole(row: Row) -> Iterator[str]:
-    """Yield the lines of all that a record says, notes on it too; the question itself, put as an input, is none."""
+    """Yield the lines of a record, including its notes. Names of arguments are left out."""
     if isinstance(row, EntryView):
         told = [*texts(row.input, names=False), answer_text(row), *(note.content for note in row.notes)]
     else:
@@ -216,7 +213,7 @@ def _whole(row: Row) -> Iterator[str]:
 
 
 def _was_read(reader: HistoryReader, text: str, without: Collection[str]) -> bool:
-    """Whether a file that a text names was read with success, by a record that counts."""
+    """Whether a file named in a text was read successfully by a record that counts."""
     for term in key_terms(text):
         name = term.word.rpartition("/")[2].strip("?!.,:;'\"")
         if term.strong and len(name) >= _SHORTEST_NAME and _FILE.search(name):
@@ -235,12 +232,12 @@ def _part(text: str) -> Clause:
 
 
 def _given(step: EntryView) -> str:
-    """Return what an action was given, without the names under which its tool takes it."""
+    """Return the values of an action's input, without the names of its arguments."""
     return "\n".join(texts(step.input, names=False))[:_TOLD]
 
 
 def _unknown(step: EntryView) -> str:
-    """Return what nobody in the history says, in the words of the trouble."""
+    """Return what no record says, in the words of the trouble."""
     said = answer_text(step)
     if step.status == "open":
         return f"why {short_call(step)} does not return, and how it would"

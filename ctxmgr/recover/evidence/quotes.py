@@ -1,7 +1,7 @@
 """Quote recorded text as data.
 
-As JSON strings, encoded, printable and cut, for pages and records; or as it was, with real line breaks, in a fence that it
-cannot close, for an agent.
+Pages and records get JSON strings: printable, with escapes, and cut. Agents get the text itself with real line breaks, in a
+fence that the text cannot close.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Item = TypeVar("_Item")
 
 EXCERPT = 400
 CITABLE = 200
-"""Longest id that is cited: sources choose their ids, and a continuation stays small whatever they chose."""
+"""Longest id that is cited. Sources choose their ids; this limit keeps continuations small whatever they choose."""
 
 QUOTED = lazy_pattern(r"`[^`]*`")
 """A quote within a sentence."""
@@ -30,7 +30,7 @@ _COMMANDS = ("command", "cmd", "script")
 _ASIDE = frozenset({"description", "explanation", "justification", "timeout", "timeout_ms", "timeoutMs", "run_in_background"})
 _TELLING = ("pattern", "query", "url", "file_path", "filePath", "path", "prompt", "name")
 _EMPTY_MESSAGE = 40
-"""A shorter error message ("exit code 1") says nothing without the output beside it."""
+"""Length up to which an error message ("exit code 1") says nothing without the output beside it."""
 _HUGE = 2**63
 _DEPTH = 5
 _WIDTH = 12
@@ -42,14 +42,14 @@ def quote_text(text: str, limit: int = EXCERPT) -> str:
     cut = limit
     while True:
         written = _printable(json.dumps(clip_middle(text, cut), ensure_ascii=False))
-        # Escapes make text longer: what is mostly escapes is cut further, so that the limit means something.
+        # Escapes make text longer. Cut text with many escapes further, so that the limit holds roughly.
         if len(written) <= limit + limit // 4 + 2 or cut <= _SHORTEST:
             return written
         cut //= 2
 
 
 def clip_middle(text: str, limit: int) -> str:
-    """Return text with its middle left out when it is longer than ``limit``: errors tell at both ends."""
+    """Return text without its middle if it is longer than ``limit``; errors often say most at their ends."""
     if len(text) <= limit:
         return text
     head = limit // 2
@@ -57,11 +57,11 @@ def clip_middle(text: str, limit: int) -> str:
 
 
 def whole_sentences(text: str, limit: int) -> str:
-    """Return the first sentences of a text, as many as ``limit`` has room for; the first one is cut where it is longer."""
+    """Return the first sentences of a text that fit into ``limit``. If even the first is longer, it is cut."""
     kept = ""
     for sentence in sentences_in(text):
         if kept and len(kept) + len(sentence) + 1 > limit:
-            # A clause that went on is a sentence now, and no bracket is left open.
+            # The cut may end within a clause or a bracket: close the sentence, and drop an open bracket.
             plain = QUOTED.sub(lambda code: "_" * len(code[0]), kept)
             opened = plain.rfind("(") if plain.count("(") > plain.count(")") else len(kept)
             kept = f"{kept[:opened].rstrip(' ;.')}."
@@ -71,12 +71,12 @@ def whole_sentences(text: str, limit: int) -> str:
 
 
 def display_name(text: str) -> str:
-    """Return the name of an agent or action: plain when it looks like a name, else quoted."""
+    """Return the name of an agent or action: plain if it looks like a name, else quoted."""
     return text if _NAME.fullmatch(text) and text.isprintable() else quote_text(text, 80)
 
 
 def shorten_value(value: Any, limit: int = EXCERPT, depth: int = _DEPTH) -> Any:
-    """Return a JSON value with long texts cut to ``limit`` and long or deep structures thinned out; still JSON."""
+    """Return a JSON value with texts cut to ``limit``, and with fewer members if it is long or deep; still JSON."""
     if isinstance(value, str):
         return clip_middle(value, limit)
     if isinstance(value, int) and abs(value) >= _HUGE:
@@ -98,7 +98,7 @@ def shorten_value(value: Any, limit: int = EXCERPT, depth: int = _DEPTH) -> Any:
 
 
 def fit_value(value: Any, limit: int) -> Any:
-    """Return a JSON value thinned out until it takes about ``limit`` characters."""
+    """Return a JSON value, reduced until it takes about ``limit`` characters."""
     for cut, depth in ((limit, _DEPTH), (limit // 2, _DEPTH), (limit // 4, 3), (limit // 8, 2), (_SHORTEST, 1)):
         short = shorten_value(value, max(cut, _SHORTEST), depth)
         if len(_printable(json.dumps(short, ensure_ascii=False))) <= limit + limit // 4:
@@ -114,9 +114,9 @@ def compact(value: Any, limit: int = EXCERPT) -> str:
 
 
 def flat(value: Any, limit: int) -> str:
-    """Return the texts and numbers of a JSON value as lines in their order, each under its name; to be searched and judged.
+    """Return the texts and numbers of a JSON value as lines in order, each after its name, to be searched and judged.
 
-    A name is told whatever its value is, because it is shown where the value is.
+    Names are included even if their value is empty, because they are shown with it.
     """
     lines: list[str] = []
     room = limit
@@ -141,7 +141,7 @@ def flat(value: Any, limit: int) -> str:
 
 
 def brief_input(value: Any, limit: int = 160) -> str:
-    """Return the telling part of an action's input: a command, a single value, else all of it as JSON."""
+    """Return the most telling part of an action's input: a command, a single value, else all of it as JSON."""
     if value in (None, "", {}, []):
         return ""
     if not isinstance(value, dict):
@@ -151,7 +151,7 @@ def brief_input(value: Any, limit: int = 160) -> str:
         given = fields.get(name)
         if isinstance(given, str | list) and given and given not in EDITOR_VERBS:
             return compact(given, limit)
-    # Not `in (None, False)`: a zero equals False, and says something.
+    # `in (None, False)` would be wrong: 0 equals False, but is a real value.
     known = {name: item for name, item in fields.items() if item is not None and item is not False}
     telling = {name: item for name, item in known.items() if name not in _ASIDE} or fields
     only = next(iter(telling.values())) if len(telling) == 1 else None
@@ -164,7 +164,7 @@ def call(entry: EntryView, limit: int = 160) -> str:
 
 
 def short_call(entry: EntryView, limit: int = 100) -> str:
-    """Return an action and the one value of its input that tells most."""
+    """Return an action and the most telling value of its input."""
     fields = fields_of(entry)
     telling = next((value for name in _TELLING if isinstance(value := fields.get(name), str) and value), None)
     if telling is None or command_of(entry):
@@ -173,7 +173,7 @@ def short_call(entry: EntryView, limit: int = 100) -> str:
 
 
 def outcome(entry: EntryView, limit: int = EXCERPT) -> str:
-    """Return how an entry ended, with the record's own words."""
+    """Return how an entry ended, in the record's own words."""
     if entry.status == "open":
         return "no result is recorded"
     told = [compact(part, limit) for part in answers(entry)]
@@ -181,7 +181,7 @@ def outcome(entry: EntryView, limit: int = EXCERPT) -> str:
 
 
 def answers(entry: EntryView) -> list[Any]:
-    """Return what an entry's result says: its error message, and its output where there is none or it tells nothing."""
+    """Return the parts of an entry's result: its error message, and its output if the message is missing or says nothing."""
     message, output = _message(entry.error), entry.output
     if output in (None, "", {}, []):
         return [] if message is None else [message]
@@ -191,7 +191,7 @@ def answers(entry: EntryView) -> list[Any]:
 
 
 def answer_text(entry: EntryView) -> str:
-    """Return what an entry's result says as plain text, to be searched and not to be shown."""
+    """Return an entry's result as plain text for a search; it is not fit to be shown."""
     return "\n".join(part if isinstance(part, str) else compact(part, 8_000) for part in answers(entry))
 
 
@@ -203,18 +203,18 @@ def _message(error: Any) -> Any:
 
 
 def times(number: int) -> str:
-    """Return how often, as words: once, twice, 4 times."""
+    """Return a number of times in words: once, twice, 4 times."""
     return {1: "once", 2: "twice"}.get(number, f"{number:,} times")
 
 
 def citable_ids(ids: list[str], most: int = 20) -> list[str]:
-    """Return the ids to cite: of many, the first and the last; never one that is too long to be an id."""
+    """Return the ids to cite: the first and last ones of many, without those longer than `CITABLE`."""
     fair = [name for name in dict.fromkeys(ids) if len(name) <= CITABLE]
     return both_ends(fair, most)
 
 
 def both_ends(items: Sequence[_Item], most: int) -> list[_Item]:
-    """Return the items, of more than ``most`` the first and the last ones."""
+    """Return the items; if there are more than ``most``, the first and last ones."""
     return list(items) if len(items) <= most else [*items[: most - most // 2], *items[len(items) - most // 2 :]]
 
 
@@ -230,11 +230,11 @@ _KEPT = "\n\t"
 _JSON = lazy_pattern(r"\s{0,20}\[?\{\"")
 _LONGEST = 20_000
 _LEAST_PART = 40
-"""Characters of a line from which on a part of it is shown."""
+"""Room in characters from which a part of a long line is shown."""
 
 
 def clean(text: str) -> str:
-    """Return text without what a reader does not see: controls, directions, characters without width."""
+    """Return text without invisible characters: controls, writing directions, zero-width characters."""
     text = text[:_LONGEST].replace("\r\n", "\n").replace("\r", "\n")
     text = text.replace("\u2028", "\n").replace("\u2029", "\n")
     return "".join(map(_seen, text))
@@ -247,12 +247,12 @@ def _seen(char: str) -> str:
 
 
 def in_line(text: str, limit: int) -> str:
-    """Return text in one line, for a sentence."""
+    """Return text in one line, to be used in a sentence."""
     return clip_middle(" ".join(clean(text).split()), limit)
 
 
 def fence_text(text: str, limit: int) -> str:
-    """Return text in a fence of backticks longer than any in it, its middle left out beyond ``limit`` characters."""
+    """Return text in a fence of backticks longer than any in the text; its middle is left out beyond ``limit`` characters."""
     lines = [_plain(line) for line in clean(text).strip("\n").split("\n")]
     shown = cut_lines("\n".join(lines), limit)
     ticks = max((len(run) for run in _TICKS.findall(shown)), default=2) + 1
@@ -261,12 +261,12 @@ def fence_text(text: str, limit: int) -> str:
 
 
 def _plain(line: str) -> str:
-    """Return a line that is JSON with the line breaks and quotation marks of its texts as they are meant."""
+    """Return a line; in a line of JSON, escaped line breaks and quotation marks are resolved."""
     return line.replace("\\n", "\n").replace('\\"', '"') if _JSON.match(line) else line
 
 
 def cut_lines(text: str, limit: int) -> str:
-    """Return text of at most ``limit`` characters, whole lines of its beginning and its end with a mark between them."""
+    """Return at most ``limit`` characters: whole lines from the beginning and the end of a text, with a mark between them."""
     if len(text) <= limit:
         return text
     lines = text.split("\n")
@@ -278,7 +278,7 @@ def cut_lines(text: str, limit: int) -> str:
         if len(line) + 1 > room:
             if not head and not tail:
                 return clip_middle(text, limit)
-            # What a call prints is often one long line, of JSON for example: a part of it says more than nothing.
+            # Output is often one long line, such as JSON. A part of that line says more than nothing.
             if room > _LEAST_PART:
                 side.append(clip_middle(line, room - 4))
             break
@@ -288,13 +288,13 @@ def cut_lines(text: str, limit: int) -> str:
 
 
 def quote_person(text: str, limit: int) -> str:
-    """Return a person's words, each line marked as quoted."""
+    """Return a person's words with a quotation mark (``>``) before each line."""
     lines = clip_middle(clean(text).strip(), limit).splitlines()
     return "\n".join(f"> {line}".rstrip() for line in lines)
 
 
 def call_line(entry: EntryView, limit: int = 120) -> str:
-    """Return a call in one line as its agent would write it: ``$ pytest -q``, ``Read app.py``."""
+    """Return a call in one line, written as its agent would: ``$ pytest -q``, ``Read app.py``."""
     if command := command_of(entry):
         return f"$ {in_line(command, limit)}"
     fields = fields_of(entry)
@@ -305,18 +305,18 @@ def call_line(entry: EntryView, limit: int = 120) -> str:
 
 
 def result_text(entry: EntryView) -> str:
-    """Return what a call's result says, as text."""
+    """Return a call's result as text."""
     return "\n".join(part if isinstance(part, str) else _flat(part) for part in answers(entry))
 
 
 def input_text(entry: EntryView) -> str:
-    """Return what a call was given, as text: of a single text itself, without its name."""
+    """Return a call's input as text; the name of the argument is left out if there is only one text."""
     fields = fields_of(entry)
     return _flat(next(iter(fields.values())) if len(fields) == 1 else entry.input)
 
 
 def _flat(value: Any) -> str:
-    """Return a JSON value as a reader would write it: texts as they are, members as ``name: value``."""
+    """Return a JSON value as a reader would write it: texts unquoted, members as ``name: value``."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
@@ -335,7 +335,7 @@ def _short(value: Any) -> str:
 
 
 def clock(ts: str | None) -> str:
-    """Return the time of day of a record, ``23:05``, or "" where it has none."""
+    """Return the time of day of a record, ``23:05``, or "" if it has none."""
     return ts[11:16] if ts is not None and parse_time(ts) is not None and ts[13:14] == ":" else ""
 
 

@@ -1,6 +1,6 @@
-"""Look into related sessions of the store, and into memory, for what the session itself does not hold (ruling 25).
+"""Search related sessions of the store, and memory, for what the session itself does not hold (ruling 25).
 
-A record from elsewhere is told with where it is from, and only where it surely speaks of what is sought, or where the very
+Each record from elsewhere is given with its origin. It is used only if it surely concerns the subject, or if the same
 trouble was met and overcome there.
 """
 
@@ -13,7 +13,7 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.texts import capital
-from ctxmgr.history.evidence import RelatedSession, newest_entries, related_sessions
+from ctxmgr.history.session_evidence import RelatedSession, newest_entries, related_sessions
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.log.ids import parse_time
 from ctxmgr.recover.evidence.excerpts import Row
@@ -25,11 +25,11 @@ from ctxmgr.types.view import EntryView, EventView, NoteView
 
 MOST_TOLD = 3
 _SESSIONS, _REMEMBERED = 8, 40
-"""Most related sessions whose entries are read, and most of those whose memory is read."""
+"""Maximum related sessions whose entries are read, and maximum related sessions whose memory is read."""
 _ENTRIES, _SAID, _HITS, _MEMORIES = 60, 30, 10, 60
 _MOST_SEARCHES = 6
 _STEP = 10**8
-"""Distance between the indexes of consecutive sessions, when rows of several are ordered: more than any session's entries."""
+"""Distance between the indexes of consecutive sessions when their rows are ordered together. No session has as many entries."""
 _LEAST_ERROR = 12
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
@@ -41,10 +41,10 @@ class RelatedRecord:
     """A record of another session, or of memory.
 
     Attributes:
-        row: as it is recorded there; an episode of memory as a message.
-        excerpt: its words around what was found; "" for all of it.
-        source: where it is from, in words for an agent.
-        where: the same for a page, with the session's id.
+        row: the row as recorded there; an episode of memory is given as a message.
+        excerpt: its text around the match; "" for all of it.
+        source: its origin, in words for an agent.
+        where: its origin for a page, with the session's id.
     """
 
     row: Row
@@ -54,12 +54,12 @@ class RelatedRecord:
 
 
 class RelatedReader:
-    """Reads the sessions related to one. Every answer is bounded, whatever the store holds.
+    """Reads the sessions related to one session. Every answer is bounded, whatever the store holds.
 
-    Rows have places of their own here, by which those of all sessions are in one order; `describe` gives them as recorded.
+    Its rows have indexes of their own, which order the rows of all sessions together. `describe` returns the recorded ones.
 
     Args:
-        store: as whoever asks may see it: what it may not read is not there.
+        store: the store as the requester may see it, without what the requester may not read.
         session: the id of the session that is recovered.
     """
 
@@ -75,7 +75,7 @@ class RelatedReader:
 
     @cached_property
     def _readers(self) -> list[tuple[RelatedSession, HistoryReader]]:
-        """The latest related sessions, oldest first, each with its reader, which withholds what reads like an order."""
+        """The latest related sessions, oldest first, each with its reader, which withholds text that reads like an order."""
         latest = reversed(self._known[:_SESSIONS])
         return [(each, HistoryReader(self._store, each.session)) for each in latest]
 
@@ -86,18 +86,18 @@ class RelatedReader:
 
     @property
     def withheld(self) -> set[str]:
-        """Ids of rows that read like orders: their texts are kept back."""
+        """Ids of rows that read like orders. Their texts are withheld."""
         return {name for _, reader in self._readers for name in reader.withheld}
 
     @cached_property
     def mark(self) -> str:
-        """What is equal as long as nothing was added to the related sessions and their memory."""
+        """A mark that stays equal until something is added to the related sessions or their memory."""
         notes = [self._store.annotations.notes(each.key, [MEMORY_TAG], None, 0, 0)[1] for each in self._known]
         return fingerprint([[each.session, each.entries] for each in self._known] + notes)[:12]
 
     @cached_property
     def entries(self) -> list[EntryView]:
-        """The newest entries of each session as they are recorded, oldest session first."""
+        """The newest entries of each session with their recorded indexes, oldest session first."""
         return [entry for _, of_one in self._entries for entry in of_one]
 
     @cached_property
@@ -106,14 +106,14 @@ class RelatedReader:
         found: list[tuple[RelatedSession, list[EntryView]]] = []
         for session, reader in self._readers:
             entries = [reader.clean(entry) for entry in newest_entries(self._store, session.session, _ENTRIES)]
-            # A session that was forked, or gone on with under another id, begins with copies of the same records.
+            # A session that was forked, or continued under another id, begins with copies of this session's records.
             copies = set[str]() if own is None else self._store.annotations.known_ids(own, [entry.id for entry in entries])
             found.append((session, [entry for entry in entries if entry.id not in copies]))
         return found
 
     @cached_property
     def rows(self) -> list[Row]:
-        """What is compared: the newest entries and messages of each session, and what was remembered."""
+        """The rows to compare: the newest entries and messages of each session, and the memories."""
         found: list[Row] = []
         for place, ((session, entries), (_, reader)) in enumerate(zip(self._entries, self._readers, strict=True), start=1):
             found += [self._placed(entry, session, place) for entry in entries]
@@ -121,7 +121,7 @@ class RelatedReader:
         return [*found, *(self._placed(event, session, 0) for event, session in self._remembered())]
 
     def find(self, text: str, most: int) -> list[Row]:
-        """Return rows of longer sessions in which a text occurs; what was said and remembered is among `rows`."""
+        """Return rows of longer sessions that contain a text; `rows` has messages and memories already."""
         found: list[Row] = []
         if self._searches < _MOST_SEARCHES:
             self._searches += 1
@@ -131,7 +131,7 @@ class RelatedReader:
         return found
 
     def describe(self, row: Row, excerpt: str = "", *, cure: bool = False) -> RelatedRecord:
-        """Return a row with where it is from; ``cure``: it is what ended this trouble there."""
+        """Return a row with its origin in words. ``cure``: it ended the same trouble there."""
         known, session = self._rows.get(row.id, (row, None))
         day = _day(known.ts)
         if known.kind == "event" and known.type == MEMORY_TAG:
@@ -147,7 +147,7 @@ class RelatedReader:
         return RelatedRecord(known, excerpt, source, where)
 
     def cures(self, steps: Sequence[EntryView]) -> list[RelatedRecord]:
-        """Return what was done in the latest session in which a failing step met the same failure and then worked."""
+        """Return the steps that ended the trouble in the latest session that met the same failure and overcame it."""
         for step in (each for each in steps if each.status in FAILED):
             for session, entries in reversed(self._entries):
                 if found := _cure(step, entries):
@@ -156,27 +156,27 @@ class RelatedReader:
         return []
 
     def entry(self, name: str) -> EntryView | None:
-        """Return an entry that was read here, as it is recorded, or None; what reads like an order is withheld in it."""
+        """Return an entry that was read here, with its recorded index, or None. Text that reads like an order is withheld."""
         row = self._rows.get(name, (None, None))[0]
         return row if isinstance(row, EntryView) else None
 
     def may_tell(self, session: str) -> bool:
-        """Whether what is remembered of a session may be told: it is this one, or related to it."""
+        """Whether a session's memories may be used: it is this session, or related to it."""
         return session == self._session or any(each.session == session for each in self._known)
 
     def read(self, row: Row, session: str) -> Row:
-        """Return a row of a related session that a tool has read, without what reads like an order; it may be cited now."""
+        """Return a row that a tool read from a related session, without text that reads like an order. It is citable now."""
         known, reader = next(pair for pair in self._readers if pair[0].session == session)
         shown = reader.clean(row) if isinstance(row, EntryView) else reader.heard_one(row)
         self._rows.setdefault(row.id, (shown, known))
         return shown
 
     def knows(self, ids: Iterable[str]) -> set[str]:
-        """Return those of the ids that were read here."""
+        """Return the given ids that were read here."""
         return {name for name in ids if name in self._rows}
 
     def _remembered(self) -> list[tuple[EventView, RelatedSession | None]]:
-        """Return what was kept in memory by this session and those related to it, as messages."""
+        """Return the memories of this session and of related ones, as messages."""
         own = self._store.sessions.key(self._session)
         places = [(each.key, each) for each in reversed(self._known)]
         found: list[tuple[EventView, RelatedSession | None]] = []
@@ -195,7 +195,7 @@ class RelatedReader:
 
 
 def _cure(step: EntryView, entries: Sequence[EntryView]) -> list[EntryView]:
-    """Return the last steps that worked between the last such failure among the entries and the success after it."""
+    """Return the last successful changes between the latest such failure and the success of the same call after it."""
     core = fingerprints.error_core(answer_text(step)[-4_000:])
     failed: EntryView | None = None
     between: list[EntryView] = []
@@ -218,7 +218,7 @@ def _cure(step: EntryView, entries: Sequence[EntryView]) -> list[EntryView]:
 
 
 def _acts(entry: EntryView) -> bool:
-    """Whether an action may have changed something: a look-up ends no trouble."""
+    """Whether an action may have changed something. A look-up ends no trouble."""
     done = vocabulary.classify(entry.action, "", command_of(entry))
     return done in ("mutation", "other") and not is_bookkeeping(entry.action)
 

@@ -1,7 +1,7 @@
 """Search the whole history for what a request or problem mentions.
 
-Lexical and deterministic: words count the more the fewer records hold them, words close together more than apart, and
-what was recorded later wins over what it may have replaced.
+The search is lexical and deterministic. A word counts more if fewer records hold it, and words close together count more
+than words apart. A later record wins over an earlier one that it may have replaced.
 """
 
 from __future__ import annotations
@@ -25,51 +25,49 @@ _MOST_ROWS = 40
 _MOST_SEARCHES = 24
 _FEW_SEARCHES = 5
 _LARGE = 10_000
-"""Entries from which fewer searches are made, as each reads more: a recovery must not take longer with the history (SC-004)."""
+"""Entries above which fewer searches are made, since each reads more: history must not slow a recovery down (SC-004)."""
 _ENOUGH, _LITTLE = 0.45, 0.3
-"""Shares of a question's weight from which a record answers it; the smaller one where what it holds is hardly chance."""
-_SOME = 0.25
-"""Share below which a record does not speak of a question, unless it holds a whole name of it."""
+"""Shares of a question's weight from which a record answers it. The smaller one needs words too heavy for a chance match."""
 _BESIDE = 0.25
-"""How much the words of the other clauses count: of two records that answer one, the one nearer to the rest comes first."""
+"""Factor on words of the other clauses. Of two answers to one clause, the one with more of these words comes first."""
 _CHANCE, _LEAST = 1.15, 3.0
-"""Common words of more weight than this are hardly chance: a little more than one word that only one record has."""
+"""Weight of common words above which a match is hardly chance: this times the weight of the rarest words, at least `_LEAST`."""
 _RARE = 0.4
-"""A word is rare if its weight is more than this share of that."""
+"""Share of the rarest words' weight from which a word counts as rare."""
 _NO_WORDS = ("usage", "stuck", "compaction", "heartbeat")
-"""Events that programs record about a run: nobody said anything in them."""
+"""Types of events that programs record about a run. Nobody says anything in them."""
 _MORE = 2
-"""Number of uncertain records that are given besides the certain ones."""
+"""Number of uncertain records given besides the certain ones."""
 _WORTH = 0.4
-"""Share of that weight from which a record is worth giving, although the common words may be chance."""
+"""Share of `_no_chance_from` above which an uncertain record is worth giving."""
 _GENERIC = 0.3
-"""Share of its weight that one of these words keeps."""
+"""Share of their weight that the words of `_PLAIN_WORDS` keep."""
 _PLAIN_WORDS = word_set(
     "error exist file path fail command exit code line message type output input result run call test update use string name "
     "value new old text content create read write open get set list found find invalid unexpected expected return argument "
     "option unable could try traceback recent last module server client request response status data user"
 )
 _PLAIN = frozenset(map(stem, _PLAIN_WORDS))
-"""Words of any error and any input, by stem; they say little about the subject of a problem."""
+"""Stems of words that occur in any error and any input. They say little about the subject of a problem."""
 
 
 class Finder(Protocol):
-    """Finds rows by a text, in a session or in related ones."""
+    """Finds rows by a text, in a session or in related sessions."""
 
     def find(self, text: str, most: int, /) -> list[Row]:
-        """Return up to ``most`` of the newest rows with a text, oldest first."""
+        """Return up to ``most`` of the newest rows that contain a text, oldest first."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievedRecord:
-    """A record that is relevant to what is asked for.
+    """A record that is relevant to a query.
 
     Attributes:
         row: the entry, or the message.
         excerpt: verbatim text around the match.
         cover: share of the query that it covers, by weight, 0 to 1.
-        sure: whether that is enough to take it for an answer.
+        sure: whether it covers enough to count as an answer.
         replaces: indexes of entries whose answer it replaces; -1 for a message.
         met: the words of the query that it contains.
     """
@@ -84,7 +82,7 @@ class RetrievedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """The records found, oldest first, the clauses that no record answers, and ids of records whose answer was replaced."""
+    """The records found, oldest first; the clauses that no record answers; ids of records whose answer was replaced."""
 
     found: list[RetrievedRecord]
     unanswered: list[str]
@@ -93,7 +91,7 @@ class Retrieval:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The records that are compared, by id, with their texts."""
+    """The records to compare, by id, with their texts."""
 
     rows: Mapping[str, Row]
     texts: Mapping[str, Text]
@@ -102,17 +100,17 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is looked at and what does not count.
+    """The records to search, and those that do not count.
 
     Attributes:
-        recent: entries that are at hand already, to be compared beside those that a search finds.
-        without: ids of records that do not count: the trouble itself, and the task, which is told anyway.
-        own: ids of what the asking agent did last: the situation in which it asks, and no answer.
+        recent: entries already read, to compare beside those that a search finds.
+        without: ids of records that do not count: the trouble itself, and the task, which is given anyway.
+        own: ids of the asking agent's last entries. They are the situation of its question, not an answer.
         total: number of entries of the session.
-        vain: what `same_call` gives for calls that were made in vain.
-        programs: what `program` gives for the commands of the trouble: another form of one that worked is a way out.
-        searched: what was found by each search that was made.
-        onset, stuck: what this agent said from this entry on is a part of the trouble.
+        vain: results of `same_call` for calls made in vain.
+        programs: results of `program` for the commands of the trouble. Another form of one that worked is a way out.
+        searched: results of the searches made so far.
+        onset, stuck: messages of this agent from this entry on belong to the trouble.
     """
 
     recent: Sequence[Row] = ()
@@ -138,7 +136,7 @@ class Scope:
 
 
 def seek(reader: Finder, wanted: Sequence[Clause], most: int, scope: Scope | None = None) -> Retrieval:
-    """Return up to ``most`` records that speak of the clauses of a request, and the clauses that none answers."""
+    """Return up to ``most`` records about the clauses of a request, and the clauses that no record answers."""
     scope = scope or Scope()
     if not wanted:
         return Retrieval([], [])
@@ -160,13 +158,13 @@ def seek(reader: Finder, wanted: Sequence[Clause], most: int, scope: Scope | Non
             open_.append(clause)
     kept = sorted(best.values(), key=lambda found: (found.sure, found.cover, place(found.row)))
     kept = [found for found in kept if found.row.id not in dropped][-most:]
-    # One word beside a question that is answered is how people put things, and no question of its own.
+    # Beside an answered question, an open clause of a single word is only a manner of speaking.
     unanswered = [clause.text for clause in open_ if not answered or (len(clause.terms) > 1 and not clause.implied)]
     return Retrieval(sorted(kept, key=lambda found: place(found.row)), unanswered, dropped)
 
 
 def seek_around(reader: Finder, trouble: Sequence[tuple[Clause, float]], most: int, scope: Scope) -> Retrieval:
-    """Return up to ``most`` records that have most in common with a trouble, each part of which has its own weight."""
+    """Return up to ``most`` records that share the most words with a trouble. Each part of the trouble has a weight."""
     pool = _pool(reader, [clause for clause, _ in trouble], scope)
     wanted: dict[str, Mapping[str, float]] = {}
     for clause, share in sorted(trouble, key=lambda part: -part[1]):
@@ -196,7 +194,7 @@ def _no_chance_from(scale: Scale) -> float:
 
 
 def _no_chance(row: Row, passage: Passage, wanted: SoughtWords, scope: Scope, scale: Scale) -> bool:
-    """Whether a record has so much in common with a trouble that it is hardly by chance."""
+    """Whether a record has too much in common with a trouble for a chance match."""
     if passage.weight < _no_chance_from(scale) or row.id in scope.own:
         return False
     telling = [word for word in passage.met if word not in _PLAIN]
@@ -204,13 +202,13 @@ def _no_chance(row: Row, passage: Passage, wanted: SoughtWords, scope: Scope, sc
     if isinstance(row, EventView):
         return rare > 0 and len(telling) > 1
     if changes_something(row) and not command_of(row) and not explains(row):
-        return False  # that a file was changed tells no way out
+        return False  # a changed file shows no way out
     another_form = row.status == "ok" and tuple(program(command_of(row))) in scope.programs
     return rare > 0 and (len(telling) > 1 or another_form)
 
 
 def together(first: Retrieval, second: Retrieval, most: int, *, answers: bool) -> Retrieval:
-    """Return what two searches found, each record once; ``answers``: what is sure in the second answers the question too."""
+    """Return the result of two searches without duplicates. ``answers``: a sure record of the second is an answer too."""
     known = {found.row.id for found in first.found}
     more = sorted((each for each in second.found if each.row.id not in known), key=lambda each: (each.sure, each.cover))
     kept = [*first.found, *more[-max(0, most - len(first.found)) :]] if most > len(first.found) else first.found
@@ -221,7 +219,7 @@ def together(first: Retrieval, second: Retrieval, most: int, *, answers: bool) -
 
 
 def _pool(reader: Finder, wanted: Sequence[Clause], scope: Scope) -> Pool:
-    """Return what is compared; a search that was made for the same scope before is not made again."""
+    """Return the records to compare. A search made before for the same scope is not repeated."""
     hits = scope.searched
     budget = _FEW_SEARCHES if scope.total > _LARGE else _MOST_SEARCHES
     budget += len(hits) and budget // 3  # the second search has words of its own
@@ -236,7 +234,7 @@ def _pool(reader: Finder, wanted: Sequence[Clause], scope: Scope) -> Pool:
 
 
 def _is_echo(row: Row, wanted: Sequence[Clause]) -> bool:
-    """Whether an action was given the very words of a question and no more came of it: it asks the same."""
+    """Whether an action only repeats a question: its input has the question's words, and its result says nothing new."""
     if not isinstance(row, EntryView):
         return False
     given = "\n".join(texts(row.input)).casefold()
@@ -245,22 +243,19 @@ def _is_echo(row: Row, wanted: Sequence[Clause]) -> bool:
 
 
 def _ranked(clause: Clause, around: Sequence[Term], pool: Pool, own: Collection[str]) -> tuple[list[RetrievedRecord], set[str]]:
-    """Return the records that speak of a clause, best first, and the ids of those that a later one replaces."""
+    """Return the records about a clause, best first, and the ids of records that a later one replaces."""
     wanted = pool.scale.matches(clause.terms)
     beside = {word: sought for word, sought in pool.scale.matches(around).items() if word not in wanted}
     whole = sum(pool.scale.weight(word) for word in wanted)
-    names = [set(pool.scale.matches([term])) for term in clause.terms if term.strong]
     found: list[RetrievedRecord] = []
     for name, row in pool.rows.items():
         passage = best_passage(pool.texts[name], wanted)
-        on_it = any(parts and parts <= passage.met for parts in names)
-        if not whole or not passage.met or (passage.weight / whole < _SOME and not on_it):
+        if not whole or not passage.met:
             continue
         share = passage.weight / whole
-        much = share >= _ENOUGH or (share >= _LITTLE and share * whole >= _no_chance_from(pool.scale))
-        enough = much and (len(passage.met) > 1 or len(wanted) == 1)
-        apt = not clause.reason or isinstance(row, EventView) or explains(row)  # a change shows what was done, and not why
-        sure = (enough or (on_it and clause.reason)) and name not in own and apt
+        enough = share >= _ENOUGH or (share >= _LITTLE and share * whole >= _no_chance_from(pool.scale))
+        apt = not clause.reason or isinstance(row, EventView) or explains(row)  # a change shows what was done, but not why
+        sure = enough and name not in own and apt
         also = best_passage(pool.texts[name], beside).weight / whole
         found.append(RetrievedRecord(row, passage.excerpt, share + _BESIDE * min(also, 1.0), sure, met=passage.met))
     old = superseded_records([(each.row, each.excerpt, each.met) for each in found])
@@ -274,7 +269,7 @@ def _renewed(found: RetrievedRecord, old: Mapping[str, SupersededRecord]) -> Ret
 
 
 def _is_block(text: str) -> bool:
-    """Whether a message is only a block between tags, which a program inserted (e.g. reminders of a client)."""
+    """Whether a message is only a tagged block that a program inserted, such as a client's reminder."""
     return text.lstrip()[:1] == "<" and text.rstrip()[-1:] == ">"
 
 
@@ -282,7 +277,7 @@ _LOOKED_AT = 8_000
 _SAME = 0.6
 _COUNT = lazy_pattern(r"(?<![\w.:/-])\d{1,6}(?![\w.:/-])")
 _DIGITS = lazy_pattern(r"\d+")
-# A value as programs write it: with a digit, or words joined by a mark, or a capital in mid-word.
+# A value as programs write it: it has a digit, a mark that joins words, or a capital within a word.
 _VALUE = lazy_pattern(
     r"(?=[\w@/.:~+=-]{0,80}(?:\d|\w[_/:@=~+.-]\w|[a-z][A-Z]))(?:[\w~/@-][\w@/.:~+=-]{1,160})|\"[^\"\n]{2,80}\"|'[^'\n]{2,80}'"
 )
@@ -305,9 +300,9 @@ _NOT_KNOWN = lazy_pattern(
 
 
 def states(line: str, forms: Sequence[Sequence[str]], question: str) -> bool:
-    """Whether a line has every word of a question, in some form, and a value that the question does not have.
+    """Whether a line has some form of every word of a question, and a value that the question does not have.
 
-    A line that is itself a question, or says that something is not known, states nothing.
+    A line that is a question itself, or says that something is not known, states nothing.
     """
     said = line.casefold()
     if not all(any(form in said for form in each) for each in forms):
@@ -316,10 +311,10 @@ def states(line: str, forms: Sequence[Sequence[str]], question: str) -> bool:
 
 
 def news(row: Row, known: str) -> bool:
-    """Whether a record says what ``known``, the words of the trouble or question itself, does not.
+    """Whether a record says more than ``known``, the words of the trouble or question itself.
 
-    Who failed in the same way, or says that it is not known yet, tells nothing that helps. What worked, or a failure of
-    another kind, or a message, must hold a value that is not known, or, in prose, say what is to be done.
+    The same failure again, or a statement that something is not known yet, is no news. Any other record must hold a new
+    value, or say in prose what to do.
     """
     known = known.casefold()
     if not isinstance(row, EntryView):
@@ -331,7 +326,7 @@ def news(row: Row, known: str) -> bool:
     given, advises = "\n".join(texts(row.input))[:_LOOKED_AT], _ADVICE.search(came) is not None
     if row.status == "ok":
         return advises or _has_value(f"{given}\n{came}", known)
-    spoken = _COUNT.sub(" ", came)  # how much failed is no value to try
+    spoken = _COUNT.sub(" ", came)  # a count of failures is no value to try
     return not _is_same(came, known) and (advises or _has_value(spoken, f"{known}\n{given.casefold()}"))
 
 
@@ -340,7 +335,7 @@ def _has_value(text: str, known: str) -> bool:
 
 
 def _is_same(text: str, known: str) -> bool:
-    """Whether most words of an error are known: it is the trouble's own error, met elsewhere."""
+    """Whether most words of an error are known, so that it is the trouble's own error, met elsewhere."""
     mine = word_set(_DIGITS.sub("0", text.casefold()))
     return bool(mine) and len(mine & word_set(_DIGITS.sub("0", known))) >= _SAME * len(mine)
 
@@ -355,17 +350,17 @@ _NEW_VALUE = lazy_pattern(r"[\w@./:+-]*\d[\w@./:+-]*|\w+(?:[-_./:@]\w+)+|[a-z]+[
 _NAMED = lazy_pattern(
     r"(?P<name>[A-Za-z][\w-]{1,30}(?: [\w-]{1,30}){0,4})(?::| is| =|=) ?(?P<value>[\w@./:+-]*[\w@/+-])", re.ASCII
 )
-"""A value under its name: "best checkpoint so far: step-7", "host = db2"."""
+"""A value after its name: "best checkpoint so far: step-7", "host = db2"."""
 _PASSING = lazy_pattern(r" (?:so far|now|currently|still|at present|for now)$")
 _PIECES = word_set("offset limit page line lines start end cursor skip from to range head tail view_range")
-"""Names of arguments that choose a piece of what is looked at."""
+"""Names of arguments that choose a part of what is read."""
 _SHARED = 0.6
 _READ = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class SupersededRecord:
-    """What took a record's place: the id of the later record; and the index of the earlier entry, or -1 of a message."""
+    """What replaced a record: the id of the later record (``by``); and the index of the replaced entry, -1 for a message."""
 
     by: str
     index: int
@@ -374,16 +369,15 @@ class SupersededRecord:
 _MEMBER = lazy_pattern(r"\"(\w{1,60})\"\s?:")
 _LEAST_MEMBERS = 4
 Told = tuple[Row, str, Collection[str]]
-"""A record, what it says of the subject, and the words that it has in common with what is sought."""
+"""A record, its words about the subject, and the search words that it contains."""
 
 
 def superseded_records(told: Sequence[Told]) -> dict[str, SupersededRecord]:
-    """Return the ids of the records that a later one replaces.
+    """Return id -> replacement of the records that a later record replaces.
 
-    A later one does when it is the same call with another result, or the same call with more arguments that gives another
-    value under the same name; when it is about the same thing and more, as a change is, and gives all of it anew; when it
-    says that something has changed, speaks of the same words, and gives another value; or when who said the one says the
-    same of another value.
+    The later record is the same call with another result, or a more precise look-up with another value under the same name.
+    Or it is about the same thing and more, as a change is, and gives all of it anew. Or it says that something has changed,
+    has the same search words and another value. Or the same speaker says the same with another value.
     """
     ordered = sorted(told, key=lambda each: place(each[0]))
     found: dict[str, SupersededRecord] = {}
@@ -406,7 +400,7 @@ def superseded_records(told: Sequence[Told]) -> dict[str, SupersededRecord]:
 
 
 def _looks_anew(row: Row, later: Row) -> TypeGuard[EntryView]:
-    """Whether an agent repeated a look-up, more precisely, and what it gave has another value under the same name."""
+    """Whether an agent repeated a look-up with more arguments, and found another value under the same name."""
     if not isinstance(row, EntryView) or not isinstance(later, EntryView) or row.status != "ok" or later.status != "ok":
         return False
     if (row.action, row.agent) != (later.action, later.agent) or changes_something(later):
@@ -421,7 +415,7 @@ def _looks_anew(row: Row, later: Row) -> TypeGuard[EntryView]:
 
 
 def _gives_anew(row: Row, later: Row) -> TypeGuard[EntryView]:
-    """Whether another call about the same thing, as one that changed it, gave all that a look-up had given, by its names."""
+    """Whether another call on the same thing, such as a change of it, returned all fields that a look-up had returned."""
     if not isinstance(row, EntryView) or not isinstance(later, EntryView) or (row.status, later.status) != ("ok", "ok"):
         return False
     first, second = fields_of(row), fields_of(later)
@@ -432,7 +426,7 @@ def _gives_anew(row: Row, later: Row) -> TypeGuard[EntryView]:
 
 
 def _says_again(earlier: Told, later: Told) -> bool:
-    """Whether the same one says the same again, of another value."""
+    """Whether a speaker says the same again, with another value."""
     row, other = earlier[0], later[0]
     if not isinstance(row, EventView) or not isinstance(other, EventView) or (row.agent, row.type) != (other.agent, other.type):
         return False
@@ -442,13 +436,13 @@ def _says_again(earlier: Told, later: Told) -> bool:
 
 def _named(text: str) -> dict[str, str]:
     found = {_PASSING.sub("", hit["name"].casefold()): hit["value"].casefold() for hit in _NAMED.finditer(text)}
-    return {name: value for name, value in found.items() if " " in name}  # one word alone may be of anything
+    return {name: value for name, value in found.items() if " " in name}  # a name of one word may belong to anything
 
 
 def _corrects(earlier: Told, later: Told) -> bool:
     row = later[0]
     if isinstance(row, EntryView) and (changes_something(row) or row.status != "ok"):
-        return False  # that a file was changed is a receipt, and says nothing about what it held
+        return False  # the receipt of a change says nothing about the content
     if not earlier[2]:
         return False
     shared = len(set(earlier[2]) & set(later[2])) / len(set(earlier[2]))
@@ -465,5 +459,5 @@ def _body(row: Row) -> object:
 
 
 def place(row: Row) -> int:
-    """Return where a record stands in the log, comparable among entries and messages."""
+    """Return a record's position in the log. Entries and messages are comparable by it."""
     return 2 * row.index + 1 if isinstance(row, EntryView) else 2 * (row.after if row.after is not None else -1) + 2

@@ -1,5 +1,5 @@
-"""Recorded text that gives orders to its reader: found here, and withheld by whoever passes text on.
+"""Find recorded text that gives orders to its reader, so that callers can withhold it.
 
-`filter.suspicion` judges a text. It tries the patterns of `patterns.toml` on the text as it stands and on what
-is left of it without disguises. Imports nothing of `ctxmgr.recover`.
+`filter.suspicion` judges a text. It tries the patterns of `patterns.toml` on the text itself, and on the text with its
+disguises removed. Imports nothing of `ctxmgr.recover`.
 """

@@ -1,8 +1,7 @@
 """Judge whether recorded text reads like instructions to an agent, by the patterns of `patterns.toml`.
 
-A hit means that the text is withheld, so ordinary output, code and manuals must pass; a miss means that the text goes on
-inside its fence, marked as not trusted. This is a sieve, not a proof: sentences that give orders in other words than the
-tables know pass it.
+A hit withholds the text, so ordinary output, code and manuals must pass. After a miss the text goes on inside its fence,
+marked as not trusted. This is a sieve, not a proof: an order in words that the patterns do not know passes.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ _LEAD = 16
 
 
 class Pattern(NamedTuple):
-    """One pattern: name, reason of suspicion, groups of literals of which every hit has one each, and the expression.
+    """One pattern: name, reason for the suspicion, groups of literals, and the expression.
 
-    The literals are a cheap test before the expression. ``led`` patterns count only at the beginning of a sentence or after
-    a word of command; ``exact`` ones respect punctuation and case.
+    A hit needs one literal of each group; they are a cheap test before the expression. ``led`` patterns count only at the
+    beginning of a sentence or after a word of command; ``exact`` ones respect punctuation and case.
     """
 
     name: str
@@ -52,13 +51,13 @@ class Patterns(NamedTuple):
 
     @property
     def orders(self) -> tuple[Pattern, ...]:
-        """The patterns of every language."""
+        """The patterns of all languages."""
         return (*self.english, *self.foreign)
 
 
 @cache
 def patterns() -> Patterns:
-    """Return the patterns, read once."""
+    """Return the patterns; the file is read once."""
     data = tomllib.loads(packaged_text(__file__, "patterns.toml"))
     reasons: dict[str, str] = data["reasons"]
 
@@ -76,10 +75,10 @@ def _joined(text: str) -> str:
 
 
 def matches(pattern: Pattern, text: str, *, loose: bool = False) -> bool:
-    """Return whether a pattern hits a text; with ``loose`` even if no blanks separate the words.
+    """Return whether a pattern hits a text; with ``loose`` even if no spaces separate the words.
 
-    A group named ``tag`` is the name of a closing tag, and counts only if more such tags are closed than opened: a balanced
-    pair is ordinary markup.
+    A group named ``tag`` is the name of a closing tag. It counts only if more such tags are closed than opened, since
+    balanced pairs are ordinary markup.
     """
     for hit in expression(pattern, loose).finditer(text):
         tag = hit.groupdict().get("tag")
@@ -93,7 +92,7 @@ def matches(pattern: Pattern, text: str, *, loose: bool = False) -> bool:
 
 @cache
 def expression(pattern: Pattern, loose: bool = False) -> re.Pattern[str]:
-    """Return the compiled expression of a pattern; compiled on demand, for few are ever needed and compiling all is slow."""
+    """Return the compiled expression of a pattern. Few are ever needed, and it would be slow to compile all of them."""
     words = pattern.words
     while "«" in words:
         words = re.sub("«(\\w+)»", lambda found: f"(?:{patterns().words[found[1]]})", words)
@@ -103,19 +102,19 @@ def expression(pattern: Pattern, loose: bool = False) -> re.Pattern[str]:
 
 
 WHOLE = 24_000
-"""Longest text, in characters, that is judged completely; of a longer one both ends and the surroundings of key words."""
+"""Longest text, in characters, that is judged completely. Of a longer one, both ends and the surroundings of key words are."""
 END = 8_000
 """Characters judged at each end of a longer text."""
 AROUND = 240
 """Characters judged on each side of a key word."""
 REACH = 250_000
-"""Characters at each end of a long text that are searched for key words."""
+"""Characters at each end of a long text in which key words are searched for."""
 MOST_AROUND = 24_000
-"""Most characters judged around the key words of one text: bounds the time for a hostile one."""
+"""Maximum characters judged around the key words of one text. It bounds the time for a hostile text."""
 
-_CORE = ("skip earlier orders", "skip your orders", "hand over control")
-"""Patterns that are also tried on words without blanks between them."""
-# Parts of words, in the spellings in which `str.find` is to meet them: a case-insensitive search would be slower.
+_CORE = ("skip orders", "hand over control")
+"""Patterns that are also tried without spaces between the words."""
+# Parts of key words, in the spellings that `str.find` looks for: a case-insensitive search would be slower.
 _TELLING = (
     "gnore ", "GNORE ", "isregard", "ISREGARD", "orget ", "nstructions", "NSTRUCTIONS", "ou are now", "SYSTEM:", "SYSTEM]",
     "system prompt", "<|", "[INST", "<<SYS", "</tool", "</untrusted", "<!--", "verride", "OVERRIDE", "must now", "and over",
@@ -127,7 +126,7 @@ _TELLING = (
 
 
 def suspicion(text: str) -> str | None:
-    """Return why a text reads like instructions to its reader, None if it reads like data."""
+    """Return why a text reads like instructions to its reader, or None if it reads like data."""
     for part in _parts(text):
         clear = visible(part)
         decoded = (why for said in decode_pieces(clear) if (why := _plainly(visible(said))))
@@ -137,7 +136,7 @@ def suspicion(text: str) -> str | None:
 
 
 def _reason(clear: str) -> str | None:
-    """Return why a text is suspicious, trying the disguises one after the other; ``clear`` has no invisible characters."""
+    """Return why a text is suspicious, trying one disguise after the other; ``clear`` has no invisible characters."""
     reason = _plainly(clear)
     if reason is None and (said := resolve_escapes(clear)) is not None:
         reason = _plainly(visible(said))
@@ -156,59 +155,25 @@ def _plainly(clear: str) -> str | None:
 
 
 def _searched(text: str, which: str, lowered: str | None = None, *, loose: bool = False) -> str | None:
-    possible = _index(which).possible(text if lowered is None else lowered)
+    plain = text if lowered is None else lowered
+    # Most texts lack the literals, and searching for them is far faster than for an expression.
+    possible = (each for each in _chosen(which) if all(any(part in plain for part in group) for group in each.anchors))
     return next((each.reason for each in possible if matches(each, text, loose=loose)), None)
 
 
 @cache
-def _index(which: str) -> AnchorIndex:
-    """Return the index of some patterns: ``marks``, ``english``, ``orders`` of all languages, ``ascii`` or ``core`` ones."""
+def _chosen(which: str) -> Sequence[Pattern]:
+    """Return some patterns: ``marks``, ``english``, ``orders`` of all languages, ``ascii`` or ``core`` ones."""
     known = patterns()
     if which == "ascii":
-        return AnchorIndex([each for each in known.orders if all(any(map(str.isascii, group)) for group in each.anchors)])
+        return [each for each in known.orders if all(any(map(str.isascii, group)) for group in each.anchors)]
     if which == "core":
-        return AnchorIndex([each for each in known.english if each.name in _CORE])
-    return AnchorIndex({"marks": known.marks, "english": known.english, "orders": known.orders}[which])
-
-
-_SHORT = 2_000
-"""Longest text, in characters, whose triples are looked up; in a longer one it is faster to search for each literal."""
-
-
-class AnchorIndex:
-    """Finds the patterns that can hit a text at all: those with one literal of each group in it.
-
-    Every recorded text is tested several times, and searching for hundreds of literals each time would be slow. So the
-    triples of letters in a short text are looked up first, to find the literals that it may contain.
-    """
-
-    def __init__(self, orders: Sequence[Pattern]) -> None:
-        self._orders = [(order, [frozenset(group) for group in order.anchors]) for order in orders]
-        self._literals: dict[str, list[int]] = {}
-        for place, order in enumerate(orders):
-            for literal in {literal for group in order.anchors for literal in group}:
-                self._literals.setdefault(literal, []).append(place)
-        self._beginning: dict[str, list[str]] = {}
-        for literal in self._literals:
-            self._beginning.setdefault(literal[:3], []).append(literal)
-        self._triples = frozenset(each for each in self._beginning if len(each) == 3)
-        self._brief = [literal for literal in self._literals if len(literal) < 3]
-
-    def possible(self, text: str) -> list[Pattern]:
-        """Return the patterns that may hit, in their order."""
-        if len(text) <= _SHORT:
-            there = self._triples.intersection([text[place : place + 3] for place in range(len(text) - 2)])
-            held = {literal for each in there for literal in self._beginning[each] if literal in text}
-            held.update(literal for literal in self._brief if literal in text)
-        else:
-            held = {literal for literal in self._literals if literal in text}
-        named = sorted({place for literal in held for place in self._literals[literal]})
-        chosen = [self._orders[place] for place in named]
-        return [order for order, groups in chosen if len(groups) == 1 or not any(map(held.isdisjoint, groups))]
+        return [each for each in known.english if each.name in _CORE]
+    return {"marks": known.marks, "english": known.english, "orders": known.orders}[which]
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield the text, or of a long one its ends and the surroundings of key words."""
+    """Yield the text; of a long one, its ends and the surroundings of key words."""
     if len(text) <= WHOLE:
         yield text
         return
@@ -225,7 +190,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 MOST_BLOBS = 24
-"""Most encoded pieces (base64, hex) of one text that are decoded."""
+"""Maximum encoded pieces (base64, hex) of one text that are decoded."""
 _BLOB_CHARS = 24_000
 
 _COMBINING = lazy_pattern("[\u0300-\u036f\u0483-\u0489\u20d0-\u20f0]+")
@@ -258,7 +223,7 @@ LEET = str.maketrans("013457@$!|", "oieastasil")
 _LEETED = lazy_pattern(r"[a-z][0134570@$!|][a-z]")
 _SPACED = lazy_pattern(r"(?<![^\W_])(?:[^\W_][^\w\n]{1,2}|[^\W_]_{1,2}){6,}[^\W_](?![^\W_])")
 _BETWEEN = lazy_pattern(r"(?<=[^\W_])[\W_](?=[^\W_](?:[\W_]|$))")
-# Words of injections spelled backwards, and in rot13: only a text with one of them is turned and tried again.
+# Words of injections spelled backwards, and in rot13. Only a text with one of them is turned around and tried again.
 _BACKWARDS = ("erongi", "snoitcurtsn", "dragersid", "tpmorp", "stcurtsni", "etuor")
 _ROTATED = ("vtaber", "qvfertneq", "sbetrg", "vafgehpgvba", "bireevqr", "flfgrz cebzcg")
 _BASE64 = lazy_pattern(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}+(?:\r?\n[A-Za-z0-9+/_-]{16,}+){0,40}+={0,2}")
@@ -284,7 +249,7 @@ def visible(text: str) -> str:
 
 
 def words_of(lowered: str) -> str:
-    """Return a lower-case text with one separator between words: a line end, a comma or a blank; markup is removed."""
+    """Return a lower-case text with one separator between words (a line end, a comma or a space) and without markup."""
     clear = _MARKUP.sub(",", lowered) if "<" in lowered else lowered
     clear = _BLANKS.sub(" ", clear.translate(_PARTING)).replace(" ,", ",").replace(", ", ",")
     clear = _COMMAS.sub(",", clear).replace(" \n", "\n").replace("\n ", "\n").replace(",\n", "\n")
@@ -292,7 +257,7 @@ def words_of(lowered: str) -> str:
 
 
 def resolve_escapes(text: str) -> str | None:
-    """Return the text with the escapes of JSON, HTML and URLs resolved, or None when it holds none."""
+    """Return the text with JSON, HTML and URL escapes resolved, or None if it has none."""
     clear = text
     if "\\" in clear:
         clear = _ESCAPED.sub(_sign, clear)
@@ -313,7 +278,7 @@ def _sign(found: re.Match[str]) -> str:
 
 
 def plain_forms(lowered: str) -> Iterator[str]:
-    """Yield lower-case forms in which letters stand where look-alikes or digits stood, or the order of letters was turned."""
+    """Yield lower-case forms of a text with look-alikes and digits replaced by letters, or with reversed or rotated letters."""
     if not lowered.isascii() and _MIXED.search(lowered):
         yield lowered.translate(_LOOKS)
     if _LEETED.search(lowered):
@@ -325,14 +290,14 @@ def plain_forms(lowered: str) -> Iterator[str]:
 
 
 def join_spelled_words(lowered: str) -> str:
-    """Return the words of a lower-case text that were spelt letter by letter, or stand together without blanks between."""
+    """Return the words of a lower-case text that are spelled letter by letter, or written without spaces between them."""
     spelt = [_BETWEEN.sub("", found[0]) for found in _SPACED.finditer(lowered)]
     dotted = [found[0].replace(".", " ") for found in _DOTTED.finditer(lowered)]
     return "\n".join((*spelt, *dotted, *_LONG.findall(lowered)))
 
 
 def decode_pieces(text: str) -> Iterator[str]:
-    """Yield what the base64 and hexadecimal pieces of a text say, where that is text; the first and last of many."""
+    """Yield the decoded base64 and hexadecimal pieces of a text that are text themselves; the first and last of many."""
     for pattern, decode in ((_BASE64, _from_base64), (_HEX, _from_hex)):
         pieces: list[str] = []
         for found in pattern.finditer(text):

@@ -1,7 +1,7 @@
-"""Ask a model within its limits; return an answer, or the reason why there is none, in time.
+"""Ask a model within its limits. Returns an answer, or the reason why there is none, in time.
 
-The conversation runs in its own thread with its own event loop. So it works inside a program that runs an event loop too, and
-a model client that blocks its thread can't delay the caller.
+The conversation runs in its own thread with its own event loop. So it also works inside a program with an event loop, and a
+model client that blocks its thread can't delay the caller.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Check = Callable[[Proposal], list[str]]
 Progress = Callable[[str], None]
 
 GRACE = 0.25
-"""Seconds after the deadline in which a conversation may still end by itself, and a tool may finish."""
+"""Seconds after the deadline in which a conversation may still end by itself, or a tool finish."""
 
 
 def load_library(choice: ModelChoice, model: Any = None) -> tuple[Any, Any, Any]:
-    """Return the module `dialogue`, the model to ask and the connection to close after it; nothing is contacted.
+    """Return the module `dialogue`, the model to ask and the connection to close after it. Nothing is contacted.
 
-    The model's library is loaded only here, so that nothing else pays for it; ``model`` is one to ask instead.
+    Only this function loads the model's library, so nothing else pays for it. ``model`` is a model to ask instead.
 
     Raises:
         MissingExtra: a package is not installed; the hint names the command.
@@ -53,19 +53,19 @@ def consult(
     Args:
         question: the material for the model, and what it may do.
         choice: the model and its limits.
-        check: returns the gate's objections to a proposal (in the session's own names), none if it passes. Entries that
-            the model did not see, and unknown agents, are refused before. Called in the thread of the tools.
-        progress: called with each line of progress, in the calling thread; the first before anything is sent.
+        check: returns the gate's objections to a proposal in the session's own names, none if it passes. Unknown agents, and
+            entries that the model did not see, are refused before. Called in the thread of the tools.
+        progress: called in the calling thread with each line of progress, first before anything is sent.
         model: a pydantic-ai model to ask instead of the configured one.
 
     Raises:
-        MissingExtra, InvalidInput: as `load_library`; for anything else the reason is in ``use.failure``.
+        MissingExtra, InvalidInput: as `load_library`; any other failure is reported in ``use.failure``.
     """
     call = _Call(question, choice, check, progress, model)
     heard: queue.SimpleQueue[str | None] = queue.SimpleQueue()
     try:
         call.start(heard.put)
-        # Only this thread prints; it waits for lines no longer than the call has left, so that nothing can hold it.
+        # Only this thread prints. It waits for lines no longer than the call has time left, so nothing can hold it up.
         with suppress(queue.Empty):
             while (line := heard.get(timeout=max(0.001, call.patience))) is not None:
                 call.tell(line)
@@ -75,11 +75,11 @@ def consult(
 
 
 _LOADING = 60.0
-"""Seconds after which a library that has not loaded counts as broken."""
+"""Seconds after which a library that is still loading counts as broken."""
 
 
 class Preparation:
-    """Imports the model's library and checks the model in a thread, while the rules are working.
+    """Imports the model's library and checks the model in a thread while the rules work.
 
     Args:
         choice: which model.
@@ -96,7 +96,7 @@ class Preparation:
         except CtxmgrError as error:
             self._error = error
         except Exception:
-            return  # it is told where the model is asked
+            return  # reported when the model is asked
 
     def wait(self) -> None:
         """Wait until the model can be asked.
@@ -132,12 +132,12 @@ class _Call:
 
     @property
     def patience(self) -> float:
-        """Seconds to wait for the next line; before the first request the library may be loading, which does not count."""
+        """Seconds to wait for the next line. Before the first request the library may still load, which does not count."""
         budget = self._talk.budget
         return (budget.left if budget.began else max(budget.left, _LOADING)) + GRACE
 
     def start(self, hear: Callable[[str | None], None]) -> None:
-        """Begin; ``hear`` gets each line, and None at the end."""
+        """Start the conversation; ``hear`` gets each line, and None at the end."""
         choice = self._talk.choice
         self.tell(f"consulting {one_line(choice.name)} ({choice.mode} mode, at most {choice.seconds:g} s)")
         self._hear = hear
@@ -145,12 +145,12 @@ class _Call:
 
     def _run(self) -> None:
         try:
-            # Here and not in the caller's thread: importing takes a while, on a busy machine seconds.
+            # Load in this thread, not in the caller's: the import takes seconds on a busy machine.
             dialogue, model, client = load_library(self._talk.choice, self._model)
         except CtxmgrError as error:
             self._unusable = error
             return self._finish()
-        except Exception as error:  # a library may break in any way; the answer of the rules stands
+        except Exception as error:  # a library may break in any way; the rules' answer remains
             self._talk.failure = f"the model's library broke off: {type(error).__name__}"
             return self._finish()
 
@@ -159,16 +159,16 @@ class _Call:
             assert task is not None, "a coroutine runs in a task"
 
             def stop() -> None:
-                with suppress(RuntimeError):  # it ended at the same moment
+                with suppress(RuntimeError):  # the event loop has just ended
                     loop.call_soon_threadsafe(task.cancel)
 
             self._stop = stop
             try:
                 await dialogue.converse(self._talk, model, client)
-            finally:  # however it ended, the caller must not wait for the time limit
+            finally:  # in any case, the caller must not wait for the time limit
                 self._finish()
 
-        # Cancelled, or failed after the caller has its answer: there is nobody to report to.
+        # Cancelled, or failed after the caller has its answer: nobody is left to report to.
         with suppress(Exception, asyncio.CancelledError):
             asyncio.run(conversation())
 
@@ -180,15 +180,15 @@ class _Call:
         self._hear(line)
 
     def tell(self, line: str) -> None:
-        """Pass a line on; an error in the progress callback does not end the consultation."""
+        """Pass a line on. An error in the progress callback does not end the consultation."""
         if self._progress is not None:
             with suppress(Exception):
                 self._progress(line)
 
     def end(self) -> None:
-        """Close the tools, whatever happened, and give a running one a moment to finish."""
+        """Close the tools in any case, and give a running tool a moment to finish."""
         talk = self._talk
-        # Closed first: from here on a late tool call can't write a note, so what is kept is final.
+        # Close first: then a late tool call can't write a note any more, and the collected ones are final.
         self._kept = talk.kit.close()
         self._in_time = self._finished
         self._seconds = talk.budget.spent

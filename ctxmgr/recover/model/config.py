@@ -1,6 +1,6 @@
-"""Choose the model that is asked, and its limits, from flag, environment and settings.
+"""Choose the model to ask, and its limits, from flag, environment and settings.
 
-History may be private, so it goes to a model only when somebody named one. Nothing here contacts anything.
+History may be private, so it goes to a model only if somebody has named one. This module contacts nothing.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ctxmgr.types.route import Mode
 MODEL_VARIABLE: Final = "CTXMGR_MODEL"
 BASE_URL_VARIABLE: Final = "CTXMGR_BASE_URL"
 KEY_VARIABLE: Final = "CTXMGR_API_KEY"
-"""The key for a server that an option or the environment names by its address.
+"""The variable with the key for a server that an option or the environment names by its address.
 
-A file that names a server names its key's variable beside it (``key_variable``). A provider's own key goes to that provider
-and to nobody else.
+A file that names a server names the variable of its key beside it (``key_variable``). A provider's own key goes only to
+that provider.
 """
 
 _OWN_HOSTS: Mapping[str, str] = {
@@ -41,24 +41,24 @@ _OWN_HOSTS: Mapping[str, str] = {
 }
 """Providers' own key variables, and the domain to which each key may be sent."""
 
-SECONDS, TOOL_CALLS, TOKENS = 30.0, 24, 60_000  # of one consultation: seconds in all, calls, and tokens read and written
+SECONDS, TOOL_CALLS, TOKENS = 30.0, 24, 60_000  # of one consultation: seconds in all, calls, tokens read and written
 
 _OPENAI = ("openai", "openai-chat")
 _SAME_DIALECT = (*_OPENAI, "ollama", "vllm", "litellm", "openrouter", "deepseek", "together", "fireworks")
-"""Providers with the chat completions API, which every server named by its address is assumed to have."""
+"""Providers with the chat completions API. Every server that is named by its address is assumed to have this API."""
 
 _OTHER_DIALECT = ("anthropic", "google", "google-cloud", "bedrock", "cohere", "mistral", "groq", "openai-responses")
 _KNOWN = ("name", "base_url", "key_variable", "mode", "timeout", "max_tokens", "max_tool_calls")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
 _HOST = re.compile(r"[\w.-]{1,253}|[0-9a-f:.]{2,45}(?:%\w{1,16})?")
-"""Host names and addresses; with other characters two URL parsers may disagree where the host ends, and leak the key."""
+"""Host names and addresses. Other characters could make two URL parsers disagree on where the host ends, and leak the key."""
 _PROVIDER = re.compile(r"[a-z0-9][a-z0-9/-]{0,40}")
 _EXAMPLE = "e.g. --model anthropic:NAME, or --model NAME --base-url http://127.0.0.1:11434/v1"
 
 
 class MissingExtra(InvalidInput):
-    """A model was named, but a package that it needs is not installed; the hint is the command that installs it."""
+    """A named model needs a package that is not installed; the hint is the command that installs it."""
 
 
 _EXTRAS = ("anthropic", "google", "groq", "mistral", "bedrock", "cohere")
@@ -77,17 +77,17 @@ def missing_extra(choice: ModelChoice, error: ImportError) -> MissingExtra:
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A model to ask, and the limits for that.
+    """A model to ask, and the limits for it.
 
     Attributes:
-        name: ``provider:name``; for a server named by its address, the name that it knows the model by.
-        base_url: address of a server that speaks the chat completions dialect, or None for the provider's own.
+        name: ``provider:name``; for a server named by its address, the name by which the server knows the model.
+        base_url: address of a server with the chat completions API, or None for the provider's own address.
         mode: ``tools`` lets the model read the history itself; ``lead`` asks it one narrow question.
         seconds: wall clock time of the whole consultation.
         max_requests: requests to the model, including those after tool calls.
-        max_tool_calls: tool calls that are answered; to further ones the answer is to stop reading.
-        max_tokens: tokens read and written by the model over the whole consultation.
-        max_characters: characters that all tools together return.
+        max_tool_calls: tool calls that get an answer; further ones are told to stop reading.
+        max_tokens: tokens that the model reads and writes in the whole consultation.
+        max_characters: characters that all tools together may return.
         api_key: the key for ``base_url``; providers' libraries find their own.
     """
 
@@ -106,8 +106,8 @@ class ModelChoice:
 class Destination:
     """The destination to which history would be sent.
 
-    ``host`` is None if the provider's default address is used; ``leaves`` tells whether the history leaves this machine;
-    ``text`` is the same as a sentence.
+    ``host`` is None for the provider's default address; ``leaves``: the history leaves this machine; ``text`` is the same
+    as a sentence.
     """
 
     provider: str
@@ -123,12 +123,12 @@ def resolve(
 ) -> ModelChoice | None:
     """Return the model to ask, or None if the rules answer alone.
 
-    The flag takes precedence over ``CTXMGR_MODEL``, and that over the configuration's ``[recover.model]``; ``none`` in any of
-    them turns the model off. An address belongs to the name beside it: a provider named by a flag is never contacted at the
-    configuration's address.
+    The flag takes precedence over ``CTXMGR_MODEL``, and that over ``[recover.model]`` of the configuration; ``none`` in any of
+    them turns the model off. An address belongs to the name beside it, so a provider named by a flag is never contacted at
+    the configuration's address.
 
     Raises:
-        InvalidInput: a name, an address, a mode or a setting that can't be used.
+        InvalidInput: a name, an address, a mode or a setting can't be used.
     """
     table = _checked(table or {})
     sources = [
@@ -147,7 +147,7 @@ def resolve(
     addresses = [address for _, address in sources]
     stronger = next((address for address in addresses[: place + 1] if address is not None), None)
     weaker = next((address for address in addresses[place + 1 :] if address is not None), None)
-    # A name without a provider needs a server, so it can only mean the configured one.
+    # A name without a provider needs a server, so it must mean the configured one.
     address = stronger if stronger is not None or _provider(name) is not None else weaker
     by_file = address is not None and address not in addresses[:-1]
     return _choice(name, address, mode, environment, table, by_file=by_file)
@@ -190,7 +190,7 @@ def _choice(
 
 
 def _key(provider: str | None, address: str, environment: Mapping[str, str], variable: str | None) -> str | None:
-    """Return the key for a server named by its address, or None: a key goes only to the host it belongs to.
+    """Return the key for a server named by its address, or None. A key goes only to the host it belongs to.
 
     Args:
         provider: the provider before the model's name, if any.
@@ -210,7 +210,7 @@ def _key(provider: str | None, address: str, environment: Mapping[str, str], var
         )
     named = environment.get(BASE_URL_VARIABLE)
     if variable == KEY_VARIABLE and named and _origin(named) != _origin(address):
-        variable = None  # the key was set for the server that the environment names, and this is another one
+        variable = None  # the key is for the server that the environment names, and this is another one
     found = environment.get(variable) if variable is not None else None
     own = "OPENAI_API_KEY" if provider in _OPENAI else f"{provider}_API_KEY".upper()
     if not found and own in _OWN_HOSTS and _belongs(own, parts.scheme, host):
@@ -224,7 +224,7 @@ def _belongs(variable: str, scheme: str, host: str) -> bool:
 
 
 def _origin(address: str) -> tuple[str, str, int | None]:
-    """Return (scheme, host, port) of an address; for an invalid one a value that equals no other."""
+    """Return (scheme, host, port) of an address; for an invalid one, a value that equals no other."""
     try:
         parts = urlsplit(address.strip())
         return parts.scheme, (parts.hostname or "").rstrip(".").lower(), parts.port
@@ -238,7 +238,7 @@ def _provider(name: str) -> str | None:
 
 
 def _address(text: str) -> str:
-    """Return the normalised address of a server; credentials, queries and fragments are refused."""
+    """Return the normalised address of a server. Credentials, queries and fragments are refused."""
     shown = quote_text(text, 120)
     hint = "e.g. --base-url http://127.0.0.1:11434/v1"
     try:
@@ -289,8 +289,8 @@ def _checked(table: Mapping[str, Any]) -> Mapping[str, Any]:
 def describe(choice: ModelChoice, environment: Mapping[str, str]) -> Destination:
     """Return where the history would be sent, without contacting anything.
 
-    A provider's own address may come from its variable in the environment (``OLLAMA_BASE_URL`` and the like); through a
-    proxy of the environment everything leaves the machine.
+    A variable in the environment may give a provider's address (``OLLAMA_BASE_URL`` and the like). Through a proxy of the
+    environment, everything leaves the machine.
     """
     provider, model, address = "", choice.name, choice.base_url
     if address is None:
@@ -322,7 +322,7 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine by its name or address alone; no name is looked up."""
+    """Whether a host is this machine, judged by its name or address alone; no name is looked up."""
     if host.rstrip(".").lower() == "localhost":
         return True
     try:
@@ -332,7 +332,7 @@ def is_loopback(host: str) -> bool:
 
 
 def chosen(wanted: ModelRequest, environment: Mapping[str, str], table: Mapping[str, Any]) -> ModelChoice | None:
-    """Return the model to be asked, or None when the rules answer alone.
+    """Return the model to ask, or None if the rules answer alone.
 
     Raises:
         InvalidInput: a name, an address or a limit can't be used.
@@ -342,5 +342,5 @@ def chosen(wanted: ModelRequest, environment: Mapping[str, str], table: Mapping[
     limits = {"timeout": wanted.seconds, "max_tokens": wanted.max_tokens, "max_tool_calls": wanted.max_tool_calls}
     given = {name: value for name, value in limits.items() if value is not None}
     choice = resolve(wanted.name, wanted.base_url, wanted.mode, environment, table)
-    # The limits of a call are checked as those of the configuration are, and only where a model is asked.
+    # Limits given with a call are checked like those of the configuration, and only if a model is asked.
     return choice and resolve(wanted.name, wanted.base_url, wanted.mode, environment, {**table, **given})

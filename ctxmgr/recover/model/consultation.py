@@ -1,7 +1,7 @@
-"""Ask a model to improve the rules' answer, and decide what of it counts.
+"""Ask a model to improve the rules' answer, and decide what to use of its answer.
 
-Nothing of the history goes to a model that nobody named. What a model wants written is written by the recovery itself,
-marked as the model's, together with the continuation, and only when its answer counts.
+No history goes to a model that nobody has named. The recovery itself writes what the model wants written. It marks this as
+the model's, writes it together with the continuation, and only if the model's answer is used.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _PLACES = lazy_pattern(r" ?\((?:see |in |at )?@\d+(?:,? (?:and )?@\d+)*\)")
 
 
 def from_proposal(draft: Draft, proposal: Proposal, use: ModelUse) -> Additions:
-    """Return the additions of a proposal that passed the gate; all are marked as the model's, and none as verified."""
+    """Return the additions of a proposal that passed the gate, all marked as the model's and none as verified."""
     target = draft.target
     if proposal.target != target.agent:
         others = f"the rules would have chosen {display_name(target.agent)}"
@@ -69,7 +69,7 @@ def from_proposal(draft: Draft, proposal: Proposal, use: ModelUse) -> Additions:
 
 
 def _cause(draft: Draft, proposal: Proposal) -> CauseExplanation | None:
-    """Return cause and step as the rules give them, with the lines that they rest on; what the rules say comes after them."""
+    """Return the model's cause and step with the lines that they rest on, followed by those of the rules."""
     cause, step, evidence, case = proposal.cause, proposal.next_step, draft.evidence, draft.case
     if cause is None or step is None:
         return None
@@ -86,13 +86,13 @@ def _cause(draft: Draft, proposal: Proposal) -> CauseExplanation | None:
 
 
 def _sentence(text: str) -> str:
-    """Return a text of a model in one line, as a sentence; the places of entries mean nothing to an agent."""
+    """Return a model's text in one line, as a sentence; entry references are removed, since they mean nothing to an agent."""
     plain = _PLACES.sub("", in_line(text, _TEXT)).strip()
     return plain if plain.endswith((".", "!", "?")) else f"{plain}."
 
 
 def _from(draft: Draft, entries: Sequence[str]) -> str:
-    """Return the other sessions that a statement is based on, in words; "" if it is this session alone."""
+    """Return the other sessions that a statement is based on, in words; "" if it is based on this session alone."""
     related = draft.case.related
     rows = [] if related is None else [row for name in entries if (row := related.entry(name)) is not None]
     return "".join(f", {where}" for where in dict.fromkeys(related.describe(row).where for row in rows)) if related else ""
@@ -113,7 +113,7 @@ def from_lead(entry: EntryView, need: str, use: ModelUse) -> Additions:
 _CANDIDATES = 80
 _SHORTEST_ID = 6
 _LEAST, _REST = 0.1, 0.5
-"""Seconds that a model gets at least, and seconds reserved for recording the answer."""
+"""Least seconds that a model gets, and seconds reserved for recording the answer."""
 
 
 def consultant(
@@ -126,25 +126,25 @@ def consultant(
 ) -> Consult | None:
     """Return the function that asks the named model; None if no model is named.
 
-    ``model`` is a pydantic-ai model to ask instead, e.g. that of a test or of an embedding program.
+    ``model`` is a pydantic-ai model to ask instead, such as that of a test or of an embedding program.
 
     Raises:
-        InvalidInput: it can't be asked: a setting is wrong, a part is not installed, a key is missing.
+        InvalidInput: the model can't be asked: a setting is wrong, a package is not installed, or a key is missing.
     """
     choice = chosen(wanted, environment, table)
     if choice is None:
         return None
     if progress is not None:
         progress(f"recovering by the rules first; then {describe(choice, environment).text}")
-    loading = Preparation(choice) if model is None else None  # while the rules read the history
+    loading = Preparation(choice) if model is None else None  # loads while the rules read the history
     transcript = None if wanted.transcript is None else Path(wanted.transcript)
     if transcript is not None:
-        _write_private(transcript, b"[]\n")  # a path that can't be written is refused before anything is sent
+        _write_private(transcript, b"[]\n")  # refuse a path that can't be written before anything is sent
     return _Consultant(store, choice, transcript, progress, model, loading)
 
 
 def plan_view(drafted: Draft, store: Store, choice: ModelChoice, environment: Mapping[str, str]) -> PlanView:
-    """Return what a recovery with a model would do and send where; nothing is contacted."""
+    """Return what a recovery with a model would do, and where it would send history; nothing is contacted."""
     question, prompt, sends = _question(drafted, store), None, describe(choice, environment).text
     if choice.mode == "tools":
         prompt = opening_message(question, choice)
@@ -174,9 +174,9 @@ class _Consultant:
             self.loading.wait()
         heard = consult(
             _question(draft, self.store),
-            # The limit is for the answer to be given (SC-004), counted from the first request.
+            # The limit is for the answer to be given (SC-004). It counts from the first request.
             replace(self.choice, seconds=max(_LEAST, round(self.choice.seconds - _REST, 1))),
-            # The consultation itself refuses what the model was not shown; what the rules cite was in its brief.
+            # The consultation itself refuses what the model was not shown. Its brief showed what the rules cite.
             check=lambda proposal: objections(proposal, draft),
             progress=self.progress,
             model=self.model,
@@ -197,7 +197,7 @@ class _Consultant:
         return ConsultationResult(from_lead(entry, heard.lead.need[:300], heard.use))
 
     def _records(self, draft: Draft, heard: ModelAnswer) -> list[Record]:
-        """Return the records of what the model wants written; what reads like an order to a later reader is left out."""
+        """Return the records that the model wants written, without any that read like an order to a later reader."""
         store, key = self.store, self.store.sessions.key(draft.case.request.session)
         fair = [note.model_copy(update={"tags": [tag for tag in note.tags if suspicion(tag) is None]}) for note in heard.notes]
         wanted: list[tuple[str, Callable[[], Record]]] = [
@@ -213,13 +213,13 @@ def _failure_result(use: ModelUse, why: str) -> ConsultationResult:
 
 
 def _unordered(failure: str) -> str:
-    """Return why a model failed without what reads like an order: it stands in the answer and in a note."""
+    """Return why a model failed, without text that reads like an order: it is shown in the answer and in a note."""
     why = suspicion(failure)
     return failure if why is None else f"{failure.partition(':')[0][:80]}: [withheld: it {why}]"
 
 
 def _made(make: Callable[[], Record]) -> list[Record]:
-    """Return one record, or none where what it names is gone by now."""
+    """Return one record, or none if what it names is gone by now."""
     try:
         return [make()]
     except CtxmgrError:
@@ -227,7 +227,7 @@ def _made(make: Callable[[], Record]) -> list[Record]:
 
 
 def _open(draft: Draft) -> bool:
-    """Whether the rules have found nothing that answers: only then is the narrow question asked."""
+    """Whether the rules have found no answer. Only then is the narrow question asked."""
     return bool(draft.brief.unanswered) or not any(found.sure for found in draft.brief.relevant)
 
 
@@ -251,7 +251,7 @@ def _trouble(case: Case) -> str:
 
 
 def _numbered(brief: str, places: Mapping[str, int]) -> str:
-    """Return the brief with its entries called by their places, as a model calls them."""
+    """Return the brief with entry ids replaced by their indexes, which the model uses."""
     for name in sorted(places, key=len, reverse=True):
         if len(name) >= _SHORTEST_ID:
             brief = brief.replace(name, f"@{places[name]}")
@@ -259,7 +259,7 @@ def _numbered(brief: str, places: Mapping[str, int]) -> str:
 
 
 def _candidates(draft: Draft) -> list[EntryView]:
-    """Return the entries among which the narrow question chooses: what may be related, then the newest others."""
+    """Return the entries that the narrow question offers: those that may be related, then the newest others."""
     brief = draft.brief
     aside = {entry.id for entry in brief.members} | set(draft.case.reader.withheld)
     related = [found.row for found in brief.relevant if isinstance(found.row, EntryView)]
@@ -270,7 +270,7 @@ def _candidates(draft: Draft) -> list[EntryView]:
 
 @dataclass(frozen=True, slots=True)
 class _Related:
-    """Finds what was remembered in this session and those related to it: another project's memories are not told here."""
+    """Finds memories of this session and of related ones; memories of other projects are withheld."""
 
     finder: TextFinder
     related: RelatedReader
@@ -286,7 +286,7 @@ class _Related:
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    """The reading side of memory: what was remembered, unless it reads like instructions."""
+    """The reading side of memory, without memories that read like instructions."""
 
     memory: EmbeddedMemory
 
@@ -300,7 +300,7 @@ class _Memory:
 
 
 def _write_private(path: Path, data: bytes) -> None:
-    """Write a file that only its owner may read: it holds what was recorded.
+    """Write a file that only its owner may read, since it holds recorded text.
 
     Raises:
         InvalidInput: it can't be written, or is no regular file.

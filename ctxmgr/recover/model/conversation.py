@@ -1,4 +1,4 @@
-"""The state of one conversation with a model, why it failed, and the thread in which its tools work."""
+"""The state of one conversation with a model, the reason if it failed, and the thread of its tools."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _Job = tuple[Future[Any], Callable[[], Any]]
 class Worker(Executor):
     """A pool of one daemon thread.
 
-    A store serves one thread at a time, so the tools of a consultation share one. A hanging job is abandoned: unlike the
-    threads of `concurrent.futures`, a daemon thread is not joined when the program ends.
+    A store serves one thread at a time, so all tools of a consultation share this thread. A hanging job is abandoned: unlike
+    the threads of `concurrent.futures`, a daemon thread is not joined at the end of the program.
     """
 
     def __init__(self, name: str) -> None:
@@ -48,14 +48,14 @@ class Worker(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Accept no more jobs; queued ones are still done unless they were cancelled. Never waits: see `rests`."""
+        """Accept no more jobs. Queued jobs still run unless they are cancelled. Never waits; see `rests`."""
         with self._lock:
             if not self._ended:
                 self._ended = True
                 self._jobs.put(None)
 
     def rests(self, seconds: float) -> bool:
-        """Wait up to ``seconds`` for the jobs to end; return whether none is running."""
+        """Wait up to ``seconds`` for the jobs to end. Return whether none is running."""
         return self._idle.wait(seconds)
 
     def _work(self) -> None:

@@ -26,7 +26,7 @@ from ctxmgr.types.model_proposal import Lead, Proposal
 
 RETRIES = 2
 LONGEST_ANSWER = 200_000
-"""Characters of one answer; a longer one is not worth correcting, since all of it would be sent again."""
+"""Maximum characters of one answer. A longer one is not worth correcting, because all of it would be sent again."""
 
 _TOKENS, _LEAD_TOKENS = 4_000, 400  # of one answer; a lead is a number and a phrase
 _TOOL_SECONDS = 5.0
@@ -34,9 +34,9 @@ _Answer = TypeVar("_Answer", bound=BaseModel)
 
 
 async def converse(talk: Conversation, model: Model, client: AsyncClient | None) -> None:
-    """Ask the model; the answer or the failure is set in ``talk``. Raises only what ends the program.
+    """Ask the model, and set the answer or the failure in ``talk``. Raises only exceptions that end the program.
 
-    ``client`` is the connection to be closed at the end, if it is ours.
+    ``client`` is the connection to close at the end, if it is ours.
     """
     with capture_run_messages() as messages:
         try:
@@ -66,7 +66,7 @@ async def _with_tools(talk: Conversation, model: Model) -> None:
     if not named:
         raise BudgetError("there is no agent to choose from")
     target: Any = Literal[tuple(named)]
-    answer = create_model("Answer", __base__=Proposal, target=(target, ...))  # its schema allows only these agents as targets
+    answer = create_model("Answer", __base__=Proposal, target=(target, ...))  # the schema allows only these agents as targets
     kit = talk.kit
     functions = {name: getattr(kit, "list_" if name == "list" else name) for name in words.offered_tools(talk.question)}
     agent: Agent[None, Proposal] = Agent(
@@ -139,14 +139,14 @@ async def put(
 
 
 def _limits(talk: Conversation) -> UsageLimits:
-    # Requests and tokens are counted by the budget, since these limits do not hold against a server that reports no tokens;
-    # and a hard limit on calls ends the run without an answer, so that the tools refuse first.
+    # The budget counts requests and tokens, because these limits do not work with a server that reports no tokens. A hard
+    # limit on calls would end the run without an answer, so the tools refuse further calls first.
     return UsageLimits(request_limit=None, tool_calls_limit=2 * talk.choice.max_tool_calls + 10)
 
 
 def _settings(talk: Conversation, tokens: int) -> Any:
     def settings(_ctx: RunContext[None]) -> ModelSettings:
-        # Without retries of its own, since a client that obeys "Retry-After" would sleep through the whole budget.
+        # No retries by the client: one that obeys "Retry-After" would sleep through the whole budget.
         return ModelSettings(max_tokens=tokens, max_retries=0, request_timeout=max(0.05, talk.budget.left))
 
     return settings
@@ -162,10 +162,10 @@ def _while_there_is_time(talk: Conversation) -> Any:
 def _hooks(
     budget: Budget, asks: Callable[[], None] = lambda: None, hears: Callable[[ModelResponse], None] = lambda _response: None
 ) -> Hooks[None]:
-    """Return hooks that count, and that ask at temperature 0.
+    """Return hooks that count requests and responses, and that ask at temperature 0.
 
-    They ask without one where the server refuses it, as it may of a model that reasons; the library leaves it out for the
-    models that it knows to refuse it. ``asks`` is called with each request, ``hears`` with each response.
+    They omit the temperature if the server refuses it, as it may for a model that reasons. For models known to refuse it, the
+    library omits it already. ``asks`` is called with each request, ``hears`` with each response.
     """
     hooks: Hooks[None] = Hooks()
     refused: list[Exception] = []
@@ -201,7 +201,7 @@ def _hooks(
 
 
 def _watch(talk: Conversation) -> AgentCapability[None]:
-    """Return the hooks that count, and that refuse what must not even be looked at."""
+    """Return hooks that count, and that refuse several answers at once and malformed ones."""
     budget = talk.budget
 
     def asks() -> None:
@@ -224,7 +224,7 @@ def _watch(talk: Conversation) -> AgentCapability[None]:
 
 
 def _count_response(response: ModelResponse, asked: ModelRequestContext, budget: Budget) -> ModelResponse:
-    """Return a response fit to be stored, its tokens counted, or estimated; one that is too long ends the consultation."""
+    """Return a response fit to be stored, and count its tokens or an estimate; too long a response ends the consultation."""
     budget.input_tokens += response.usage.input_tokens
     budget.output_tokens += response.usage.output_tokens
     response = stack.sound(response)
@@ -245,7 +245,7 @@ def _misform(error: ValidationError | ModelRetry) -> str:
 
 
 def _told(messages: Sequence[ModelMessage]) -> int:
-    """Return how many characters were said so far, for servers that do not count tokens; never raises, whatever was said."""
+    """Return the number of characters said so far, for servers that do not count tokens. Never raises."""
     parts: list[object] = [part for message in messages for part in message.parts]
     return sum(_length(part) or len(str(getattr(part, "content", ""))) for part in parts)
 

@@ -1,4 +1,4 @@
-"""The question to a model and its answer as plain data; how it refers to agents and entries; what it may use up."""
+"""The question to a model and its answer as plain data; the names in it for agents and entries; the budget of a model."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ctxmgr.types.query import AddNoteRequest, CreateSnapshotRequest
 from ctxmgr.types.route import ContextRequest, ModelUse, is_context_manager
 from ctxmgr.types.view import EntryView, EventView
 
-# When so little is left, the model gets no more tools: a late answer is lost, a less informed one is not.
+# Below these limits the model gets no more tools: a late answer is lost, a less informed one is not.
 _WIND_UP_SECONDS, _WIND_UP_SHARE = 6.0, 0.25
 _WIND_UP_CHARACTERS = 600
 _WIND_UP_TOKENS = 0.75
 
 
 class BudgetError(Exception):
-    """A limit is reached, so the consultation ends; the message names the limit."""
+    """A limit is reached, so the consultation ends. The message names the limit."""
 
 
 class Budget:
@@ -39,7 +39,7 @@ class Budget:
         tokens: tokens used so far, estimated if the server does not report them.
         input_tokens, output_tokens: as the server counts them.
         characters: characters that tools may still return.
-        closed: the consultation is over; a tool that is still running must not write anything any more.
+        closed: the consultation is over. A tool that still runs must not write anything any more.
     """
 
     def __init__(self, choice: ModelChoice, clock: Callable[[], float] = time.monotonic) -> None:
@@ -55,7 +55,7 @@ class Budget:
 
     @property
     def began(self) -> bool:
-        """Whether the first request was sent; the time counts from then on, without importing the model's library."""
+        """Whether the first request was sent. The time counts from then on, without the import of the model's library."""
         return self._started is not None
 
     @property
@@ -69,10 +69,10 @@ class Budget:
         return max(0.0, self._choice.seconds - self.spent)
 
     def request(self) -> None:
-        """Count a request to the model, before it is sent.
+        """Count a request to the model before it is sent.
 
         Raises:
-            BudgetError: it would be one too many, or the tokens are used up.
+            BudgetError: too many requests, or the tokens are used up.
         """
         if self.requests >= self._choice.max_requests:
             raise BudgetError(f"the limit of {self._choice.max_requests} requests was reached without an answer")
@@ -91,7 +91,7 @@ class Budget:
             raise BudgetError(f"the limit of {self._choice.max_tokens:,} tokens was reached without an answer")
 
     def call(self) -> bool:
-        """Count a tool call; return whether it is within the limit."""
+        """Count a tool call, and return whether it is within the limit."""
         with self._lock:
             self.tool_calls += 1
             return self.tool_calls <= self._choice.max_tool_calls
@@ -120,9 +120,9 @@ _MOST_PROBLEMS = 4
 
 
 def aliases(agents: Sequence[str]) -> dict[str, str]:
-    """Return alias -> name of every agent, in the same order; the model uses the aliases.
+    """Return alias -> name of every agent, in the same order. The model uses the aliases.
 
-    Recorded names are hostile: only those of letters, digits and ``_.-`` are used unchanged.
+    Recorded names are hostile. Only names of letters, digits and ``_.-`` are their own alias.
     """
     taken = {agent for agent in agents if PLAIN.fullmatch(agent)}
     named: dict[str, str] = {}
@@ -136,13 +136,13 @@ def aliases(agents: Sequence[str]) -> dict[str, str]:
 
 
 def place_of(text: str) -> int | None:
-    """Return the index that a reference such as ``@12`` or ``-1`` speaks of, or None when it must be an id."""
+    """Return the index in a reference such as ``@12`` or ``-1``, or None if it must be an id."""
     found = _PLACE.fullmatch(text.strip())
     return int(found[1]) if found else None
 
 
 class ShownNames:
-    """The entries that a model was shown or told of, by id and by place."""
+    """The entries that a model has seen in full or by name, by id and by place."""
 
     def __init__(self, told: Sequence[str] = (), places: Mapping[str, int] | None = None) -> None:
         self.shown: set[str] = set()
@@ -150,12 +150,12 @@ class ShownNames:
         self._places = {("", index): name for name, index in (places or {}).items() if name in self._told}
 
     def add(self, entry_id: str, index: int, session: str = "") -> None:
-        """Remember that an entry was shown, of a related session by the name that the model has for it."""
+        """Note that an entry was shown. ``session`` is the model's name for a related session."""
         self.shown.add(entry_id)
         self._places[session, index] = entry_id
 
     def find(self, reference: str) -> str | None:
-        """Return the id that a model means, or None when it was never told of such an entry."""
+        """Return the id of the entry that a model means, or None if it has not seen such an entry."""
         name = reference.strip()
         if name in self.shown or name in self._told:
             return name
@@ -165,10 +165,9 @@ class ShownNames:
 
 
 def settle_answer(answer: Proposal, agents: Mapping[str, str], seen: ShownNames) -> tuple[Proposal | None, list[str]]:
-    """Return the answer in the session's own names, or None and what is wrong with it.
+    """Return the answer in the session's own names, or None and its faults.
 
-    An entry may be cited by its id or its place; one that was neither shown nor told of is refused, whether it exists
-    or not.
+    An entry may be cited by its id or its place. An entry that the model has not seen is refused, whether it exists or not.
     """
     problems = [
         f"{quote_text(reference, 80)} was not shown to you: look at it first, or cite another"
@@ -190,14 +189,14 @@ def settle_answer(answer: Proposal, agents: Mapping[str, str], seen: ShownNames)
 
 
 class Remembering(Protocol):
-    """The reading side of a memory; what a model wants to have retained is collected, not written."""
+    """The reading side of a memory. New memories that a model asks for are collected, not written."""
 
     def recall(self, query: str, limit: int) -> Sequence[Any]:
-        """Return what is remembered about a query, best first, as JSON values or shapes."""
+        """Return the memories on a query, best first, as JSON values or shapes."""
         ...
 
     def reflect(self, question: str) -> Any:
-        """Return what the memories say together about a question, as a JSON value or shape."""
+        """Return the joint answer of the memories to a question, as a JSON value or shape."""
         ...
 
 
@@ -207,17 +206,17 @@ class Consultation:
 
     Attributes:
         reader: the tools, bound to the session; only its reading side is used.
-        request: what is asked for.
-        allowed: the agents among which the model may choose; at least one.
+        request: the question or task.
+        allowed: the agents that the model may choose from; at least one.
         cited: ids of the entries that the rules' continuation rests on.
-        brief: what the rules found, as text.
-        fence: wraps everything that was recorded.
-        suspicion: says why an entry or event reads like instructions to an agent, or None; such a one is shown marked.
-        memory: None where there is none; its tools are not offered then.
-        candidates: the entries among which the narrow question chooses, best first.
-        places: indexes of the entries among ``cited``, by which they are called.
-        trouble: what is wrong: "loop" or "hang"; else what is asked for: "introspect" or "proceed".
-        related: reads the related sessions; None where only this session is read.
+        brief: the findings of the rules, as text.
+        fence: wraps all recorded text.
+        suspicion: says why an entry or event reads like instructions to an agent, or None; such a row is shown marked.
+        memory: None if there is none; its tools are not offered then.
+        candidates: the entries that the narrow question chooses from, best first.
+        places: indexes of the entries in ``cited``; the model refers to entries by them.
+        trouble: what is wrong ("loop" or "hang"), else the kind of request ("introspect" or "proceed").
+        related: reads the related sessions; None if only this session is read.
     """
 
     reader: HistoryReader
@@ -235,12 +234,12 @@ class Consultation:
 
     @property
     def targets(self) -> list[str]:
-        """The allowed agents without the context manager, which is never a target, whatever was allowed."""
+        """The allowed agents without the context manager, which is never a target."""
         return [agent for agent in self.allowed if not is_context_manager(agent)]
 
     @property
     def sessions(self) -> dict[str, str]:
-        """The related sessions by the names by which a model calls them, the latest first: ``s1``, ``s2``, ..."""
+        """The related sessions by the model's names for them, the latest first: ``s1``, ``s2``, ..."""
         known = () if self.related is None else self.related.sessions
         return {f"s{number}": session for number, session in enumerate(known, start=1)}
 
@@ -255,15 +254,15 @@ class LeadAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """What came of a consultation. Nothing of it is written anywhere, and nothing counts before the gate has passed it.
+    """The result of a consultation. Nothing of it is written anywhere, or used before it has passed the gate.
 
     Attributes:
         use: how the model took part; ``use.failure`` says why there is no answer.
-        proposal: the answer of the tool mode, its target and entries in the session's own names.
-        lead: the answer of the narrow question.
-        notes, snapshots, memories: what the model asked to be written, in the order it asked.
-        seen: ids of the entries that it was shown.
-        transcript: everything that was said, as JSON (pydantic-ai's message format).
+        proposal: the answer of the tool mode, with target and entries in the session's own names.
+        lead: the answer to the narrow question.
+        notes, snapshots, memories: what the model asked to be written, in the order of its requests.
+        seen: ids of the entries that the model was shown.
+        transcript: the whole conversation as JSON (pydantic-ai's message format).
     """
 
     use: ModelUse

@@ -1,4 +1,4 @@
-"""The fixed instructions for a model; never recorded text."""
+"""The fixed instructions for a model. They never contain recorded text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ctxmgr.recover.model.exchange import PLAIN, Consultation, aliases
 from ctxmgr.recover.model.fence import entry_text
 
 ANSWER = "continue_workflow"
-"""Name of the one tool by which the tool mode is answered."""
+"""Name of the one tool by which a model answers in tool mode."""
 
 ANSWER_TOOL = "Give your whole answer: the one agent that continues, and what it must know. Call it once, alone."
 
@@ -51,7 +51,7 @@ fact "the agreed rounding is half up" (entries @4), unanswered "who approves the
 The work is handed on. Look for what the next agent must know to do what the goal says, and what was left open. A good answer: \
 fact "the migration is written and not yet applied" (entries @21), advice "apply it before the merge" (entries @21).""",
 }
-"""What to look for, by what is wrong or asked for."""
+"""What to look for, by the kind of trouble or request."""
 
 LEAD_RULES = """\
 A workflow of several agents is stuck because something is not known to the agent that needs it. You are given what is \
@@ -73,7 +73,7 @@ TOOLS = {
 _MEMORY = ("recall", "reflect", "retain")
 _ROW, _SHORT_BRIEF, _BRIEF = 400, 1_500, 8_000
 _MARK = 16
-"""Characters that a mark of what is left out takes."""
+"""Characters that the mark of an omission takes."""
 
 
 def offered_tools(question: Consultation) -> list[str]:
@@ -82,7 +82,7 @@ def offered_tools(question: Consultation) -> list[str]:
 
 
 def rules(question: Consultation, choice: ModelChoice) -> str:
-    """Return the instructions: fixed words, and what the fence of this consultation looks like."""
+    """Return the instructions: fixed words, and a description of this consultation's fence."""
     told = f"{RULES}\n\n{BY_TROUBLE[question.trouble]}" if choice.mode == "tools" else LEAD_RULES
     return f"{told}\n\n{question.fence.rule}"
 
@@ -110,7 +110,7 @@ def _called(question: Consultation) -> list[str]:
 
 
 def _related(question: Consultation) -> list[str]:
-    """Return what says which related sessions there are, by the names that the tools take; none where there are none."""
+    """Return lines that list the related sessions by the names that the tools accept; empty if there are none."""
     names = list(question.sessions)
     if not names:
         return []
@@ -121,7 +121,7 @@ def _related(question: Consultation) -> list[str]:
 
 
 def narrow(question: Consultation, choice: ModelChoice) -> tuple[str, list[str]]:
-    """Return the whole of the narrow question, and the ids of the entries it numbers from 1 on."""
+    """Return the whole narrow question, and the ids of the entries that it numbers from 1 on."""
     room = choice.max_characters - _SHORT_BRIEF
     told: list[str] = []
     ids: list[str] = []
@@ -155,5 +155,5 @@ def _asked(question: Consultation) -> str:
 
 
 def _sound(text: str) -> str:
-    """Return text that can be sent: records may hold halves of characters."""
+    """Return text that can be sent. Records may hold lone surrogates."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,6 +1,6 @@
-"""One question to a model that gets no tools: it fails within its time, whatever happens.
+"""Put one question to a model without tools. It answers or fails within its time, whatever happens.
 
-Apart from `dialogue` and `stack`, which load the model's library: here its absence is told as a failure.
+`dialogue` and `stack` load the model's library; this module does not, and reports a missing library as a failure.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ def ask(
     """Return a model's answer, or None and why there is none within the seconds of the choice.
 
     Args:
-        choice: which model, and how far it may go.
-        instructions: what it is to do.
-        prompt: what it is to do that with; recorded text in it must be fenced.
-        shape: what the answer has to be.
-        model: a pydantic-ai model to be asked in place of the one named.
+        choice: the model and its limits.
+        instructions: what the model has to do.
+        prompt: the material for it; recorded text in it must be fenced.
+        shape: the shape of the answer.
+        model: a pydantic-ai model to ask instead of the named one.
 
     Raises:
-        InvalidInput: the model can't be asked: a setting is wrong, a part or a key is missing.
+        InvalidInput: the model can't be asked: a setting is wrong, a package or a key is missing.
     """
     heard: queue.SimpleQueue[tuple[_Answer | None, str | None] | CtxmgrError] = queue.SimpleQueue()
 
@@ -44,7 +44,7 @@ def ask(
             heard.put(asyncio.run(dialogue.put(choice, built, client, instructions, prompt, shape)))
         except CtxmgrError as error:
             heard.put(error)
-        except Exception as error:  # a model's library may fail in any way; what needs no model stands
+        except Exception as error:  # a model's library may fail in any way; what needs no model remains
             heard.put((None, f"it broke off: {type(error).__name__}"))
 
     threading.Thread(target=work, name="ctxmgr-model", daemon=True).start()

@@ -1,6 +1,6 @@
 """Create models of the model library, and explain its errors in plain words.
 
-Imported only when a model was named: the stack takes longer to load than most commands to run.
+Imported only if a model is named: the library takes longer to load than most commands take to run.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ctxmgr.recover.model.conversation import one_line
 from ctxmgr.recover.model.exchange import BudgetError
 
 pydantic_ai.BANNER_ENABLED = False
-warnings.filterwarnings("ignore", "Sampling parameters", UserWarning)  # a temperature that the library leaves out
+warnings.filterwarnings("ignore", "Sampling parameters", UserWarning)  # the library leaves out a temperature
 
 LONGEST_ANSWER = 8 * 1024 * 1024
-"""Bytes of a response that are read; a server that sends more is not waited for."""
+"""Maximum bytes of a response that are read. A longer response is an error."""
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A response that ends with an error where it becomes too long."""
+    """A response that ends with an error if it becomes too long."""
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
@@ -53,19 +53,19 @@ async def _bound(response: httpx2.Response) -> None:
 
 
 def _client(host: str) -> httpx2.AsyncClient:
-    """Return a client for a server named by its address: it goes there and nowhere else.
+    """Return a client for a server named by its address. It connects only to that server.
 
-    It follows no redirect, and to this machine's own servers no proxy.
+    It follows no redirect, and uses no proxy for this machine's own servers.
     """
     headers, hooks = {"accept-encoding": "identity"}, {"response": [_bound]}
     return httpx2.AsyncClient(follow_redirects=False, trust_env=not is_loopback(host), headers=headers, event_hooks=hooks)
 
 
 def build(choice: ModelChoice) -> tuple[Model, httpx2.AsyncClient | None]:
-    """Return the model, and the connection that has to be closed after it; nothing is contacted.
+    """Return the model, and the connection to close after it. Nothing is contacted.
 
     Raises:
-        ImportError: what this provider needs is not installed.
+        ImportError: a package that this provider needs is not installed.
         InvalidInput: the provider is unknown, or its key is missing.
     """
     try:
@@ -96,7 +96,7 @@ _MEANING: tuple[tuple[type[Exception], str], ...] = (
 
 
 def meaning(error: BaseException, choice: ModelChoice) -> str:
-    """Return in one printable line what went wrong."""
+    """Return the meaning of an error in one printable line."""
     if isinstance(error, TimeoutError | exceptions.ModelTimeoutError | exceptions.ModelRequestTimeout):
         return f"no answer within {choice.seconds:g} s"
     for kind, words in _MEANING:
@@ -119,7 +119,7 @@ def meaning(error: BaseException, choice: ModelChoice) -> str:
 
 
 def sound(response: ModelResponse) -> ModelResponse:
-    """Return a response that can be sent back and stored: servers may write halves of characters."""
+    """Return a response that can be sent back and stored: servers may write lone surrogates."""
     try:
         dump([response])
     except ValueError:
@@ -139,5 +139,5 @@ def _mended(value: Any) -> Any:
 
 
 def dump(messages: list[Any]) -> bytes:
-    """Return what was said as JSON, in pydantic-ai's message format."""
+    """Return the conversation as JSON, in pydantic-ai's message format."""
     return pydantic_ai.ModelMessagesTypeAdapter.dump_json(messages)

@@ -1,7 +1,7 @@
 """The tools of a consulted model: read one session, propose notes.
 
-Plain functions over the reader, told to the model by fixed texts alone. Every answer is bounded, fenced and counted; an
-error is an answer too. Nothing here writes, so that a tool whose thread outlives its consultation can do no harm.
+They are plain functions over the reader, and only fixed texts describe them to the model. Every answer is bounded, fenced
+and counted; an error is an answer too. Nothing here writes, so a tool that outlives its consultation can do no harm.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Toolkit:
     """The tools of one consultation.
 
     Args:
-        question: for whom the history is read.
-        budget: what may still be used.
-        say: hears in one line of each call.
+        question: the consultation whose history is read.
+        budget: the limits that are left.
+        say: called with one line for each tool call.
     """
 
     def __init__(self, question: Consultation, budget: Budget, say: Callable[[str], None]) -> None:
@@ -66,7 +66,7 @@ class Toolkit:
         self.seen = ShownNames(question.cited, question.places)
 
     def close(self) -> tuple[tuple[AddNoteRequest, ...], tuple[CreateSnapshotRequest, ...], tuple[RetainRequest, ...]]:
-        """End the consultation and return what the model wanted written; what a late thread wants is dropped."""
+        """End the consultation, and return what the model wanted written. What a late thread wants is dropped."""
         with self._lock:
             self._budget.closed = True
             return tuple(self._notes), tuple(self._snapshots), tuple(self._memories)
@@ -216,7 +216,7 @@ class Toolkit:
         return self._answered("retain", quote_text(text, 60), work)
 
     def _answered(self, tool: str, asked: str, work: Callable[[], str]) -> str:
-        """Do a tool's work; whatever goes wrong is an answer, since an exception would end the conversation."""
+        """Do a tool's work. Any error becomes an answer, since an exception would end the conversation."""
         if self._budget.closed:
             return _refusal("this recovery is over")
         if not self._budget.call():
@@ -224,8 +224,8 @@ class Toolkit:
         try:
             answer = work()
         except CtxmgrError as error:
-            answer = _refusal(error.message)  # a hint may list recorded ids, and no fence stands around it
-        except Exception as error:  # a driver's own errors, and what only odd records provoke
+            answer = _refusal(error.message)  # without the hint: it may list recorded ids outside of a fence
+        except Exception as error:  # a driver's own errors, and those that only odd records provoke
             answer = _refusal(f"the history can't be read just now: {type(error).__name__}: {error}")
         self._budget.tell(len(answer))
         shown, self._shown = self._shown, None
@@ -236,10 +236,10 @@ class Toolkit:
         return answer
 
     def _of(self, session: str | None) -> str:
-        """Return the id of the session that is read.
+        """Return the id of the session to read.
 
         Raises:
-            CtxmgrError: no related session is called so.
+            CtxmgrError: no related session has this name.
         """
         if session is not None and session not in self._sessions:
             known = f"one of {', '.join(self._sessions)}" if self._sessions else "there is none"
@@ -247,7 +247,7 @@ class Toolkit:
         return self._session if session is None else self._sessions[session]
 
     def _page(self, tool: str, found: tools.QueryResult, cut: int = _SHORT, session: str | None = None) -> str:
-        """Return as many rows as there is room for; only these were shown."""
+        """Return as many rows as fit. Only these count as shown."""
         related, rows = self._question.related, found.rows
         if session is not None and related is not None:
             rows = [related.read(row, self._sessions[session]) for row in rows]
@@ -257,7 +257,7 @@ class Toolkit:
         told: list[str] = []
         for row in rows[:MOST_ROWS]:
             shown, length = self._row(row, cut, session or ""), cut
-            while len(shown) > room and not told and length > _SHORTEST:  # at least one row is told, cut as it must be
+            while len(shown) > room and not told and length > _SHORTEST:  # show at least one row, cut as far as needed
                 length //= 2
                 shown = self._row(row, length, session or "")
             if len(shown) > room:
@@ -330,7 +330,7 @@ def _filled(text: str, otherwise: str) -> str:
 
 
 def _tags(tags: Sequence[str]) -> tuple[str, ...]:
-    """Return the tags of a note, without that by which a memory is known: `retain` writes those, and fewer of them."""
+    """Return the tags of a note without the tag that marks a memory: only `retain` writes memories, and fewer of them."""
     fair = (clip_middle(tag.strip(), _TAG) for tag in tags if tag.strip() and tag.strip().casefold() != MEMORY_TAG)
     return tuple(dict.fromkeys(fair))[:_TAGS]
 

@@ -1,7 +1,7 @@
-"""The routing table: agents, their roles, the schemas of their requests, and who may follow whom.
+"""The routing table: agents, their roles, the schemas of their requests, and which agents may follow which.
 
-It is data (``[recover.routes]`` of the configuration, or ``--routes FILE``). Without one it is read off the history, and
-the continuation says so. No document that a schema refers to is ever fetched.
+The table is data (``[recover.routes]`` of the configuration, or ``--routes FILE``). Without one it is derived from the
+history, and the continuation says so. Documents that a schema refers to are never fetched.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ctxmgr.types.route import Role, Routing, is_context_manager
 from ctxmgr.types.setup import Check
 
 BROKEN = "its schema can't be applied"
-"""How the sentence begins that says that a schema itself is at fault, e.g. by a reference to what is not there."""
+"""Beginning of the sentence that blames the schema itself, e.g. a reference to a missing definition."""
 
 
 def checked_schema(schema: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     """Return the schema.
 
     Raises:
-        InvalidInput: it is no JSON Schema, or refers to another document: nothing is fetched.
+        InvalidInput: it is no JSON Schema, or refers to another document, which would have to be fetched.
     """
     from jsonschema import SchemaError
     from jsonschema.validators import validator_for
@@ -38,23 +38,23 @@ def checked_schema(schema: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         validator_for(dict(schema)).check_schema(dict(schema))
     except SchemaError as error:
         raise InvalidInput(f"{where}: no JSON Schema: {error.message}", "mend it") from None
-    except (TypeError, AttributeError, ValueError, RecursionError) as error:  # a $schema that is no text, endless nesting
+    except (TypeError, AttributeError, ValueError, RecursionError) as error:  # a $schema that is not a string, endless nesting
         raise InvalidInput(f"{where}: no JSON Schema: {type(error).__name__}", "mend it") from None
     return schema
 
 
 def problem_with(made: dict[str, Any], schema: Mapping[str, Any] | None) -> str:
-    """Return what is wrong with a request, in a sentence; "" when it is valid."""
+    """Return the fault of a request as a sentence; "" if it is valid."""
     if schema is None:
         return ""
     from jsonschema.validators import validator_for
     from referencing import Registry
 
-    # An empty registry: no reference to another document is ever fetched.
+    # The registry is empty, so no reference to another document is ever fetched.
     validator = validator_for(dict(schema))(dict(schema), registry=Registry())
     try:
         errors = sorted(validator.iter_errors(made), key=lambda error: len(error.absolute_path))
-    except Exception as broken:  # an unresolvable reference has no public base class of its own
+    except Exception as broken:  # unresolvable references have no public base class
         return f"{BROKEN}: {type(broken).__name__}"
     if not errors:
         return ""
@@ -66,7 +66,7 @@ _ROLES = ("ordinary", "review", "merge")
 _KEYS = {"request", "schema", "role", "next"}
 _LARGEST_FILE = 4_000_000
 _MALFORMED = (OSError, ValueError, RecursionError)  # the errors of both formats are ValueErrors
-# A preview and an emergency are neither.
+# A preview and an emergency are neither a review nor a merge.
 _REVIEW, _MERGE = lazy_pattern(r"(?<!p)review", re.IGNORECASE), lazy_pattern(r"(?<!\be)merg", re.IGNORECASE)
 
 
@@ -75,9 +75,9 @@ class Route:
     """One agent of the table.
 
     Attributes:
-        request: name of its request type, as recorded in ``inputType``; None when it has none.
-        schema: JSON Schema that its requests are valid against; None for any.
-        role: review and merge agents forward through the context manager and never straight back.
+        request: name of its request type, as recorded in ``inputType``; None if it has none.
+        schema: JSON Schema for its requests; None if any request is valid.
+        role: review and merge agents forward through the context manager, and never straight back.
         followers: the agents that may follow it; None for all of the table.
     """
 
@@ -90,36 +90,36 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class RoutingTable:
-    """All routes, and where they come from; a table read off the history knows agents only, not who may follow whom."""
+    """All routes, and their origin. A table derived from the history knows the agents, but not who may follow whom."""
 
     routing: Routing
     routes: Mapping[str, Route] = field(default_factory=lambda: dict[str, Route]())
 
     def route(self, agent: str) -> Route:
-        """Return an agent's route; one that the table does not know is an ordinary agent that is asked with anything."""
+        """Return an agent's route. An agent that the table does not know is ordinary, and accepts any request."""
         return self.routes.get(agent) or Route(agent, role=role_of(agent) if self.routing == "history" else "ordinary")
 
     def followers(self, agent: str) -> list[str]:
-        """Return who may follow an agent: never itself, never the context manager."""
+        """Return the agents that may follow an agent: never itself, never the context manager."""
         named = self.route(agent).followers
         return [name for name in (self.routes if named is None else named) if name != agent]
 
 
 def from_history(agents: Sequence[str]) -> RoutingTable:
-    """Return the table that a history without one amounts to: its agents, each of which may follow each."""
+    """Return a table with the agents of a history, in which each may follow each."""
     return RoutingTable("history", {agent: Route(agent, role=role_of(agent)) for agent in agents})
 
 
 def role_of(agent: str) -> Role:
-    """Return what an agent does, as far as its name tells."""
+    """Return an agent's role, judged by its name."""
     return "review" if _REVIEW.search(agent) else "merge" if _MERGE.search(agent) else "ordinary"
 
 
 def configured_table(config: Config) -> RoutingTable | None:
-    """Return the table that the configuration holds or names, None when it has none.
+    """Return the table in the configuration or in the file that it names; None if it has none.
 
     Raises:
-        InvalidInput: it is no routing table, or names a file that its own file may not name.
+        InvalidInput: it is no routing table, or names a file that the configuration may not name.
     """
     routes, source = config.routes, config.find_file("recover.routes") or Path(OWN_FILE)
     if routes is None:
@@ -130,11 +130,11 @@ def configured_table(config: Config) -> RoutingTable | None:
 
 
 def from_file(path: Path, confined: Path | None = None) -> RoutingTable:
-    """Return the table of a TOML or JSON file: one table for each agent.
+    """Return the table in a TOML or JSON file with one table for each agent.
 
     Args:
-        path: of the file.
-        confined: the folder that its schemas must lie in; None where they may lie anywhere.
+        path: the file.
+        confined: the folder that must contain its schemas; None to allow any folder.
 
     Raises:
         InvalidInput: the file can't be read, or is no routing table.
@@ -154,10 +154,10 @@ def _reason(error: Exception) -> str:
 
 
 def from_table(table: object, folder: Path, where: str, confined: Path | None = None) -> RoutingTable:
-    """Return the table that a configuration holds; paths of schemas are relative to ``folder``; ``confined``: see `from_file`.
+    """Return the table in a configuration. Paths of schemas are relative to ``folder``; for ``confined`` see `from_file`.
 
     Raises:
-        InvalidInput: something is unknown, of the wrong type, or names an agent that is not there.
+        InvalidInput: a key is unknown, a value has the wrong type, or a named agent is missing.
     """
     if not isinstance(table, dict) or not table:
         raise InvalidInput(f"{where}: no agents in the routing table", 'e.g. [coder] next = ["reviewer"]')
@@ -215,7 +215,7 @@ def _schema(value: object, folder: Path, confined: Path | None, where: str) -> M
 
 
 def check_routes(config: Config) -> Check:
-    """Say which routing table a recovery would go by, or why it can't."""
+    """Return which routing table a recovery would use, or why it can't use one."""
     where = config.routes if isinstance(config.routes, Path) else config.find_file("recover.routes")
     if config.routes is None:
         finding = "no routing table: who may follow whom is read off each history"

@@ -1,6 +1,6 @@
 """Choose the one agent that continues, refuse what the routing rules forbid (FR-017 to FR-020), and build its request.
 
-Situations, and who continues in each, stand in ``tests/recover/cases/targets.json``.
+``tests/recover/cases/targets.json`` lists situations, and the agent that continues in each.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _STEPS, _MOST_CHANGES, _MOST_FILES = 3, 20, 3
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The chosen agent, why it, and who else was allowed.
+    """The chosen agent, the reason for it, and the other allowed agents.
 
-    ``back`` when it is the one that is stuck or asks; ``fixed`` when nobody may choose another: it was named, or it is the
-    agent that asked for context.
+    ``back``: it is the agent that is stuck or asks. ``fixed``: nobody may choose another one, because it was named or asked
+    for context itself.
     """
 
     agent: str
@@ -49,13 +49,12 @@ class Target:
 def choose(case: Case) -> Target:
     """Return the target of a request.
 
-    * Introspection goes back to the requester.
-    * Proceeding goes to ``to``, else to the agent that history shows coming after the requester, out of those that the
-      routing table lets follow it; never back to the requester itself. A review or merge agent forwards: the agent whose
-      work it looked at is chosen only where it was named, by ``to`` or by the request, or where nobody else is.
-    * A stuck agent is continued with richer context first. If it was launched by another, that one takes over; if the
-      same loop comes back, whoever stands before it does: the launcher's launcher, or the agent that acted before it
-      and is not stuck as well.
+    * An introspection goes back to the requester.
+    * A PROCEED goes to ``to``, else to the agent that usually follows the requester in the history, out of those that the
+      routing table allows; never back to the requester itself. A review or merge agent forwards: the agent whose work it
+      looked at is chosen only if ``to`` or the request names it, or if there is nobody else.
+    * A stuck agent is continued with richer context first. If another agent launched it, that one takes over. If the same
+      loop comes back, it is the agent before that: the launcher's launcher, or the agent that acted earlier and is not stuck.
 
     Raises:
         RecoveryRefused: the context manager would be the target, or a PROCEED would go straight back.
@@ -82,7 +81,7 @@ def choose(case: Case) -> Target:
         )
     if forwards:
         followers = table.followers(str(request.requester))
-        # Who is downstream is the table's to say; a history shows who has acted, not who may.
+        # The table decides who is downstream. A history only shows who has acted, not who may follow.
         candidates = [
             agent for agent in candidates if agent != request.requester and (table.routing == "history" or agent in followers)
         ]
@@ -100,7 +99,7 @@ def choose(case: Case) -> Target:
 
 
 def is_routable(agent: str) -> bool:
-    """Whether a recorded name can name an agent that is sent something."""
+    """Whether a recorded name can be that of an agent to which something is sent."""
     return 0 < len(agent) <= _LONGEST_NAME and bool(agent.strip())
 
 
@@ -110,7 +109,7 @@ def _is_target(agent: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """The agents among which one is chosen; ``closed`` where the request or the routing table has listed them."""
+    """The agents to choose from. ``closed``: the request or the routing table lists them, so no other may be added."""
 
     candidates: list[str]
     closed: bool
@@ -120,7 +119,7 @@ class _Choice:
         return _is_target(agent) and (not self.closed or agent in self.candidates)
 
     def target(self, agent: str, reason: str, *, back: bool = False) -> Target:
-        """Return an agent as the target, which joins the candidates unless these are closed."""
+        """Return an agent as the target. It joins the candidates unless they are closed."""
         if not _is_target(agent):
             raise InvalidInput("no agent of this session can continue", "name one with --to")
         if agent in self.candidates:
@@ -144,7 +143,7 @@ def _named(request: ContextRequest, candidates: list[str], to: str, *, back: boo
 
 
 def _asker(reader: HistoryReader, request: ContextRequest) -> str | None:
-    """Return the agent whose work a review or merge agent looked at: who launched it, or acted before it."""
+    """Return the agent whose work a review or merge agent looked at: its launcher, or the agent that acted before it."""
     if request.source != "reviewMerge":
         return None
     own = reader.newest(1, agent=request.requester)
@@ -157,14 +156,14 @@ def _asker(reader: HistoryReader, request: ContextRequest) -> str | None:
     before: dict[str, tuple[int, bool, int]] = {}
     for previous, entry in pairwise(recent):
         if entry.agent == request.requester != previous.agent:
-            # Of several it is not the one that usually comes next: that one is downstream.
+            # If several acted before, it is not the one that usually follows the requester: that one is downstream.
             times = before.get(previous.agent, (0, False, 0))[0] + 1
             before[previous.agent] = (times, previous.agent != follower, previous.index)
     return max(before, key=lambda name: before[name]) if before else (recent[-1].agent if recent and not own else None)
 
 
 def _forwarded(reader: HistoryReader, request: ContextRequest, candidates: list[str]) -> Target:
-    """Return who a PROCEED goes to where nobody was named: whose request was drafted, else who is downstream."""
+    """Return the target of a PROCEED that names nobody: the agent with a drafted request, else the one downstream."""
     drafted = [agent for agent in candidates if agent in request.drafts]
     if len(drafted) == 1:
         return Target(drafted[0], "the requester drafted its request", candidates, back=False, fixed=True)
@@ -180,7 +179,7 @@ def _downstream(reader: HistoryReader, requester: str, others: list[str], asker:
             f"no agent but {display_name(requester)} is known in this session, so there is nobody to proceed to",
             "name the downstream agent with --to",
         )
-    # Whose work was looked at comes last: only where nobody else is there is it what follows (user story 10).
+    # The agent whose work was looked at comes last: it follows only if there is nobody else (user story 10).
     allowed = [agent for agent in others if agent != asker] or others
     recent = list(reversed(reader.newest(_RECENT)))
     follower = _usual_follower(recent, requester, allowed)
@@ -193,7 +192,7 @@ def _downstream(reader: HistoryReader, requester: str, others: list[str], asker:
 
 
 def _usual_follower(recent: Sequence[EntryView], agent: str, others: Collection[str]) -> str | None:
-    """Return which of the others most often acts next after this agent, the latest where several do; None if none does."""
+    """Return which of the others most often acts right after this agent, the latest of several; None if none does."""
     counts: dict[str, tuple[int, int]] = {}
     for previous, entry in pairwise(recent):
         if previous.agent == agent and entry.agent in others:
@@ -212,10 +211,10 @@ def _latest(reader: HistoryReader, choice: _Choice) -> Target:
 
 
 def decisive(reader: HistoryReader, findings: Sequence[Finding], finding: Finding) -> Finding:
-    """Return which of the loops that run through each other is answered.
+    """Return which of several simultaneous loops to answer.
 
-    It is the one whose calls fail, rather than one that only looks or waits; of several that fail the one whose agent the
-    others' failures name; else the one that began first.
+    Loops whose calls fail take precedence over loops that only look or wait. If several fail, it is the one whose agent the
+    others' failures name, else the one that began first.
     """
     around = [each for each in concurrent_loops(findings, finding) if each.scope.agent is not None]
     last = {each.id: next(iter(reader.entries(each.members[-1:])), None) for each in around}
@@ -232,15 +231,15 @@ def decisive(reader: HistoryReader, findings: Sequence[Finding], finding: Findin
 
 
 def _names(text: str, name: str) -> bool:
-    """Whether the end of a text names an agent or a file, and not merely another whose name holds its name."""
+    """Whether the end of a text names an agent or a file; it does not count as a part of a longer name."""
     return re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text[-_MOST_TEXT:], re.IGNORECASE) is not None
 
 
 def _maker(reader: HistoryReader, finding: Finding, stuck: str, agents: Sequence[str]) -> EntryView | None:
-    """Return the change by another agent that a stuck agent's failure is about: who made it can end the trouble.
+    """Return the change by another agent that causes a stuck agent's failure; the author of the change can end the trouble.
 
-    The failure names a file, and another agent changed that file last; the stuck one, which may only run or look at it,
-    changed nothing. A merge is the merger's own work; a reviewer's verdict is a failure of what it looked at.
+    The failure names a file that another agent changed last, while the stuck agent has changed nothing. A merge is the
+    merger's own work, so no change is returned. A reviewer's verdict counts as a failure of what it looked at.
     """
     role = role_of(stuck)
     steps = [entry for entry in reader.entries(finding.members[-_STEPS:]) if entry.agent == stuck]
@@ -259,7 +258,7 @@ def _maker(reader: HistoryReader, finding: Finding, stuck: str, agents: Sequence
 
 
 def _last_change(reader: HistoryReader, name: str) -> EntryView | None:
-    """Return the last change that worked of a file with this name."""
+    """Return the last successful change of a file with this name."""
     hits = reversed(reader.search(name, _MOST_CHANGES))
     changes = (entry for entry in hits if entry.status == "ok" and changes_something(entry))
     return next((entry for entry in changes if any(_names(text, name) for text in texts(entry.input, names=False))), None)
@@ -299,7 +298,7 @@ def _for_finding(case: Case, finding: Finding, choice: _Choice) -> Target:
 
 
 _LARGEST = 20_000
-"""Bytes of the longest earlier request that is taken up again."""
+"""Maximum bytes of an earlier request that is used again."""
 
 _EARLIER = 40
 _GIVEN = {
@@ -309,19 +308,19 @@ _GIVEN = {
     "session": ("session", "sessionId", "session_id"),
     "requester": ("requester", "requestedBy", "requested_by", "from", "source_agent", "sourceAgent"),
 }
-"""What is known of a request, and the names under which request types commonly hold it."""
+"""What is known about a request, and the field names that request types commonly have for it."""
 
 
 def request_for(
     reader: HistoryReader, route: Route, request: ContextRequest, context: str, summary: str
 ) -> dict[str, Any] | None:
-    """Return the request for an agent, or None when nothing is known of its form and it was not drafted.
+    """Return the request for an agent, or None if its form is not known and no draft exists.
 
-    It starts from the requester's draft, else from the newest recorded request of the agent's type that is still valid;
-    what both lack is filled in under the names that request types use, from defaults and from constants.
+    It starts from the requester's draft, else from the newest recorded request of the agent's type that is still valid.
+    Missing fields get what is known, under the names that request types use, then constants and defaults.
 
     Raises:
-        InvalidInput: it can't be made valid; says which field is wrong.
+        InvalidInput: it can't be made valid; the message says which field is wrong.
     """
     draft = request.drafts.get(route.agent)
     if draft is None and route.request is None and route.schema is None:
@@ -331,7 +330,7 @@ def request_for(
     known = {"goal": request.goal, "reason": request.reason, "session": request.session, "requester": request.requester}
     bases = [cast("dict[str, Any]", draft)] if draft is not None else [*_earlier(reader, route), dict[str, Any]()]
     problems: list[str] = []
-    # What the schema's fields of these names do not take (a number for a session) is left out only where nothing else helps.
+    # Values that a field's schema refuses, such as a number for a session, are left out only on the second try.
     for fitting in (False, True):
         for base in bases:
             for text in (context, summary):
@@ -339,7 +338,7 @@ def request_for(
                 if not (problem := problem_with(made, route.schema)):
                     return made
                 problems.append(problem)
-        if problems[-1].startswith(BROKEN):  # leaving out the field would only hide that
+        if problems[-1].startswith(BROKEN):  # without the field, the fault of the schema would stay hidden
             break
     problem = problems[-1]
     raise InvalidInput(
@@ -367,7 +366,7 @@ def _filled(
     for what, names in _GIVEN.items():
         value = known.get(what)
         for name in names:
-            # What was rebuilt takes the place of an earlier context; everything else of an earlier request stands.
+            # The new context replaces an earlier one. All other fields of an earlier request stay.
             wanted = name in properties and value is not None and (name not in made or what == "context")
             if wanted and not (fitting and problem_with({name: value}, _alone(schema, name, properties[name]))):
                 made[name] = value
@@ -383,6 +382,6 @@ def _filled(
 
 
 def _alone(schema: Mapping[str, Any], name: str, rule: object) -> dict[str, Any]:
-    """Return the schema of one field by itself, with the definitions that it may refer to."""
+    """Return the schema of a single field, with the definitions that it may refer to."""
     shared = {key: schema[key] for key in ("$schema", "$defs", "definitions") if key in schema}
     return {**shared, "properties": {name: rule}}

@@ -1,5 +1,5 @@
-"""Archives of sessions that ended: out of a store, into Parquet files of a folder or a bucket, and back.
+"""Archives of ended sessions: move them from a store into Parquet files in a folder or a bucket, and back.
 
-Begin with `retention`. Only `parquet` loads DuckDB and obstore. It may import all of the store; nothing of the
-store imports it.
+Start with `retention`. Only `parquet` loads DuckDB and obstore. This package may import all of the store, but no other part of
+the store imports it.
 """

@@ -1,15 +1,15 @@
-"""Archives of sessions: Parquet files by day, written whole or not at all, and read as a store that can only be read.
+"""Archives of sessions: Parquet files by day, written whole or not at all, and read as a read-only store.
 
-Each row is one record: its body as it was recorded, and a sum that follows from the row before. What any Parquet reader can
-filter by (session, kind, action, ...) is beside it. To be read here, the rows of an archive are written as a log into the
-cache folder, once; the log is then read in place like any other, page by page. DuckDB reads and writes Parquet, in an extra:
-``pip install 'ctxmgr-cli[archive]'``.
+Each row is one record: its body as it was recorded, and a checksum that continues the chain of the row before. Further columns
+(session, kind, action, ...) let any Parquet reader filter. To read an archive, this module first writes its rows as a log into
+the cache folder, once. That log is then read in place like any other, page by page. DuckDB reads and writes Parquet; it is an
+extra: ``pip install 'ctxmgr-cli[archive]'``.
 
-An archive may lie in a bucket of S3, or of a service that speaks its protocol: ``s3://BUCKET/PREFIX``. Its files are written
-once and never changed, and their names tell what they hold. So the bucket is read through copies in the cache folder, which
-are fetched once. obstore speaks to the service, in an extra: ``pip install 'ctxmgr-cli[s3]'``. Keys, region and endpoint come
-from the variables that its own tools take (``AWS_ACCESS_KEY_ID``, ``AWS_REGION``, ``AWS_ENDPOINT_URL``, ...); without any,
-from the identity of the machine.
+An archive may be in a bucket of S3, or of a service with the same protocol: ``s3://BUCKET/PREFIX``. Its files are written
+once and never changed, and their names are derived from their content. So the bucket is read through copies in the cache
+folder, each fetched once. obstore talks to the service; it is an extra: ``pip install 'ctxmgr-cli[s3]'``. Keys, region and
+endpoint come from the usual variables (``AWS_ACCESS_KEY_ID``, ``AWS_REGION``, ``AWS_ENDPOINT_URL``, ...); without them, from
+the identity of the machine.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SCHEME = "s3://"
 _URL = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._=+:~-]+)*/?")
 _FOLDER = r"(?:team|day)=[A-Za-z0-9._~:+%-]{1,200}"
 _NAME = re.compile(rf"(?:{_FOLDER}/){{0,2}}[A-Za-z0-9_-]{{1,200}}-[0-9]{{1,15}}\.parquet")
-"""What an archive's file is called; what else lies in a bucket is left alone, and never becomes a path here."""
+"""Pattern of an archive's file names. Other objects in a bucket are ignored and never become a path here."""
 
 _SERVICE_CODE = re.compile(r"<Code>(\w{1,60})</Code>")
 _REMEDY = "check the bucket, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL"
@@ -63,11 +63,11 @@ class Bucket:
         url: ``s3://BUCKET/PREFIX``.
 
     Attributes:
-        folder: of the copies on this machine, laid out as the archive is.
-        drafts: for files that are not in the bucket yet.
+        folder: the folder of the copies on this machine, with the same layout as the archive.
+        drafts: the folder for files that are not in the bucket yet.
 
     Raises:
-        InvalidInput: the URL names no bucket, or obstore is not installed.
+        InvalidInput: the URL is not one of a bucket, or obstore is not installed.
     """
 
     def __init__(self, url: str) -> None:
@@ -83,7 +83,7 @@ class Bucket:
         self._url = url.rstrip("/")
         self._client: Any = None
         cache = os.path.join(user_folder(os.environ, "XDG_CACHE_HOME", ".cache"), "ctxmgr", "archive")
-        # Two services may each have a bucket of this name, so the service is a part of the folder's name.
+        # Two services may have buckets of the same name, so the folder's name depends on the service too.
         service = os.environ.get("AWS_ENDPOINT_URL", "")
         self.folder = os.path.join(cache, f"bucket-{codec.digest(f'{service} {self._url}'.encode())[:32]}")
         self.drafts = os.path.join(self.folder, ".drafts")
@@ -110,10 +110,10 @@ class Bucket:
         raise StorageFailed(f"{self._url} can't be used: {reason}", _REMEDY) from None
 
     def require_there(self) -> None:
-        """Ask for the first names in the bucket.
+        """Check that the bucket can be listed.
 
         Raises:
-            StorageFailed: there is no such bucket, or it can't be read.
+            StorageFailed: the bucket does not exist or can't be read.
         """
         import obstore
 
@@ -123,23 +123,23 @@ class Bucket:
             self._raise_failure(error)
 
     def fetch(self, within: str = "") -> str:
-        """Copy what is new in the bucket, and remove copies of what is gone; return the place of the copies.
+        """Copy new files from the bucket, and remove copies of deleted files. Return the path of the copies.
 
         Args:
-            within: a folder or a file of the archive; all of it otherwise.
+            within: a folder or a file of the archive; by default all of it.
 
         Raises:
-            StorageFailed: the bucket can't be read, or the cache folder not be written.
+            StorageFailed: the bucket can't be read, or the cache folder can't be written.
         """
         there = dict(self._list_files(within))
         try:
-            # A file that was deleted in the bucket must not go on being read here.
+            # A file that was deleted in the bucket must not be read here any more.
             for name in set(_copies(self.folder)) - there.keys():
                 if not within or name == within or name.startswith(f"{within}/"):
                     os.unlink(os.path.join(self.folder, name))
             for name, size in sorted(there.items()):
                 path = os.path.join(self.folder, name)
-                # A file's name tells its content, so a copy of the same size is whole and up to date.
+                # A file's name is derived from its content, so a copy of the same size is complete and up to date.
                 if not (os.path.isfile(path) and os.path.getsize(path) == size):
                     self._copy(name, path)
         except OSError as error:
@@ -147,7 +147,7 @@ class Bucket:
         return os.path.join(self.folder, within) if within else self.folder
 
     def _list_files(self, within: str) -> Iterator[tuple[str, int]]:
-        """Yield name and size of the archive's files in the bucket."""
+        """Yield (name, size in bytes) of the archive's files in the bucket."""
         import obstore
 
         try:
@@ -167,7 +167,7 @@ class Bucket:
         import obstore
 
         make_private_folder(os.path.dirname(path))
-        # Under its own name a copy appears only when it is whole: other processes read the folder at the same time.
+        # A copy gets its final name only when it is complete, because other processes read the folder at the same time.
         draft = f"{path}.{os.getpid()}.part"
         try:
             with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as stream:
@@ -181,10 +181,10 @@ class Bucket:
                 os.unlink(draft)
 
     def put(self, draft: str, folder: str) -> str:
-        """Write a file into a folder of the archive, and read it there again; return the path of its copy.
+        """Upload a file into a folder of the archive, and read it back. Return the path of its local copy.
 
         Raises:
-            StorageFailed: it can't be written, or is not what was written.
+            StorageFailed: the file can't be written, or its content differs when read back.
         """
         import obstore
 
@@ -198,7 +198,7 @@ class Bucket:
             self._raise_failure(error)
         with open(open_regular(draft), "rb") as stream:
             here = sha256(stream.read())
-        # Only what the service gives back counts as written: what it holds is removed from the store next.
+        # Check what the service returns, because the archived sessions are removed from the store next.
         if here.digest() != there.digest():
             raise StorageFailed(f"{self._url}/{name} does not hold what was written to it", "nothing was removed; try again")
         path = os.path.join(self.folder, name)
@@ -208,17 +208,17 @@ class Bucket:
 
 
 def local_copy(location: str) -> str:
-    """Return where an archive, a folder of it or one of its files can be read: itself, or the copy of what is in a bucket.
+    """Return the local path of an archive, a folder of it or one of its files; for a bucket, the path of a copy.
 
     Raises:
         InvalidInput, StorageFailed: the bucket can't be read.
-        NotFound: nothing is there.
+        NotFound: the bucket has nothing there.
     """
     if not is_bucket(location):
         return os.path.realpath(location)
     within: list[str] = []
     url = location.rstrip("/")
-    # What is called like a folder or a file of an archive is a part of one, whose prefix stands before it.
+    # Trailing parts that look like a folder or a file of an archive are not part of the archive's prefix.
     while re.fullmatch(rf"{_FOLDER}|[^/]+\.parquet", url.rpartition("/")[2]):
         url, _, last = url.rpartition("/")
         within.insert(0, last)
@@ -229,7 +229,7 @@ def local_copy(location: str) -> str:
 
 
 def _copies(folder: str) -> Iterator[str]:
-    """Yield the names of the files that were copied."""
+    """Yield the names of the copied files."""
     for path in Path(folder).rglob("*.parquet"):
         name = path.relative_to(folder).as_posix()
         if _NAME.fullmatch(name) is not None:
@@ -253,7 +253,7 @@ _DRAFT = ".draft-"
 
 
 def is_archive(path: str) -> bool:
-    """Whether a path is a Parquet file, or a folder with one in it or in the folders of its days; or what is in a bucket."""
+    """Whether a location is an archive: a bucket's URL, a Parquet file, or a folder with one in it or in its day folders."""
     if is_bucket(path):
         return True
     if os.path.isdir(path):
@@ -262,7 +262,7 @@ def is_archive(path: str) -> bool:
 
 
 def archive_files(path: str) -> Iterator[str]:
-    """Yield the files of an archive in the order of their names; links are passed over."""
+    """Yield the files of an archive in the order of their names. Symbolic links are ignored."""
     if not os.path.isdir(path):
         yield path
         return
@@ -279,11 +279,11 @@ def archive_files(path: str) -> Iterator[str]:
 
 
 def require_writable(archive: str) -> Bucket | None:
-    """Refuse an archive that can't be written here; nothing is made. Return it where it is in a bucket.
+    """Check that an archive can be written, without creating anything. Return the `Bucket` if it is in one.
 
     Raises:
-        InvalidInput: DuckDB or obstore is not installed, or the URL names no bucket.
-        StorageFailed: the bucket is not there, or the folder can't be written.
+        InvalidInput: DuckDB or obstore is not installed, or the URL is not one of a bucket.
+        StorageFailed: the bucket does not exist, or the folder can't be written.
     """
     _duckdb().close()
     if is_bucket(archive):
@@ -300,15 +300,15 @@ def require_writable(archive: str) -> Bucket | None:
 
 
 def write_file(folder: str, records: Iterable[tuple[str, Record, str]]) -> str:
-    """Write the records of whole sessions into a new file; return its path when it is on the disk and was read again.
+    """Write the records of whole sessions into a new file, read it back and sync it. Return its path.
 
     Args:
-        folder: of the day, made when it is not there.
-        records: (session, record, body as it is stored) of each, in order.
+        folder: the folder of the day, created if it is missing.
+        records: (session, record, stored body) of each record, in order.
 
     Raises:
         InvalidInput: DuckDB is not installed.
-        StorageFailed: it can't be written.
+        StorageFailed: the file can't be written.
     """
     database = _duckdb(folder_for_spilling=folder)
     draft = os.path.join(folder, f"{_DRAFT}{os.getpid()}-{os.urandom(4).hex()}")
@@ -318,11 +318,11 @@ def write_file(folder: str, records: Iterable[tuple[str, Record, str]]) -> str:
         count, total = _fill(database, records)
         database.table("record").write_parquet(draft, compression="zstd")
         database.close()
-        # Named after its content: a run that is repeated after a kill makes the same file, not a second one.
+        # The name is derived from the content, so a run repeated after a kill writes the same file, not a second one.
         place = os.path.join(folder, f"{total}-{count}{SUFFIX}")
-        # Read again before it gets its name, so that whatever is called like an archive's file is whole.
+        # Read the file back before it gets its name, so that every file with the name of an archive is complete.
         _require_same(draft, count, total)
-        # First the content, then the name, then the folders: a crash leaves the whole file or none.
+        # Sync first the content, then the name, then the folders, so that a crash leaves the whole file or none.
         _sync(draft)
         os.replace(draft, place)
         for above in (folder, os.path.dirname(folder), os.path.dirname(os.path.dirname(folder))):  # of the team, of the archive
@@ -348,7 +348,7 @@ def _fill(database: Any, records: Iterable[tuple[str, Record, str]]) -> tuple[in
     def insert() -> None:
         if rows:
             columns = [list(column) for column in zip(*rows, strict=True)]
-            # DuckDB stores columns: handing over whole ones is far quicker than inserting rows.
+            # DuckDB stores columns, so passing whole columns is far faster than inserting rows.
             database.execute(f"INSERT INTO record SELECT {', '.join('unnest(?)' for _ in _COLUMNS)}", columns)
             rows.clear()
 
@@ -363,7 +363,7 @@ def _fill(database: Any, records: Iterable[tuple[str, Record, str]]) -> tuple[in
 
 
 def _filter_columns(record: Record) -> tuple[str | None, ...]:
-    """Return what other readers of Parquet may want to filter by; nothing here reads it."""
+    """Return the columns by which other readers of Parquet may filter. ctxmgr itself does not read them."""
     moment = record.get("ts")
     known = isinstance(moment, str) and parse_time(moment) is not None
     named = record.get("entry") if record["kind"] == "result" else record.get("id")
@@ -372,17 +372,17 @@ def _filter_columns(record: Record) -> tuple[str | None, ...]:
 
 
 def _to_plain_text(text: str) -> str:
-    """Return a text that any reader can take: what is no text elsewhere (lone surrogates, NUL) is spelled as JSON does."""
+    """Return a text that any reader accepts. Texts with unprintable characters (lone surrogates, NUL) get JSON escapes."""
     if "\0" in text or not text.isprintable():
         return codec.encode_value(text, 0).decode()[1:-1]
     return text
 
 
 def _require_same(path: str, count: int, total: str) -> None:
-    """Read a file again.
+    """Read a file back and check its number of records and its last checksum.
 
     Raises:
-        StorageFailed: it is not what was written.
+        StorageFailed: the content differs from what was written.
     """
     found, last = 0, ""
     for body, said in read_rows(path):
@@ -401,15 +401,15 @@ def _sync(path: str) -> None:
 
 
 def read_rows(path: str) -> Iterator[tuple[str, str]]:
-    """Yield (body, sum) of each record of a file in order, some at a time.
+    """Yield (body, checksum) of each record in a file, in order.
 
     Raises:
-        Damaged: it can't be read, or is another program's.
+        Damaged: the file can't be read, or another program wrote it.
         InvalidInput: DuckDB is not installed.
     """
     database = _duckdb()
     try:
-        # Otherwise DuckDB makes a column of ``day=`` and ``team=`` in the path.
+        # By default DuckDB would add columns for ``day=`` and ``team=`` in the path.
         found = database.execute("SELECT body, sum FROM read_parquet(?, hive_partitioning = false)", [path])
         while rows := found.fetchmany(_AT_ONCE):
             yield from rows
@@ -420,7 +420,7 @@ def read_rows(path: str) -> Iterator[tuple[str, str]]:
 
 
 def read_records(path: str, session: str | None = None) -> Iterator[Record]:
-    """Yield the records of an archive, or of one session of it, in order; each file is checked while it is read.
+    """Yield the records of an archive, or of one session of it, in order. Checksums are verified while reading.
 
     Raises:
         Damaged: a file can't be read, or a record was changed.
@@ -444,25 +444,25 @@ def _check(file: str) -> Iterator[tuple[Record, str]]:
 
 
 class ArchiveStore(LogStore):
-    """An archive as a store that can only be read."""
+    """An archive as a read-only store."""
 
     def __init__(self, location: str, log: str, files: list[str], *, scratch: bool, progress: Progress | None) -> None:
         self._scratch = tempfile.mkdtemp(prefix="ctxmgr-") if scratch else None
         if self._scratch is not None:
-            # What is appended goes into a copy: the log in the cache stands for what the archive holds.
+            # Appends go into a copy, because the log in the cache must keep the content of the archive.
             log = shutil.copy(log, self._scratch)
         super().__init__(log, readonly=not scratch, progress=progress)
         self.location = location
         self._files = files
 
     def close(self) -> None:
-        """Release the store, and remove what was written for its time."""
+        """Close the store, and remove its scratch copy."""
         super().close()
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
     def examine(self) -> VerificationResult:
-        """Check every record of every file against its sum."""
+        """Verify the checksum of every record in every file."""
         records, damaged = 0, list[DamagedRange]()
         for file in self._files:
             try:
@@ -476,21 +476,21 @@ class ArchiveStore(LogStore):
         )
 
     def is_live(self, session: str) -> bool:
-        """Return False: what is archived has ended."""
+        """Return False, because archived sessions have ended."""
         del session
         return False
 
 
 def open_archive(path: str, *, scratch: bool = False, progress: Progress | None = None) -> ArchiveStore:
-    """Open an archive, a folder of it or one of its files as a store that can only be read.
+    """Open an archive, a folder of it or one of its files as a read-only store.
 
     Args:
-        path: of the archive; or its URL, see `ctxmgr.store.archive.parquet`.
-        scratch: what is written is taken, and gone when the store is closed.
-        progress: hears of long indexing.
+        path: the path of the archive, or its URL, see `ctxmgr.store.archive.parquet`.
+        scratch: accept appends, which are lost when the store is closed.
+        progress: called while the log is indexed.
 
     Raises:
-        NotFound: nothing is there.
+        NotFound: there is no archive at the path.
         Damaged: a file can't be read, or a record was changed.
         InvalidInput: DuckDB is not installed.
         StorageFailed: the cache folder can't be written.
@@ -505,7 +505,7 @@ def open_archive(path: str, *, scratch: bool = False, progress: Progress | None 
     stem = os.path.join(folder, codec.digest(os.fsencode(place))[:32])
     log, note = f"{stem}.jsonl", f"{stem}.state"
     try:
-        # The note is written behind the log. If a process was killed in between, the log is made once more.
+        # The note is written after the log. If a process was killed in between, the log is written again.
         if not (os.path.exists(log) and os.path.exists(note) and read_regular(note, 128) == state):
             make_private_folder(folder)
             _write_log(log, files)
@@ -516,7 +516,7 @@ def open_archive(path: str, *, scratch: bool = False, progress: Progress | None 
 
 
 def _write_log(log: str, files: list[str]) -> None:
-    """Write the records of all files as one log, whole or not at all; what several files hold is written once."""
+    """Write the records of all files as one log, whole or not at all. A record in several files is written once."""
     draft = f"{log}.{os.getpid()}"
     known, total = set[bytes](), ""
     try:
@@ -524,10 +524,10 @@ def _write_log(log: str, files: list[str]) -> None:
             for file in files:
                 for _, body in _check(file):
                     line = body.encode()
-                    # Of a run that was killed, or of a session that came back and was archived again, records may stand in two
-                    # files.
+                    # Two files may have the same records, after a run that was killed, or if a restored session was archived
+                    # again.
                     if len(files) > 1:
-                        # Digests instead of lines, so that an archive of millions of records can be told apart in memory.
+                        # Keep digests instead of lines, so that millions of records fit into memory.
                         mark = hashlib.blake2b(line, digest_size=12).digest()
                         if mark in known:
                             continue
@@ -546,7 +546,7 @@ def _duckdb(folder_for_spilling: str | None = None) -> Any:
     except ModuleNotFoundError:
         raise InvalidInput("archives need DuckDB", "pip install 'ctxmgr-cli[archive]'") from None
     config = {
-        # A file must not make DuckDB fetch or load code; it runs beside agents, so it gets one core and little memory.
+        # A file must not make DuckDB fetch or load code. One core and little memory, because DuckDB runs beside agents.
         "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "threads": "1", "memory_limit": "1GB",
     }  # fmt: skip
     if folder_for_spilling is not None:

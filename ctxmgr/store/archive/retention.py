@@ -1,9 +1,11 @@
-"""Take sessions that ended out of a store into an archive, and back.
+"""Move ended sessions from a store into an archive, and back.
 
-A session is only removed when its records are on the disk elsewhere and were read there again. What stays behind of it is a
-mark in ``state``, by which a store refuses its records, so that a log that is imported or shipped once more stores nothing
-twice; its last sum, which an anchor may know; and, where it is a part of the common chain of an old store, the sums of
-the records that another session's record followed, by which `ctxmgr.store.integrity.verification` follows that chain.
+A session is removed only after its records were written to the archive and read back. Three things stay in ``state``:
+
+- a mark, with which the store refuses the session's records, so that importing or shipping a log again stores nothing twice;
+- its last checksum, which an anchor may include;
+- in the common chain of an old store, the checksums of its records before records of other sessions, with which
+  `ctxmgr.store.integrity.verification` follows that chain.
 """
 
 from __future__ import annotations
@@ -37,17 +39,17 @@ if TYPE_CHECKING:
     from ctxmgr.store.base import Store
 
     Heard = Callable[[int, int], None]
-    """Called with the sessions done and in all."""
+    """Called with the number of sessions done and of all sessions."""
 
 _TABLES = (
     "usage", "milestone", "note_entry", "note_tag", "superseded", "event", "entry", "process", "record",
 )  # fmt: skip
-"""What a session has rows in, by its key; the session's own row goes last."""
+"""Tables with rows of a session. Its own row is deleted last."""
 
 _FILE_BYTES = 64 << 20
-"""Bytes of records after which a new file of the day begins."""
+"""Number of bytes of records after which a new file of the day begins."""
 
-# Signs of the quoted name: file systems end a name at 255 bytes, and a bucket takes no longer one than 200.
+# Length of the quoted name. File systems limit a name to 255 bytes, and `_FOLDER` of `parquet` to 200 characters.
 _MAX_TEAM_NAME = 150
 
 _OLD = (
@@ -69,10 +71,11 @@ class ArchivableSession:
     """A session that may be archived.
 
     Attributes:
-        key: its key; session: its id.
-        place: of its last record.
-        day: of its first record, YYYY-MM-DD in UTC.
-        last: seconds since 1970 of its last record.
+        key: its key.
+        session: its id.
+        place: the place of its last record.
+        day: the day of its first record, YYYY-MM-DD in UTC.
+        last: the time of its last record in seconds since 1970.
     """
 
     key: int
@@ -84,13 +87,13 @@ class ArchivableSession:
 
 @dataclass(frozen=True, slots=True)
 class RetentionResult:
-    """What was done.
+    """The result of `retain`.
 
     Attributes:
-        sessions: ids of those that were archived and removed.
-        records: in them.
-        files: of the archive that hold them.
-        passed_over: (session, why it stays) of those that were old enough.
+        sessions: the ids of the sessions that were archived and removed.
+        records: the number of their records.
+        files: the archive's files with these sessions.
+        passed_over: (session, reason) of those that were old enough but stay.
     """
 
     sessions: list[str]
@@ -102,16 +105,16 @@ class RetentionResult:
 def archivable_sessions(
     store: Store, before: float, abandoned_before: float | None = None
 ) -> tuple[list[ArchivableSession], list[tuple[str, str]]]:
-    """Return the sessions that may be archived, oldest first, and those that are old enough and stay, with the reason.
+    """Return the sessions that may be archived, oldest first, and (session, reason) of those that are old enough but stay.
 
-    A session has ended when each of its processes recorded its end; one that was imported, whose log tells no end, when no
-    call in it is open. None is taken that is live, that somebody recovers now, or whose end the whole store's chain of sums
-    needs.
+    A session has ended if each of its processes recorded its end. An imported session, whose log may not record an end, has
+    ended if no call in it is open. A session stays if it is live, if a recovery is at work, or if it has the last record of
+    the store.
 
     Args:
-        store: to look at.
-        before: seconds since 1970: only sessions whose last record is older.
-        abandoned_before: sessions that never ended are taken too, where their last record is older than this.
+        store: the store.
+        before: only sessions whose last record is older than this, in seconds since 1970.
+        abandoned_before: also sessions without an end whose last record is older than this.
 
     Raises:
         InvalidInput: the store is a log.
@@ -122,7 +125,7 @@ def archivable_sessions(
             "take it into a database: ctxmgr import LOG --store h.db",
         )
     found, kept = list[ArchivableSession](), list[tuple[str, str]]()
-    # The next record is numbered behind the last one, so that one stays: no place is ever used twice.
+    # The last record of a file stays, because the next one is numbered after it, and no place may be used twice.
     newest = None if store.engine.shared else store.sessions.last_record(None)[0]
     for key, session, place, first, last, imported, shown in store.engine.query(_OLD, {"before": before, "project": PROJECT}):
         reason = _why_open(store, int(key), str(session), imported=bool(imported))
@@ -145,7 +148,7 @@ def archivable_sessions(
 
 
 NO_END = "no end was recorded"
-"""Why a session stays that may only have been abandoned."""
+"""The reason why a session stays that may have been abandoned."""
 
 _LIVE = "a recorder or a recovery is at work"
 
@@ -168,20 +171,20 @@ def _last_place(store: Store, key: int) -> int:
 
 
 def retain(store: Store, archive: str, sessions: list[ArchivableSession], heard: Heard | None = None) -> RetentionResult:
-    """Archive sessions and remove them from the store; what is killed in between is done again by the next run.
+    """Archive sessions and remove them from the store. After a kill, the next run completes the work.
 
     Args:
-        store: open for writing, with the right to remove records.
-        archive: folder of the archive, made when it is not there; or its place in a bucket, ``s3://BUCKET/PREFIX``.
-        sessions: from `archivable_sessions`.
-        heard: hears of sessions done.
+        store: a store open for writing, with the right to remove records.
+        archive: the folder of the archive, created if it is missing; or a place in a bucket, ``s3://BUCKET/PREFIX``.
+        sessions: sessions from `archivable_sessions`.
+        heard: called after each session.
 
     Raises:
         InvalidInput: the archive can't be written here.
-        StorageFailed, Busy, Denied: the archive or the store can't be written; what was not archived stays.
+        StorageFailed, Busy, Denied: the archive or the store can't be written; sessions that were not archived stay.
     """
     bucket = require_ready(store, archive)
-    # A file is checked whole before anything leaves it. On a server each session is checked when it is read, see `_records`.
+    # Verify a whole database before anything is removed. On a server, `_records` verifies each session when it reads it.
     if not store.engine.shared and (damaged := store.examine().damaged):
         raise Damaged(f"{store.location}: {damaged[0].reason}; nothing was archived", "'ctxmgr verify' lists what is damaged")
     done, records, files, passed = list[str](), 0, list[str](), list[tuple[str, str]]()
@@ -194,7 +197,7 @@ def retain(store: Store, archive: str, sessions: list[ArchivableSession], heard:
             bucket.fetch(within)
         there = _contents(folder)
         waiting = list(group)
-        # A run that was killed between writing and removing left sessions in both places: these are not written a second time.
+        # A run that was killed between writing and removing left sessions in both places. Do not write these again.
         new = [each for each in waiting if there.get(each.session, _NOWHERE).sum != _sum_of(store, each)]
         for part in _parts(store, new):
             written = write_file(folder if bucket is None else bucket.drafts, _records(store, part))
@@ -217,12 +220,12 @@ def retain(store: Store, archive: str, sessions: list[ArchivableSession], heard:
 
 
 def require_ready(store: Store, archive: str) -> Bucket | None:
-    """Refuse what would fail later, before anything is written; return the archive where it is in a bucket.
+    """Check that `retain` can write and remove, before it writes anything. Return the `Bucket` if the archive is in one.
 
     Raises:
-        InvalidInput: it is no place of an archive, or what writes it is not installed.
-        StorageFailed: it can't be written.
-        Denied: the store is on a server, and the role may not remove anything from it.
+        InvalidInput: the archive's location is not valid, or a needed package is not installed.
+        StorageFailed: the archive can't be written.
+        Denied: the store is on a server, and the role may not remove records from it.
     """
     if "://" in archive and not is_bucket(archive):
         raise InvalidInput(f"{archive} is no folder", "name a folder of this machine, or s3://BUCKET/PREFIX")
@@ -231,7 +234,7 @@ def require_ready(store: Store, archive: str) -> Bucket | None:
 
 
 def _team_folder(store: Store) -> str:
-    """Return the folder of the team whose records are archived, with a slash; nothing where a store is not divided."""
+    """Return the folder of the team whose records are archived, with a slash; "" if the store is not divided into teams."""
     team = store.team()
     if team is None:
         return ""
@@ -241,7 +244,7 @@ def _team_folder(store: Store) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Archived:
-    """A session in an archive: the file, its records, and the chain of sums of its own bodies."""
+    """A session in an archive: its file, the number of its records, and the last checksum over its bodies alone."""
 
     file: str
     records: int
@@ -252,7 +255,7 @@ _NOWHERE = _Archived("", 0, "")
 
 
 def _contents(folder: str) -> dict[str, _Archived]:
-    """Return the sessions in the files of a day; of one that several hold the longest counts."""
+    """Return the sessions in the files of a day. If several files have a session, the longest counts."""
     found: dict[str, _Archived] = {}
     for file in archive_files(folder) if os.path.isdir(folder) else ():
         for session, archived in _contents_of(file).items():
@@ -264,7 +267,7 @@ def _contents(folder: str) -> dict[str, _Archived]:
 def _contents_of(file: str) -> dict[str, _Archived]:
     counts, sums = Counter[str](), dict[str, str]()
     for body, _ in read_rows(file):
-        # As the store names it: it holds no lone surrogates.
+        # Use the stored form of the id, without lone surrogates.
         session = storable(str(load(body)["session"]))
         counts[session] += 1
         sums[session] = chain(sums.get(session, ""), body.encode())
@@ -285,13 +288,13 @@ def _sum_of(store: Store, session: ArchivableSession) -> str:
 
 
 def _parts(store: Store, sessions: list[ArchivableSession]) -> Iterator[list[ArchivableSession]]:
-    """Yield sessions that go into one file together."""
+    """Yield groups of sessions, one for each file."""
     part, size = list[ArchivableSession](), 0
     for each in sessions:
         part.append(each)
         sql = "SELECT coalesce(sum(length(body)), 0) FROM record WHERE session = :key"
         size += int(store.engine.query(sql, {"key": each.key})[0][0])
-        # Only between sessions: whoever wants one back reads one file.
+        # Split only between sessions, so that restoring one reads one file.
         if size >= _FILE_BYTES:
             yield part
             part, size = [], 0
@@ -308,21 +311,21 @@ def _records(store: Store, sessions: list[ArchivableSession]) -> Iterator[tuple[
 
 
 def _remove(store: Store, session: ArchivableSession, archived: _Archived, archive: str, root: str) -> tuple[int, str | None]:
-    """Remove a session from the store if it is what was archived; return how many records, or why it stays."""
+    """Remove a session from the store if it equals the archived one. Return (number of records, None) or (0, reason)."""
     engine, values = store.engine, {"key": session.key}
     with engine.transaction():
         if store.is_live(session.session):
             return 0, _LIVE
-        # It may have gone on since it was written to the archive.
+        # The session may have gone on since it was archived.
         if _sum_of(store, session) != archived.sum:
             return 0, "something was recorded meanwhile"
         until = common_chain(engine)
-        # The common chain of an old store runs over the records of all sessions: without these sums it would break here.
+        # The common chain of an old store covers the records of all sessions. Without these checksums it would break here.
         for place, total in engine.query(_GAPS, {**values, "until": until}):
             engine.execute(KEEP_STATE, {"name": f"{GAP}{place}", "value": total or ""})
         for place, total, own in engine.query(_END, {**values, "until": until}):
             engine.execute(KEEP_STATE, {"name": end_name(int(place)), "value": f"{total} {own}"})
-        # In the order of `_TABLES`: foreign keys hold, so what refers to another row goes before it.
+        # The order of `_TABLES` satisfies the foreign keys: rows that refer to others are deleted first.
         for table in _TABLES:
             engine.execute(f"DELETE FROM {table} WHERE session = :key", values)
         if engine.shared:
@@ -333,24 +336,24 @@ def _remove(store: Store, session: ArchivableSession, archived: _Archived, archi
         told = {"file": os.path.relpath(archived.file, root), "records": archived.records, "at": format_time(store.clock())}
         mark = {"name": f"{ARCHIVED}{named}", "value": json.dumps({"archive": archive, **told})}
         engine.execute(KEEP_STATE, mark)
-        # Copies of what agents may see hold records by their places, and are made anew.
+        # A new value makes partial copies for agents, which hold records by place, be built again.
         engine.execute(KEEP_STATE, {"name": BORN, "value": new_id()})
     return archived.records, None
 
 
 def restore(store: Store, archive: str, session: str | None = None) -> tuple[int, int]:
-    """Take the sessions of an archive, or one, back into a store; return how many (sessions, records) were not there.
+    """Restore all sessions of an archive, or one, into a store. Return (sessions restored, records that were added).
 
     Raises:
-        NotFound: no such session is in the archive.
-        Damaged: a file of it can't be read.
-        Conflict: the store holds another record of the same id.
+        NotFound: the archive does not have the session.
+        Damaged: a file of the archive can't be read.
+        Conflict: the store has another record with the same id.
     """
     restored, added = set[str](), 0
     for records in _batches(read_records(archive, session)):
         with store.engine.transaction():
             for name in sorted({str(record["session"]) for record in records} - restored):
-                # As long as the mark is there, an append refuses the session. Both are one transaction.
+                # An append refuses the session while the mark exists. Both happen in one transaction.
                 store.engine.execute("DELETE FROM state WHERE name = :name", {"name": f"{ARCHIVED}{storable(name)}"})
                 restored.add(name)
             added += store.append(records).added
@@ -365,10 +368,10 @@ def _batches(records: Iterator[Record]) -> Iterator[list[Record]]:
 
 
 def archived_sessions(store: Store) -> list[dict[str, Any]]:
-    """Return what was archived from a store: session, archive, file, records and the time of each, by session.
+    """Return session, archive, file, number of records and time of each archived session, ordered by session.
 
     Raises:
-        Damaged: what says so of one was changed.
+        Damaged: the mark of a session was changed.
     """
     rows = store.engine.query(
         "SELECT name, value FROM state WHERE name >= :name AND name < :after ORDER BY name",

@@ -1,8 +1,8 @@
 """SQL engines and the schema.
 
-Begin with `interface.Engine`, what every engine offers, and `schema`, the tables. `sqlite` and `postgresql` are the engines,
-`dialect` says how statements are spelled for both. Only this package loads a database driver.
+Start with `interface.Engine`, the protocol of every engine, and `schema`, the tables. `sqlite` and `postgresql` are the
+engines, and `dialect` translates statements for PostgreSQL. Only this package loads a database driver.
 
-Of the store it imports `ctxmgr.store.project_session` alone. What each module imports is loaded by every reading command, so
-what only writing needs (`wal_sync`) is imported where it is used.
+From the rest of the store it imports only `ctxmgr.store.project_session`. Every reading command loads what these modules
+import at the top, so modules that only writing needs (`wal_sync`) are imported where they are used.
 """

@@ -1,7 +1,7 @@
-"""SQL as both SQLite and PostgreSQL take it, and what PostgreSQL spells otherwise.
+"""SQL for both SQLite and PostgreSQL, and the translation for PostgreSQL.
 
-Statements are written once, in SQLite's spelling where the two differ: it runs on what everybody has, and no
-time is spent on translating for it. `postgresql` returns what PostgreSQL is asked instead, and keeps it.
+Statements are written once, in SQLite's dialect. Everybody has SQLite, and it then needs no time for a translation.
+`postgresql` returns the translated statement and caches it.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 # PostgreSQL refuses SQLite's ``LIMIT -1``.
 NO_LIMIT = 2**62
-"""The limit of a page that has none."""
+"""The value of ``LIMIT`` for a page without a limit."""
 
 
 def replace_statement(table: str, key: str, others: str) -> str:
-    """Return the statement that inserts a row, or replaces the one with this key.
+    """Return the statement that inserts a row, or replaces the row with the same key.
 
     Args:
-        table: its name.
+        table: the name of the table.
         key: the columns of a unique key, separated by ", ".
-        others: all others.
+        others: the other columns, separated by ", ".
     """
     columns = f"{key}, {others}"
     values = ", ".join(f":{name}" for name in columns.split(", "))
@@ -32,12 +32,12 @@ def replace_statement(table: str, key: str, others: str) -> str:
 KEEP_STATE = replace_statement("state", "name", "value")
 
 SCHEMA = "ctxmgr"
-"""Of a PostgreSQL database, where everything of ours is: names are qualified, for nothing is set for a connection."""
+"""The PostgreSQL schema of our tables. Statements name it, because we set nothing (like ``search_path``) for a connection."""
 
 TABLES = (
     "session", "process", "record", "entry", "event", "note_entry", "note_tag", "superseded", "usage", "milestone", "lease",
     "imported", "state", "version", "artifact", "dependency", "context_key", "access_rule", "need", "execution", "package",
-    "package_item", "summary", "search_text", "schema_version", "live", "team", "member",
+    "package_item", "summary", "search_text", "schema_version", "live", "team", "member", "blob",
 )  # fmt: skip
 """Every table of a PostgreSQL store."""
 
@@ -47,10 +47,10 @@ TEAM_TABLES = {
     "access_rule": "agent, resource, pattern, permission", "need": "agent, pattern", "execution": "seq", "package": "id",
     "package_item": "package, artifact", "summary": "hash, strategy, counter",
 }  # fmt: skip
-"""Tables of a PostgreSQL store that have a column ``team``, and their keys within one team."""
+"""Tables of a PostgreSQL store with a column ``team``, and their keys within one team."""
 
 _FUNCTIONS = {
-    # SQLite takes a number for a truth value, PostgreSQL does not.
+    # SQLite accepts a number as a condition, PostgreSQL does not.
     "instr": "0 < strpos",
     **{name: f"{SCHEMA}.{name}" for name in ("json_valid", "json_extract", "json_type", "places", "settled")},
 }
@@ -60,30 +60,30 @@ _tokens: re.Pattern[str] | None = None
 
 
 def postgresql(sql: str) -> bytes:
-    """Return a statement as psycopg and PostgreSQL take it.
+    """Return a statement in the dialect of PostgreSQL and psycopg.
 
-    Names are qualified, placeholders are psycopg's, and what SQLite is told of its indexes is left out.
+    Table names get the schema, placeholders become those of psycopg, and hints for SQLite's indexes are removed.
     """
     found = _spelled.get(sql)
     if found is None:
         if len(_spelled) >= _MOST:
-            # Lists of any length make any number of statements.
+            # Lists of values of different lengths make different statements, so their number has no limit.
             _spelled.clear()
         spelled = _pattern().sub(_replace, sql)
         if sql.startswith("INSERT INTO ") and sql.split(" ", 3)[2] in TEAM_TABLES:
-            # On a server these keys hold within one team.
+            # On a server these keys are unique within one team only.
             spelled = spelled.replace("ON CONFLICT (", "ON CONFLICT (team, ")
         found = _spelled[sql] = spelled.encode()
     return found
 
 
 def _pattern() -> re.Pattern[str]:
-    global _tokens  # made when the first statement is translated: most processes translate none
+    global _tokens  # compiled at first use, because most processes translate no statement
     if _tokens is None:
         import re
 
         _tokens = re.compile(
-            # Texts come first, so that nothing in them is taken for a name; so does the sign of a cast, which begins like one.
+            # String literals and the cast operator ``::`` come first, so that neither is mistaken for a name.
             r"(?P<text>'[^']*')|::|:(?P<name>[A-Za-z_]\w*)|(?P<place>\?)|(?P<percent>%)"
             r"|(?P<hint>\s*\b(?:NOT\s+INDEXED|INDEXED\s+BY\s+\w+))|\b(?P<cross>CROSS\s+)(?=JOIN\b)"
             rf"|\b(?P<before>FROM|JOIN|INTO|UPDATE)\s+(?P<table>{'|'.join(TABLES)})\b"

@@ -1,9 +1,9 @@
-"""Databases that may be deleted at any time, for all they hold follows from a history elsewhere: indexes and kept answers.
+"""Databases that may be deleted at any time, because they can be rebuilt from a history: indexes and cached answers.
 
-An index lies beside its log, in the cache folder, or in memory. Answers are kept from one command to the next for a history
-that has not changed since (`AnswerCache`). They lie in the user's cache folder, never beside the history: nothing that came
-with a checkout is believed. Each is kept under a name with a mark of all that it follows from, and with a sum. What is
-damaged, or has another mark, is as if it was not there.
+An index lies beside its log, in the cache folder, or in memory. `AnswerCache` keeps answers from one command to the next, for
+a history that has not changed. It lies in the user's cache folder, never beside the history, because files that come with a
+checkout are not trusted. Each answer has a name, a mark of everything from which it was computed, and a checksum. An answer
+that is damaged or has another mark is ignored.
 """
 
 from __future__ import annotations
@@ -25,41 +25,41 @@ if TYPE_CHECKING:
     from ctxmgr.store.engine.interface import Engine
 
     Kept = tuple[str, str, str]
-    """A name, the mark of all that an answer follows from, and the answer as a text."""
+    """The name of an answer, the mark of everything from which it was computed, and its text."""
 
 BORN = "born"
-"""Name of the row of ``state`` that tells one building of an index from the next: its places are good for that one alone.
+"""Name of the row in ``state`` that identifies one build of an index. Places in an index are valid for that build only.
 
-A store has it from the first time on that a session is taken out of it, and each time with another value.
+A store gets the row when a session is first removed from it. Every further removal changes its value.
 """
 
 BESIDE = ".ctxmgr-index"
-"""Name of the folder for the indexes of the logs that lie beside it."""
+"""Name of the folder that holds the indexes of the logs in its parent folder."""
 
 _LAST_MARK = ".gitignore"
 _MARKS = {
     "CACHEDIR.TAG": "Signature: 8a477f597d28d172789f06886806bc55\n# Indexes of logs, made by ctxmgr. They can be deleted.\n",
     _LAST_MARK: "*\n",
 }
-"""What tells other tools that a folder holds nothing of value: to backups (see bford.info/cachedir), and to git."""
+"""Files that mark a folder as disposable for backup programs (see bford.info/cachedir) and for git."""
 
 _OLD = 7 * 86_400.0
 
 
 def cache_name(identity: bytes) -> str:
-    """Return the name of the file for what is identified so; it tells nothing of it."""
+    """Return a file name for an identity, as a digest that does not reveal it."""
     return digest(identity)[:32]
 
 
 def open_index_database(path: str) -> SqliteEngine:
-    """Open or make the index of a log: beside it, in a folder of its own, else in the cache folder.
+    """Open or create the index of a log: in a folder beside the log, else in the cache folder.
 
-    Beside it only where both folders are the user's: nobody is left with files that they can't delete. Not where a link leads
-    to the log, for who made the link would choose where the folder is made. The name of the
-    index tells in which folder it was made, so that one that was unpacked or copied along with a log is never believed.
+    The folder beside the log is used only if it and its parent belong to the user, so nobody gets files that they can't
+    delete. It is not used behind a symbolic link, whose author could choose where the folder is created. The name of the index
+    identifies the folder in which it was created, so an index that was unpacked or copied along with a log is not trusted.
 
     Args:
-        path: of the log, which is there.
+        path: the path of an existing log.
     """
     whole = os.path.realpath(path)
     above, name = os.path.split(whole)
@@ -75,14 +75,14 @@ def open_index_database(path: str) -> SqliteEngine:
 
 
 def _is_behind_link(path: str) -> bool:
-    """Whether a log is a link, or lies behind one that leads out of the current folder."""
+    """Whether a log is a symbolic link, or lies behind one that leads out of the current folder."""
     inner = os.path.normpath(path)
     within = not os.path.isabs(inner) and inner.partition(os.sep)[0] != os.pardir
     return os.path.islink(inner) or (within and not is_inside(os.getcwd(), inner))
 
 
 def _is_own_folder(above: str, folder: str) -> bool:
-    """Whether indexes may be kept in the folder, which is made now if it can be."""
+    """Whether indexes may be kept in the folder. Create it if it is missing."""
     if os.stat(above).st_uid != os.getuid():
         return False
     try:
@@ -93,10 +93,10 @@ def _is_own_folder(above: str, folder: str) -> bool:
         make_private_folder(folder)
         _mark(folder)
         return True
-    # Whoever else may write into the folder could put an index there that says what he likes.
+    # Other users who can write into the folder could put a forged index there.
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
         return False
-    # Where it is missing, a process was killed before it had written all of them.
+    # If the last mark is missing, a process was killed before it had written all of them.
     if not os.path.lexists(os.path.join(folder, _LAST_MARK)):
         _mark(folder)
     return True
@@ -110,13 +110,13 @@ def _mark(folder: str) -> None:
 
 
 def open_cache(stem: str, variant: str = "", *, source: str = "") -> SqliteEngine:
-    """Open or make an index in the cache folder, migrated; readable by its owner alone.
+    """Open or create an index in the cache folder, with the newest schema. Only its owner can read it.
 
     Args:
-        stem: see `cache_name`.
-        variant: tells several indexes of the same thing apart. A new one takes away those that nobody used for a week.
-        source: what the variants are states of, see `cache_name`, where only the newest state is of use: a new one takes away
-            the earlier ones of the same source at once. Whoever reads one of them reads on.
+        stem: the `cache_name` of what is indexed.
+        variant: distinguishes several indexes of the same thing. Creating one removes those that were unused for a week.
+        source: the `cache_name` of the history of which the variants are states, if only the newest state is of use. Creating
+            one then removes the earlier ones of the same source at once. Processes that have one open can go on reading.
     """
     for folder in _folders():
         try:
@@ -124,13 +124,13 @@ def open_cache(stem: str, variant: str = "", *, source: str = "") -> SqliteEngin
                 from ctxmgr.log.journal import make_private_folder
 
                 make_private_folder(folder)
-            # In the common folder for temporary files somebody else may have taken the name first.
+            # In the shared folder for temporary files another user may have taken the name first.
             if os.stat(folder).st_uid != os.getuid():
                 continue
             return _open_in_folder(folder, stem, variant, source)
         except (OSError, CtxmgrError):
             continue
-    return open_in_memory()  # nothing is writable: made anew each time
+    return open_in_memory()  # no folder is writable, so each process builds its own
 
 
 def _open_in_folder(folder: str, stem: str, variant: str, source: str = "") -> SqliteEngine:
@@ -143,7 +143,7 @@ def _open_in_folder(folder: str, stem: str, variant: str, source: str = "") -> S
 
 
 def open_in_memory() -> SqliteEngine:
-    """Return an index that ends with the process."""
+    """Return an index in memory, which ends with the process."""
     return bring_up_to_date(SqliteEngine(MEMORY, disposable=True))
 
 
@@ -155,7 +155,7 @@ def _folders() -> Iterator[str]:
 
 
 def forget_others(folder: str, stem: str, unused: float = _OLD) -> None:
-    """Take away the indexes that nobody wrote to for so many seconds."""
+    """Remove the indexes of a stem that were not written for ``unused`` seconds."""
     import time
 
     for name in os.listdir(folder):
@@ -163,26 +163,26 @@ def forget_others(folder: str, stem: str, unused: float = _OLD) -> None:
             continue
         place = os.path.join(folder, name)
         try:
-            # What was written last may stand in the write-ahead log alone.
+            # The last write may be in the write-ahead log only.
             used = max(os.stat(place + suffix).st_mtime for suffix in SIDE_FILES if os.path.exists(place + suffix))
             if time.time() - used >= unused or not unused:
                 remove_database(place)
-        except OSError:  # somebody else's work, or gone meanwhile
+        except OSError:  # the file is another user's, or was removed meanwhile
             continue
 
 
 def _usable(place: str) -> SqliteEngine:
     try:
         return bring_up_to_date(SqliteEngine(place, disposable=True))
-    except Damaged:  # or of another version: it holds nothing that can't be had again
+    except Damaged:  # or of another version: everything in it can be rebuilt
         remove_database(place)
         return bring_up_to_date(SqliteEngine(place, disposable=True))
 
 
 def discard_if_damaged(engine: SqliteEngine) -> bool:
-    """Remove an index in which SQLite's own check finds something wrong; return whether it was removed.
+    """Remove an index if SQLite's own check finds damage. Return whether it was removed.
 
-    The check sees what contradicts itself. A value that was changed where nothing else tells it is not seen.
+    The check finds contradictions only. It misses a changed value that is stored nowhere else.
     """
     try:
         sound = [str(row[0]) for row in engine.query("PRAGMA integrity_check(1)")] == ["ok"]
@@ -194,7 +194,7 @@ def discard_if_damaged(engine: SqliteEngine) -> bool:
 
 
 def bring_up_to_date(engine: SqliteEngine) -> SqliteEngine:
-    """Return an index, brought up to the newest schema; raises `Damaged` for one of an older version."""
+    """Create the newest schema in a blank index and return the engine. Raise `Damaged` for an older version."""
     try:
         if 0 < int(engine.query("PRAGMA user_version")[0][0]) < schema.LATEST:
             raise Damaged(f"{engine.path} is of an older version", "it is made anew")
@@ -206,12 +206,12 @@ def bring_up_to_date(engine: SqliteEngine) -> SqliteEngine:
 
 
 MOST_BYTES = 1 << 28
-"""Of one history's answers; when they would take more, all of them go."""
+"""Largest size of one history's cached answers. When they reach it, all of them are removed."""
 
 _LONGEST = 1 << 20
-"""Characters of an answer that is kept."""
+"""Largest number of characters in a cached answer."""
 
-# SQLite's own size of a page, in which ``max_page_count`` is given.
+# SQLite's default page size, the unit of ``max_page_count``.
 _PAGE = 4096
 _WAIT_MS = 50
 _STEM = "answers"
@@ -221,23 +221,23 @@ _FIND = "SELECT mark, sum, value FROM kept WHERE name = :name"
 
 
 class AnswerCache:
-    """The kept answers about one history; none of its methods fails, whatever the state of the cache is.
+    """The cached answers about one history. No method raises, whatever the state of the cache is.
 
     Args:
-        engine: that of the history.
-        whole: the history is all that is recorded, not what an agent sees of it.
+        engine: the engine of the history.
+        whole: whether the history is everything that is recorded, not what one agent may see of it.
     """
 
     def __init__(self, engine: Engine, *, whole: bool) -> None:
         self._engine: SqliteEngine | None = None
         path = getattr(engine, "path", MEMORY)
-        # What an agent sees under the access rules is a part of the history that changes with them.
+        # An agent's view depends on the access rules and would change with them, so it is not cached.
         usable = path != MEMORY and not engine.shared and whole
         folder = os.path.join(user_folder(os.environ, "XDG_CACHE_HOME", ".cache"), "ctxmgr", _STEM)
         self._place = os.path.join(folder, f"{_STEM}-{_name(path)}.db") if usable and _is_private(folder) else None
 
     def get(self, name: str, mark: str) -> str | None:
-        """Return the answer that is kept under a name with this mark, or None."""
+        """Return the cached answer with this name and mark, or None."""
         try:
             engine = self._open(make=False)
             rows = [] if engine is None else engine.query(_FIND, {"name": name})
@@ -248,7 +248,7 @@ class AnswerCache:
         return str(rows[0][2])
 
     def put(self, answers: Sequence[Kept]) -> None:
-        """Keep answers, each in place of what was kept under its name."""
+        """Store answers. Each replaces the former one of its name."""
         rows = [(name, mark, _sum(name, mark, value), value) for name, mark, value in answers if len(value) <= _LONGEST]
         try:
             engine = self._open(make=True) if rows else None
@@ -261,19 +261,19 @@ class AnswerCache:
             self._forget_if_full()
 
     def close(self) -> None:
-        """Release the file."""
+        """Close the file."""
         if self._engine is not None:
             self._engine.close()
             self._engine = None
 
     def _open(self, *, make: bool) -> SqliteEngine | None:
-        """Return the database, or None where nothing is kept yet and ``make`` is false, or nothing may be kept."""
+        """Return the database; None if it does not exist and ``make`` is false, or if this history is not cached."""
         if self._engine is None and self._place is not None:
             there = os.path.exists(self._place)
             if not there and not make:
                 return None
             self._engine = engine = SqliteEngine(self._place, disposable=True)
-            # An answer is found anew sooner than it pays to wait. SQLite itself keeps to the size, see `_forget_if_full`.
+            # Computing an answer again takes less time than a long wait. SQLite enforces the size, see `_forget_if_full`.
             for pragma in (f"busy_timeout = {_WAIT_MS}", f"max_page_count = {MOST_BYTES // _PAGE}"):
                 engine.query(f"PRAGMA {pragma}")
             if not there:
@@ -281,9 +281,9 @@ class AnswerCache:
         return self._engine
 
     def _forget_if_full(self) -> None:
-        """Remove the file where it has reached its limit: what is asked next is kept again."""
+        """Remove the file if it has reached its limit, so that the next answers can be stored again."""
         try:
-            # SQLite refuses the page that would pass the limit, so the file stays a little smaller.
+            # SQLite refuses the page that would exceed the limit, so a full file is a little smaller.
             if self._place is not None and os.stat(self._place).st_size >= MOST_BYTES - (1 << 20):
                 self.close()
                 remove_database(self._place)
@@ -296,12 +296,12 @@ def _name(path: str) -> str:
 
 
 def _sum(name: str, mark: str, value: str) -> int:
-    # Against damage, not against people: the folder is the user's own.
+    # The checksum detects damage, not forgery, because the folder belongs to the user.
     return crc32(f"{name}\n{mark}\n{value}".encode("utf-8", "surrogatepass"))
 
 
 def _is_private(folder: str) -> bool:
-    """Whether a folder is the user's own and no link, or can be made to be."""
+    """Whether a folder belongs to the user alone and is not a symbolic link. Create it if it is missing."""
     try:
         if not os.path.isdir(folder):
             from ctxmgr.base.paths import make_private_folder

@@ -1,10 +1,10 @@
-"""Read the tables of other programs without writing anything: any SQLite database, and LangGraph's on a PostgreSQL server.
+"""Read the tables of other programs without writing: any SQLite database, and LangGraph's tables on a PostgreSQL server.
 
-A SQLite database whose latest changes are still in its write-ahead log is copied together with that log, and the copy is read:
-to open the original would create files beside it, or take locks that the program which writes it would wait for.
+A SQLite database with changes in its write-ahead log is copied together with the log, and the copy is read. Opening the
+original would create files beside it, or take locks for which its program would have to wait.
 
-Of a server the writes are read that LangGraph's ``PostgresSaver`` keeps of each thread. Each statement is a transaction of its
-own that can only read, so a long import holds up neither the graph nor the server.
+From a server, `CheckpointTables` reads the writes that LangGraph's ``PostgresSaver`` stores for each thread. Each statement is
+a read-only transaction of its own, so a long import blocks neither the graph nor the server.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ForeignTables:
     """The tables of one database.
 
     Attributes:
-        columns: of each table, in their order.
+        columns: the columns of each table, in their order.
     """
 
     def __init__(self, connection: Any, name: str) -> None:
@@ -44,16 +44,16 @@ class ForeignTables:
     def rows(
         self, table: str, columns: Sequence[str], order: Sequence[str] = (), where: Mapping[str, object] | None = None
     ) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a table with those of the columns that it has; none where there is no such table.
+        """Yield the rows of a table as dicts; nothing if the table does not exist.
 
         Args:
-            table: its name.
-            columns: those that are wanted.
+            table: the name of the table.
+            columns: the wanted columns. Those that the table does not have are left out.
             order: columns by which the rows are sorted.
             where: columns and the values that they must have.
 
         Raises:
-            Damaged: the database can't be read on.
+            Damaged: the database is damaged.
         """
         present = [name for name in columns if name in self.columns.get(table, ())]
         if not present:
@@ -78,7 +78,7 @@ class ForeignTables:
             raise self._damage_error(error) from None
 
     def _find_columns(self, table: str) -> list[str] | None:
-        """Return the columns of a table; None for a virtual one of a module that only its own program has."""
+        """Return the columns of a table; None for a virtual table whose module only its own program has."""
         try:
             return [str(row[1]) for row in self._connection.execute(f"PRAGMA table_info({_quote(table)})")]
         except sqlite.OperationalError as error:
@@ -87,7 +87,7 @@ class ForeignTables:
             raise
 
     def _natural_order(self, table: str) -> str:
-        """Return the column by which rows are sorted as they were added; "" for a table that has an order of its own."""
+        """Return the column that sorts rows as they were added; "" for a table WITHOUT ROWID."""
         try:
             self._connection.execute(f"SELECT rowid FROM {_quote(table)} LIMIT 0")
         except sqlite.Error:
@@ -103,18 +103,18 @@ def open_tables(path: Path) -> Generator[ForeignTables]:
     """Open a database for reading.
 
     Raises:
-        Damaged: it is no database, or can't be read.
+        Damaged: the file is not a database, or is damaged.
         OSError: the file can't be read.
     """
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
-        # SQLite reads a log only where it can make an index of it beside the database, so the copy is opened for writing.
+        # SQLite reads a log only if it can create the log's index beside the database, so the copy is opened for writing.
         with TemporaryDirectory(prefix="ctxmgr-") as folder, _connect(_copy(path, log, Path(folder)), "mode=rw") as found:
             yield ForeignTables(found, path.name)
         return
     with path.open("rb"):
-        """Let a file that can't be read say so itself."""
-    # Immutable: SQLite takes no lock on a database of another program, and makes no files beside it.
+        """Raise OSError here if the file can't be read."""
+    # With "immutable" SQLite takes no lock on the other program's database, and creates no files beside it.
     with _connect(path, "mode=ro&immutable=1") as found:
         yield ForeignTables(found, path.name)
 
@@ -126,19 +126,19 @@ def _connect(path: Path, how: str) -> Generator[Any]:
     except sqlite.Error as error:
         raise Damaged(f"{path.name}: can't be opened: {error}", "check the file") from None
     with closing(connection):
-        # Other programs store text that is no UTF-8, which the driver would refuse with the whole row.
+        # Other programs store text that is not UTF-8. The driver would then refuse the whole row.
         connection.text_factory = _text
-        # The schema is somebody else's: its views may call no function that does more than compute.
+        # The schema is not ours, so its views may only call functions without side effects.
         connection.execute("PRAGMA trusted_schema = OFF")
         yield connection
 
 
 def _copy(path: Path, log: Path, folder: Path) -> Path:
-    """Copy a database with its log; again when it was written to meanwhile."""
+    """Copy a database with its log. Try again if it was written meanwhile."""
     target = folder / "copy.db"
     for _ in range(_TRIES):
         before = _states(path, log)
-        # Their writer may move the log into the database between both copies: then neither would hold what was in it.
+        # Between the two copies the writer may move the log into the database. Then neither copy has those changes.
         shutil.copyfile(path, target)
         shutil.copyfile(log, folder / "copy.db-wal")
         if _states(path, log) == before:
@@ -155,13 +155,13 @@ def _text(raw: bytes) -> str:
 
 
 def _quote(name: str) -> str:
-    """Return a name as SQL has it; names come from the importers and from the database itself."""
-    # Names can't be bound as values are.
+    """Return a name quoted for SQL, because names can't be bound like values."""
+    # Names come from the importers and from the database itself.
     return '"' + name.replace('"', '""') + '"'
 
 
 _NEEDED = ("thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "idx", "channel", "type", "blob")
-_LATER = ("task_path",)  # a column that an older saver did not make
+_LATER = ("task_path",)  # a column that tables of older savers do not have
 _COLUMNS = (
     "SELECT attname::text FROM pg_attribute"
     " WHERE attrelid = to_regclass('checkpoint_writes') AND attnum > 0 AND NOT attisdropped"
@@ -169,12 +169,12 @@ _COLUMNS = (
 
 
 class CheckpointTables:
-    """The writes of a saver's threads; made by `open_checkpoints`.
+    """The writes of a saver's threads. Created by `open_checkpoints`.
 
     Args:
-        engine: connected to the saver's database.
-        columns: those of ``checkpoint_writes`` that are there and wanted.
-        channels: names of the channels whose writes are wanted.
+        engine: an engine connected to the saver's database.
+        columns: the wanted columns of ``checkpoint_writes``, all of which exist.
+        channels: the names of the wanted channels.
     """
 
     def __init__(self, engine: Engine, columns: Sequence[str], channels: Sequence[str]) -> None:
@@ -183,7 +183,7 @@ class CheckpointTables:
         self._channels = list(channels)
 
     def threads(self) -> list[tuple[str, int]]:
-        """Return (id, bytes of its values) of each thread, in the order of the ids."""
+        """Return (id, number of bytes of its values) for each thread, ordered by id."""
         rows = self._engine.stream(
             "SELECT thread_id, sum(octet_length(blob))::bigint FROM checkpoint_writes"
             " WHERE channel = ANY(:channels) GROUP BY thread_id ORDER BY thread_id",
@@ -192,7 +192,7 @@ class CheckpointTables:
         return [(str(thread), int(size or 0)) for thread, size in rows]
 
     def rows(self, thread: str) -> Iterator[dict[str, Any]]:
-        """Yield the writes of a thread by their columns, in no order; values are written as PostgreSQL shows bytes."""
+        """Yield the writes of a thread as dicts, in no order. Blobs are in PostgreSQL's hex format."""
         found = self._engine.stream(
             f"SELECT {', '.join(self._columns)} FROM checkpoint_writes WHERE thread_id = :thread AND channel = ANY(:channels)",
             {"thread": thread, "channels": self._channels},
@@ -207,13 +207,13 @@ def open_checkpoints(url: str, channels: Sequence[str]) -> Generator[CheckpointT
     """Connect to the database of a saver, by the rules of `ctxmgr.store.engine.postgresql_url`.
 
     Args:
-        url: of the database.
-        channels: names of the channels whose writes are wanted.
+        url: the URL of the database.
+        channels: the names of the wanted channels.
 
     Raises:
-        InvalidInput: it is no URL of PostgreSQL, or it names a password; there are no tables of a saver; or the driver is not
-            installed or can't be loaded.
-        NotFound, Denied, Busy, StorageFailed: the database is not there, or can't be read.
+        InvalidInput: the URL is not one of PostgreSQL, or contains a password; the saver's table is missing; or the driver is
+            not installed or can't be loaded.
+        NotFound, Denied, Busy, StorageFailed: the database does not exist, or can't be read.
     """
     if not is_server(url):
         raise InvalidInput(

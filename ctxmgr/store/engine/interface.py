@@ -1,6 +1,6 @@
 """The interface of a SQL engine.
 
-Repositories are written once, over this protocol. An engine translates its driver's errors into ours where they come in.
+Repositories are written once, against this protocol. An engine translates the errors of its driver into ours.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ OnConflict = Literal["raise", "keep"]
 
 
 class Engine(Protocol):
-    """Runs parametrised statements (``:name`` placeholders) on one database, spelled as `ctxmgr.store.engine.dialect` says.
+    """Runs parametrised statements (``:name`` placeholders) on one database, in the dialect of `ctxmgr.store.engine.dialect`.
 
     Attributes:
-        path: of the database, or its URL without secrets.
-        readonly: nothing will be written.
-        shared: it is on a server: others on other machines use it too, and nothing of it is a file here.
+        path: the path of the database, or its URL without secrets.
+        readonly: whether the engine refuses to write.
+        shared: whether the database is on a server. Then other machines use it too, and it has no file on this machine.
     """
 
     path: str
@@ -28,52 +28,52 @@ class Engine(Protocol):
     shared: bool
 
     def query(self, sql: str, values: Values | None = None) -> list[Row]:
-        """Return all rows of a reading statement."""
+        """Return all rows of a SELECT."""
         ...
 
     def stream(self, sql: str, values: Values | None = None, at_once: int = 256) -> Iterator[Row]:
-        """Yield the rows of a reading statement without holding more of them than are fetched at once."""
+        """Yield the rows of a SELECT; fetch ``at_once`` rows at a time to save memory."""
         ...
 
     def execute(self, sql: str, values: Values | None = None) -> int:
-        """Run a writing statement; return the number of rows it touched."""
+        """Run a writing statement. Return the number of affected rows."""
         ...
 
     def many(self, sql: str, rows: Sequence[Values] | Sequence[Row]) -> int:
-        """Run a writing statement once for each set of values; return the number of rows it touched."""
+        """Run a writing statement once for each set of values. Return the number of affected rows."""
         ...
 
     def function(self, name: str, arguments: int, call: Callable[..., Any]) -> None:
-        """Let statements call a Python function that answers the same to the same; the first one of a name stays.
+        """Register a deterministic Python function for use in statements. A second one of the same name is ignored.
 
-        What it raises is raised by the statement. A shared engine can't: there texts are compared here.
+        A statement raises what the function raises. A shared engine can't do this; its texts are compared in Python.
         """
         ...
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Hold the write lock: all statements inside take effect together or not at all; nests."""
+        """Hold the write lock: all statements inside take effect, or none. May be nested."""
         ...
 
     def reading(self) -> AbstractContextManager[None]:
-        """Let all reading inside see one state of the database; nests, and needs no lock."""
+        """Let all statements inside read one snapshot of the database. Takes no lock and may be nested."""
         ...
 
     def durably(self) -> AbstractContextManager[None]:
-        """Let commits inside wait for the disk (level ``os``)."""
+        """Sync commits inside to the disk (level ``os``)."""
         ...
 
     def faults(self, most: int | None = None) -> list[str]:
-        """Return what the database itself finds damaged in it: all, or quickly so many at most."""
+        """Return the damage that the database reports about itself: everything, or the first ``most`` of a quick check."""
         ...
 
     def schema_version(self) -> int:
-        """Return the version of its tables, 0 where there are none."""
+        """Return the version of the tables, 0 if there are none."""
         ...
 
     def clock(self) -> float:
-        """Return the present in seconds since 1970, by the clock that all who use the database share."""
+        """Return the current time in seconds since 1970, by the clock that all users of the database share."""
         ...
 
     def close(self) -> None:
-        """Release the database."""
+        """Close the connection."""
         ...

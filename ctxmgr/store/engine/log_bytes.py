@@ -1,4 +1,4 @@
-"""Read the bytes of a log through one descriptor; name the ranges that are damaged."""
+"""Read the bytes of a log through one descriptor; describe its damaged ranges."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _CHUNK = 1 << 16
 
 
 class LogBytes:
-    """One log, opened for reading; when another file stands at its path it is opened anew by `follow`.
+    """One log, open for reading. `follow` opens it again if another file has taken its path.
 
     Attributes:
-        identity: what tells the file that is open from others; None while there is none.
+        identity: device and inode of the open file; None if no file is open.
     """
 
     def __init__(self, path: str) -> None:
@@ -32,13 +32,13 @@ class LogBytes:
         self.identity: tuple[int, int] | None = None
 
     def follow(self) -> int:
-        """Look at the file that stands at the path now, and return its size.
+        """Open the file that is at the path now, if it is not open yet, and return its size.
 
         Raises:
-            StorageFailed: it can't be read.
+            StorageFailed: the file can't be read.
         """
         try:
-            # A log that was rotated is another file at the same path, while the descriptor still reads the old one.
+            # After a log rotation there is another file at the path, while the descriptor still reads the old one.
             status = os.stat(self.path)
             if self.identity != (status.st_dev, status.st_ino):
                 self.close()
@@ -50,10 +50,10 @@ class LogBytes:
             raise StorageFailed(f"can't read {self.path}: {error.strerror}", "check the path and its permissions") from None
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return so many bytes from a place, or fewer where the file ends.
+        """Return ``length`` bytes from an offset, or fewer if the file ends before.
 
         Raises:
-            StorageFailed: they can't be read.
+            StorageFailed: the file can't be read.
         """
         try:
             return os.pread(self._descriptor, length, offset)
@@ -61,35 +61,35 @@ class LogBytes:
             raise StorageFailed(f"can't read {self.path}: {error.strerror}", "check the disk") from None
 
     def head(self) -> str:
-        """Return what the file begins with, in hex digits."""
+        """Return the first 4 KiB of the file in hex digits."""
         return self.read(0, _HEAD).hex()
 
     def digest_before(self, end: int) -> str:
-        """Return a sum over what stands just before an offset: a log that was replaced behind its first lines shows there."""
+        """Return a digest of the 4 KiB before an offset. It reveals a log that was rewritten behind its first lines."""
         start = max(0, end - _HEAD)
-        # The head alone would not show it: a rewritten log often begins with the same session.
+        # The head would not reveal that, because a rewritten log often begins with the same session.
         return codec.digest(self.read(start, end - start))
 
     def first_session(self) -> str:
-        """Return the session of the first record, "" where it can't be told."""
+        """Return the session id of the first record, "" if it can't be read."""
         return first_session(self.read(0, _HEAD))
 
     def holds(self, found: Anchor) -> bool:
-        """Whether the log still is, up to there, what its anchor says."""
-        from ctxmgr.log.journal import holds
+        """Whether the log still matches its anchor, up to the anchor's offset."""
+        from ctxmgr.log.journal import matches_anchor
 
         try:
-            return holds(self._descriptor, found)
+            return matches_anchor(self._descriptor, found)
         except OSError:
             return False
 
     def next_line(self, end: int) -> int | None:
-        """Return where the line behind a record begins, or None when the record's own line goes on."""
+        """Return the offset of the line after a record that ends at ``end``, or None if the record's line goes on."""
         return end + 1 if self.read(end, 1) == b"\n" else None
 
     def complete_end(self, start: int, size: int) -> int:
         """Return the offset after the last line end between ``start`` and ``size``."""
-        # Backwards, for the last line end is mostly near the end.
+        # Search backwards, because the last line end is usually near the end.
         end = size
         while end > start:
             begin = max(start, end - _CHUNK)
@@ -100,14 +100,14 @@ class LogBytes:
         return start
 
     def body(self, offset: int, length: int) -> str:
-        """Return the record of a line, as a store holds it: ASCII JSON without a sum.
+        """Return the record of a line in the form of a store: ASCII JSON without the checksum.
 
         Raises:
-            StorageFailed: no record is there any more.
+            StorageFailed: there is no longer a record at this offset.
         """
         raw = self.read(offset, length)
         body, total = codec.unseal(raw)
-        # Spelled as the journal writes it: it need not be decoded and encoded again.
+        # A line in the journal's own form needs no decoding and encoding.
         if total is not None and body.isascii() and len(raw) == length and raw[:1] == b"{":
             return body.decode("ascii")
         try:
@@ -118,11 +118,11 @@ class LogBytes:
             raise StorageFailed(f"{self.path} was changed while it was read", "run the command again") from None
 
     def total(self, offset: int, length: int) -> str | None:
-        """Return the sum that a line carries, or None."""
+        """Return the checksum in a line, or None."""
         return codec.unseal(self.read(offset, length))[1]
 
     def serve(self, engine: Engine) -> None:
-        """Let statements ask for bodies and sums of lines."""
+        """Register the functions with which statements read bodies and checksums of lines."""
         engine.function("log_body", 2, self.body)
         engine.function("log_sum", 2, self.total)
 
@@ -138,7 +138,7 @@ class LogBytes:
 
 
 class DamagedRange:
-    """Bytes of a log that hold no readable record, or break its chain of sums: offset, length, and why.
+    """Bytes of a log that hold no readable record or break its chain of checksums: offset, length and reason.
 
     Attributes:
         kind: ``unreadable``, ``altered``, ``inserted``, ``unsummed`` or ``cut``; see `ctxmgr.store.integrity.verification`.

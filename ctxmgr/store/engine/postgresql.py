@@ -1,12 +1,12 @@
-"""The PostgreSQL engine: runs all statements and hands its errors on as ours (`postgresql_errors`).
+"""The PostgreSQL engine: runs all statements and translates errors of the server into ours (`postgresql_errors`).
 
-Nothing is set for a connection beyond its transactions, since a pooler may stand before it. Two things outlive one: prepared
-statements, where no pooler is found (or the URL says ``prepare=1``), and the ``LISTEN`` of a connection that does nothing else,
-where no pooler is found: it would hand that connection to its other clients as it is.
-The limits (`_LOCK_SECONDS`, `_STATEMENT_SECONDS`) hold for a writing transaction; reads have none but the server's own.
+No setting of a connection outlives a transaction, because a connection pooler may pass the connection on to other clients.
+There are two exceptions, used only if no pooler is found: prepared statements (also used if the URL says ``prepare=1``), and
+``LISTEN`` on a connection of its own.
+The limits (`_LOCK_SECONDS`, `_STATEMENT_SECONDS`) apply to writing transactions. Reads have only the server's own limits.
 
-Appends go on side by side: each locks the rows of its sessions (`ctxmgr.store.engine.postgresql_functions`). Any other writing
-transaction has the store for itself.
+Appends run side by side: each locks the rows of its sessions (`ctxmgr.store.engine.postgresql_functions`). Any other writing
+transaction locks the whole store.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ if TYPE_CHECKING:
 _LOCK_SECONDS, _STATEMENT_SECONDS = 10, 60
 _BEGIN = (
     f"BEGIN; SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'; SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s'; "
-    # Who is stopped in the middle, with a lock, does not hold up the others for good.
+    # A client that is suspended while it holds a lock must not block the others forever.
     f"SET LOCAL idle_in_transaction_session_timeout = '{_STATEMENT_SECONDS}s'; SET LOCAL synchronous_commit = off; "
 )
 _GATHER, _LONGEST_GATHER = 0.05, 1.0
-_REST = 4  # times as long as it looked does a watcher rest: where many watch, a server has time left for writers
+_REST = 4  # a watcher rests this many times as long as its last look took, so many watchers leave the server time for writers
 _ALONE, _BESIDE = f"SELECT pg_advisory_xact_lock({WRITERS})", f"SELECT pg_advisory_xact_lock_shared({WRITERS})"
-# A lock that others wait for is given back before the disk is waited for, else all would wait for it one after the other. The
-# wait is that of a message of no meaning, behind the commit in the server's log: when it is on the disk, so is all before it.
+# A transaction releases its locks before it waits for the disk. Otherwise all appenders would wait for the disk one after the
+# other. The client then writes an empty message behind the commit in the server's log and waits until that is on the disk.
 _ON_DISK = b"SELECT pg_logical_emit_message(true, 'ctxmgr', '')"
 _COMMIT = b"COMMIT; " + _ON_DISK
 _APPEND, _APPEND_ONE = (
@@ -65,21 +65,21 @@ _APPEND_TYPES = [{"TEXT[]": 1009, "BIGINT[]": 1016, "DOUBLE PRECISION[]": 1022, 
 _APPEND_FORMATS = [pq.Format.TEXT if kind == "BIGINT" else pq.Format.BINARY for kind in APPEND.values()]
 _READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _VALUES = re.compile(r"^(INSERT INTO .* VALUES )(\([?, ]*\))((?: ON CONFLICT DO NOTHING)?)$")
-_OFTEN = 4  # appends before it is worth to prepare one
-_TOGETHER = 500  # rows of one statement: the number of its values is limited
+_OFTEN = 4  # number of appends after which a prepared statement pays off
+_TOGETHER = 500  # rows in one statement, because a statement can only have so many values
 
 
 class PostgresqlEngine:
-    """One connection for statements, and one for each stream that is open; any thread may use it, one at a time.
+    """One connection for statements, and another for each open stream. Any thread may use it, but only one at a time.
 
     Args:
-        url: of the database, see `ctxmgr.store.engine.postgresql_url`.
-        readonly: nothing will be written.
+        url: the URL of the database, see `ctxmgr.store.engine.postgresql_url`.
+        readonly: whether the caller will only read.
 
     Attributes:
-        path: the URL as it may be shown.
-        shared: others on other machines use it too, and nothing of it is a file here.
-        version: of the tables, as it was when the store was opened.
+        path: the URL without secrets.
+        shared: True, since other machines use the database too, and it has no file on this machine.
+        version: the version of the tables when the store was opened.
     """
 
     shared = True
@@ -94,11 +94,11 @@ class PostgresqlEngine:
         self._appends = 0
         self._depth = self._reading = 0
         self._names = count()
-        self._woken = math.inf  # when it was last told of something new
+        self._woken = math.inf  # time at which `wait` last returned
         self._made: list[psycopg.Connection[Any]] = []
         self._idle: list[psycopg.Connection[Any]] = []
         self._listener: psycopg.Connection[Any] | None = None
-        self._pooled = False  # known once it waits
+        self._pooled = False  # `_listening` finds out
         self._connection = self._connect()
 
     def _connect(self) -> psycopg.Connection[Any]:
@@ -109,21 +109,21 @@ class PostgresqlEngine:
             raise connection_error(self.path, error) from None
         self._made = [*(each for each in self._made if not each.closed), made]
         made.adapters.register_dumper(int, Int8BinaryDumper)
-        made.adapters.register_dumper(int, Int8Dumper)  # the smallest type that fits would overflow in a sum
+        made.adapters.register_dumper(int, Int8Dumper)  # psycopg would choose the smallest type, which can overflow in a sum
         made.adapters.register_dumper(str, _BinaryTextDumper)
         made.adapters.register_dumper(str, _TextDumper)
         made.adapters.register_loader("text", _TextLoader)
         return made
 
     def _live(self) -> psycopg.Connection[Any]:
-        """Return the connection; a new one where the server ended it, unless that happened inside a transaction."""
+        """Return the connection. Reconnect if the server closed it, except inside a transaction."""
         if self._connection.closed and not self._depth and not self._reading:
             self._connection = self._connect()
             self._prepared.clear()
         return self._connection
 
     def query(self, sql: str, values: Values | None = None) -> list[Row]:
-        """Return all rows of a reading statement; asked again, once, where the connection is found to be lost."""
+        """Return all rows of a SELECT. If the connection was lost, reconnect and try again once."""
         spelled = postgresql(sql)
         try:
             return self._live().execute(spelled, values or {}).fetchall()
@@ -136,7 +136,7 @@ class PostgresqlEngine:
             raise statement_error(self.path, error) from None
 
     def stream(self, sql: str, values: Values | None = None, at_once: int = 256) -> Iterator[Row]:
-        """Yield rows in batches, all of one state of the store; consume or close it."""
+        """Yield rows in batches from one snapshot of the store. Consume or close the stream."""
         within = self._depth or self._reading
         connection = self._live() if within else self._aside()
         try:
@@ -170,15 +170,26 @@ class PostgresqlEngine:
         if not connection.closed:
             self._idle.append(connection)
 
+    @contextmanager
+    def apart(self) -> Generator[psycopg.Connection[Any]]:
+        """Open a connection for this alone. It is closed as it is: within a transaction, a pooler then closes its own too."""
+        connection = self._connect()
+        try:
+            yield connection
+        except psycopg.Error as error:
+            raise statement_error(self.path, error) from None
+        finally:
+            connection.close()
+
     def execute(self, sql: str, values: Values | None = None) -> int:
-        """Run a writing statement; return the number of rows it touched."""
+        """Run a writing statement. Return the number of affected rows."""
         try:
             return self._live().execute(postgresql(sql), values or {}).rowcount
         except psycopg.Error as error:
             raise statement_error(self.path, error) from None
 
     def many(self, sql: str, rows: Sequence[Values] | Sequence[Row]) -> int:
-        """Run a writing statement once for each set of values; return the number of rows it touched."""
+        """Run a writing statement once for each set of values. Return the number of affected rows."""
         if not rows:
             return 0
         try:
@@ -200,27 +211,27 @@ class PostgresqlEngine:
             raise statement_error(self.path, error) from None
 
     def function(self, name: str, arguments: int, call: Callable[..., Any]) -> None:
-        """Refuse: a server can't call back. Whoever needs it asks whether the engine is ``shared`` first."""
+        """Raise NotImplementedError, because a server can't call Python. Callers test ``shared`` first."""
         raise NotImplementedError(f"a server can't call {name}")
 
     def append(self, values: Sequence[Any], further: Iterator[Sequence[Any]] | None = None) -> list[list[str]] | None:
-        """Append in one round trip, a transaction of its own; return None, with nothing done, where it is refused.
+        """Append records in one round trip and one transaction. Return None and append nothing if the server refuses it.
 
         Args:
-            values: what `APPEND`, or for one record `APPEND_ONE`, of `ctxmgr.store.engine.postgresql_functions` names.
-            further: more of what `APPEND` names, for the same transaction; each is made while the server does the one before.
-                If it raises, nothing is done.
+            values: the parameters `APPEND` of `ctxmgr.store.engine.postgresql_functions`, or `APPEND_ONE` for one record.
+            further: more values for `APPEND` in the same transaction. Each is built while the server handles the one before.
+                If it raises, nothing is appended.
 
         Returns:
-            For each of these the last sums of the sessions, in their order; none if they follow from the sums that were given.
+            For each batch, the last checksums of its sessions in their order; an empty list if those of the client are right.
 
         Raises:
-            Busy, StorageFailed, Denied: it was not done, or, where the connection was lost, it may have been.
+            Busy, StorageFailed, Denied: nothing was appended; after a lost connection the records may have been.
         """
         connection = self._live()
         self._appends += 1
         try:
-            if self._prepares is None and self._appends > _OFTEN:  # a pooler tells a number of its own
+            if self._prepares is None and self._appends > _OFTEN:  # a pooler reports a process number of its own
                 self._prepares = int(_asked(connection, b"SELECT pg_backend_pid()", ())) == connection.info.backend_pid
             if further is not None:
                 told = self._piped(connection, chain((values,), further))
@@ -228,10 +239,10 @@ class PostgresqlEngine:
                 told = [self._called(connection, _APPEND_ONE, [None if each is None else _literal(each) for each in values])]
             else:
                 told = [self._called(connection, _APPEND, _packed(values), _APPEND_TYPES, _APPEND_FORMATS)]
-            if any(each.startswith(b"-") for each in told):  # others wait for the session: it was given back at once
+            if any(each.startswith(b"-") for each in told):  # a crowded session: the disk is still to be waited for
                 _asked(connection, _ON_DISK, ())
         except (psycopg.errors.InvalidSqlStatementName, psycopg.errors.DuplicatePreparedStatement):
-            self._prepares = False  # a pooler stands between after all
+            self._prepares = False  # there is a pooler after all
             return self.append(values) if further is None else None
         except psycopg.errors.UniqueViolation:
             return None
@@ -251,7 +262,7 @@ class PostgresqlEngine:
             return _answered(connection)
 
     def _piped(self, connection: psycopg.Connection[Any], parts: Iterator[Sequence[Any]]) -> list[bytes]:
-        """Return what the function answers to each part; all that is sent before the pipeline's end is one transaction."""
+        """Return the function's answer to each part. All statements before the end of the pipeline form one transaction."""
         pgconn, asked, failure = connection.pgconn, 0, None
         with connection.lock:
             name = self._name(connection, _APPEND, _APPEND_TYPES)
@@ -280,7 +291,7 @@ class PostgresqlEngine:
         return [_told(result) for result in results[:-1]]  # the last one is the end of the pipeline
 
     def _name(self, connection: psycopg.Connection[Any], statement: bytes, types: Sequence[int] | None) -> bytes | None:
-        """Return the name under which a statement is prepared, now if it was not before; None where none is prepared."""
+        """Return the name of the prepared statement, preparing it at first use; None if statements are not prepared."""
         if not self._prepares:
             return None
         name = b"ctxmgr_" + statement.split(b"(", 1)[0].split(b".")[1]
@@ -296,15 +307,15 @@ class PostgresqlEngine:
         return self._depth > 0
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Have the store for itself; commit at the end, or take all back; nests.
+        """Lock the whole store. Commit at the end, or roll back after an exception. May be nested.
 
         Raises:
-            Busy: others held it for too long.
+            Busy: others held the lock for too long.
         """
         return self._transaction(_ALONE)
 
     def appending(self) -> AbstractContextManager[None]:
-        """Begin a transaction that appends, beside others that do; it has to lock its sessions. Else as `transaction`."""
+        """Begin a transaction that appends beside others. The caller must lock its sessions. Otherwise like `transaction`."""
         return self._transaction(_BESIDE)
 
     @contextmanager
@@ -334,7 +345,7 @@ class PostgresqlEngine:
 
     @contextmanager
     def reading(self) -> Generator[None]:
-        """Let all reading inside see one state of the store; nests, and needs no lock."""
+        """Let all statements inside read one snapshot of the store. Takes no lock and may be nested."""
         outermost = not self._depth and not self._reading
         if outermost:
             self.execute(_READING)
@@ -355,55 +366,55 @@ class PostgresqlEngine:
 
     @contextmanager
     def durably(self) -> Generator[None]:
-        """Let commits inside wait for the server's disk, as all do."""
+        """Do nothing, because every commit waits for the server's disk."""
         yield
 
     def faults(self, most: int | None = None) -> list[str]:
-        """Return nothing: the server checks its own pages, and records are checked against their sums."""
+        """Return nothing, because the server checks its own pages. Records are verified by their checksums."""
         return []
 
     def schema_version(self) -> int:
-        """Return the version of the tables, 0 where there are none."""
-        # As rows: of a schema that was not there a moment ago names would tell that it still is not.
+        """Return the version of the tables, 0 if there are none."""
+        # Ask the catalogue for rows: a name look-up may still miss a schema that was created a moment ago.
         sql = "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = :schema AND tablename = 'schema_version'"
         if not self.query(sql, {"schema": SCHEMA}):
             return 0
         return int(self.query("SELECT coalesce(max(version), 0) FROM schema_version")[0][0])
 
     def run(self, statement: str) -> None:
-        """Run one statement that is spelled as the server takes it."""
+        """Run one statement in the server's own dialect."""
         try:
             self._live().execute(statement.encode())
         except psycopg.Error as error:
             raise statement_error(self.path, error) from None
 
     def wait(self, seconds: float, end: socket | None = None) -> None:
-        """Wait for a notification on the team's channel, so long at most; it is only a hint, and never comes behind a pooler.
+        """Wait for a notification on the team's channel, at most this many seconds, or until ``end`` becomes readable.
 
-        What is said shortly after it is looked at together: the longer looking took last time, the more of it.
-        Whatever can be read from ``end`` ends the wait.
+        A notification is only a hint, and none arrives behind a pooler. After one, this waits a little longer, so the caller
+        handles those that follow in one look. The longer the caller's last look took, the longer this waits.
         """
         gather = min(_LONGEST_GATHER, max(_GATHER, _REST * (time.monotonic() - self._woken)))
         try:
             if (listener := self._listening()) is None:
                 _readable(seconds, end)
             else:
-                # What came while nobody listened is held by the connection itself, and could not be read from it.
+                # Notifications that came between two waits are in the connection's buffer, so its socket is not readable.
                 heard = any(listener.notifies(timeout=0, stop_after=1))
                 if not heard and listener.fileno() in _readable(seconds, end, listener):
                     heard = any(listener.notifies(timeout=0, stop_after=1))
                 if heard:
                     _readable(gather, end)
-        except (psycopg.Error, CtxmgrError):  # the server is away: whoever asks it next hears of it
+        except (psycopg.Error, CtxmgrError):  # the server is away: the next statement will report it
             _readable(seconds, end)
         self._woken = time.monotonic()
 
     def _listening(self) -> psycopg.Connection[Any] | None:
-        """Return the connection that listens; None behind a pooler, which would give it to others as it is."""
+        """Return the connection that listens; None behind a pooler, which would pass a listening connection on to others."""
         if not self._pooled and (self._listener is None or self._listener.closed):
             made = self._connect()
             channel, process = made.execute(self._channel() + b", pg_backend_pid()").fetchall()[0]
-            self._pooled = process != made.info.backend_pid  # a pooler tells a number of its own
+            self._pooled = process != made.info.backend_pid  # a pooler reports a process number of its own
             if self._pooled:
                 made.close()
             else:
@@ -412,30 +423,30 @@ class PostgresqlEngine:
         return None if self._pooled else self._listener
 
     def tell(self) -> None:
-        """Notify whoever waits on the team's channel."""
+        """Notify all clients that wait on the team's channel."""
         self.execute(f"SELECT pg_notify(channel.name, '') FROM ({self._channel().decode()}) AS channel(name)")
 
     def _channel(self) -> bytes:
         return f"SELECT {SCHEMA}.channel()".encode() if self.version >= TEAMS else b"SELECT 'ctxmgr'"
 
     def clock(self) -> float:
-        """Return the server's time, in seconds since 1970: the one that all machines share."""
+        """Return the server's time in seconds since 1970, which all machines share."""
         return float(self.query("SELECT CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)")[0][0])
 
     def close(self) -> None:
-        """Release the connections."""
-        for connection in self._made:  # those of streams that were not read to their end too
+        """Close all connections."""
+        for connection in self._made:  # including those of streams that were not read to their end
             connection.close()
         self._made.clear()
         self._idle.clear()
 
     def __del__(self) -> None:
-        if getattr(self, "_made", None):  # whoever forgets a store is told of it no more than with a file
+        if getattr(self, "_made", None):  # without this, psycopg would warn about connections that were not closed
             self.close()
 
 
 def _readable(seconds: float, *ends: HasFileno | None) -> set[int]:
-    """Wait until one of these can be read, so long at most; return the numbers of those that can."""
+    """Wait until one of the files is readable, at most this many seconds. Return the descriptors of the readable ones."""
     with DefaultSelector() as selector:
         for each in filter(None, ends):
             selector.register(each.fileno(), EVENT_READ)
@@ -443,7 +454,7 @@ def _readable(seconds: float, *ends: HasFileno | None) -> set[int]:
 
 
 def _close(cursor: psycopg.ServerCursor[Any]) -> None:
-    """Close a cursor, on a lost connection too: where that is found out only by closing, the cursor would stay open."""
+    """Close a cursor. If closing it reveals a lost connection, a second call closes it on our side."""
     try:
         cursor.close()
     except psycopg.Error:
@@ -451,7 +462,7 @@ def _close(cursor: psycopg.ServerCursor[Any]) -> None:
 
 
 def _asked(connection: psycopg.Connection[Any], statement: bytes, values: Sequence[bytes | None], *types: Any) -> bytes:
-    """Return what a function answers; asked without a cursor, which would take the client as long as all else it does."""
+    """Return the answer of a function. Uses no cursor, because one would double the client's work."""
     with connection.lock:
         connection.pgconn.send_query_params(statement, values, *types)
         return _answered(connection)
@@ -478,7 +489,7 @@ def _literal(value: str | float) -> bytes:
 
 
 def server_text(text: str) -> bytes:
-    """Return a text as the server holds it, and compares it."""
+    """Return a text as the server stores and compares it."""
     return _escaped(text).encode()
 
 
@@ -491,7 +502,7 @@ def _head(kind: int, size: int) -> bytes:
 
 
 def _texts(values: Sequence[str | bytes | None]) -> bytes:
-    """Return the binary form of an array of texts; bytes are texts that are spelled already."""
+    """Return the binary form of an array of texts. Values of type bytes are already in the server's form."""
     parts = [_head(25, len(values))]
     for each in values:
         if each is None:
@@ -503,7 +514,7 @@ def _texts(values: Sequence[str | bytes | None]) -> bytes:
     return b"".join(parts)
 
 
-@lru_cache(maxsize=1024)  # agents, actions, kinds and the like come again and again
+@lru_cache(maxsize=1024)  # agents, actions and kinds recur
 def _measured(text: str) -> bytes:
     said = server_text(text)
     return _length(len(said)) + said
@@ -522,12 +533,12 @@ _PACKED: dict[int, Callable[[Any], bytes]] = {1009: _texts, 1016: _numbers(20, "
 
 
 def _packed(values: Sequence[Any]) -> list[bytes]:
-    """Return the values of `APPEND` as they are sent."""
+    """Return the values of `APPEND` in the form in which they are sent."""
     return [_PACKED[kind](each) for kind, each in zip(_APPEND_TYPES, values, strict=True)]
 
 
-# PostgreSQL's text has no NUL: it is spelled with a noncharacter, and that one with itself and another, so that each text
-# comes back as it was and begins as it did.
+# A text of PostgreSQL can't hold NUL. It is stored as two noncharacters, and the first of them as two others, so every text is
+# read back unchanged and a prefix of a text stays a prefix.
 _ESCAPE = "\ufdd0"
 _SPELLINGS = {"\0": "\ufdd0\ufdd1", _ESCAPE: "\ufdd0\ufdd2"}
 _MEANINGS = {spelling: letter for letter, spelling in _SPELLINGS.items()}

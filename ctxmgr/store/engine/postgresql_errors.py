@@ -1,6 +1,7 @@
-"""The errors of PostgreSQL, told as ours: why no connection could be made, and what a server answers to a statement.
+"""Translate errors of PostgreSQL into ours: failed connections, and errors of statements.
 
-libpq tells the first as text alone, one reason for each address that it tried; the second has a code. Neither names a password.
+libpq reports a failed connection as text only, with one reason for each address that it tried. An error of a statement has an
+SQLSTATE. Neither contains a password.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _ATTEMPT = re.compile(r"^- host: (.*?), port: (.*?), hostaddr: .*?: ", re.MULTIL
 _ADDRESS = re.compile(r'connection to server (?:at|on socket) "(.*?)"(?: \(.*?\))?(?:,( port \d+))? failed: ')
 _UNKNOWN = re.compile(r"failed to resolve host '(.*)': \[Errno -?\d+\] (.*)")
 
-# What libpq, psycopg, a server or PgBouncer says, and what is made of it: the first row counts that fits one of the reasons.
+# Messages of libpq, psycopg, a server or PgBouncer: (pattern, error, message, hint). The first matching row counts.
 _NO_CONNECTION: tuple[tuple[str, type[CtxmgrError], str, str], ...] = (
     (
         r"^(bad|invalid|weak|nested|negative) |^could not (match|parse) |path .* is too long"
@@ -81,7 +82,7 @@ _NO_CONNECTION: tuple[tuple[str, type[CtxmgrError], str, str], ...] = (
 
 
 def connection_error(place: str, error: psycopg.Error) -> CtxmgrError:
-    """Return what is raised where no connection could be made."""
+    """Return our error for a connection that could not be made."""
     if error.sqlstate is not None:
         return statement_error(place, error)
     reasons = _reasons(str(error))
@@ -92,22 +93,22 @@ def connection_error(place: str, error: psycopg.Error) -> CtxmgrError:
 
 
 def _reasons(said: str) -> dict[str, dict[str, None]]:
-    """Return the reasons why no connection was made, in one line each, and the addresses that each holds for."""
+    """Return the reasons why no connection was made, one line each, with the addresses to which each applies."""
     reasons: dict[str, dict[str, None]] = {}
-    # Of several hosts psycopg repeats the last reason above a list of all.
+    # For several hosts psycopg repeats the last reason above a list of all.
     first, *attempts = _ATTEMPT.split(said)
     found = [(f"{host} port {port}".replace("'", ""), text) for host, port, text in zip(*[iter(attempts)] * 3, strict=True)]
     for address, text in found or [("", first)]:
         before, *answers = _ADDRESS.split(re.sub("^connection (failed|is bad): ", "", text))
         for place, port, reason in [(address, "", before)] * bool(before) + list(zip(*[iter(answers)] * 3, strict=True)):
-            # What follows in further lines are questions and advice.
+            # Further lines hold questions and advice.
             line = _UNKNOWN.sub(r"\2 (\1)", reason.strip().partition("\n")[0].removeprefix("FATAL:").strip())
             reasons.setdefault(line, {}).update({f"{place}{port or ''}": None} if place else {})
     return reasons
 
 
 def statement_error(place: str, error: psycopg.Error) -> CtxmgrError:
-    """Return our error for one of the server's; its details are left out, for they quote what is stored."""
+    """Return our error for an error of the server. Leave out its details, because they quote stored values."""
     state = error.sqlstate or ""
     said = error.diag.message_primary or " ".join(str(error).split())
     if state in _BUSY:
@@ -117,14 +118,14 @@ def statement_error(place: str, error: psycopg.Error) -> CtxmgrError:
             f"the connection to {place} was lost: {said}", "run it again: what was stored already is known by its ids"
         )
     if state == "42501" or state.startswith("28"):
-        if said.endswith(f" {SCHEMA}"):  # the schema itself: nothing in it is for a role that was not granted anything
+        if said.endswith(f" {SCHEMA}"):  # the schema itself, so the role was granted nothing in this store
             return Denied(f"{place}: {said}", "have its owner run 'ctxmgr store grant ROLE --team NAME'")
         return Denied(f"{place}: {said}", "ask whoever owns the database for the role that may do this")
     if state == "25006":
         return StorageFailed(f"{place} can't be written now: {said}", "name the primary server, or wait for the fail-over")
     if state in ("42P01", "3F000"):
         return no_store(place)
-    if state in ("42703", "42883", "42P10"):  # a column, a function or a key that a former version does not have
+    if state in ("42703", "42883", "42P10"):  # a column, function or key that an older version of the tables does not have
         return StorageFailed(
             f"{place} has tables of another version of ctxmgr: {said}", "have its owner run 'ctxmgr store migrate'"
         )

@@ -1,8 +1,10 @@
-"""Functions of a PostgreSQL store on the server: places in the log, appends in one round trip, three names of SQLite's.
+"""Functions of a PostgreSQL store that run on the server.
 
-A record's place (``seq``) is drawn from a sequence while the row of its session is locked. So places grow in the order of the
-commits within a session, and over all sessions they are unique and may have gaps. Transactions of several sessions commit in
-any order: who reads all of them stops at ``settled``, behind which something may still appear.
+They draw places in the log, append in one round trip, and stand in for three JSON functions of SQLite.
+
+A record's place (``seq``) is drawn from a sequence while the row of its session is locked. Within a session, places therefore
+grow in the order of the commits. Over all sessions they are unique and may have gaps. Transactions of different sessions
+commit in any order, so a reader of all sessions must stop at ``settled()``: records may still appear behind it.
 """
 
 from __future__ import annotations
@@ -10,24 +12,27 @@ from __future__ import annotations
 from ctxmgr.store.engine.dialect import SCHEMA
 from ctxmgr.store.project_session import ARCHIVED
 
-# The letters "ctmg": all programs of a database share these numbers.
+# The letters "ctmg". All programs that use a database share the numbers of advisory locks.
 WRITERS = 0x63746D67
-"""The advisory lock that a transaction holds until its end: shared if it appends, alone if it does anything else."""
+"""The advisory lock that a writing transaction holds until its end: shared if it only appends, exclusive otherwise."""
 
 _PLACES = WRITERS + 1
-"""The first half of the advisory locks that say behind which place a transaction that is not over has drawn its own."""
+"""First key of the advisory locks of transactions that drew places. The second key is the last place drawn before theirs."""
 
 INDEXERS = WRITERS + 2
-"""The advisory lock of whoever indexes what was recorded, until the end of the transaction."""
+"""The advisory lock of a transaction that adds records to the search index."""
 
 _QUEUES = WRITERS + 3
-"""The first half of the advisory locks at which those stand in line who append to one session: at its row each of them would be
-woken twice, and would begin before it is its turn."""
+"""First key of the advisory locks on which appenders to one session queue. If they queued on the session row instead,
+PostgreSQL would wake each of them twice, and they would start before it is their turn."""
+
+BLOB_WRITERS = WRITERS + 4
+"""The first half of the advisory locks, one a team, of whoever writes artifacts, on a connection that does nothing else."""
 
 REFUSED = "CM001"
-"""The SQLSTATE of an append that has to be done step by step: a result was there before its entry."""
+"""The SQLSTATE of an append that the client has to repeat step by step, e.g. because a result precedes its entry."""
 
-# Bodies hold what JSON allows and PostgreSQL does not, e.g. \\u0000: then there is no value.
+# A body may hold JSON that PostgreSQL rejects, e.g. \\u0000. These functions then return FALSE or NULL.
 JSON = (
     f"""CREATE FUNCTION {SCHEMA}.json_valid(body TEXT) RETURNS BOOLEAN LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN RETURN body::json IS NOT NULL; EXCEPTION WHEN OTHERS THEN RETURN FALSE; END $$""",
@@ -38,7 +43,7 @@ BEGIN RETURN CASE json_typeof(body::json #> string_to_array(substr(path, 3), '.'
 EXCEPTION WHEN OTHERS THEN RETURN NULL; END $$""",
 )
 
-# The lock is taken before the places are drawn, and names one before all of them.
+# The lock is taken before the places are drawn, so the place that it names precedes all of them.
 _DRAW = f"""CREATE FUNCTION {SCHEMA}.places(how_many BIGINT) RETURNS BIGINT[] LANGUAGE plpgsql AS $$
 DECLARE behind BIGINT;
 BEGIN
@@ -47,12 +52,12 @@ BEGIN
   RETURN (SELECT array_agg(nextval('{SCHEMA}.place')) FROM generate_series(1, how_many));
 END $$"""
 
-# The same as an expression, which is evaluated in a fraction of the time of a statement.
+# The same lock as an expression: PL/pgSQL evaluates one in a fraction of the time of a statement.
 _NAME_PLACE = (
     f"pg_advisory_xact_lock_shared({_PLACES}, coalesce(pg_sequence_last_value('{SCHEMA}.place'), 0)::bit(32)::integer)"
 )
 
-# The end is read before the locks: who draws in between draws behind that end.
+# The end is read before the locks, because a transaction that draws in between draws behind that end.
 _SETTLED = f"""CREATE FUNCTION {SCHEMA}.settled() RETURNS BIGINT LANGUAGE plpgsql AS $$
 DECLARE ending BIGINT; ahead BIGINT;
 BEGIN
@@ -63,7 +68,7 @@ BEGIN
   RETURN ending - ahead;
 END $$"""
 
-# The appender that goes on step by step says where the session is.
+# The client then appends step by step, which reports where the archived session is.
 _REFUSE_ARCHIVED = f"""RAISE EXCEPTION 'the session was archived' USING ERRCODE = '{REFUSED}';"""
 _NOT_ARCHIVED = f"""IF EXISTS (SELECT 1 FROM {SCHEMA}.state WHERE name = '{ARCHIVED}' || session_id) THEN
       {_REFUSE_ARCHIVED}
@@ -86,19 +91,23 @@ APPEND = {
     "succeeded_at": _NUMBERS, "succeeded": _TEXTS, "successors": _TEXTS,
     "sums_before": _TEXTS, "sums": _TEXTS,
 }  # fmt: skip
-"""What the function ``append`` takes, and of what type: new records of some sessions, places from 1 on.
+"""The parameters of the function ``append`` and their types: new records of some sessions, each table as arrays of columns.
 
-The first six are columns of the sessions, in the order of their ids: what is counted of each, and its last record.
-``step`` is every how many rows a milestone stands. ``owners`` and what follows are columns of the records; an owner is the
-number of a session, from 1 on. ``open_at`` and ``open_ids`` are of entries without a result among these records; the others
-are columns of rows of entries (with their numbers within the session, from 0 on), events, usage, results of earlier entries,
-new processes, the end of one of these or, without a name, of all, what is told of sessions (by their numbers), and notes: the
-entries and tags that they name, and the notes that they supersede. ``sums`` are those of the records if the last ones of the
-sessions are ``sums_before``, empty where there is none; else they are made here.
+Names that end in ``_at`` hold positions of records in this batch, from 1 on.
+
+- ``session_ids`` to ``last_at`` describe the sessions, in the order of their ids: times, counts and the last record of each.
+- ``step`` is the number of rows from one milestone to the next.
+- ``owners`` to ``bodies`` describe the records; an owner is the position of a session, from 1 on.
+- ``open_at`` and ``open_ids`` name the entries whose result is not in this batch.
+- The columns after them are rows of entries (``numbers`` count a session's new ones from 0), events, usage, results of earlier
+  entries, new processes, the end of a process (or of all, without a name), workflow, source and meta of sessions, and notes
+  (their entries, their tags, the notes that they supersede).
+- ``sums`` are the records' checksums if the sessions' last ones are ``sums_before`` (empty for a new session). If not, the
+  function calculates them.
 """
 
-# Few have to wait, and only who waits needs a limit: to set one takes a tenth of the time of an append. The rows of sessions
-# are beyond it, for whoever has locked them is held to limits of its own.
+# Only an appender that has to wait gets a lock timeout, because setting one takes a tenth of the time of an append. Waiting for
+# session rows needs no timeout here: the transactions that lock them have limits of their own.
 _STAND_IN_LINE = f"""IF NOT (pg_try_advisory_xact_lock_shared({WRITERS}) AND {{alone}}) THEN
     PERFORM set_config('lock_timeout', '10s', TRUE), pg_advisory_xact_lock_shared({WRITERS});
     {{waiting}}
@@ -114,14 +123,14 @@ _LINE_OF_BATCH = _STAND_IN_LINE.format(
     END IF;""",
 )
 
-# Whoever waited for the session gives it back before the disk is waited for: others stand behind it. The answer says so, and
-# the client waits by itself.
+# An appender that had to wait commits without waiting for the disk, so that the appenders behind it can go on. The answer says
+# so ("-"), and the client waits for the disk itself.
 _CROWDED = """crowded := clock_timestamp() > asked + INTERVAL '1 millisecond';
   IF crowded THEN
     PERFORM set_config('synchronous_commit', 'off', TRUE);
   END IF;"""
 
-# Of the rows of a series, of which one session has ``before`` and gets ``more``, those that stand at a milestone.
+# Add the milestones of one series of one session that had ``before`` rows and gets ``more``.
 _MARK = f"""IF {{more}} > 0 AND ({{before}} + {{more}} - 1) / step * step >= {{before}} THEN
       INSERT INTO {SCHEMA}.milestone (session, series, number, seq)
         SELECT keys[1], '{{series}}', number, places[({{rows}})[number - ({{before}}) + 1]]
@@ -141,9 +150,9 @@ _COUNTED = (
     "sum = sums[last_at[{0}]], first = least(first, earliest[{0}]), last = greatest(last, latest[{0}])"
 )
 
-# Sums are chained where the sessions' rows are locked and their last sums are known: here, or by a client that knew these, for
-# a server may need three times as long. Bodies are ASCII. Sessions are made before any is locked, both in the order of their
-# ids: so nobody waits in a circle; in several lines at once two could, so only one session has a line.
+# Checksums are chained while the sessions' rows are locked: by the client if it knew their last checksums, else here, which
+# may take three times as long. Bodies are ASCII. Sessions are created before any is locked, both in the order of their ids, so
+# there is no deadlock. Queues of several sessions at once could deadlock, so only a batch of one session joins a queue.
 _APPEND = f"""CREATE FUNCTION {SCHEMA}.append(
   {", ".join(f"{name} {kind}" for name, kind in APPEND.items())}
 ) RETURNS TEXT LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
@@ -278,13 +287,14 @@ APPEND_ONE = {
     "new_status": "TEXT", "about": "TEXT", "is_said": "BOOLEAN", "read": "BIGINT", "written": "BIGINT",
     "sum_before": "TEXT", "new_sum": "TEXT",
 }  # fmt: skip
-"""What the function ``append_one`` takes: the same of one record.
+"""The parameters of the function ``append_one`` and their types: one record.
 
-``new_type`` is the action of an entry or the type of an event, ``begins`` tells whether its process may be new.
+``new_type`` is the action of an entry or the type of an event. ``begins`` says whether its process may be new.
 """
 
-# What an append of one record does is one statement: each costs as much to begin as three rows in an index.
-# The place is drawn anew where the row turns out to be changed by another: it always lies behind that one's.
+# One statement appends one record, because starting a statement costs as much as three rows in an index.
+# If another transaction changed the session row meanwhile, PostgreSQL evaluates nextval again, so the place lies behind that
+# transaction's.
 _OWN = f"""WITH own AS (
       UPDATE {SCHEMA}.session SET entries = entries + acts, events = events + tells, messages = messages + says,
         seq = nextval('{SCHEMA}.place'), first = least(first, moment), last = greatest(last, moment),
@@ -307,7 +317,7 @@ _ONE_EVENT = _OWN.format(derived=f"""
         SELECT own.seq, own.key, new_type, new_agent, about, nullif(own.entries - 1, -1), moment FROM own
     """)  # fmt: skip
 
-# Its entry may have come while the session was waited for: so it is looked for in a statement of its own.
+# The entry of a result may have been committed while this append waited for the session. Only a new statement can see it.
 _ONE_RESULT = _OWN.format(derived="SELECT 1")
 _DONE = f"""UPDATE {SCHEMA}.entry SET status = new_status, result = made.seq FROM {SCHEMA}.record AS given
         WHERE given.id = new_id AND given.kind = 'entry' AND given.session = made.key AND entry.seq = given.seq
@@ -371,7 +381,8 @@ BEGIN
   RETURN CASE WHEN crowded THEN '-' ELSE '+' END || CASE WHEN made.sum = new_sum THEN '' ELSE made.sum END;
 END $$"""
 
-# Of the rows of a series, of which each session has some ``before`` and ``adds`` some: few appends pass a milestone.
+# Add the milestones of one series of several sessions: session i had ``before[i]`` rows and gets ``adds[i]``. The function
+# first tests whether any milestone is reached, because few appends reach one.
 _MILESTONES = f"""CREATE FUNCTION {SCHEMA}.milestones(
   series TEXT, before BIGINT[], adds BIGINT[], step BIGINT, keys BIGINT[], owners BIGINT[], places BIGINT[], rows BIGINT[]
 ) RETURNS VOID LANGUAGE plpgsql AS $$
@@ -386,9 +397,9 @@ BEGIN
 END $$"""
 
 PLACED = (_DRAW, _SETTLED, _MILESTONES, _APPEND, _APPEND_ONE)
-"""Those that came with the second version of the tables."""
+"""The functions that version 2 of the tables added."""
 
 RENEWED = tuple(each.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1) for each in PLACED)
-"""The same in place of those of a former version: of the third, of the fourth, which gives a crowded session back early, of the
-fifth, whose ``append`` takes many sessions, of the sixth, which is told the sums, and of the seventh, whose ``append`` begins
-with less. Those before stay beside them, for those that opened the store earlier."""
+"""The same functions, replacing those of a former version. Version 4 releases a crowded session early, version 5 appends to
+many sessions at once, version 6 gets the checksums from the client, and in version 7 ``append`` starts with less. Functions
+with other parameters stay beside them, for clients that opened the store earlier."""

@@ -1,7 +1,7 @@
-"""The URL of a PostgreSQL store: what it may say, how it is shown, and how a connection is made safe.
+"""The URL of a PostgreSQL store: its options, its printable form, and the safe defaults of a connection.
 
-A password is never taken from it: command lines and settings are read by others. libpq finds it in ``~/.pgpass``
-(``PGPASSFILE``), in a service (``PGSERVICE``) or in ``PGPASSWORD``.
+A URL must not contain a password, because other users can read command lines and settings. libpq finds the password in
+``~/.pgpass`` (``PGPASSFILE``), in a service (``PGSERVICE``) or in ``PGPASSWORD``.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from ctxmgr.base.paths import is_url
 from ctxmgr.errors import InvalidInput
 
 SCHEMES = ("postgresql://", "postgres://")
-"""How the URL of a PostgreSQL store begins."""
+"""Prefixes of the URL of a PostgreSQL store."""
 
 _SECRET = ("password", "sslpassword", "passfile", "scram_client_key", "scram_server_key", "oauth_client_secret")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-# Where libpq looks for hosts and addresses.
+# Parameters and variables in which libpq looks for hosts and addresses.
 _PLACES = (("host", "PGHOST"), ("hostaddr", "PGHOSTADDR"))
 _OURS = {"application_name": "ctxmgr", "connect_timeout": "10", "client_encoding": "utf8"}
-# A peer that went away without a word is noticed within half a minute.
+# With these settings a connection notices within half a minute that its peer has vanished.
 _ALIVE = {"keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "20000"}
 
 
 def driver_missing(error: ImportError, purpose: str, needed: str, extra: str) -> InvalidInput:
-    """Return what is raised where a driver is not installed, or can't be loaded.
+    """Return the error for a driver that is not installed or can't be loaded.
 
     Raises:
-        ImportError: another module is what is missing.
+        ImportError: a module other than the driver is missing.
     """
     if error.name == needed:
         return InvalidInput(f"{purpose} need {needed}", f"pip install 'ctxmgr-cli[{extra}]'")
     if error.name is not None:
         raise error
-    # The package is there, and the library that it needs is not: it tells so itself.
+    # The package is installed, but not a library that it needs. Its error says which.
     return InvalidInput(
         f"{purpose} need {needed}, which can't be loaded: {' '.join(str(error).split())}", f"pip install 'ctxmgr-cli[{extra}]'"
     )
@@ -46,7 +46,7 @@ def is_server(location: str) -> bool:
 
 
 def printable_location(location: str) -> str:
-    """Return a location as it may be printed: without passwords, and without what else a URL can hide."""
+    """Return a location in printable form: without passwords and other secrets that a URL may contain."""
     scheme, found, rest = location.partition("://")
     if not found:
         return "***" if is_url(location) else location
@@ -57,7 +57,7 @@ def printable_location(location: str) -> str:
         if parts.netloc and "@" in rest[len(parts.netloc) :]:
             raise ValueError("what looks like the host may be the beginning of a password")
         user, at, host = parts.netloc.rpartition("@")
-        # Where the host was forgotten a password stands in the place of its port.
+        # In a URL without a host, a password may stand in place of the port.
         host = _PORT.sub(lambda found: found[0] if found[1].isdecimal() else ":***", host)
         query = [(name, "***" if name.lower() in _SECRET else value) for name, value in parse_qsl(parts.query, True)]
         return (
@@ -74,16 +74,17 @@ _PREPARING = re.compile(r"([?&])prepare=([^&]*)(&|$)")
 
 
 def prepares(location: str) -> bool | None:
-    """Whether a URL says that statements are prepared on its connections, or are not; None where it says nothing."""
+    """Whether a URL says to prepare statements (``prepare=1``) or not (any other value); None if it says neither."""
     found = _PREPARING.search(location)
     return None if found is None else found[2] == "1"
 
 
 def connection_options(location: str) -> dict[str, str]:
-    """Return what libpq is told for a URL.
+    """Return the connection parameters of a URL for libpq, with our defaults.
 
     Raises:
-        InvalidInput: it is no URL of a PostgreSQL database, or it names a password; or a port is no number.
+        InvalidInput: the location is not the URL of a PostgreSQL database, contains a password, or has a port that is not a
+            number.
     """
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict
@@ -122,20 +123,20 @@ def _places(given: dict[str, str], name: str, variable: str) -> list[str]:
 
 
 def _primary(given: dict[str, str]) -> dict[str, str]:
-    """Return how one of several hosts is chosen: after a fail-over the one that can be written is another."""
-    # Where nobody says which host: libpq takes the first that answers, which may be a copy that can only be read.
+    """Return the parameter that selects the writable host among several; after a fail-over it is another one."""
+    # By default libpq takes the first host that answers, which may be a read-only replica.
     several = any(len(_places(given, *names)) > 1 for names in _PLACES)
     chosen = "target_session_attrs" in given or os.environ.get("PGTARGETSESSIONATTRS") or _names_service(given)
     return {"target_session_attrs": "read-write"} if several and not chosen else {}
 
 
 def _encrypted(given: dict[str, str]) -> dict[str, str]:
-    """Return how a connection is secured where nobody said so: beyond this machine the server must prove its name."""
+    """Return our TLS parameters if the user set none: a server on another machine must prove its name."""
     if "sslmode" in given or os.environ.get("PGSSLMODE") or _names_service(given):
         return {}
-    # Of both: libpq connects to an address, where one is told, and not to the host of that name.
+    # Both host and hostaddr count, because libpq connects to the address if there is one.
     hosts = [host for names in _PLACES for host in _places(given, *names)]
-    # Sockets of this machine: by a path, or by an abstract name of Linux. Without any host libpq takes one of these.
+    # Unix sockets of this machine have a path or, on Linux, an abstract name ("@"). Without a host libpq uses one of them.
     if all(host.startswith(("/", "@")) or host in _LOOPBACK for host in hosts):
         return {}
     known = given.get("sslrootcert") or os.environ.get("PGSSLROOTCERT")

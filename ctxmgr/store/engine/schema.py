@@ -1,7 +1,8 @@
 """The tables of a store, as numbered migrations.
 
-``record`` is the truth: one row a record of the log, body as written. All other tables are derived from it; what they
-hold of names that filters compare (agent, action, input type, tag) is folded, see `ctxmgr.store.text_normalisation.fold`.
+``record`` is the source of truth: one row for each record of the log, with the body as it was written. All other tables are
+derived from it. They hold names that filters compare (agent, action, input type, tag) folded by
+`ctxmgr.store.text_normalisation.fold`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 LATEST = 5
 READABLE = 4
-"""The oldest version of the tables that is read as it is."""
+"""The oldest version that can be read without a migration."""
 
 _FIRST = """
 CREATE TABLE session (
@@ -58,7 +59,7 @@ CREATE TABLE damage (offset INTEGER PRIMARY KEY, length INTEGER NOT NULL, reason
 CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 
-# What the reserved session (`ctxmgr.store.project_session`) says as it stands now; all of it follows from records.
+# The current state of the project, derived from the records of the reserved session (`ctxmgr.store.project_session`).
 _PROJECT = """
 CREATE TABLE version (
   number INTEGER PRIMARY KEY, parent INTEGER, seq INTEGER NOT NULL, op TEXT NOT NULL, description TEXT, author TEXT, ts TEXT,
@@ -93,8 +94,9 @@ CREATE TABLE summary (
   original_tokens INTEGER NOT NULL, lossless INTEGER NOT NULL, PRIMARY KEY (hash, strategy, counter)) WITHOUT ROWID;
 """
 
-# Texts are folded where they are compared; an id is found whatever its session; most records of a session are entries,
-# results and events, and the few others are found among them. What a session used is counted once, when it is recorded.
+# Version 3 drops the table of folded texts, because texts are now folded when they are compared. The unique index finds an id
+# in any session. ``record_aside`` finds the few records that are not entries, results or events. Token counts are read
+# from a record once, when it is appended.
 _LEAN = """
 DROP TABLE folded;
 DROP TABLE IF EXISTS search_word;
@@ -123,11 +125,10 @@ _MESSAGES = (
     "'nudge', 'interrupt', 'compaction', 'error')"
 )
 
-# Rows are counted once, when they are recorded: a page says how many there are, and begins near its first row. A milestone
-# tells the place in the log of the row that has ``number`` rows of its series before it, for every 128th
-# (`ctxmgr.store.write.batch.STEP`); "all" are entries and events, "message" the events of
-# `ctxmgr.types.plain_records.MESSAGE_TYPES`.
-# Where these change, another migration counts anew.
+# Rows are counted when they are appended, so a page can say how many there are and start reading near its first row.
+# A milestone holds the place in the log of every 128th row of a series (`ctxmgr.store.write.batch.STEP`); ``number`` rows of
+# the series precede it. The series "all" has entries and events, "message" the events of
+# `ctxmgr.types.plain_records.MESSAGE_TYPES`. If these types change, a new migration has to count again.
 _COUNTED = f"""
 CREATE TABLE milestone (
   session INTEGER NOT NULL, series TEXT NOT NULL, number INTEGER NOT NULL, seq INTEGER NOT NULL,
@@ -144,8 +145,8 @@ INSERT INTO milestone SELECT session, series, number, seq FROM (
 WHERE number % 128 = 0
 """
 
-# The tables of spec 003 as views of ours (ruling 30), for people and programs that read a store with SQL. They can only be
-# read, and nothing here reads them. Bodies of records that are no JSON any more give nulls.
+# The tables of spec 003 as views (ruling 30), for people and programs that read a store with SQL. They are read-only, and
+# ctxmgr itself does not use them. A body that is damaged and no longer JSON gives nulls.
 _BODY = "CASE WHEN json_valid({0}.body) THEN {0}.body END"
 _OWN, _DONE = _BODY.format("own"), _BODY.format("done")
 
@@ -192,7 +193,8 @@ CREATE VIEW agent_context_requirements AS
   FROM need
 """
 
-# Sums were one chain over all sessions. Up to there they stay so, and are checked so; behind it each session has its own.
+# Checksums used to form one chain over all sessions. Records up to the place in ``state`` are still verified as that chain;
+# behind it each session has a chain of its own.
 _OWN_CHAINS = f"""
 ALTER TABLE session ADD COLUMN sum TEXT;
 UPDATE session SET sum = (SELECT sum FROM record WHERE record.session = session.key ORDER BY record.seq DESC LIMIT 1);
@@ -213,14 +215,14 @@ LINES_AS_RECORDS = (
     "CREATE TEMP VIEW record AS SELECT seq, session, kind, id, ts, log_body(offset, length) AS body, "
     "log_sum(offset, length) AS sum FROM main.line"
 )
-"""What stands for the records in the index of a log, whose lines are where they are; for one connection."""
+"""The view that replaces the table ``record`` in the index of a log, for one connection. It reads bodies from the log."""
 
 DERIVED = (
     "usage", "milestone", "note_entry", "note_tag", "superseded", "event", "entry", "record", "process", "session", "damage",
     "state", "imported", "version", "artifact", "dependency", "context_key", "access_rule", "need", "execution", "package",
     "package_item",
 )  # fmt: skip
-"""Every table of an index that follows from a log, in an order in which they can be emptied."""
+"""Every table of an index that is derived from a log, in an order in which they can be emptied."""
 
 SCRIPTS = (
     ("001_first", _FIRST),
@@ -229,11 +231,11 @@ SCRIPTS = (
     ("004_views", _VIEWS),
     ("005_own_chains", _OWN_CHAINS),
 )
-"""Name of each migration and what it runs, in order."""
+"""Name and SQL of each migration, in order."""
 
 
 def apply(database: Any) -> None:
-    """Apply what is missing to a sqlite_utils Database; called inside a transaction, nests by savepoint."""
+    """Apply the missing migrations to a sqlite_utils Database. Runs inside a transaction and nests by savepoints."""
     from sqlite_utils import Migrations
 
     migrations = Migrations("ctxmgr")
@@ -251,14 +253,14 @@ def _runner(script: str) -> Callable[[Any], None]:
 
 
 def make(execute: Callable[[str], object]) -> None:
-    """Make all tables in a database that is never migrated, without the library that keeps count."""
+    """Create all tables in a database that is never migrated, without sqlite_utils and its list of applied migrations."""
     for _, script in SCRIPTS:
         for statement in _statements(script):
             execute(statement)
 
 
 def make_lines(execute: Callable[[str], object]) -> None:
-    """Make what holds, in the index of a log, where its lines are."""
+    """Create the table with the offsets of a log's lines, in the index of that log."""
     for statement in _statements(_LINES):
         execute(statement)
 

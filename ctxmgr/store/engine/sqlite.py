@@ -1,7 +1,7 @@
 """The SQLite engine: loads the driver, checks its library, runs all statements and translates SQLite's errors.
 
-The SQLite of most systems (3.7.0 to 3.51.2) can corrupt a database in write-ahead mode when a log is restarted while
-another process reads; fixed in 3.51.3, 3.50.7 and 3.44.6. A sound library is required, never assumed.
+The SQLite of most systems (3.7.0 to 3.51.2) can corrupt a database in write-ahead mode if the log is restarted while
+another process reads. The bug is fixed in 3.51.3, 3.50.7 and 3.44.6, and the engine refuses to run with an unfixed library.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 def driver() -> Any:
-    """Return the driver: of pysqlite3 the extension alone, else the whole of it, else the standard library's.
+    """Return the SQLite driver: the extension module of pysqlite3 alone, else all of pysqlite3, else the standard library's.
 
-    What the Python half of a driver adds, adapters of dates and the like, is not used, and loading it takes as long as
+    The Python part of a driver adds adapters for dates and the like. We do not use them, and loading them takes as long as
     three queries.
     """
     try:
@@ -43,17 +43,17 @@ def driver() -> Any:
 
 
 def extension(package: str, name: str) -> Any:
-    """Load an extension module out of a package without the package, as the import system itself would later.
+    """Load an extension module from a package without importing the package, and register it for later imports.
 
     Raises:
-        ImportError, AttributeError: it is not there, or not to be had in this way.
+        ImportError, AttributeError: the module does not exist, or can't be loaded alone.
     """
     found: Any = _spec(package, None)
-    if not found.submodule_search_locations:  # no package: the extension would be looked for everywhere
+    if not found.submodule_search_locations:  # not a package, so the search would look for the extension everywhere
         raise ImportError(package)
     spec: Any = _spec(f"{package}.{name}", found.submodule_search_locations)
     module = spec.loader.create_module(spec)
-    sys.modules[spec.name] = module  # whoever imports the package gets this one
+    sys.modules[spec.name] = module  # a later import of the package finds this module
     try:
         spec.loader.exec_module(module)
         for needed in ("connect", "Error", "OperationalError", "sqlite_version"):
@@ -72,7 +72,7 @@ def _spec(name: str, path: Any) -> Any:
 
 
 sqlite: Any = driver()
-# Older branches to which the mend was carried back, and their first release with it.
+# Older branches with a backport of the fix, and their first fixed release.
 _SOUND_BRANCHES = {(3, 50): 7, (3, 44): 6}
 
 
@@ -90,10 +90,10 @@ def library_version() -> tuple[int, ...]:
 
 
 def require_sound_library() -> None:
-    """Refuse to open a store with a SQLite that may corrupt it.
+    """Check that the SQLite library can't corrupt a store.
 
     Raises:
-        Damaged: naming the version found.
+        Damaged: the library has the bug; the message names its version.
     """
     if not is_sound(library_version()):
         raise Damaged(
@@ -103,33 +103,33 @@ def require_sound_library() -> None:
 
 
 BUSY_MS = 10_000
-"""How long the engine waits for what another process has locked, in milliseconds."""
+"""How long the engine waits for a lock of another process, in milliseconds."""
 
 WRITER_BUSY_MS = 12
-"""How long SQLite itself waits on a connection that writes, in milliseconds; then `SqliteEngine` tries again.
+"""How long SQLite itself waits for a lock on a writing connection, in milliseconds. Then `SqliteEngine` tries again.
 
-SQLite tries less and less often, in the end every 100 ms, and its lock goes to whoever tries at the right moment. Beside
-seven writers that never rest, one that tries so rarely can miss every moment for longer than `BUSY_MS`.
+SQLite retries less and less often, in the end every 100 ms, and its lock goes to the process that tries at the right moment.
+Beside seven busy writers, a process that retries so rarely can fail for longer than `BUSY_MS`.
 """
 
 MEMORY = ":memory:"
-"""The path of a database that is in no file."""
+"""The path of a database in memory."""
 
 SIDE_FILES = ("", "-wal", "-shm")
-"""What the names of a database and of the files beside it end in."""
+"""Suffixes of the files of a database: the database itself, its write-ahead log and its shared memory."""
 
 
 class SqliteEngine:
-    """One connection; any thread may use it, one at a time.
+    """One connection to a SQLite database. Any thread may use it, but only one at a time.
 
     Args:
         path: the database file, or `MEMORY`.
         readonly: open for reading only; the file must exist.
         durable: sync every commit (level ``os``) instead of leaving it to the kernel (level ``process``).
-        disposable: what is in it follows from something else, which is not all in it.
+        disposable: the database can be rebuilt from other files. It is not synced, and removed if it is damaged.
 
     Attributes:
-        raised: what a function raised that a statement called, until the statement has raised it.
+        raised: the exception of a Python function called by a statement, until the statement raises it.
     """
 
     shared = False
@@ -145,7 +145,7 @@ class SqliteEngine:
         if not readonly and not disposable and path != MEMORY:
             from ctxmgr.store.engine.wal_sync import WalSync
 
-            # The sync opens files by this name later, when the process may be in another folder.
+            # The sync opens files by this path later, when the process may have changed its working directory.
             place = _absolute(path)
             self._sync = WalSync(place, lambda: SqliteEngine(place, readonly=True), durable=durable)
         self.raised: BaseException | None = None
@@ -168,21 +168,21 @@ class SqliteEngine:
         self._boundary = self._connection.cursor().execute  # begins and ends transactions
 
     def move_to_memory(self) -> None:
-        """Go on with an empty database in memory, where the disk refuses a disposable one; whatever it held is gone."""
+        """Replace a disposable database that the disk refuses by an empty one in memory. Its content is lost."""
         self.path = MEMORY
         self._functions.clear()
         self._open(durable=False)
-        if self._depth:  # whoever began the transaction ends it
+        if self._depth:  # the caller will end the transaction that it began
             self._boundary("BEGIN IMMEDIATE")
 
     @staticmethod
     def _connect(path: str, readonly: bool) -> Any:
         options: dict[str, Any] = {
-            # The driver would begin transactions by itself, and deferred ones, which fail under readers.
+            # Otherwise the driver begins deferred transactions by itself, which can fail while others read.
             "isolation_level": None,
             "timeout": BUSY_MS / 1000,
             "cached_statements": 256,
-            # Recorders write from any thread, one at a time: their sink holds a lock.
+            # Recorders write from any thread. Their sink holds a lock, so only one writes at a time.
             "check_same_thread": False,
         }
         if path == MEMORY:
@@ -197,12 +197,12 @@ class SqliteEngine:
             return sqlite.connect(uri + "?mode=rw", uri=True, **options)
         connection = sqlite.connect(uri + "?mode=ro", uri=True, **options)
         try:
-            # Opening reads nothing: the first statement tells whether the database can be read here.
+            # Opening a connection reads nothing, so only a first statement shows whether the database is readable.
             connection.execute("SELECT count(*) FROM sqlite_master")
         except sqlite.Error as error:
             connection.close()
-            # In a folder that can't be written, or on a full disk, SQLite can't make its side files. Without a log there
-            # is nothing to miss.
+            # SQLite can't create its side files in a read-only folder or on a full disk. If there is no write-ahead log, the
+            # database file alone is complete and can be read without them.
             name = str(getattr(error, "sqlite_errorname", ""))
             if not name.startswith(_NO_SIDE_FILES) or _holds_anything(path + "-wal"):
                 raise
@@ -210,12 +210,12 @@ class SqliteEngine:
         return connection
 
     def query(self, sql: str, values: Values | None = None) -> list[Row]:
-        """Return all rows of a reading statement."""
+        """Return all rows of a SELECT."""
         rows: list[Row] = self._run(_fetch, self._connection, sql, values or {})
         return rows
 
     def stream(self, sql: str, values: Values | None = None, at_once: int = 256) -> Iterator[Row]:
-        """Yield rows in batches; an unfinished stream pins the write-ahead log, so consume or close it."""
+        """Yield rows in batches. Consume or close the stream, because an open one keeps the write-ahead log from a reset."""
         try:
             cursor = self._run(self._connection.execute, sql, values or {})
             try:
@@ -227,15 +227,15 @@ class SqliteEngine:
             raise self._translate(error) from None
 
     def execute(self, sql: str, values: Values | None = None) -> int:
-        """Run a writing statement; return the number of rows it touched."""
+        """Run a writing statement. Return the number of affected rows."""
         return int(self._run(self._connection.execute, sql, values or {}).rowcount)
 
     def many(self, sql: str, rows: Sequence[Values] | Sequence[Row]) -> int:
-        """Run a writing statement once for each set of values; return the number of rows it touched."""
+        """Run a writing statement once for each set of values. Return the number of affected rows."""
         return int(self._run(self._connection.executemany, sql, rows).rowcount)
 
     def _run(self, call: Callable[..., Any], *given: Any) -> Any:
-        """Return what a call of the driver returns; wait up to `BUSY_MS` for what another process has locked."""
+        """Call the driver and return its result. Wait up to `BUSY_MS` for locks of other processes."""
         deadline = 0.0
         while True:
             try:
@@ -248,21 +248,21 @@ class SqliteEngine:
             time.sleep(0.001)
 
     def _can_wait(self, error: Exception) -> bool:
-        """Whether a statement may succeed later: not inside a transaction, and a reader has waited in SQLite already."""
+        """Whether to retry a statement. Not inside a transaction, and not for a reader, which has waited in SQLite already."""
         return not self.readonly and _is_busy(error) and not self._connection.in_transaction
 
     @property
     def connection(self) -> Any:
-        """The driver's connection, for `ctxmgr.store.read_query`, which lets a person's own statements run on it."""
+        """The driver's connection, for `ctxmgr.store.read_query`, which runs a user's own statements on it."""
         return self._connection
 
     def function(self, name: str, arguments: int, call: Callable[..., Any]) -> None:
-        """Let statements call a Python function, see `Engine.function`."""
+        """Register a Python function for use in statements; see `Engine.function`."""
 
         def call_and_keep_error(*given: Any) -> Any:
             try:
                 return call(*given)
-            except BaseException as error:  # SQLite would say that something was raised, not what
+            except BaseException as error:  # SQLite reports that the function failed, but not with which exception
                 self.raised = error
                 raise
 
@@ -271,20 +271,20 @@ class SqliteEngine:
             self._functions.add(name)
 
     def transaction(self) -> _Transaction:
-        """Take the write lock at once (a deferred lock fails under readers), commit at the end; nests."""
+        """Take the write lock at once, because a deferred lock can fail while others read. Commit at the end. May be nested."""
         return _Transaction(self)
 
     def begin(self) -> None:
-        """Enter a transaction; a nested one is part of the outer one."""
+        """Enter a transaction. A nested one becomes part of the outer one."""
         if self._depth == 0:
             if self._sync is not None:
-                # A sync that failed in the thread is told here, before anything more is written.
+                # Report a sync that failed in the thread before anything more is written.
                 self._sync.require_synced()
             self._run(self._boundary, "BEGIN IMMEDIATE")
         self._depth += 1
 
     def end(self, *, commit: bool) -> None:
-        """Leave a transaction; the outermost one is committed, or taken back."""
+        """Leave a transaction. Commit or roll back the outermost one."""
         self._depth -= 1
         if self._depth:
             return
@@ -297,11 +297,11 @@ class SqliteEngine:
             self._rollback()
             raise self._translate(error) from None
         if self._sync is not None:
-            # The commit is with the kernel now; a thread brings it to the disk within a second.
+            # The kernel has the commit now. A thread syncs it to the disk within a second.
             self._sync.note()
 
     def _rollback(self) -> None:
-        # A full disk or an I/O error makes SQLite roll back by itself; a second rollback then has nothing to undo.
+        # SQLite itself rolls back after a full disk or an I/O error. There is nothing left to undo then.
         try:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
@@ -309,40 +309,40 @@ class SqliteEngine:
             return
 
     def reading(self) -> _Reading:
-        """Let all reading inside see one state of the database; see `Engine.reading`."""
+        """Let all statements inside read one snapshot of the database; see `Engine.reading`."""
         return _Reading(self)
 
     def durably(self) -> _Durably:
-        """Let commits inside wait for the disk; enter it outside of a transaction."""
+        """Sync commits inside to the disk. Must be entered outside of a transaction."""
         return _Durably(self)
 
     def faults(self, most: int | None = None) -> list[str]:
-        """Return what SQLite finds damaged; see `Engine.faults`."""
+        """Return the damage that SQLite reports; see `Engine.faults`."""
         # `quick_check` does not compare indexes with their tables, which takes most of the time.
         check = "integrity_check" if most is None else f"quick_check({most:d})"
         return [str(row[0]) for row in self.query(f"PRAGMA {check}") if row[0] != "ok"]
 
     def schema_version(self) -> int:
-        """Return the version of the tables, 0 where there are none."""
+        """Return the version of the tables, 0 if there are none."""
         return int(self.query("PRAGMA user_version")[0][0])
 
     def clock(self) -> float:
-        """Return this machine's time: whoever opens the file is on it."""
+        """Return this machine's time. All users of the file are on this machine."""
         return time.time()
 
     def is_blank(self) -> bool:
-        """Whether the database holds nothing at all, as it does before its tables are made."""
+        """Whether the database is empty, as it is before its tables are created."""
         if self.schema_version():
             return False
         return not self.query("SELECT 1 FROM sqlite_master LIMIT 1")
 
     def migrate(self, latest: int, readable: int, apply: Callable[[Any], None]) -> None:
-        """Bring the schema up to ``latest`` inside one transaction; ``apply`` gets a sqlite_utils Database.
+        """Migrate the schema to ``latest`` in one transaction; ``apply`` gets a sqlite_utils Database.
 
-        Who only reads takes an older one as it is, from ``readable`` on.
+        A readonly engine never migrates. It accepts versions from ``readable`` on.
 
         Raises:
-            Damaged: when the store was written by a newer ctxmgr, or by one that is too old to be only read.
+            Damaged: the store was written by a newer ctxmgr, or by one whose schema is too old for a readonly engine.
         """
         if self._check_version(latest):
             return
@@ -353,7 +353,7 @@ class SqliteEngine:
                 f"{self.path} has an older schema, and reading never migrates it",
                 "run any writing command once, e.g. 'ctxmgr import'",
             )
-        import sqlite_utils  # costs more than a whole query, and is needed once in a store's life
+        import sqlite_utils  # the import takes longer than a whole query, and is needed once in a store's life
 
         with self.transaction():
             if self._check_version(latest):  # another process was faster
@@ -365,14 +365,14 @@ class SqliteEngine:
             self.execute(f"PRAGMA user_version = {latest:d}")
 
     def create(self, latest: int, make: Callable[[Callable[[str], object]], None]) -> None:
-        """Make the tables of ``latest`` in a blank database inside one transaction, without what migrates older ones.
+        """Create the tables of ``latest`` in a blank database in one transaction, without loading the migrations.
 
         Args:
-            latest: the version that the database then has.
-            make: gets what runs a statement.
+            latest: the version that the database gets.
+            make: creates the tables; its argument runs a statement.
 
         Raises:
-            Damaged: when it is another program's, or was written by a newer ctxmgr.
+            Damaged: the database belongs to another program, or was written by a newer ctxmgr.
         """
         if self._check_version(latest):
             return
@@ -384,7 +384,7 @@ class SqliteEngine:
 
     def _check_version(self, latest: int) -> bool:
         found = self.schema_version()
-        # Every version of ours has this index, from the first on.
+        # Every version of our schema has this index.
         if found < latest and self.query(
             "SELECT 1 FROM sqlite_master WHERE NOT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'record_once') LIMIT 1"
         ):
@@ -397,20 +397,20 @@ class SqliteEngine:
         return found == latest
 
     def _translate(self, error: Exception) -> BaseException:
-        """Return what is raised for an error of the driver: what a function raised that was called, or one of ours."""
+        """Return the exception to raise for a driver error: that of a Python function that the statement called, or ours."""
         raised, self.raised = self.raised, None
         if raised is None and self._disposable and self.path != MEMORY and _is_damage(error):
             remove_database(self.path)
             return Damaged(f"the index {self.path} was damaged, and was removed", "run it again: the index is made anew")
-        if isinstance(error, UnicodeDecodeError):  # SQLite's own words quote a damaged schema
+        if isinstance(error, UnicodeDecodeError):  # SQLite's message quotes a damaged schema
             return Damaged(f"{self.path} is damaged", "run 'ctxmgr verify', or restore a backup")
         return raised or _ours(self.path, error)
 
     def close(self) -> None:
-        """Release the database, with what was committed on the disk.
+        """Sync the commits to the disk and close the database.
 
         Raises:
-            StorageFailed: it could not be synced; the database is released nevertheless.
+            StorageFailed: the sync failed; the database is closed nevertheless.
         """
         try:
             if self._sync is not None:
@@ -422,8 +422,8 @@ class SqliteEngine:
 def _pragmas(readonly: bool, durable: bool, disposable: bool) -> list[str]:
     common = [
         f"PRAGMA busy_timeout = {BUSY_MS:d}",
-        # A database may come with a checkout: its schema may call nothing that does more than compute, and cells that are
-        # damaged are found where they are read.
+        # A database may come with a hostile checkout, so its schema may only call functions without side effects, and
+        # SQLite checks cells for damage when it reads them.
         "PRAGMA trusted_schema = OFF",
         "PRAGMA cell_size_check = ON",
         "PRAGMA temp_store = MEMORY",
@@ -432,7 +432,7 @@ def _pragmas(readonly: bool, durable: bool, disposable: bool) -> list[str]:
         return [*common, "PRAGMA query_only = ON"]
     return [
         *common,
-        # In the index of a log `record` is a view, to which no key can refer.
+        # In the index of a log `record` is a view, and a foreign key can't refer to a view.
         f"PRAGMA foreign_keys = {'OFF' if disposable else 'ON'}",
         f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}",
         "PRAGMA cache_size = -8000",
@@ -440,7 +440,7 @@ def _pragmas(readonly: bool, durable: bool, disposable: bool) -> list[str]:
 
 
 def _write_ahead(connection: Any) -> None:
-    """Switch the database to write-ahead mode; when several processes make it at once SQLite itself does not wait."""
+    """Switch the database to write-ahead mode. Retry here, because SQLite does not wait if several processes do it at once."""
     deadline = time.monotonic() + BUSY_MS / 1000
     while True:
         try:
@@ -453,10 +453,10 @@ def _write_ahead(connection: Any) -> None:
 
 
 def _create_private(path: str) -> None:
-    """Create the folder 0700 and the file 0600 before SQLite does: its side files inherit the mode.
+    """Create the folder with mode 0700 and the file with 0600 before SQLite does. SQLite's side files inherit the mode.
 
-    Only a file that does not exist is opened here. Opening an existing database outside of SQLite would drop this
-    process's locks on it when closed.
+    This opens only a file that does not exist yet. If it opened and closed an existing database, the process would lose its
+    locks on it.
     """
     try:
         folder = os.path.dirname(_absolute(path))
@@ -467,7 +467,7 @@ def _create_private(path: str) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
         from ctxmgr.log.anchor import begin
 
-        # What is still anchored for this path was of a database that is gone.
+        # An anchor that still exists for this path belongs to a former, deleted database.
         begin(path)
     except FileExistsError:
         if os.path.isdir(path):
@@ -490,7 +490,7 @@ def _absolute(path: str) -> str:
 
 
 def _uri(path: str) -> str:
-    """Return a path as SQLite takes it in a URI: every byte that could mean something there is spelled as a number."""
+    """Return a path as a URI for SQLite. Every byte that could have a meaning there is percent-encoded."""
     return "file://" + "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in os.fsencode(_absolute(path)))
 
 
@@ -508,7 +508,7 @@ def _fetch(connection: Any, sql: str, values: Values) -> list[Row]:
 
 
 def _close(cursor: Any) -> None:
-    """Close a cursor, though a stream that was left is closed after its connection."""
+    """Close a cursor. Ignore errors, because an abandoned stream may be closed after its connection."""
     try:
         cursor.close()
     except sqlite.Error:
@@ -549,7 +549,7 @@ class _Reading:
         self._engine = engine
 
     def __enter__(self) -> None:
-        # Outside of a transaction a savepoint begins a deferred one: the first read fixes what all others see.
+        # Outside of a transaction, a savepoint begins a deferred one. The first read in it fixes the snapshot.
         self._engine.execute("SAVEPOINT reading")
 
     def __exit__(self, *_: object) -> None:
@@ -561,13 +561,13 @@ def _is_busy(error: BaseException) -> bool:
 
 
 def _is_damage(error: BaseException) -> bool:
-    """Whether an error of the driver says that a database is damaged: by its code, or because a text is not valid."""
+    """Whether a driver error means a damaged database: by its code, or because a text is not valid UTF-8."""
     name = str(getattr(error, "sqlite_errorname", "") or "")
     return name.startswith(_DAMAGED) or isinstance(error, UnicodeDecodeError) or _NO_TEXT in str(error)
 
 
 def remove_database(path: str) -> None:
-    """Remove a database with its side files, as far as the system allows; whoever has it open keeps what he has."""
+    """Remove a database with its side files, as far as the system allows. Processes that have it open can go on reading."""
     for suffix in SIDE_FILES:
         try:
             os.unlink(path + suffix)

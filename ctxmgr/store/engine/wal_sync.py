@@ -1,11 +1,11 @@
-"""Bring what was committed to a database to the disk within a second, and anchor it there.
+"""Sync the commits of a database to the disk within a second, and anchor it there.
 
-At level ``process`` SQLite leaves commits to the kernel until a checkpoint. Here the write-ahead log is synced from a
-thread, by its own name. That is safe although no database file may be opened beside SQLite: the rule protects POSIX
-locks, which any close of the locked file drops, and SQLite locks the database and its ``-shm`` file, never its ``-wal``.
-A commit at ``synchronous = FULL`` would do the same through SQLite, but it takes the write lock, so that an append would
-wait for the disk; a checkpoint does not sync while a reader stands at the end of the log. What was moved from the log
-into the database is synced by SQLite before it begins the log anew, so a sync of the log covers every commit.
+At level ``process`` SQLite leaves commits to the kernel until a checkpoint. This module opens the write-ahead log by name and
+syncs it from a thread. Normally no file of a database may be opened beside SQLite, because closing it drops the POSIX locks
+on it. The log is safe, because SQLite locks the database and its ``-shm`` file, never the ``-wal``.
+A commit at ``synchronous = FULL`` would sync through SQLite, but it holds the write lock, so appends would wait for the
+disk. A checkpoint does not sync while a reader is at the end of the log. SQLite syncs pages that it moved from the log into
+the database before it restarts the log, so a sync of the log covers every commit.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class WalSync:
     """Syncs and anchors one database for the engine that writes it.
 
     Args:
-        path: of the database.
+        path: the path of the database.
         reader: opens another connection to it, for reading.
-        durable: commits are synced by SQLite itself (level ``os``); only the anchor is to be kept.
+        durable: whether SQLite itself syncs the commits (level ``os``), so that only the anchor is left to write.
     """
 
     def __init__(self, path: str, reader: Callable[[], SqliteEngine], *, durable: bool) -> None:
@@ -45,7 +45,7 @@ class WalSync:
         self._failure: OSError | None = None
 
     def note(self) -> None:
-        """Remember that something was committed."""
+        """Note a commit, and have the thread sync it."""
         self._written = True
         if self._syncer is None:
             from ctxmgr.log.sync_thread import Syncer
@@ -58,22 +58,22 @@ class WalSync:
             self._syncer.note()
 
     def require_synced(self) -> None:
-        """Let the next transaction hear of a sync that failed behind its back, once.
+        """Report a failed sync of the thread once, to the next transaction.
 
         Raises:
-            StorageFailed: what was committed last may not survive a power loss.
+            StorageFailed: the last commits may not survive a power loss.
         """
         if self._failure is not None:
             error, self._failure = self._failure, None
             raise _sync_error(self._path, error)
 
     def sync_from_thread(self) -> None:
-        """Sync the log; a failure is raised by the next commit."""
+        """Sync the log. `require_synced` reports a failure."""
         try:
-            # Another connection, for that of the engine is used by one thread at a time.
+            # A connection of its own, because only one thread at a time may use that of the engine.
             engine = self._reader()
             try:
-                # First how far the database has come, then the sync: an anchor must not know more than the disk holds.
+                # Read the head before the sync, because the anchor must not name a record that is not on the disk.
                 head = read_head(engine, anchor.load(self._path))
                 self._sync_log()
                 self._advance(engine, head)
@@ -81,7 +81,7 @@ class WalSync:
                 engine.close()
         except OSError as error:
             self._failure = error
-        except CtxmgrError:  # e.g. damaged just now: whoever asks it is told
+        except CtxmgrError:  # e.g. new damage, which the next statement reports
             return
 
     def _sync_log(self) -> None:
@@ -91,11 +91,11 @@ class WalSync:
             from ctxmgr.base.paths import sync_folder
 
             sync_folder(os.path.dirname(os.path.abspath(self._path)))
-            # From now on a power loss can't take the names of the files away.
+            # From now on the files keep their names after a power loss.
             self._named = True
         try:
             log = os.open(self._path + "-wal", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except FileNotFoundError:  # all of it is in the database, which SQLite has synced
+        except FileNotFoundError:  # SQLite moved everything into the database and synced it
             return
         try:
             os.fdatasync(log)
@@ -107,14 +107,14 @@ class WalSync:
             anchor.advance(self._path, head, lambda found: holds(engine, found))
 
     def close(self, engine: SqliteEngine) -> None:
-        """Sync what is left, when the engine is about to be closed, and end the thread.
+        """Stop the thread and sync the rest. Called before the engine is closed.
 
         Raises:
-            StorageFailed: it could not be synced.
+            StorageFailed: the sync failed.
         """
         if self._syncer is not None:
             self._syncer.stop()
-        # What a parent process wrote before a fork is the parent's to sync.
+        # After a fork, the parent process syncs what it wrote before.
         if not self._written or self._owner != os.getpid():
             return
         self._written = False
@@ -129,7 +129,7 @@ class WalSync:
 
 
 _ALL_ENDS = "SELECT sum FROM session UNION ALL SELECT value FROM state WHERE name >= :end AND name < :after"
-# Of each session that went on behind a place: its last sum, and the one that it had there.
+# The last checksum of each session with records behind a place, and its last checksum up to that place.
 _NEW_ENDS = (
     "SELECT sum, (SELECT sum FROM record WHERE record.session = session.key AND record.seq <= :place "
     "ORDER BY record.seq DESC LIMIT 1) FROM session WHERE key IN (SELECT session FROM record WHERE seq > :place)"
@@ -137,12 +137,12 @@ _NEW_ENDS = (
 
 
 def read_head(engine: Engine, former: anchor.Anchor | None = None) -> anchor.Anchor | None:
-    """Return how far a database has come, None when it holds nothing.
+    """Return an anchor of the database as it is now, None if it is empty.
 
     Args:
-        engine: of the database.
-        former: an earlier anchor of it. What that says of sessions that did not go on is taken over, not looked up: one that
-            was rewritten meanwhile is not forgotten.
+        engine: the engine of the database.
+        former: an earlier anchor of the database. Its digest is kept for sessions without new records, instead of reading
+            them again, so it still reveals a session that was rewritten meanwhile.
     """
     with engine.reading():
         rows = engine.query("SELECT seq, sum FROM record ORDER BY seq DESC LIMIT 1")
@@ -150,7 +150,7 @@ def read_head(engine: Engine, former: anchor.Anchor | None = None) -> anchor.Anc
             return None
         ((session,),) = engine.query("SELECT id FROM session ORDER BY key LIMIT 1")
         head = anchor.Anchor(int(rows[0][0]), str(rows[0][1]), str(session))
-        if engine.schema_version() > READABLE:  # else sessions do not know their last sums
+        if engine.schema_version() > READABLE:  # in older versions the sessions' rows have no checksum
             head.ends = _ends(engine, former)
     return head
 
@@ -165,7 +165,7 @@ def _ends(engine: Engine, former: anchor.Anchor | None) -> str:
 
 
 def digest_sums(totals: Iterable[str | None], without: Iterable[str | None] = (), former: str = "0") -> str:
-    """Return a digest of last sums in any order: the ``former`` one with ``totals`` and without those of ``without``."""
+    """Return the digest ``former`` after adding ``totals`` and removing ``without``. The order of checksums does not matter."""
     value = int(former, 16)
     for sign, some in ((1, totals), (-1, without)):
         value += sign * sum(int(codec.chain("", total.encode()), 16) for total in some if total)
@@ -173,13 +173,13 @@ def digest_sums(totals: Iterable[str | None], without: Iterable[str | None] = ()
 
 
 def is_archived_since(engine: Engine, place: int) -> bool:
-    """Whether a session was archived that went on up to a place or behind it: what it was there is not known any more."""
+    """Whether a session with records at or behind a place was archived. Its checksum at that place is no longer known."""
     sql = "SELECT 1 FROM state WHERE name >= :name AND name < :after LIMIT 1"
     return bool(engine.query(sql, {"name": end_name(place), "after": END + "~"}))
 
 
 def holds(engine: SqliteEngine, found: anchor.Anchor) -> bool:
-    """Whether a database still is, up to there, what its anchor says."""
+    """Whether a database still matches its anchor, up to the anchor's place."""
     rows = engine.query("SELECT sum FROM record WHERE seq = :seq", {"seq": found.length})
     return rows[0][0] == found.total if rows else is_archived_since(engine, found.length)
 

@@ -1,5 +1,5 @@
-"""Whether a history is sound: its sums, the tables that follow from its records, and what a look without reading tells.
+"""Verify a history: its checksums, the tables derived from its records, and a quick status without reading them.
 
-Begin with `verification`. What is wrong is told as ranges of `engine.log_bytes`, which reading a log loads too. `status`
-looks at counts and versions only. It may import `engine` and `write`, to make the tables once more and compare them.
+Start with `verification`. It reports damage as `DamagedRange`s of `engine.log_bytes`, which reading a log loads too. `status`
+reads counts and versions only. This package may import `engine` and `write`, to build the tables again and compare them.
 """

@@ -15,12 +15,12 @@ if TYPE_CHECKING:  # the store stands above this
     from ctxmgr.store.base import Store
 
 MAX_FAULTS = 20
-"""Faults that are told at most; ``verify`` tells them all."""
+"""Largest number of faults in a status; ``verify`` lists all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """The SQLite in use: the module it comes from, its version, and why it must not be used, if so."""
+    """The SQLite library in use: its Python module, its version, and why it must not be used (None if it may)."""
 
     module: str
     version: str
@@ -29,7 +29,7 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """How much a store holds, and the schema it is in beside the one this program writes."""
+    """The size of a store, the version of its schema, and the latest version that this program knows."""
 
     sessions: int
     entries: int
@@ -38,7 +38,7 @@ class Contents:
 
 
 def library() -> Library:
-    """Return which SQLite is in use, and whether it can be trusted."""
+    """Return the SQLite library in use, and whether it is sound."""
     fault: Damaged | None = None
     if not is_sound(library_version()):
         try:
@@ -49,10 +49,10 @@ def library() -> Library:
 
 
 def contents(store: Store) -> Contents:
-    """Return the store's numbers.
+    """Return the size and the schema version of a store.
 
     Raises:
-        Damaged, Busy, StorageFailed: it can't be read.
+        Damaged, Busy, StorageFailed: the store can't be read.
     """
     ((sessions, entries),) = store.engine.query(
         "SELECT count(*) FILTER (WHERE id <> :project), coalesce(sum(entries), 0) FROM session", {"project": PROJECT}
@@ -69,12 +69,12 @@ def _latest(store: Store) -> int:
 
 
 def server_facts(store: Store) -> dict[str, Any]:
-    """Return what is to be known of a store's server: version, user, team, encryption, answer's time, clock, trigrams.
+    """Return facts about a store's server: version, user, team, encryption, response time, clock difference, trigrams.
 
     Raises:
-        Denied, Busy, StorageFailed: it can't be asked.
+        Denied, Busy, StorageFailed: the server can't be queried.
     """
-    # Leases and signs of life go by the server's clock: whoever waits for them wants to know how far this one is off.
+    # Leases and heartbeats use the server's clock, so users may need to know how far the local one is off.
     began = time.monotonic()
     ahead = store.engine.clock() - time.time()
     took = (time.monotonic() - began) * 1000
@@ -90,9 +90,9 @@ def server_facts(store: Store) -> dict[str, Any]:
 
 
 def quick_check(store: Store) -> list[str]:
-    """Return what is damaged, the first `MAX_FAULTS` faults: of a log its unreadable ranges, of a database what SQLite finds.
+    """Return the first `MAX_FAULTS` faults: the unreadable ranges of a log, or the damage that SQLite reports.
 
-    Sums are not checked: that takes reading every record, which `Store.verify` does.
+    Checksums are not verified, because that needs every record; `Store.verify` does it.
     """
     found = [f"{item.length:,} bytes at offset {item.offset:,}: {item.reason}" for item in store.damage()[:MAX_FAULTS]]
     try:

@@ -1,18 +1,19 @@
-"""Check a whole history: every record against its sum, and the end against what was anchored outside of it.
+"""Verify a whole history: the checksum of every record, and the end of the history against anchors outside of it.
 
-What is wrong is named by its kind:
+There are five kinds of damage:
 
-``unreadable``  bytes that hold no record, or that SQLite finds damaged;
-``altered``     a record whose sum does not follow: it was changed, or one before it was removed;
-``inserted``    a record that the records around it know nothing of;
-``unsummed``    a record without a sum among records with sums;
-``cut``         an end that is gone.
+``unreadable``  bytes without a record, or that SQLite reports as damaged;
+``altered``     a record whose checksum does not continue the chain: it was changed, or one before it was removed;
+``inserted``    a record that the checksums of the records around it do not cover;
+``unsummed``    a record without a checksum among records with checksums;
+``cut``         the end of the history is missing.
 
-What could not be checked is told in words. An anchor only counts for the history that it was taken of: when no record of
-the anchored session is there any more, another log stands at the path (rotated, moved or replaced), and that is told.
+The result also says in words what could not be verified. An anchor applies only to the history of which it was taken. If the
+history has no record of the anchored session, there is another log at the path (rotated, moved or replaced). The result then
+says so.
 
-The tables that filters and pages read carry no sums: whoever can write the file can have an entry read "ok" that failed. So
-they are made anew from the records, beside the database, and compared (`contradictions`).
+The tables that filters and pages read have no checksums, so somebody who can write the file could make a failed entry read
+"ok". Therefore the tables are built again from the records, beside the database, and compared (`contradictions`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from ctxmgr.store.project_session import ARCHIVED, CHAINED, END, GAP
 from ctxmgr.store.write.append import Appender
 
 _MAX_IN_MEMORY = 20_000
-"""Records up to which the tables are made in memory."""
+"""Number of records up to which the tables are built in memory."""
 _AT_ONCE = 4_096
 _PROGRAMS = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view') ORDER BY name"
 
@@ -58,14 +59,14 @@ _TABLES: dict[str, tuple[str, str]] = {
     "artifact": ("id, version, agent, name, hash", ""),
     "version": ("number, parent, op", ""),
 }
-"""What is compared of each table, and by which column a row belongs to a session, whose key may be another one."""
+"""The compared columns of each table, and the column that holds its session ("" for none). Session keys are not compared."""
 
 
 def contradictions(engine: Engine) -> list[DamagedRange]:
-    """Return what the tables of a database say that does not follow from its records, one range a table.
+    """Return a range for each table of a database that differs from the table built from the records.
 
     Raises:
-        Damaged, StorageFailed: it can't be read, or there is no room for the tables to compare with.
+        Damaged, StorageFailed: the database can't be read, or there is no space for the new tables.
     """
     ((count,),) = engine.query("SELECT count(*) FROM record")
     with tempfile.TemporaryDirectory(prefix="ctxmgr-") as folder:
@@ -79,7 +80,7 @@ def contradictions(engine: Engine) -> list[DamagedRange]:
 
 
 def _programs(engine: Engine, made: Engine) -> list[DamagedRange]:
-    """Return the triggers of a database, which no store has, and views of ours that say otherwise; views may be added."""
+    """Return the triggers of a database, since a store has none, and changed views of ours. Users may add other views."""
     own = {name: text for _, name, text in made.query(_PROGRAMS)}
     return [
         DamagedRange(0, 0, f"the {kind} {str(name)!r} is none of a store", "inserted" if kind == "trigger" else "altered")
@@ -91,7 +92,7 @@ def _programs(engine: Engine, made: Engine) -> list[DamagedRange]:
 def _fill(engine: Engine, made: Engine) -> None:
     appender = Appender(made, masked=False, sums=False)
     placed = _records(engine)
-    # `range` comes first: where it ends, nothing more was taken from the records, which go on in the next part.
+    # `range` must come first in the zip, so that no record is consumed and lost when it ends.
     while part := [found for _, found in zip(range(_AT_ONCE), placed, strict=False)]:
         with made.transaction():
             appender.copy(part)
@@ -101,16 +102,16 @@ def _records(engine: Engine) -> Iterator[tuple[int, Record]]:
     for seq, body in engine.stream("SELECT seq, body FROM record ORDER BY seq"):
         try:
             yield int(seq), codec.decode(str(body).encode("utf-8", "surrogatepass"))
-        except ValueError:  # told by its sum
+        except ValueError:  # its checksum reveals the damage
             continue
 
 
 def _difference(engine: Engine, made: Engine, table: str) -> DamagedRange | None:
-    """Return the damage where the rows of a table differ from those made from the records, else None."""
+    """Return the damage if the rows of a table differ from those built from the records, else None."""
     columns, owner = _TABLES[table]
-    # By their spelling: None, numbers and texts have no order of their own.
+    # Sorted by repr, because None, numbers and texts can't be compared with each other.
     both = sorted([*_rows(engine, columns, table, owner), *_rows(made, columns, table, owner)], key=repr)
-    # What both have comes in pairs; what is left over only one of them has.
+    # Rows in both tables come in pairs. An odd number means that one table lacks a row.
     odd = sum(1 for _, same in groupby(both, key=repr) if len(list(same)) % 2)
     if not odd:
         return None
@@ -120,30 +121,31 @@ def _difference(engine: Engine, made: Engine, table: str) -> DamagedRange | None
 def _rows(engine: Engine, columns: str, table: str, owner: str) -> Iterator[Row]:
     named = ", ".join(f"{table}.{column}" for column in columns.split(", "))
     if owner == "session":
-        # By the session's id: the keys of the copy are others where sessions came in another order.
+        # Use the session's id, because the keys in the copy differ if sessions came in another order.
         return engine.stream(f"SELECT session.id, {named} FROM {table} LEFT JOIN session ON session.key = {table}.session")
     return engine.stream(f"SELECT {f'{table}.id, ' if owner else ''}{named} FROM {table}")
 
 
-# As bytes: a flipped bit may make them no text any more, and the others are to be checked nevertheless.
+# As bytes, because a flipped bit may make a text invalid, and the other records must be verified nevertheless.
 _ALL_BYTES = "SELECT seq, session, CAST(body AS BLOB), CAST(sum AS BLOB) FROM record ORDER BY seq"
 _EVERY_BODY = "SELECT seq, session, body, sum FROM record ORDER BY seq"
 _SUM_BEFORE = "SELECT sum, seq FROM record WHERE session = :key AND seq <= :common ORDER BY seq DESC LIMIT 1"
 _OF_SESSION = "SELECT seq, body, sum FROM record WHERE session = :key AND seq > :common ORDER BY seq"
 _IS_OR_WAS_THERE = "SELECT 1 FROM session WHERE id = :id UNION ALL SELECT 1 FROM state WHERE name = :mark"
 _STATE = "the state folder"
-# No place comes so far.
+# Greater than any place.
 _EVERYWHERE = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class VerificationResult:
-    """What was found.
+    """The result of a verification.
 
     Attributes:
-        records: that were read.
-        damaged: what is wrong, in the order of the history.
-        checked: what could be checked, in words; unchecked: what could not be.
+        records: the number of records read.
+        damaged: the damaged ranges, in the order of the history.
+        checked: what was verified, in words.
+        unchecked: what could not be verified, in words.
     """
 
     records: int
@@ -153,12 +155,14 @@ class VerificationResult:
 
 
 class _Link:
-    """The end of a chain of sums.
+    """The end of a chain of checksums.
 
     Attributes:
-        last: the sum of its last record; place: where that is.
-        fault: the last record, if it does not follow; former: the sum that it should follow.
-        bare: records without a sum since the last one with one.
+        last: the checksum of its last record.
+        place: the place of its last record.
+        fault: the damage of the last record, if it does not continue the chain.
+        former: the checksum that a faulty last record should have continued.
+        bare: records without a checksum since the last one with a checksum.
     """
 
     __slots__ = ("bare", "fault", "former", "last", "place")
@@ -171,17 +175,17 @@ class _Link:
 
 
 class _Chains:
-    """Follows the sums of a history, record by record.
+    """Follows the checksums of a history, record by record.
 
     Args:
-        anchors: of it.
-        damaged: what is found wrong is added to this.
+        anchors: the anchors of the history.
+        damaged: a list to which damaged ranges are added.
         first: the place of the first record.
 
     Attributes:
-        common: up to there all sessions have one chain, behind it each has its own.
-        archived: place and sum of the last records of sessions that are not there any more.
-        links: the end of the chain of each session, 0 for all sessions of a log.
+        common: the last place of the common chain of all sessions; behind it each session has its own.
+        archived: place and checksum of the last record of each archived session.
+        links: the end of each session's chain, by session key; for a log, the key 0 stands for all sessions.
     """
 
     def __init__(self, anchors: list[Anchor], damaged: list[DamagedRange], first: int = 1) -> None:
@@ -193,14 +197,14 @@ class _Chains:
         self.records = self.summed = self.bare_before = 0
         self._shared = _Link()
         self._last, self._end = "", 0
-        self._totals = dict.fromkeys((each.total for each in anchors), -1)  # where the last record of an anchor is now
-        # The last sum up to an anchor, where its record ends, and what stands for the last sums of all sessions up to there.
+        self._totals = dict.fromkeys((each.total for each in anchors), -1)  # where each anchor's last record is now
+        # For each anchor: the last checksum up to it, the end of that record, and the digest of all sessions' last checksums.
         self._sums_at: dict[int, tuple[str, int, str | None]] = {each.length: ("", 0, None) for each in anchors}
         self._with_ends = {each.length for each in anchors if each.ends}
         self._lengths = sorted(self._sums_at)
 
     def add(self, place: int, length: int, body: bytes, total: str, session: int = 0) -> None:
-        """Take the next record; ``total`` is "" when it carries no sum."""
+        """Verify the next record; ``total`` is its checksum, "" if it has none."""
         self.records += 1
         self._reach(place - self._first)
         own = self.links[session]
@@ -217,7 +221,7 @@ class _Chains:
         self._tell_bare(link, follows=follows)
         if follows:
             link.fault = None
-        # This record follows from the one before the faulty one, which was therefore put between both.
+        # This record continues the chain from before the faulty one, so the faulty one was inserted.
         elif link.fault is not None and codec.chain(link.former, body) == total:
             link.fault.kind = "inserted"
             link.fault = None
@@ -230,14 +234,14 @@ class _Chains:
             self._totals[total] = place + length
 
     def skip(self, place: int, total: str) -> None:
-        """Pass a record of the common chain that was archived; its sum is known."""
+        """Skip an archived record of the common chain, whose checksum is known."""
         self._reach(place - self._first)
         self._last, self._end = total, place + 1 - self._first
         self._shared.last, self._shared.fault = total, None
         self._totals.update({total: place + 1} if total in self._totals else {})
 
     def _reach(self, end: int) -> None:
-        """Take note of what the anchors up to there compare with."""
+        """Note the values with which the anchors up to this place are compared."""
         while self._lengths and end >= self._lengths[0]:
             length = self._lengths.pop(0)
             ends = None
@@ -246,7 +250,7 @@ class _Chains:
             self._sums_at[length] = self._last, self._end, ends
 
     def is_archived_since(self, length: int) -> bool:
-        """Whether a session was archived that went on up to an anchor or behind it: what it was there is not known any more."""
+        """Whether a session with records at or behind an anchor was archived. Its checksum at the anchor is no longer known."""
         return any(place >= length for place, _ in self.archived)
 
     def _tell_bare(self, link: _Link, *, follows: bool) -> None:
@@ -257,29 +261,29 @@ class _Chains:
         link.bare = []
 
     def end(self, size: int) -> None:
-        """Say that this is all, and where it ends."""
+        """Finish after the last record of a history of this size."""
         for link in (self._shared, *self.links.values()):
             self._tell_bare(link, follows=False)
         self._reach(size)
         self._lengths = []
 
     def holds(self, found: Anchor, size: int, *, exact: bool) -> bool:
-        """Whether the history still is, up to there, what an anchor says; ``exact``: its last record ends just there."""
+        """Whether the history still matches an anchor; ``exact`` requires that a record ends exactly at the anchor."""
         total, end, ends = self._sums_at[found.length]
         same = total == found.total and (ends is None or ends == found.ends)
-        # A log is anchored behind a line end, and its last record ends before that; in a database both places are one.
+        # In a log, the anchor is behind a line end and the record ends before it. In a database both are the same place.
         return size >= found.length and same and (not exact or found.length - end in (0, 1))
 
     def holds_last_record(self, found: Anchor) -> bool:
-        """Whether the last record that an anchor knows is there, wherever."""
+        """Whether an anchor's last record is anywhere in the history."""
         return self._totals.get(found.total, -1) >= 0
 
 
 def examine_log(path: str, indexed: Anchor | None) -> VerificationResult:
-    """Read a log and check it; ``indexed`` is how far its index saw it.
+    """Read and verify a log; ``indexed`` is the anchor in its index.
 
     Raises:
-        NotFound, StorageFailed: it can't be read.
+        NotFound, StorageFailed: the log can't be read.
     """
     size = os.stat(path).st_size
     anchors = _anchors(path, indexed)
@@ -287,13 +291,13 @@ def examine_log(path: str, indexed: Anchor | None) -> VerificationResult:
     chain = _Chains([found for found, _ in anchors], damaged, first=0)
 
     def hear(offset: int, length: int, reason: str) -> None:
-        # A broken sum is told by the chain below, which also sees where a record was put in.
+        # The chain below reports broken checksums, because it also recognises inserted records.
         if reason != BROKEN_SUM:
             damaged.append(DamagedRange(offset, length, reason))
 
     wanted, there = {found.session for found, _ in anchors}, set[str]()
     for line in read(path, damage=hear):
-        # Its sum does not stand where a writer puts it, so no chain can go on from it.
+        # The checksum is not where our writer puts it, so the chain can't continue from this record.
         if line.sum_ok is False and not line.total:
             damaged.append(DamagedRange(line.offset, line.length, BROKEN_SUM, "altered"))
             chain.records += 1
@@ -306,13 +310,13 @@ def examine_log(path: str, indexed: Anchor | None) -> VerificationResult:
 
 
 def examine_database(engine: Engine, location: str) -> VerificationResult:
-    """Check a database or a store on a server: its own check, every record, the end of each session, and the tables.
+    """Verify a database or a store on a server: SQLite's own check, every record, the end of each session, and the tables.
 
-    Old records are one chain over all sessions, up to the place that `ctxmgr.store.project_session.CHAINED` names.
+    Old records form one chain over all sessions, up to the place in `ctxmgr.store.project_session.CHAINED`.
     """
     damaged, there = list[DamagedRange](), True
     anchors = [] if engine.shared else _anchors(location, None)
-    # Others may append meanwhile: records, sessions and state must be of one moment.
+    # One snapshot for records, sessions and state, because others may append meanwhile.
     with engine.reading():
         chain = _Chains([each for each, _ in anchors], damaged)
         found = _Records(engine, chain)
@@ -325,10 +329,10 @@ def examine_database(engine: Engine, location: str) -> VerificationResult:
         except Damaged as error:
             damaged.append(DamagedRange(0, 0, f"can't be read to its end: {error.message}"))
         chain.end(found.last)
-        if chain.bare_before:  # every record of a database is written with a sum
+        if chain.bare_before:  # every record of a database is written with a checksum
             damaged.append(DamagedRange(0, chain.bare_before, f"{chain.bare_before:,} records lost their sums", "unsummed"))
         result = _compare(chain, anchors, found.last, "records", lambda _: there)
-        # Where records are missing, their sessions end in others for that reason, which is told already.
+        # If records are missing, their sessions end in other records for that reason, which is reported already.
         if chain.common < _EVERYWHERE and not any(item.kind in ("cut", "unreadable") for item in damaged):
             _tell_other_ends(found.sessions(), chain)
         if not damaged and (gone := found.gone()):
@@ -339,10 +343,11 @@ def examine_database(engine: Engine, location: str) -> VerificationResult:
 
 
 class _Records:
-    """Reads the records of a database in the order of their places, and follows their sums.
+    """Reads the records of a database in the order of their places, and passes them to `_Chains`.
 
     Attributes:
-        last: the place of the last one; first_gap: the first place of none behind the common chain, 0 for none.
+        last: the place of the last record.
+        first_gap: the first place without a record behind the common chain, 0 if there is none.
     """
 
     def __init__(self, engine: Engine, chain: _Chains) -> None:
@@ -352,7 +357,7 @@ class _Records:
         self.last = self.first_gap = 0
 
     def read(self) -> None:
-        """Read them all."""
+        """Read all records."""
         engine, chain = self._engine, self._chain
         try:
             common = common_chain(engine)
@@ -381,29 +386,32 @@ class _Records:
             chain.add(self.last, 1, _bytes(body), text, int(session))
 
     def _tell_odd(self, error: Damaged) -> None:
-        # The records themselves are checked nevertheless.
+        # Go on, because the records themselves can still be verified.
         self._chain.damaged.append(DamagedRange(0, 0, error.message, "altered"))
 
     def sessions(self) -> list[Row]:
-        """Return (key, id, place of the last record, last sum) of each session."""
+        """Return (key, id, place of the last record, last checksum) of each session."""
         total = "NULL" if self._chain.common == _EVERYWHERE else "sum"
         return self._engine.query(f"SELECT key, id, seq, {total} FROM session ORDER BY key")
 
     def gone(self) -> int:
-        """Return how many places hold no record that held one, and none that was archived; on a server places have gaps."""
+        """Return the number of places behind the common chain whose record is missing and was not archived.
+
+        On a server return 0, because its places have gaps.
+        """
         if self._engine.shared:
             return 0
         return max(0, self.last - min(self.last, self._chain.common) - self._own - self._archived)
 
 
 def session_faults(engine: Engine, key: int) -> list[DamagedRange]:
-    """Return what is wrong with the records of one session that have a chain of their own."""
+    """Return the damage in the records of one session behind the common chain."""
     chain = _Chains([], [])
     common = common_chain(engine)
     if common is None:
         return []
     for total, place in engine.query(_SUM_BEFORE, {"key": key, "common": common}):
-        # Its own chain goes on from the last record that it has in the common one.
+        # The session's own chain continues from its last record in the common one.
         chain.links[key] = _Link(total or "", int(place))
     for seq, body, total in engine.stream(_OF_SESSION, {"key": key, "common": common}):
         chain.add(int(seq), 1, body.encode(), total or "", key)
@@ -431,7 +439,7 @@ def _tell_other_ends(sessions: list[Row], chain: _Chains) -> None:
 
 
 def _state(engine: Engine, start: str) -> list[Row]:
-    """Return what is kept under names that begin so: (the rest of the name, value)."""
+    """Return (rest of the name, value) of the rows in ``state`` whose names have a prefix."""
     rows = engine.query(
         "SELECT name, value FROM state WHERE name >= :name AND name < :after", {"name": start, "after": start + "~"}
     )
@@ -449,10 +457,10 @@ def _with_tables(engine: Engine, found: VerificationResult) -> VerificationResul
 
 
 def common_chain(engine: Engine) -> int | None:
-    """Return the place up to which all sessions have one chain, 0 for nowhere, None for everywhere.
+    """Return the last place of the common chain of all sessions, 0 if there is none, None if it has no end.
 
     Raises:
-        Damaged: what is kept of it is no place.
+        Damaged: the stored value is not a place.
     """
     if engine.schema_version() < (2 if engine.shared else LATEST):
         return None
@@ -472,11 +480,11 @@ def _bytes(value: str | bytes) -> bytes:
 
 
 def _anchors(path: str, indexed: Anchor | None) -> list[tuple[Anchor, str]]:
-    """Return the anchors of a history with where each is kept; the index may know one of a file that is gone."""
+    """Return (anchor, where it is kept) for each anchor of a history. Leave out the index's anchor of a former log."""
     kept = anchor.load(path)
     begun = kept.begun if kept is not None else ""
     found = [(kept, _STATE)] if kept is not None and kept.length else []
-    # What the index knew before this log was begun, it knew of another one at the same path.
+    # An anchor in the index from before this log began belongs to another log at the same path.
     if indexed is not None and indexed.length and indexed.time >= begun:
         found.append((indexed, "its index"))
     return found
@@ -518,7 +526,7 @@ def _is_listed(damaged: list[DamagedRange], fault: DamagedRange) -> bool:
 
 
 def _contradiction(chain: _Chains, found: Anchor, place: str, size: int, unit: str) -> DamagedRange | None:
-    """Return how a history contradicts its anchor, or None where its own sums tell it already."""
+    """Return how a history contradicts its anchor, or None if its own checksums have revealed the damage already."""
     was = f"the anchor of {found.time} in {place} knows {found.length:,} {unit}"
     if chain.holds_last_record(found):
         if chain.damaged:
@@ -533,13 +541,13 @@ def _contradiction(chain: _Chains, found: Anchor, place: str, size: int, unit: s
 
 
 def accept_log(path: str) -> Anchor | None:
-    """Anchor a log as it stands; return the anchor, None when it holds no sums."""
+    """Anchor a log as it is now. Return the anchor, None if no record has a checksum."""
     total, end, session = "", 0, ""
     for line in read(path):
         session = session or str(line.record["session"])
         if line.total:
             total, end = line.total, line.offset + line.length + 1
-    # An anchor lies behind a line end, which the last line may still lack.
+    # An anchor is behind a line end, but the last line may not have one yet.
     head = Anchor(min(end, os.stat(path).st_size), total, session, os.stat(path).st_ino)
     return _accept(path, head)
 
@@ -551,7 +559,7 @@ def accept_database(engine: Engine, location: str) -> None:
 
 def _accept(path: str, head: Anchor | None) -> Anchor | None:
     if head is None or not head.total:
-        # An empty anchor in its place, or the former one would be told of again each time.
+        # Replace the former anchor by an empty one, or it would be reported again each time.
         anchor.begin(path)
         return None
     anchor.store(path, head)

@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from ctxmgr.store.write.append import Refused
 
     Progress = Callable[[int, int], None]
-    """Called with bytes done and bytes in all while an index is built."""
+    """Called with the number of bytes done and of all bytes while an index is built."""
 
     Written = tuple[int, str, bool]
-    """Where the lines end that were written down, the sum before that place, and whether these were all."""
+    """The offset at which the written lines end, the checksum before it, and whether the log ends there."""
 
 _BATCH = 1_000
 
 _BLOCKS_FROM_BYTES = 1 << 21
-"""Bytes from which on a log is indexed in blocks: what that loads takes as long as to index a thousand lines one by one."""
+"""Number of bytes from which a log is indexed in blocks. The modules for blocks load as slowly as 1,000 lines are indexed."""
 
 
 _MAX_DEFERRED = 400_000
-"""Records behind which nothing is deferred any more: indexes of what is there are sorted in memory, some 60 bytes a record."""
+"""Largest number of records with deferred indexes. Building those sorts some 60 bytes a record in memory."""
 
 
 class LogRows:
-    """Writes to the index of a log; each call inside a transaction."""
+    """Writes to the index of a log. The caller holds a transaction."""
 
     def __init__(self, engine: Engine, log: LogBytes) -> None:
         self._engine = engine
@@ -46,18 +46,18 @@ class LogRows:
     def write(
         self, start: int, last_sum: str, size: int, progress: Progress | None, most: int | None
     ) -> tuple[int, str, bool, list[DamagedRange]]:
-        """Write down lines from a place on.
+        """Index the lines of the log from an offset on.
 
         Args:
-            start: where a line begins.
-            last_sum: the sum before it.
-            size: of the log.
-            progress: hears of what is done.
-            most: batches or blocks of lines; None for all that there are.
+            start: the offset of the first line.
+            last_sum: the checksum before it.
+            size: the size of the log in bytes.
+            progress: called after each batch.
+            most: the number of batches or blocks to index; None for all.
 
         Returns:
-            Where the last record ends, or the next line begins; the sum before that place; whether these were all; and
-            what is damaged.
+            The offset at which the last record ends or the next line begins; the checksum before it; whether the log ends
+            there; and the damaged ranges.
         """
         self._damaged = []
         end, finished = start, True
@@ -68,7 +68,7 @@ class LogRows:
         return end, last_sum, finished, self._damaged
 
     def _write_blocks(self, start: int, last_sum: str, size: int, progress: Progress | None, most: int | None) -> Written:
-        """Write down whole lines, in blocks."""
+        """Index whole lines in blocks."""
         from ctxmgr.store.write.bulk import BulkWriter, RowBatch
 
         building = deferred_indexes.stage(self._engine) == deferred_indexes.BUILDING
@@ -78,12 +78,12 @@ class LogRows:
             block = RowBatch.unpack(packed)
             if block.parts is not None and writer.write(block):
                 self._damaged += [DamagedRange(*what) for what in block.damage]
-            elif building:  # what is known must be found from here on
+            elif building:  # from here on known records must be found, which takes the indexes
                 self.close()
                 break
             else:
                 writer.flush()
-                # Line by line a record that comes twice is found, and one that must be written alone is.
+                # The slow path, line by line, handles repeated records and records that must be written alone.
                 self._write_lines(block.start, block.before, size, None, None, block.end)
             end, last_sum = block.end, block.after
             if progress is not None:
@@ -91,7 +91,7 @@ class LogRows:
             if building and writer.number >= _MAX_DEFERRED:
                 break
             if number == most:
-                # Both writers count the rows of sessions: each stores its counts before the other goes on.
+                # Both writers count the rows of sessions, so each must store its counts before the other goes on.
                 writer.flush()
                 return end, last_sum, False
         writer.flush()
@@ -100,7 +100,7 @@ class LogRows:
         return end, last_sum, not building
 
     def _read_blocks(self, start: int, last_sum: str, size: int) -> Iterator[Row]:
-        """Yield blocks from a place on: those of the reading that has come so far already, if one has."""
+        """Yield blocks from an offset on. Continue the former reading if it stopped there."""
         from ctxmgr.store.write.log_parser import read_blocks
 
         place = (start, last_sum, self._log.identity)
@@ -109,8 +109,8 @@ class LogRows:
             self._reading = place, read_blocks(self._log.path, start, last_sum, size - start)
         blocks = self._reading[1]
         for packed in blocks:
-            # A call that writes a few blocks returns early. The next one goes on with the process that reads ahead, if the log
-            # is still the same and nobody else indexed it meanwhile.
+            # A call for a few blocks stops early. The next call continues with the process that reads ahead, if the log is
+            # still the same file and no other process indexed it meanwhile.
             self._reading = (packed[1], packed[3], self._log.identity), blocks
             yield packed
         self.close()
@@ -124,7 +124,7 @@ class LogRows:
     def _write_lines(
         self, start: int, last_sum: str, size: int, progress: Progress | None, most: int | None, stop: int | None = None
     ) -> Written:
-        """Write down lines one by one, up to where a line begins or up to the end."""
+        """Index lines one by one, up to the offset ``stop`` or the end."""
         from ctxmgr.log.reader import read
 
         def hear(offset: int, length: int, reason: str) -> None:
@@ -139,23 +139,23 @@ class LogRows:
             if progress is not None:
                 progress(end, size)
             batches += 1
-            # Without a next line this was the end, or a line that is still being written.
+            # If there is no next line, the log ends here, or the line is still being written.
             if most is not None and batches >= most and (begin := self._log.next_line(end)) is not None:
                 return begin, last_sum, False
         return end, last_sum, True
 
     def _write_batch(self, batch: list[Line]) -> None:
-        """Write down records; one that does not follow the format, or that can't be written again, counts as damage."""
+        """Index records. A record that does not follow the format, or can't be encoded again, counts as damage."""
         from ctxmgr.store.write.append import Appender
 
-        # By identity, for a refused record comes back as the very object.
+        # Keyed by the identity of the record, because a refused record comes back as the same object.
         places = {id(line.record): line for line in batch}
 
         def refuse(record: Record, error: InvalidInput) -> None:
             line = places[id(record)]
             self._damaged.append(DamagedRange(line.offset, line.length, error.message))
 
-        # The log's own bytes are indexed as they stand: masked by whoever wrote them, with the sums they carry.
+        # The log's bytes are indexed as they are, with their own checksums. Their writer masked them.
         Appender(self._engine, masked=False, sums=False).index_lines(_check(batch, refuse), refuse)
 
 

@@ -1,6 +1,6 @@
-"""A JSONL log read in place: the file is the truth, a disposable index answers queries.
+"""A JSONL log read in place: the file is the source of truth, and a disposable index answers queries.
 
-The index lies beside the log, or in the user's cache folder, is built on first use, grows with the log, and can be deleted
+The index lies beside the log or in the user's cache folder. It is built at first use, grows with the log, and can be deleted
 at any time.
 """
 
@@ -19,7 +19,7 @@ from ctxmgr.store.engine.sqlite import MEMORY
 from ctxmgr.store.text_normalisation import storable
 from ctxmgr.store.write import deferred_indexes
 
-TYPE_CHECKING = False  # that of `typing`; what indexes a log is loaded only where there is something to index
+TYPE_CHECKING = False  # like `typing.TYPE_CHECKING`; modules that index a log are imported only if there is something to index
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from ctxmgr.store.write.encoded_record import EncodedRecord
 
 _SLICE = 20
-"""Batches that are committed together: what is indexed is kept when indexing is interrupted."""
+"""Batches in one transaction. An interruption loses only the batches of the last one."""
 
 _DEFER_FROM_BYTES = 1 << 25
-"""Bytes from which on a log is worth building its index without what makes rows quick to find, see `deferred_indexes`."""
+"""Number of bytes from which it pays to build an index with deferred secondary indexes, see `deferred_indexes`."""
 
 _SOME, _MANY = 4_096, 32_768
-"""Records that are not indexed for searching yet, between which they are when the log is opened: a matter of a second."""
+"""If between so many records are not indexed for search yet, opening the log indexes them. That takes about a second."""
 
 _ANCHOR = "anchor"
 
@@ -81,7 +81,7 @@ class LogStore(Store):
         self._index.execute(schema.LINES_AS_RECORDS)
 
     def _move_to_memory(self, progress: Progress | None = None) -> None:
-        """Index the log in memory for as long as this process lives: the disk, which may be full, refuses its index."""
+        """Index the log in memory for the rest of the process, because the disk (perhaps full) refuses the index."""
         self._index.move_to_memory()
         self._kept, self._rows = False, None
         bring_up_to_date(self._index)
@@ -89,7 +89,7 @@ class LogStore(Store):
         self.catch_up(progress)
 
     def append(self, records: Iterable[Record], *, on_conflict: OnConflict = "raise", doubles: bool = False) -> AppendResult:
-        """Append to the log what is new, then to the index."""
+        """Append the new records to the log, then to the index."""
         from ctxmgr.store.write.append import AppendResult
 
         self._require_writable()
@@ -98,7 +98,7 @@ class LogStore(Store):
         try:
             with self.engine.transaction():
                 self._catch_up_whole()
-                # Only now, for what others appended meanwhile must count as known.
+                # Must follow the catch-up, so that records appended by others meanwhile count as known.
                 fresh = self._new_records(records, on_conflict, report, doubles=doubles)
                 report.added = len(fresh)
                 if fresh:  # the log is written first, and the index follows it
@@ -108,16 +108,16 @@ class LogStore(Store):
         except StorageFailed:
             if not written:
                 raise
-            # With the log written the append has succeeded; the index on the disk follows at the next opening.
+            # The log was written, so the append has succeeded. The index on the disk catches up at the next opening.
             self._move_to_memory()
         return report
 
     def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> AppendResult:
-        """Append the records of another log; else as `append`."""
+        """Append the records of another log. Otherwise like `append`."""
         return self.append((line.record for line in lines), on_conflict=on_conflict)
 
     def bulk(self) -> BulkWriter | None:
-        """Return None: what is appended goes into the log."""
+        """Return None, because appended records go into the log."""
         return None
 
     def _new_records(
@@ -134,12 +134,12 @@ class LogStore(Store):
             session = str(item.record["session"])
             if session not in keys:
                 rows = self.engine.query("SELECT key FROM session WHERE id = :id", {"id": storable(session)})
-                keys[session] = int(rows[0][0]) if rows else -len(keys) - 1  # one that no session has
+                keys[session] = int(rows[0][0]) if rows else -len(keys) - 1  # a key that no session has
             item.key = keys[session]
         return KnownRecords(self.engine, on_conflict, report).new(items)
 
     def append_encoded(self, record: Record, body: bytes) -> AppendResult:
-        """Append a record; a log spells it itself."""
+        """Append a record. The log encodes it itself and ignores ``body``."""
         return self.append((record,))
 
     def _write(self, records: list[Record]) -> None:
@@ -161,9 +161,9 @@ class LogStore(Store):
         return [*(DamagedRange(int(row[0]), int(row[1]), str(row[2])) for row in rows), *self._tail]
 
     def examine(self) -> VerificationResult:
-        """Read the whole log again and check every sum, and the whole against the anchors outside of it.
+        """Read the whole log again; verify every checksum, and the log against the anchors outside of it.
 
-        Its index is looked at too: one that is damaged is removed, and made anew by who asks next.
+        This also checks the index. A damaged index is removed, and rebuilt by the next command.
         """
         from ctxmgr.store.integrity.verification import examine_log
 
@@ -172,7 +172,7 @@ class LogStore(Store):
         return examine_log(self.path, self._seen)
 
     def accept(self) -> None:
-        """Anchor the log as it stands: what an earlier anchor says counts no more."""
+        """Accept the log as it is now: replace the earlier anchor by a new one."""
         from ctxmgr.store.integrity.verification import accept_log
 
         head = accept_log(self.path)
@@ -180,7 +180,7 @@ class LogStore(Store):
         self._seen = head
 
     def _anchor(self, found: Anchor | None, end: int, last_sum: str) -> None:
-        """Note in the index how far the log has come, unless it contradicts what was noted before."""
+        """Store an anchor of the log in the index, unless the log contradicts the former anchor."""
         if not last_sum or (found is not None and found.length == end and found.total == last_sum):
             return
         if found is not None and found.length and not self._bytes.holds(found):
@@ -192,19 +192,18 @@ class LogStore(Store):
         self.engine.execute(KEEP_STATE, {"name": _ANCHOR, "value": spell(head).decode("ascii")})
 
     def catch_up(self, progress: Progress | None = None) -> None:
-        """Index what was appended to the log since last time; rebuild when it is another file now.
+        """Index the records appended to the log since the last time. Rebuild the index if the log is another file now.
 
-        A search index that was made once (`Store.index`) is kept up to date here as the log grows, unless that would take
-        long: nobody who asks waits for it.
+        If there is a search index (`Store.index`), extend it as the log grows, unless that would keep the caller waiting.
         """
-        if self._is_current():  # then no lock is needed
+        if self._is_current():  # without taking a lock
             self._tail = []
             return
         done = False
         try:
             while not done:
                 with self.engine.transaction():
-                    # A transaction for each slice: what is indexed stays indexed if this is interrupted.
+                    # One transaction for each slice, so an interruption keeps the slices before.
                     done = self._catch_up_locked(progress, _SLICE)
         finally:
             if self._rows is not None:
@@ -217,7 +216,7 @@ class LogStore(Store):
             Builder(self.engine).advance()
 
     def _look_back(self, state: dict[str, str]) -> Anchor | None:
-        """Return how far the index saw the log; of the first time it is kept what earlier readers saw."""
+        """Return the anchor in the index. At the first call, keep it as the anchor that earlier readers left."""
         found = parse(state[_ANCHOR].encode()) if _ANCHOR in state else None
         if not self._looked_back:
             self._looked_back, self._seen = True, found
@@ -234,11 +233,11 @@ class LogStore(Store):
             return False
         try:
             end = int(state["offset"])
-            # A log that was shorter than its head is compared for has a longer one since it grew.
+            # A log shorter than the compared head gets a longer head as it grows, so compare the beginning only.
             if self._bytes.follow() != end or not self._bytes.head().startswith(state["head"]):
                 return False
             return self._bytes.digest_before(end) == state["before"]
-        except (StorageFailed, ValueError, KeyError):  # told where it is read; an altered index is made anew there
+        except (StorageFailed, ValueError, KeyError):  # the catch-up reports it, or rebuilds an altered index
             return False
 
     def _catch_up_whole(self) -> None:
@@ -246,7 +245,7 @@ class LogStore(Store):
             pass
 
     def _catch_up_locked(self, progress: Progress | None, most: int | None = None) -> bool:
-        """Index the log, or so many batches of it; return whether this was all of it."""
+        """Index the log, or at most ``most`` batches of it. Return whether all of it is indexed."""
         size = self._bytes.follow()
         head = self._bytes.head()
         state = dict(self.engine.query("SELECT name, value FROM state"))
@@ -259,14 +258,14 @@ class LogStore(Store):
         except (ValueError, KeyError):  # an altered index
             done, same = 0, False
         if not same or size < done:
-            # Another log stands at the path, or this one was cut: nothing in the index is good for it.
+            # There is another log at the path, or this one was truncated, so nothing in the index is valid.
             self._clear()
             done, state = 0, {}
         if BORN not in state:
             self._begin(deferrable=size >= _DEFER_FROM_BYTES)
         elif state.get(deferred_indexes.STAGE) == deferred_indexes.DUE:
             if not deferred_indexes.complete(self.engine):
-                # A record comes twice: the index is made again in the usual way, where the first one counts.
+                # A record is repeated. Build the index again in the usual way, where the first one counts.
                 self._clear()
                 self._begin(deferrable=False)
                 deferred_indexes.refuse(self.engine)
@@ -280,7 +279,7 @@ class LogStore(Store):
             return False
         end, last_sum, finished = self._index_from(done, state.get("sum", ""), size, progress, most)
         before = self._bytes.digest_before(end)
-        # In the transaction of the rows: an index never says that it has come further, or less far, than it has.
+        # In the same transaction as the rows, so the offset in the index is always right.
         for name, value in (("offset", str(end)), ("head", head), ("before", before), ("sum", last_sum)):
             self.engine.execute(KEEP_STATE, {"name": name, "value": value})
         if finished:
@@ -303,7 +302,7 @@ class LogStore(Store):
         if self._rows is None:
             self._rows = LogRows(self.engine, self._bytes)
         end, last_sum, finished, damaged = self._rows.write(start, last_sum, size, progress, most)
-        # A last line without its end may still be being written: it is looked at again next time.
+        # A last line without a line end may still be written, so it is read again next time.
         if finished:
             end = max(end, self._bytes.complete_end(start, size))
         self._tail = [item for item in damaged if item.offset >= end]
@@ -317,26 +316,26 @@ class LogStore(Store):
         from ctxmgr.store.search.index import drop
 
         for table in schema.DERIVED:
-            if table == "state":  # of which the anchor stays: it tells of what is gone
+            if table == "state":  # keep the anchor, which reveals that records are gone
                 self.engine.execute("DELETE FROM state WHERE name <> :name", {"name": _ANCHOR})
-            elif table != "record":  # of which there are none here but those of the log
+            elif table != "record":  # here a view of the log
                 self.engine.execute(f"DELETE FROM {table}")
         self.engine.execute("DROP TABLE IF EXISTS main.line")
         deferred_indexes.forget(self.engine)
         drop(self.engine)
 
     def close(self) -> None:
-        """Release the index, and the log."""
+        """Close the index and the log."""
         super().close()
         self._bytes.close()
 
 
 def require_regular_file(path: str) -> None:
-    """Refuse what can't be a log.
+    """Check that a path is a regular file, which can be a log.
 
     Raises:
-        NotFound: nothing is there.
-        InvalidInput: a folder, a pipe or a device.
+        NotFound: the path does not exist.
+        InvalidInput: the path is a folder, a pipe or a device.
     """
     if not os.path.exists(path):
         raise NotFound(f"no log at {path}", "check the path given by --store or CTXMGR_STORE")

@@ -1,6 +1,6 @@
-"""What a store answers, one noun a module: entries, sessions, notes, artifacts, shared state.
+"""Read a store: entries, sessions, notes, artifacts, shared state, one noun for each module.
 
-Begin with `queries` (entries, events and search hits by pages) and `sessions`. The SQL of search is in `ctxmgr.store.search`,
-that of writing in `ctxmgr.store.write`. It may import `engine`, `search` and the rows of `ctxmgr.store.row_mapper`; what makes
-models is imported where they are made, since answers for programs do without.
+Start with `queries` (pages of entries, events and search hits) and `sessions`. The SQL of search is in `ctxmgr.store.search`,
+that of writing in `ctxmgr.store.write`. This package may import `engine`, `search` and `ctxmgr.store.row_mapper`. Models are
+imported where they are created, because answers for programs need none.
 """

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from ctxmgr.types.view import NoteView, SnapshotView
 
 _READ = 2_000
-"""Notes up to which it is said exactly how many of them hold a text."""
+"""Number of notes up to which matches of a text are counted exactly."""
 
 
 class Annotations:
-    """What was attached to a history after the fact."""
+    """Notes, snapshots and continuations of a history."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -49,9 +49,9 @@ class Annotations:
     def note_page(
         self, key: int | None, tags: Sequence[str], query: str | None, offset: int, limit: int
     ) -> tuple[list[Plain], int, bool]:
-        """Return what JSON shows of one page of `notes`, how many there are in all, and whether that is exact.
+        """Return one page of `notes` in JSON form, the number of all, and whether it is exact.
 
-        With ``key`` None those of every session. Of notes with a text the number is estimated where there are very many.
+        With ``key`` None, notes of every session count. With a text and very many notes, the number is an estimate.
         """
         places, values = _notes_statement(key, tags)
         if query:
@@ -67,9 +67,9 @@ class Annotations:
     def _find_holding(
         self, places: str, values: dict[str, Any], needle: str, offset: int, limit: int
     ) -> tuple[list[int], int, bool]:
-        """Return the places of one page of the notes that hold a text, how many do, and whether that is exact.
+        """Return the places of one page of the notes that contain a text, the number of all, and whether it is exact.
 
-        No more of them are read than the page needs, or than `_READ`; these stand for the rest.
+        This reads only as many notes as the page needs, but at least `_READ`, and estimates the rest from them.
         """
         noted = [int(row[0]) for row in self._engine.query(f"{places} ORDER BY seq", values)]
         found: list[int] = []
@@ -98,7 +98,7 @@ class Annotations:
         return None if found is None else note_shape(found)
 
     def note_row(self, key: int, note_id: str) -> Plain | None:
-        """Return what JSON shows of `note`."""
+        """Return `note` in JSON form."""
         rows = self._engine.query(
             f"{NOTE_COLUMNS} WHERE record.session = :session AND record.kind = 'note' AND record.id = :id",
             {"session": key, "id": storable(note_id)},
@@ -111,8 +111,8 @@ class Annotations:
         return [_snapshot_view(row) for row in found], total
 
     def snapshot_page(self, key: int, offset: int, limit: int) -> tuple[list[Plain], int]:
-        """Return what JSON shows of `snapshots`."""
-        places = "SELECT seq FROM record WHERE session = :session AND kind = 'snapshot'"  # as it is written, an index has them
+        """Return `snapshots` in JSON form."""
+        places = "SELECT seq FROM record WHERE session = :session AND kind = 'snapshot'"  # written to match a partial index
         total = int(self._engine.query(f"SELECT count(*) FROM ({places}) AS places", {"session": key})[0][0])
         found = self._engine.query(
             f"{places} ORDER BY seq LIMIT :limit OFFSET :offset", {"session": key, "limit": limit, "offset": offset}
@@ -123,13 +123,13 @@ class Annotations:
         """Return one snapshot by id or unambiguous id prefix, or None.
 
         Raises:
-            InvalidInput: when several ids start so.
+            InvalidInput: several ids have this prefix.
         """
         found = self.snapshot_row(key, snapshot_id)
         return None if found is None else _snapshot_view(found)
 
     def snapshot_row(self, key: int, snapshot_id: str) -> Plain | None:
-        """Return what JSON shows of `snapshot`; raises as it does."""
+        """Return `snapshot` in JSON form; raises the same errors."""
         for condition in ID_CONDITIONS if snapshot_id else ():
             rows = self._engine.query(
                 f"{NOTE_COLUMNS} WHERE record.session = :session AND record.kind = 'snapshot' AND {condition} LIMIT 6",
@@ -157,11 +157,11 @@ class Annotations:
     def continuations(self, key: int, *, since_compaction_of: str | None = None) -> list[Record]:
         """Return the recorded continuations of a session, oldest first, as records.
 
-        With an agent's name only those after the last event that compacted its context, or that names no agent.
+        With ``since_compaction_of``, only those after the last compaction of this agent's context, or of an unnamed agent's.
         """
         rows = self._engine.query(
-            # With the plus SQLite does not follow the order of places, which would look at all records of the session; it finds
-            # the few by their kind, and sorts them.
+            # With the plus SQLite does not follow the order of places, which would scan all records of the session. It finds
+            # the few continuations by their kind and sorts them.
             "SELECT seq, body FROM record WHERE session = :session AND kind = 'continuation' ORDER BY +seq",
             {"session": key},
         )
@@ -176,10 +176,10 @@ class Annotations:
         return [load(row[1]) for row in rows if int(row[0]) > after]
 
     def continuation(self, key: int | None, continuation_id: str) -> Record | None:
-        """Return one recorded continuation by id or unambiguous id prefix, or None; with ``key`` None of any session.
+        """Return one recorded continuation by id or unambiguous id prefix, or None; of any session if ``key`` is None.
 
         Raises:
-            InvalidInput: several ids start so.
+            InvalidInput: several ids have this prefix.
         """
         session = "IN (SELECT session.key FROM session)" if key is None else "= :session"
         values: dict[str, Any] = {} if key is None else {"session": key}
@@ -196,9 +196,9 @@ class Annotations:
         return None
 
     def latest_act(self, key: int) -> tuple[str, str] | None:
-        """Return kind and id of the newest record that an agent or a person left: an entry, a result or an event.
+        """Return kind and id of the newest entry, result or event of an agent or a person, or None.
 
-        Signs of life and what the stuck handler writes down itself are none.
+        Heartbeats, and events that the stuck handler writes itself, do not count.
         """
         rows = self._engine.query(
             "SELECT kind, id FROM record WHERE session = :session AND kind IN ('entry', 'result', 'event') AND NOT EXISTS "
@@ -210,7 +210,7 @@ class Annotations:
         return (str(rows[0][0]), str(rows[0][1])) if rows else None
 
     def entry_bodies(self, key: int, ids: Sequence[str]) -> dict[str, list[Record]]:
-        """Return the stored records (the entry and its result) of each entry id that exists."""
+        """Return the stored records (the entry and its result) by entry id, for the ids that exist."""
         found: dict[str, list[Record]] = {}
         for batch in batches(list(dict.fromkeys(ids))):
             names, values = placeholders([storable(item) for item in batch], "id")
@@ -225,27 +225,27 @@ class Annotations:
         return found
 
     def is_known(self, identity: str) -> bool:
-        """Whether any record of the store, of whatever kind and session, has exactly this id."""
+        """Whether any record of the store, of any kind and session, has exactly this id."""
         return bool(self._engine.query("SELECT 1 FROM record WHERE id = :id LIMIT 1", {"id": storable(identity)}))
 
     def known_ids(self, key: int, ids: Sequence[str]) -> set[str]:
-        """Return those of the ids that a record of the session has, of whatever kind."""
+        """Return the given ids that a record of the session has, of any kind."""
         found: set[str] = set()
         for batch in batches(list(dict.fromkeys(ids))):
             names, values = placeholders([storable(item) for item in batch], "id")
             rows = self._engine.query(
                 f"SELECT DISTINCT id FROM record WHERE session = :session AND id IN ({names})", {"session": key, **values}
             )
-            # Ids are compared as they are stored, and returned as they were asked for.
+            # Ids are compared in their stored form, and returned as the caller gave them.
             stored = {str(row[0]) for row in rows}
             found |= {item for item in batch if storable(item) in stored}
         return found
 
 
 def _notes_statement(key: int | None, tags: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """Return the statement that finds, in indexes alone, the places of notes that carry all the tags, and its values."""
+    """Return a statement, and its values, that finds the places of notes with all the tags by using indexes only."""
     values: dict[str, Any] = {} if key is None else {"session": key}
-    # Named also where all are wanted: the indexes of notes begin with the session.
+    # For all sessions, list their keys, because the indexes of notes begin with the session.
     session = "IN (SELECT session.key FROM session)" if key is None else "= :session"
     if not tags:
         return f"SELECT seq FROM record WHERE session {session} AND kind = 'note'", values

@@ -1,4 +1,4 @@
-"""What a store keeps beside its history: leases, so that one recovery runs at a time even after a crash, and imported files."""
+"""Bookkeeping beside the history: imported files, and leases, which let one recovery run at a time even after a crash."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 
 WATCH = "ctxmgr:watch"
-"""How the names of the leases begin that watchers have, beside those of recoveries, which are named by the session alone."""
+"""Prefix of the names of watchers' leases. A lease of a recovery is named by its session only."""
 
 WATCHED, WATCHER = f"{WATCH}:", f"{WATCH}er:"
-"""How those begin by which a session is followed by one watcher, and by which a watcher is one of those who share."""
+"""Prefix of the leases with which one watcher follows a session, and of those that list the watchers sharing the work."""
 
 
 class Leases:
-    """Leases by session id; times are seconds since 1970, passed in."""
+    """Leases by session id. Times are in seconds since 1970 and passed in by the caller."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def take(self, session: str, holder: str, now: float, seconds: float) -> bool:
-        """Take the session's lease unless another holder has one that has not expired."""
+        """Take the session's lease. Return False if another holder has one that has not expired."""
         with self._engine.transaction():
             taken = self._engine.execute(
                 "INSERT INTO lease (session, holder, expires) VALUES (:session, :holder, :expires) "
                 "ON CONFLICT (session) DO UPDATE SET holder = :holder, expires = :expires "
-                # A lease further in the future than any we give was written under another clock: it does not hold.
+                # A lease that expires later than any we grant was written under a wrong clock, so ignore it.
                 "WHERE lease.expires <= :now OR lease.expires > :horizon OR lease.holder = :holder",
                 {
                     "session": storable(session), "holder": holder, "expires": now + seconds, "now": now,
@@ -51,7 +51,7 @@ class Leases:
         return taken > 0
 
     def expiry(self, session: str, now: float) -> float | None:
-        """Return when the session's lease expires, or None when nobody holds one."""
+        """Return the time at which the session's lease expires, or None if nobody holds it."""
         rows = self._engine.query(
             "SELECT expires FROM lease WHERE session = :session AND expires > :now",
             {"session": storable(session), "now": now},
@@ -59,7 +59,7 @@ class Leases:
         return float(rows[0][0]) if rows else None
 
     def holds(self, session: str, holder: str, now: float) -> bool:
-        """Whether this holder still has the session's lease."""
+        """Whether this holder has the session's lease."""
         return bool(
             self._engine.query(
                 "SELECT 1 FROM lease WHERE session = :session AND holder = :holder AND expires > :now",
@@ -69,11 +69,11 @@ class Leases:
 
     @contextmanager
     def hold(self, session: str, holder: str, clock: Callable[[], float]) -> Generator[bool]:
-        """Say whether this holder has the lease now; on a server nobody can take it while what is inside is written."""
+        """Yield whether this holder has the lease. On a server nobody else can take it inside this context."""
         yield self.holds(session, holder, clock())
 
     def release(self, session: str, holder: str) -> None:
-        """Give the lease back; nothing happens when somebody else holds it by now."""
+        """Release the lease. Do nothing if another holder has it by now."""
         self._engine.execute(
             "DELETE FROM lease WHERE session = :session AND holder = :holder",
             {"session": storable(session), "holder": holder},
@@ -81,7 +81,7 @@ class Leases:
 
 
 _NOW = "CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)"
-# What is set is computed when the row is locked, so a lease that was waited for lasts as long as any.
+# The time is read after the row is locked, so a lease lasts its full time even if the statement waited for the lock.
 _TAKE = (
     f"INSERT INTO lease (session, holder, expires, fence) VALUES (:session, :holder, {_NOW} + :seconds, 1) "
     f"ON CONFLICT (session) DO UPDATE SET holder = :holder, expires = {_NOW} + :seconds, fence = lease.fence + "
@@ -93,10 +93,10 @@ _HOLDS = f"SELECT 1 FROM lease WHERE {_MINE} AND expires > {_NOW}"
 
 
 class ServerLeases(Leases):
-    """Leases on a server, by its clock alone: the times that callers pass in do not count.
+    """Leases on a server, by its clock only. Times that callers pass in are ignored.
 
-    Each win has a number of its own, greater than all before (a fence). What is written under a lease is written in a
-    transaction that holds its row and finds the number there that it was won with.
+    Each new lease gets a number greater than all before (a fence). A holder writes in a transaction that locks the lease's
+    row and checks that it still has the holder's number.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -104,37 +104,37 @@ class ServerLeases(Leases):
         self._fences: dict[tuple[str, str], int] = {}
 
     def take(self, session: str, holder: str, now: float, seconds: float) -> bool:
-        """Take the session's lease unless another holder has one that has not expired; see `Leases.take`."""
+        """Take the session's lease; see `Leases.take`."""
         rows = self._engine.query(_TAKE, {"session": storable(session), "holder": holder, "seconds": seconds})
         if rows:
             self._fences[session, holder] = int(rows[0][0])
         return bool(rows)
 
     def fence(self, session: str, holder: str) -> int:
-        """Return the number of the lease that this holder won last, 0 where it won none."""
+        """Return the fence of the lease that this holder took last, 0 if it took none."""
         return self._fences.get((session, holder), 0)
 
     def holds(self, session: str, holder: str, now: float) -> bool:
-        """Whether this holder still has the lease that it won."""
+        """Whether this holder still has the lease that it took."""
         return bool(self._engine.query(_HOLDS, self._values(session, holder)))
 
     @contextmanager
     def hold(self, session: str, holder: str, clock: Callable[[], float]) -> Generator[bool]:
-        """Say whether this holder has the lease now; nobody can take it while what is inside is written."""
-        engine: Any = self._engine  # that of a server, which alone has this kind of lease
+        """Yield whether this holder has the lease. Nobody else can take it inside this context."""
+        engine: Any = self._engine  # a `PostgresqlEngine`
         with engine.appending():
-            # The row stays locked until the transaction ends: whoever wants the lease waits for what is written under it.
+            # The row stays locked until the transaction ends, so others who want the lease wait for it.
             yield bool(self._engine.query(f"{_HOLDS} FOR UPDATE", self._values(session, holder)))
 
     def release(self, session: str, holder: str) -> None:
-        """Give the lease back; its number stays known, and nothing happens when somebody else holds it by now."""
-        # The row is not deleted: the number of the next win must be greater than this one.
+        """Release the lease, but keep its row. Do nothing if another holder has it by now."""
+        # The row keeps the fence, because the next one must be greater.
         self._engine.execute(f"UPDATE lease SET expires = 0 WHERE {_MINE}", self._values(session, holder))
         self._fences.pop((session, holder), None)
 
     def remove_expired(self, start: str) -> None:
-        """Remove the leases whose names start so and that nobody has; the numbers of their next wins begin anew."""
-        # Whoever was granted the rights of a writer by an earlier version may not remove leases: then they stay.
+        """Remove expired leases whose names have a prefix. The fences of their next holders start again."""
+        # A writer to whom an earlier version granted the rights may not delete leases. Then they stay.
         with suppress(Denied):
             self._engine.execute(
                 f"DELETE FROM lease WHERE session >= :start AND session < :after AND expires <= {_NOW}",
@@ -150,7 +150,7 @@ _HEAD = 4096
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What tells one state of a file from another."""
+    """The state of a file, to detect whether it changed."""
 
     size: int
     mtime: int
@@ -159,26 +159,26 @@ class FileState:
 
     @classmethod
     def read(cls, path: Path) -> FileState:
-        """Return the present state of a file.
+        """Return the current state of a file.
 
         Raises:
-            OSError: when it can't be read, or is no regular file.
+            OSError: the file can't be read, or is not a regular file.
         """
         with open(open_regular(path), "rb") as stream:
             status = os.fstat(stream.fileno())
-            # Inodes are used again and times can be set: the beginning tells apart what the other three do not.
+            # Inodes are reused and times can be set, so also compare the beginning of the file.
             head = hashlib.sha256(stream.read(_HEAD)).hexdigest()[:16]
         return cls(status.st_size, status.st_mtime_ns, status.st_ino, head)
 
 
 class ImportedFiles:
-    """The files that were read into a store."""
+    """The files that were imported into a store."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def is_unchanged(self, path: Path, state: FileState) -> bool:
-        """Whether the file was read in exactly this state."""
+        """Whether the file was imported in exactly this state."""
         rows = self._engine.query(
             "SELECT 1 FROM imported WHERE path = :path AND size = :size AND mtime = :mtime AND inode = :inode AND head = :head",
             {
@@ -192,7 +192,7 @@ class ImportedFiles:
         return bool(rows)
 
     def remember(self, path: Path, form: str, state: FileState, session: str, report: dict[str, Any]) -> None:
-        """Store the state in which the file was read, and what was found in it."""
+        """Store the state in which the file was imported, and the importer's report."""
         self._engine.execute(
             replace_statement("imported", "path", "format, size, mtime, inode, head, session, report"),
             {
@@ -202,7 +202,7 @@ class ImportedFiles:
         )  # fmt: skip
 
     def reports(self) -> list[dict[str, Any]]:
-        """Return what was found in each file that was ever read, by path."""
+        """Return the importers' reports on all imported files, ordered by path."""
         rows = self._engine.query("SELECT report FROM imported ORDER BY path")
         with readable():
             return [cast("dict[str, Any]", json.loads(row[0])) for row in rows]

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     """A table, the conditions on its rows, and the values in these."""
 
 OF_SESSION = "{}.session = :session"
-"""Rows of one session, of a table."""
+"""Condition for the rows of one session in a table."""
 
 ANY = "TRUE"
-"""Rows whatever they are."""
+"""Condition for all rows."""
 
 
 def limit_seconds(name: str, text: str | None) -> float | None:
-    """Return the seconds since 1970 of a limit of a time range, or None when there is no limit.
+    """Return a limit of a time range in seconds since 1970, or None if there is no limit.
 
     Raises:
-        InvalidInput: it is no time.
+        InvalidInput: the text is not a time.
     """
     if text is None:
         return None
@@ -68,7 +68,7 @@ def _columns(filters: Filters) -> tuple[list[str], dict[str, Any]]:
 
 
 def _of_process(filters: Filters, table: str) -> tuple[list[str], dict[str, Any]]:
-    """Return the condition that rows are of one of the processes: of one with this id, else of those whose ids begin so."""
+    """Return the condition for rows of the given processes, by exact id, or by prefix if no process has the exact id."""
     wanted = [storable(item) for item in filters.process or ()]
     if not wanted:
         return [], {}
@@ -76,9 +76,9 @@ def _of_process(filters: Filters, table: str) -> tuple[list[str], dict[str, Any]
     named: list[str] = []
     for name, text in list(values.items()):
         named.append(f"process.process = :{name}")
-        # An empty name means the process without one, not each whose name begins with nothing.
+        # An empty name means the process without a name; it is not a prefix of all names.
         if text:
-            # The last of all characters: every id that begins so sorts below it.
+            # U+10FFFF is the last character, so every id with this prefix sorts before it.
             values[f"{name}end"] = f"{text}\U0010ffff"
             named.append(
                 f"(process.process > :{name} AND process.process < :{name}end AND NOT EXISTS (SELECT 1 FROM process AS whole "
@@ -91,20 +91,20 @@ def _of_process(filters: Filters, table: str) -> tuple[list[str], dict[str, Any]
         "(EXISTS (SELECT 1 FROM record JOIN entry ON entry.seq = record.seq AND entry.session = record.session "
         "WHERE record.session = event.session "
         f"AND record.kind = 'entry' AND record.id = event.entry AND entry.process IN {known}) OR (SELECT "
-        # An event that belongs to no entry names its process in its record alone.
+        # An event without an entry names its process only in its record.
         "CASE WHEN json_valid(record.body) THEN json_extract(record.body, '$.process') END FROM record "
         f"WHERE record.seq = event.seq AND record.session = event.session) IN {known})"
     ], values
 
 
 def event_condition(filters: Any) -> tuple[str, dict[str, Any]]:
-    """Return the condition on events that a request for messages makes, and its values; `ANY` where it makes none."""
+    """Return the condition on events of a request for messages, and its values; `ANY` if the request has none."""
     conditions, values = _of_process(filters, "event")
     return " AND ".join(conditions) or ANY, values
 
 
 def build_scopes(filters: Filters, kind: RowKind, key: int | None) -> list[Scope]:
-    """Return (table, conditions, values) of each kind of row that is wanted."""
+    """Return (table, conditions, values) for each wanted kind of row."""
     scopes: list[Scope] = []
     if kind in ("entry", "all"):
         scopes.append(("entry", *entry_conditions(filters, key)))
@@ -126,7 +126,7 @@ def entry_conditions(filters: Filters, key: int | None) -> tuple[str, dict[str, 
 def event_conditions(filters: Filters, key: int | None) -> tuple[str, dict[str, Any]]:
     """Return the conditions on events and their values."""
     conditions, values = _common_conditions(filters, "event", key)
-    if key is None:  # what the project's own state says is for its own commands to show
+    if key is None:  # events of the project's own state are shown by its own commands only
         conditions.append("event.session IS DISTINCT FROM (SELECT session.key FROM session WHERE session.id = :project)")
         values["project"] = PROJECT
     if filters.event_type:
@@ -134,7 +134,7 @@ def event_conditions(filters: Filters, key: int | None) -> tuple[str, dict[str, 
         conditions.append(f"event.type IN ({names})")
         values |= bound
     more, bound = _columns(filters)
-    if more:  # an event has no action of its own: it is found by that of the entry it belongs to
+    if more:  # an event has no action of its own, so filter by that of its entry
         conditions.append(
             "EXISTS (SELECT 1 FROM record JOIN entry ON entry.seq = record.seq AND entry.session = record.session "
             "WHERE record.session = event.session "

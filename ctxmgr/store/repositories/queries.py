@@ -1,4 +1,4 @@
-"""Read entries, events and search hits with filters, pages and totals; and what was appended since last time."""
+"""Read entries, events and search hits with filters, pages and totals, and records appended since the last time."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from ctxmgr.types.view import EntryView, EventView
 
     Found = tuple[Plain, str, str]
-    """A row that holds a text, the field that does, and an excerpt of it."""
+    """A row that contains a text, the field with the text, and an excerpt of the field."""
     from typing import Literal
 
     Series = Literal["all", "event", "message"]
-    """Of rows that are counted and have milestones: entries and events, events, events that carry something said."""
+    """Rows that are counted and have milestones: entries and events, events, or messages (events with something said)."""
 
 _ALL = (
-    # Entries are limited by their numbers, which are dense: only as many as the page can reach are sorted among the events.
+    # The numbers of entries have no gaps, so limiting them by number leaves few entries to sort among the events.
     "SELECT seq, 'entry' FROM entry WHERE session = :session AND idx >= :idx AND idx < :idx + :reach UNION ALL "
     "SELECT seq, 'event' FROM event WHERE session = :session AND seq >= :seq ORDER BY seq LIMIT :count OFFSET :skip"
 )
@@ -51,16 +51,16 @@ _COUNTS = {"all": "entries + events", "event": "events", "message": "messages"}
 
 
 def row_count(engine: Engine, key: int, series: Series) -> int:
-    """Return how many rows of a series a session has."""
+    """Return the number of rows of a series in a session."""
     return int(only_row(engine.query(f"SELECT {_COUNTS[series]} FROM session WHERE key = :session", {"session": key}))[0])
 
 
 def page(engine: Engine, key: int, series: Series, offset: int, limit: int, *, newest_first: bool = False
          ) -> tuple[list[tuple[int, str]], int] | None:  # fmt: skip
-    """Return the places of one page of a session's rows, and how many rows there are.
+    """Return the places of one page of a session's rows, and the number of all rows.
 
     Returns:
-        None where the session has no milestones: its rows were copied from another store, and some came late.
+        None if the session has no milestones, because its rows were copied from another store, some of them late.
     """
     total = row_count(engine, key, series)
     end = max(0, total - offset) if newest_first else min(total, offset + limit)
@@ -89,7 +89,7 @@ def page(engine: Engine, key: int, series: Series, offset: int, limit: int, *, n
 
 
 def _count_entries_before(engine: Engine, key: int, place: int) -> int:
-    """Return how many entries of its session stand before the row at a place."""
+    """Return the number of entries in a session before the row at a place."""
     index, after = engine.query(
         "SELECT (SELECT idx FROM entry WHERE seq = :place AND session = :session), "
         "(SELECT after FROM event WHERE seq = :place AND session = :session)",
@@ -111,15 +111,15 @@ Hit = tuple[int, str]
 
 
 class Rows:
-    """The reading half of a store, in rows as JSON shows them; ``key`` is a session's integer key.
+    """Reads a store, and returns rows in their JSON form. ``key`` is a session's integer key.
 
     Args:
-        engine: of the store.
-        exact: count whatever matches, never estimate: an estimate follows from places, and these tell of records between.
-        verbatim: leave marks in the place of long texts, for which ``texts`` puts in what is stored.
+        engine: the engine of the store.
+        exact: count all matches, never estimate. Estimates depend on places, which would reveal hidden records.
+        verbatim: put marks in place of long texts; ``texts`` replaces them by the stored JSON.
 
     Attributes:
-        texts: what the marks stand for; None where there are none.
+        texts: the texts for the marks; None if there are no marks.
     """
 
     def __init__(self, engine: Engine, *, exact: bool = False, verbatim: bool = False) -> None:
@@ -139,34 +139,34 @@ class Rows:
 
     def entries(self, key: int, filters: Filters, offset: int, limit: int | None, *, newest_first: bool = False
                 ) -> tuple[list[Plain], int, bool]:  # fmt: skip
-        """Return one page of matching entries in the order of the log, how many match in all, and whether that is exact."""
+        """Return one page of matching entries in the order of the log, the number of matches, and whether it is exact."""
         where, values = entry_conditions(filters, key)
         order = "DESC" if newest_first else "ASC"
         paged = {"limit": NO_LIMIT if limit is None else limit, "offset": offset}
         count = int(only_row(self._engine.query("SELECT entries FROM session WHERE key = :session", {"session": key}))[0])
         exact = True
-        if where == OF_SESSION.format("entry"):  # indexes are dense: a page begins where its index says
+        if where == OF_SESSION.format("entry"):  # indexes have no gaps, so the page is a range of indexes
             total = count
             paged |= {"first": max(0, count - offset - (limit or count)) if newest_first else offset}
             paged |= {"last": count - offset - 1 if newest_first else count - 1}
             page = f"{where} AND entry.idx BETWEEN :first AND :last"
         else:
             total, exact = self._count([("entry", where, values)], count)
-            # The page is found in an index that holds all that is asked for, where it can be; only its rows are read.
+            # The subquery finds the page in a covering index, if there is one. Only the page's rows are read.
             chosen = f"SELECT entry.idx FROM entry WHERE {where} ORDER BY entry.idx {order} LIMIT :limit OFFSET :offset"
             page = f"entry.session = :session AND entry.idx IN ({chosen})"
         found = self._engine.query(f"{ENTRY_COLUMNS} WHERE {page} ORDER BY entry.idx {order} LIMIT :limit", {**values, **paged})
-        # Everything was read, so it is counted and need not be estimated.
+        # All matches were read, so their number is known.
         if limit is None and (found or not offset):
             total, exact = offset + len(found), True
         if not exact:
-            # An estimate must not say fewer than are shown, nor that a full page is the last one.
+            # An estimate must not be less than the rows shown, nor mean that a full page is the last one.
             total = max(total, offset + len(found) + (len(found) == limit))
         return entry_rows(self._engine, found, self._load), total, exact
 
     def places(self, key: int, filters: Filters, kind: RowKind, offset: int, limit: int, *, newest_first: bool = False
                ) -> tuple[list[Hit], int, bool]:  # fmt: skip
-        """Return the places of one page of rows of any kind; else as `entries`."""
+        """Return the places of one page of rows of any kind. Otherwise like `entries`."""
         scopes = build_scopes(filters, kind, key)
         if kind != "entry" and all(where == OF_SESSION.format(table) for table, where, _ in scopes):
             paged = page(self._engine, key, kind, offset, limit, newest_first=newest_first)
@@ -177,7 +177,7 @@ class Rows:
         parts: list[str] = []
         for table, where, bound in scopes:
             values |= bound
-            ordered = "entry NOT INDEXED" if table == "entry" else table  # an index by place in the log exists for events alone
+            ordered = "entry NOT INDEXED" if table == "entry" else table  # only events have an index by place
             parts.append(f"SELECT seq, '{table}' FROM {ordered} WHERE seq BETWEEN :low AND :high AND {where}")
         order = "DESC" if newest_first else "ASC"
         rows = self._engine.query(f"{' UNION ALL '.join(parts)} ORDER BY seq {order} LIMIT :limit OFFSET :offset", values)
@@ -187,24 +187,24 @@ class Rows:
         return [(int(row[0]), str(row[1])) for row in rows], total, exact
 
     def _count(self, scopes: Sequence[Scope], most: int) -> tuple[int, bool]:
-        """Return how many rows match, and whether that is exact: of very many the rest is estimated.
+        """Return the number of matching rows, and whether it is exact. A large number is estimated.
 
-        ``most`` is how many there can be.
+        ``most`` is the largest possible number.
         """
         total, exact = 0, True
         counted = most if self._exact else _COUNTED
         for table, where, values in scopes:
             found, last = self._count_rows(table, where, values, counted)
-            if found == counted < most:  # what the log holds up to the last one counted stands for all of it
+            if found == counted < most:  # extrapolate from the part of the log up to the last row counted
                 low, high = self._reach(values.get("session"))
                 found, exact = found * (high - low + 1) // (last - low + 1), False
             total += found
         return total, exact
 
     def _count_rows(self, table: str, where: str, values: dict[str, Any], most: int) -> tuple[int, int]:
-        """Return how many rows match, counting no further than ``most``; when they are so many, the last place among these."""
+        """Return the number of matching rows, at most ``most``, and, if there are that many, the last place among them."""
         matching = f"SELECT seq FROM {table} WHERE {where} LIMIT"
-        if table == "entry" and values.keys() in _IN_ORDER:  # to step over rows takes a third of the time of counting them
+        if table == "entry" and values.keys() in _IN_ORDER:  # OFFSET takes a third of the time of counting
             rows = self._engine.query(f"{matching} 1 OFFSET {most - 1:d}", values)
             if rows:
                 return most, int(rows[0][0])
@@ -213,7 +213,7 @@ class Rows:
         return int(rows[0][0]), int(rows[0][1] or 0)
 
     def hits(self, key: int | None, filters: Filters, kind: RowKind) -> list[Hit]:
-        """Return the places of all rows that pass the filters, in the order of the log; ``key`` None: of every session."""
+        """Return the places of all rows that pass the filters, in the order of the log; of every session if ``key`` is None."""
         found: list[Hit] = []
         for table, where, values in build_scopes(filters, kind, key):
             rows = self._engine.query(f"SELECT seq FROM {table} WHERE {where} ORDER BY seq", values)
@@ -222,10 +222,10 @@ class Rows:
 
     def search(self, key: int | None, filters: Filters, kind: RowKind, query: str, offset: int, limit: int, *,
                every: bool = False) -> tuple[list[Found], int, bool]:  # fmt: skip
-        """Return one page of rows that hold a text, in the order of the log; ``key`` None searches every session.
+        """Return one page of rows that contain a text, in the order of the log; of every session if ``key`` is None.
 
         Returns:
-            The rows; how many hold it in all; whether that is exact: with ``every`` all of the log is looked through for it.
+            The rows; the number of all matches; and whether it is exact, for which ``every`` searches the whole log.
         """
         if self._engine.shared:
             from ctxmgr.store.search.find_on_server import SearchOnServer as Search
@@ -234,9 +234,9 @@ class Rows:
         needle = fold(query)
         with self._engine.reading():
             low, high = self._reach(key)
-            # Inside of one reading: the ends of the log, the mark of the index and the rows belong to one state.
+            # One snapshot for the ends of the log, the mark of the index and the rows.
             search = Search(self._engine, build_scopes(filters, kind, key), needle, low, high)
-            # One more than the page holds tells whether another page follows.
+            # One match more than the page holds shows whether another page follows.
             places, total, exact = search.find(2**62 if every or self._exact else offset + limit + 1)
             page = places[offset : offset + limit]
             rows = self.rows(page, search.rows)
@@ -247,19 +247,19 @@ class Rows:
         return found, total, exact
 
     def _reach(self, key: int | None) -> tuple[int, int]:
-        """Return the first and the last place in the log where a session's records can be: no text outside is looked at."""
+        """Return the first and the last place in the log where a session's records can be. Searches stay within them."""
         if key is None and self._engine.shared:
             return 0, last_place(self._engine)
         where = "" if key is None else "WHERE session = :session"
-        # Two subqueries: SQLite finds a minimum or a maximum at the end of an index, but looks at all rows for both at once.
+        # Two subqueries, because SQLite finds a single minimum or maximum at the end of an index, but scans all rows for both.
         ends = f"SELECT (SELECT min(seq) FROM record {where}), (SELECT max(seq) FROM record {where})"
         rows = self._engine.query(ends, {} if key is None else {"session": key})
         return int(rows[0][0] or 0), int(rows[0][1] or 0)
 
     def rows(self, places: Sequence[Hit], read: dict[int, Row] | None = None) -> list[Plain]:
-        """Return the rows at these places, in their order; ``read`` are those columns of them that were read already.
+        """Return the rows at these places, in their order. ``read`` holds columns that were read already, by place.
 
-        Those of a session that was archived since the places were found are left out.
+        Rows of a session that was archived since the places were found are left out.
         """
         known = read or {}
         entries, events = (
@@ -273,7 +273,7 @@ class Rows:
 
     def _read_rows(self, places: Sequence[int], kind: str) -> list[Row]:
         rows: list[Row] = []
-        table = "record" if self._engine.shared else kind  # which one has an index by the place alone
+        table = "record" if self._engine.shared else kind  # the table with an index by place only
         for batch in batches(places):
             names, values = placeholders(batch, "s")
             rows += self._engine.query(f"{BY_PLACE[kind]} WHERE {table}.seq IN ({names})", values)
@@ -287,12 +287,12 @@ class Rows:
         return entry_rows(self._engine, rows, self._load)[0] if rows else None
 
     def entry_by_id(self, key: int, entry_id: str) -> Plain | None:
-        """Return the entry with this id, or with an id that starts so, if there is exactly one.
+        """Return the entry with this id, or the only one whose id has this prefix, or None.
 
         Raises:
-            InvalidInput: when several ids start so.
+            InvalidInput: several ids have this prefix.
         """
-        # Six at most: an error names five of them (`candidates`), and says whether there are others.
+        # Six at most, because the error names five (`candidates`) and says whether there are more.
         for condition in ID_CONDITIONS if entry_id else ():
             rows = self._engine.query(
                 f"{ENTRY_COLUMNS} WHERE record.session = :session AND record.kind = 'entry' AND {condition} LIMIT 6",
@@ -306,10 +306,10 @@ class Rows:
         return None
 
     def messages(self, key: int, entry: Plain | None, offset: int, limit: int, request: Any = None) -> tuple[list[Plain], int]:
-        """Return a page of message events: those of an entry and what was said on the way to it, or all.
+        """Return a page of messages and the number of all: those of an entry and those leading up to it, or all.
 
-        On the way to an entry means: not tied to another entry, by the same agent or a person, after that agent's
-        previous entry in the same process. With a request only those of its processes.
+        A message leads up to an entry if it belongs to no entry, is by the same agent or a person, and comes after that
+        agent's previous entry in the same process. A request limits them to its processes.
         """
         narrowed, named = (ANY, {}) if request is None else event_condition(request)
         if entry is None and narrowed == ANY:
@@ -324,7 +324,7 @@ class Rows:
         if narrowed != ANY:
             said = f"{said} AND {narrowed}"
         if entry is not None:
-            # In two halves, each of which an index finds.
+            # Two halves, for each of which there is an index.
             said = (
                 f"{said} AND entry = :entry UNION ALL {said} AND entry IS NULL AND seq > :start AND seq < :end "
                 "AND (agent IS NULL OR agent = :agent OR type IN ('user_message', 'user_message_chunk', 'interrupt'))"
@@ -333,7 +333,7 @@ class Rows:
         total = int(self._engine.query(f"SELECT count(*) FROM ({said}) AS said", values)[0][0])
         places = self._engine.query(f"{said} ORDER BY seq LIMIT :limit OFFSET :offset", values)
         found = self.rows([(int(row[0]), "event") for row in places])
-        if entry is not None and entry["notes"]:  # what was said on the way to an entry is shown with its notes
+        if entry is not None and entry["notes"]:  # messages leading up to an entry are shown with its notes
             found = [row if row["entry"] is not None else {**row, "notes": entry["notes"]} for row in found]
         return found, total
 
@@ -343,9 +343,9 @@ class Rows:
         values["process"] = None if entry["process"] is None else storable(entry["process"])
         own = self._engine.query("SELECT seq FROM entry WHERE session = :session AND idx = :idx", values)
         order = "idx"
-        if self._exact:  # what is a copy came a little out of order
+        if self._exact:  # a copy, whose rows may have come a little out of order
             order = "seq"
-        elif entry["process"] is not None:  # then looking back ends where it began
+        elif entry["process"] is not None:  # do not look back beyond the begin of the process
             values |= {"own": own[0][0]}
             began = self._engine.query(
                 "SELECT idx FROM entry NOT INDEXED WHERE session = :session AND seq <= :own AND seq >= "
@@ -354,7 +354,7 @@ class Rows:
             )
             values["began"] = began[0][0] if began else 0
         before = self._engine.query(
-            # Named, for by the order alone SQLite might step back through the entries of all other agents.
+            # INDEXED BY, because SQLite might otherwise follow the order and step through the entries of all other agents.
             "SELECT seq FROM entry INDEXED BY entry_by_agent WHERE session = :session AND agent = :agent "
             f"AND idx >= :began AND idx < :idx AND process IS NOT DISTINCT FROM :process ORDER BY {order} DESC LIMIT 1",
             values,
@@ -363,29 +363,29 @@ class Rows:
 
 
 class Queries:
-    """The reading half of a store, in the library's views; see `Rows`."""
+    """Reads a store, and returns the library's views; see `Rows`."""
 
     def __init__(self, engine: Engine, *, exact: bool = False) -> None:
         self._rows = Rows(engine, exact=exact)
 
     def entries(self, key: int, filters: Filters, offset: int, limit: int | None, *, newest_first: bool = False
                 ) -> tuple[list[EntryView], int, bool]:  # fmt: skip
-        """Return one page of matching entries in the order of the log, how many match in all, and whether that is exact."""
+        """Return one page of matching entries in the order of the log, the number of matches, and whether it is exact."""
         found, total, exact = self._rows.entries(key, filters, offset, limit, newest_first=newest_first)
         return [entry_shape(row) for row in found], total, exact
 
     def places(self, key: int, filters: Filters, kind: RowKind, offset: int, limit: int, *, newest_first: bool = False
                ) -> tuple[list[Hit], int, bool]:  # fmt: skip
-        """Return the places of one page of rows of any kind; else as `entries`."""
+        """Return the places of one page of rows of any kind. Otherwise like `entries`."""
         return self._rows.places(key, filters, kind, offset, limit, newest_first=newest_first)
 
     def hits(self, key: int | None, filters: Filters, kind: RowKind) -> list[Hit]:
-        """Return the places of all rows that pass the filters, in the order of the log; ``key`` None: of every session."""
+        """Return the places of all rows that pass the filters, in the order of the log; of every session if ``key`` is None."""
         return self._rows.hits(key, filters, kind)
 
     def search(self, key: int | None, filters: Filters, kind: RowKind, query: str, offset: int, limit: int, *,
                every: bool = False) -> tuple[list[tuple[EntryView | EventView, str, str]], int, bool]:  # fmt: skip
-        """Return a page of rows that hold a text, see `Rows.search`."""
+        """Return a page of rows that contain a text, see `Rows.search`."""
         found, total, exact = self._rows.search(key, filters, kind, query, offset, limit, every=every)
         return [(_shape(row), field, excerpt) for row, field, excerpt in found], total, exact
 
@@ -399,10 +399,10 @@ class Queries:
         return None if found is None else entry_shape(found)
 
     def entry_by_id(self, key: int, entry_id: str) -> EntryView | None:
-        """Return the entry with this id, or with an id that starts so, if there is exactly one.
+        """Return the entry with this id, or the only one whose id has this prefix, or None.
 
         Raises:
-            InvalidInput: when several ids start so.
+            InvalidInput: several ids have this prefix.
         """
         found = self._rows.entry_by_id(key, entry_id)
         return None if found is None else entry_shape(found)
@@ -420,7 +420,7 @@ class Queries:
 
 
 def _find_in_notes(row: Plain, needle: str) -> tuple[str, str] | None:
-    """Return what `find` says of the first note on a row that holds the text, its path from the row on."""
+    """Return (path from the row, excerpt) for the first note on a row that contains the text, or None."""
     for number, note in enumerate(row["notes"]):
         if (found := find(note, needle)) is not None:
             return f"notes[{number}].{found[0]}", found[1]
@@ -432,20 +432,20 @@ def _shape(row: Plain) -> EntryView | EventView:
 
 
 _LONG_BODY = 4_096
-"""Characters of a body with which texts in it may be long."""
+"""Length in characters from which a body may contain long texts."""
 
 _COUNTED = 20_000
-"""Matches up to which a page says exactly how many there are."""
+"""Largest number of matches that is counted exactly."""
 
 _IN_ORDER = ({"session", "action0"}, {"session", "agent0"}, {"session", "status0"})
-"""Values of conditions whose rows an index holds in the order of the log."""
+"""Names of the values in conditions for which an index has the rows in the order of the log."""
 
 
 def find_record(engine: Engine, kind: str, identity: str) -> Record | None:
-    """Return the record of a kind with this id, or with one that starts so if there is exactly one.
+    """Return the record of a kind with this id, or the only one whose id has this prefix, or None.
 
     Raises:
-        InvalidInput: several have it, or start so.
+        InvalidInput: several records have this id, or this prefix.
     """
     wanted = storable(identity)
     for condition in ID_CONDITIONS if wanted else ():
@@ -461,19 +461,19 @@ def find_record(engine: Engine, kind: str, identity: str) -> Record | None:
 
 
 def last_place(engine: Engine) -> int:
-    """Return the place of the last record, 0 where there is none."""
-    table = "session" if engine.shared else "record"  # of other teams' records there is no end to be asked for
+    """Return the place of the last record, 0 if there is none."""
+    table = "session" if engine.shared else "record"  # on a server, skipping other teams' records could take long
     return int(engine.query(f"SELECT coalesce(max(seq), 0) FROM {table}")[0][0])
 
 
 def read_sum(engine: Engine, seq: int) -> str:
-    """Return the sum of the record at a place, empty where there is none."""
+    """Return the checksum of the record at a place, "" if there is no record."""
     rows = engine.query("SELECT sum FROM record WHERE seq = :seq", {"seq": seq})
     return str(rows[0][0]) if rows else ""
 
 
 def holds_record(engine: Engine, session: str, kind: str, identity: str) -> bool:
-    """Whether a session holds the record of this kind and id."""
+    """Whether a session has a record of this kind and id."""
     sql = (
         "SELECT 1 FROM record JOIN session ON session.key = record.session "
         "WHERE session.id = :session AND record.kind = :kind AND record.id = :id"
@@ -482,28 +482,28 @@ def holds_record(engine: Engine, session: str, kind: str, identity: str) -> bool
 
 
 def read_records_after(engine: Engine, key: int, seq: int) -> Iterator[tuple[int, Record]]:
-    """Yield (place in the store, record) of a session's records behind a place, in the order of the log; 0 for all."""
+    """Yield (place, record) for a session's records behind a place, in the order of the log; 0 for all."""
     sql = "SELECT seq, body FROM record WHERE session = :key AND seq > :seq ORDER BY seq"
     for row in engine.stream(sql, {"key": key, "seq": seq}):
         yield int(row[0]), load(row[1])
 
 
 def read_all_records_after(engine: Engine, seq: int) -> Iterator[tuple[int, int, Record]]:
-    """Yield (place in the store, length, record) of the records of all sessions behind a place, in the order of the log."""
+    """Yield (place, length of the body, record) for all sessions' records behind a place, in the order of the log."""
     for place, body in engine.stream("SELECT seq, body FROM record WHERE seq > :seq ORDER BY seq", {"seq": seq}):
         yield int(place), len(body), load(body)
 
 
 def settled_place(engine: Engine) -> int:
-    """Return the place up to which nothing can appear any more that was not there: where a cursor over all sessions stops.
+    """Return the place up to which no new record can appear. A cursor over all sessions must stop there.
 
-    Ask before what is read up to there is asked for, and of the primary of a server.
+    Must be called before reading the records up to there, and on the primary of a server.
     """
     return int(engine.query("SELECT settled()")[0][0]) if engine.shared else last_place(engine)
 
 
 def changed_sessions(engine: Engine, place: int) -> list[tuple[int, str]]:
-    """Return (key, id) of the sessions, but the reserved one, with a record behind a place."""
+    """Return (key, id) of the sessions with a record behind a place, without the reserved session."""
     sql = "SELECT session FROM record WHERE seq > :place"
     return _session_names(
         engine, f"SELECT key, id FROM session WHERE id <> :project AND key IN ({sql}) ORDER BY seq", {"place": place}
@@ -511,7 +511,7 @@ def changed_sessions(engine: Engine, place: int) -> list[tuple[int, str]]:
 
 
 def recent_sessions(engine: Engine, since: float) -> list[tuple[int, str]]:
-    """Return (key, id) of the sessions, but the reserved one, with a record from this moment on (seconds since 1970)."""
+    """Return (key, id) of the sessions with a record from this time on (seconds since 1970), without the reserved session."""
     return _session_names(
         engine, "SELECT key, id FROM session WHERE id <> :project AND last >= :since ORDER BY seq", {"since": since}
     )
@@ -522,7 +522,7 @@ def _session_names(engine: Engine, sql: str, values: dict[str, object]) -> list[
 
 
 def held_leases(engine: Engine, start: str) -> set[str]:
-    """Return the names that start so and whose leases hold now."""
+    """Return the names with a prefix whose leases are held now."""
     sql = "SELECT session FROM lease WHERE session >= :start AND session < :after AND expires > :now"
     values = {"start": start, "after": start + "\U0010ffff", "now": engine.clock()}
     return {str(row[0]) for row in engine.query(sql, values)}

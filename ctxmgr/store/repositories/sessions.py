@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 _COLUMNS = "SELECT key, id, workflow, source, meta, entries, first, last, events FROM session "
 _FAILED = ("error", "denied", "interrupted")
-# `json_extract` fails the whole statement at a text that is no JSON: one altered row must not hide all sessions.
+# `json_extract` fails the whole statement at a text that is not JSON. One altered row must not hide all sessions.
 _FOLDER = "CASE WHEN json_valid(meta) AND json_type(meta, '$.cwd') = 'text' THEN json_extract(meta, '$.cwd') END"
-# SQLite has no basename. Trimming from the right all signs but slashes leaves what stands before the last name, which is then
-# taken out of the path.
+# The basename of the folder, for which SQLite has no function. The inner rtrim removes all trailing characters but slashes,
+# which leaves the parent folder; replace then removes the parent from the path.
 _LAST_OF_FOLDER = f"replace(rtrim({_FOLDER}, '/'), rtrim(rtrim({_FOLDER}, '/'), replace(rtrim({_FOLDER}, '/'), '/', '')), '')"
 _ORIGIN = f"SELECT key, id, workflow, source IS NOT NULL, {_FOLDER}, entries, first FROM session"
 
 
 class Origin:
-    """Where a session is from.
+    """The origin of a session.
 
     Attributes:
-        imported: whether an importer read it, which names the workflow after the tool.
-        folder: the folder in which it was worked; None where it is not told.
-        entries: their number.
-        first: seconds since 1970 of its first record, or None.
+        imported: whether an importer read it. Importers name the workflow after the tool.
+        folder: the folder in which the agent worked; None if unknown.
+        entries: the number of entries.
+        first: the time of its first record in seconds since 1970, or None.
     """
 
     __slots__ = ("entries", "first", "folder", "imported", "key", "session", "workflow")
@@ -61,16 +61,16 @@ class Sessions:
         self._engine = engine
 
     def key(self, session: str) -> int | None:
-        """Return the integer key of a session given by its id or an unambiguous prefix, or None.
+        """Return the integer key of a session by its id or an unambiguous prefix, or None.
 
-        The reserved session is given by its whole id alone.
+        The reserved session is found by its whole id only.
 
         Raises:
-            InvalidInput: when several ids start so, or the session was archived.
+            InvalidInput: several ids have this prefix, or the session was archived.
         """
         rows = self._engine.query("SELECT key FROM session WHERE id = :id", {"id": storable(session)})
         if not rows and session:
-            # Only where it is not there: a session is in the store or archived, never both.
+            # Check only now, because a session is either in the store or archived, never both.
             require_not_archived(self._engine, storable(session))
             rows = self._engine.query(
                 "SELECT key, id FROM session WHERE id >= :id AND id < :after AND id <> :project ORDER BY id LIMIT 6",
@@ -81,8 +81,8 @@ class Sessions:
         return int(rows[0][0]) if rows else None
 
     def latest(self) -> int | None:
-        """Return the key of the session with the latest activity, or None in an empty store; it is never the reserved one."""
-        # NULLS LAST, for PostgreSQL would put sessions without a time first.
+        """Return the key of the session with the latest activity, or None in an empty store. Ignores the reserved session."""
+        # NULLS LAST, because PostgreSQL would sort sessions without a time first.
         rows = self._engine.query(
             "SELECT key FROM session WHERE id <> :project ORDER BY last DESC NULLS LAST, seq DESC LIMIT 1",
             {"project": PROJECT},
@@ -98,7 +98,7 @@ class Sessions:
         return int(only_row(self._engine.query("SELECT entries FROM session WHERE key = :key", {"key": key}))[0])
 
     def failures_in_row(self, key: int) -> int:
-        """Return how many of a session's latest finished actions failed or were denied, one after the other."""
+        """Return the number of failed or denied actions since a session's last action that was ok or interrupted."""
         rows = self._engine.query(
             "SELECT count(*) FROM entry WHERE session = :key AND status IN ('error', 'denied') AND idx > coalesce("
             "(SELECT max(idx) FROM entry WHERE session = :key AND status IN ('ok', 'interrupted')), -1)",
@@ -107,10 +107,10 @@ class Sessions:
         return int(rows[0][0])
 
     def last_error(self, key: int) -> dict[str, Any] | None:
-        """Return the error that a session ends in: an event behind which nothing was done or said; None where there is none."""
+        """Return the data of the error event with which a session ends; None without one, or if an entry or message follows."""
         done = self._engine.query("SELECT coalesce(max(seq), 0) FROM entry WHERE session = :key", {"key": key})
         rows = self._engine.query(
-            # Limited, for a run that hangs may end in thousands of heartbeats.
+            # Limited, because a run that hangs may end in thousands of heartbeats.
             "SELECT seq, type FROM event WHERE session = :key AND seq > :done ORDER BY seq DESC LIMIT 30",
             {"key": key, "done": done[0][0]},
         )
@@ -126,19 +126,19 @@ class Sessions:
         return None
 
     def last_moment(self, key: int) -> float | None:
-        """Return the latest timestamp of a session's records, in seconds since 1970, or None when none has any."""
+        """Return the latest timestamp of a session's records in seconds since 1970, or None if no record has one."""
         last = only_row(self._engine.query("SELECT last FROM session WHERE key = :key", {"key": key}))[0]
         return None if last is None else float(last)
 
     def count(self, agent: str | None = None, project: str | None = None, since: float | None = None) -> int:
-        """Return the number of sessions but the reserved one, narrowed as by `page`."""
+        """Return the number of sessions that `page` selects."""
         where, values = _choose(agent, project, since)
         return int(self._engine.query(f"SELECT count(*) FROM session {where}", values)[0][0])
 
     def keys(
         self, offset: int, limit: int | None, agent: str | None = None, project: str | None = None, since: float | None = None
     ) -> list[tuple[int, str]]:
-        """Return (key, id) of sessions, chosen and ordered as by `page`."""
+        """Return (key, id) of sessions, selected and ordered as by `page`."""
         where, values = _choose(agent, project, since)
         rows = self._engine.query(
             f"SELECT key, id FROM session {where} ORDER BY last DESC NULLS LAST, seq DESC LIMIT :limit OFFSET :offset",
@@ -147,9 +147,9 @@ class Sessions:
         return [(int(row[0]), str(row[1])) for row in rows]
 
     def last_record(self, key: int | None) -> tuple[int, str | None]:
-        """Return place and sum of the last record of a session, of the whole store with None; (0, None) where there is none.
+        """Return place and checksum of the last record of a session, or of the store if ``key`` is None; (0, None) without one.
 
-        The sum covers every record of the store up to there.
+        The checksum covers the records of its chain up to there: those of its session, in a log those of all sessions.
         """
         where = "" if key is None else "WHERE session = :key "
         sql = f"SELECT seq, sum FROM record {where}ORDER BY seq DESC LIMIT 1"
@@ -159,14 +159,14 @@ class Sessions:
     def page(
         self, offset: int, limit: int | None, agent: str | None = None, project: str | None = None, since: float | None = None
     ) -> list[tuple[int, SessionView]]:
-        """Return sessions but the reserved one with their keys, latest activity first.
+        """Return (key, session), latest activity first, without the reserved session.
 
         Args:
-            offset: sessions to pass over; limit: most sessions, None for all.
-            limit: see ``offset``.
-            agent: keeps those where it acted.
-            project: keeps those that worked in this folder, or in one of this name.
-            since: keeps those with a record from this moment on, in seconds since 1970.
+            offset: number of sessions to skip.
+            limit: largest number of sessions; None for all.
+            agent: select sessions in which this agent acted.
+            project: select sessions that worked in this folder, or in a folder of this name.
+            since: select sessions with a record from this time on, in seconds since 1970.
         """
         where, values = _choose(agent, project, since)
         rows = self._engine.query(
@@ -204,7 +204,7 @@ class Sessions:
         )  # fmt: skip
 
     def head(self, key: int) -> tuple[str | None, str | None]:
-        """Return (title, folder) of a session, as far as it tells them."""
+        """Return (title, folder) of a session, each None if unknown."""
         meta = only_row(self._engine.query("SELECT meta FROM session WHERE key = :key", {"key": key}))[0]
         fields = _value(meta)
         named = cast("dict[str, Any]", fields) if isinstance(fields, dict) else {}
@@ -214,7 +214,7 @@ class Sessions:
     def _capture(self, key: int) -> Any:
         """Return {published, captured, lost} of the last process that was recorded from an event bus, or None."""
         rows = self._engine.query(
-            # Not by its order: then all records of a session would be looked at that did not end yet.
+            # With the plus SQLite does not follow the order of places, which would scan all records of an open session.
             "SELECT body FROM record WHERE session = :key "
             "AND seq = (SELECT max(+seq) FROM record WHERE session = :key AND kind = 'sessionEnd')",
             {"key": key},
@@ -225,14 +225,14 @@ class Sessions:
         """Return the agents that acted in a session, in order of appearance."""
         rows = self._engine.query(
             "SELECT record.body FROM record WHERE record.session = :key AND record.seq IN "
-            # By their first entries, for the table has names as they are compared, and records have them as they were given.
+            # Read the names from the first entries' records, because the table has folded names only.
             "(SELECT min(seq) FROM entry WHERE session = :key GROUP BY agent) ORDER BY record.seq",
             {"key": key},
         )
         return [str(load(row[0]).get("agent", "")) for row in rows]
 
     def processes(self, key: int) -> list[ProcessView]:
-        """Return the executions of a session, first one first."""
+        """Return the processes of a session in the order in which they appeared."""
         from ctxmgr.types.view import ProcessView
 
         rows = self._engine.query(
@@ -243,7 +243,7 @@ class Sessions:
     def of_process(self, process: str) -> list[str]:
         """Return the ids of the sessions that this process executed (FR-026)."""
         rows = self._engine.query(
-            # In the order of the log: that of keys tells, in a copy of a part, when something of a session was first visible.
+            # In the order of the log. In a partial copy, the order of keys would reveal when a session first became visible.
             "SELECT session.id FROM process JOIN session ON session.key = process.session WHERE process.process = :process "
             "ORDER BY process.seq",
             {"process": storable(process)},
@@ -251,8 +251,8 @@ class Sessions:
         return [str(row[0]) for row in rows] if process else []
 
     def by_process(self, process: str) -> list[int]:
-        """Return the keys of up to three sessions that a process with this id executed, else one whose id begins so."""
-        # The whole id first, for it may begin another one.
+        """Return the keys of up to three sessions that this process executed, or else a process whose id has this prefix."""
+        # First the exact id, because it may be a prefix of another one.
         for condition in ("process.process = :process", "process.process > :process AND process.process < :after"):
             rows = self._engine.query(
                 # In the order of the log, as above.
@@ -265,13 +265,13 @@ class Sessions:
         return []
 
     def of_entry(self, entry_id: str) -> list[int]:
-        """Return the keys of up to three sessions with an entry of this id, or of one that starts so.
+        """Return the keys of up to three sessions with an entry whose id has this prefix.
 
-        The reserved session is meant only where no other one is.
+        The reserved session counts only if there is no other.
         """
         rows = self._engine.query(
             "SELECT DISTINCT record.session, session.id FROM record JOIN session ON session.key = record.session "
-            # Three sessions, and the reserved one.
+            # Three sessions and the reserved one.
             "WHERE record.id >= :id AND record.id < :after AND record.kind = 'entry' LIMIT 4",
             {"id": storable(entry_id), "after": storable(entry_id) + "\U0010ffff"},
         )
@@ -279,14 +279,14 @@ class Sessions:
         return others[:3] or [int(row[0]) for row in rows]
 
     def others(self, key: int, most: int) -> tuple[Origin, list[Origin]]:
-        """Return where a session is from, and the same of up to ``most`` others, latest activity first.
+        """Return the origins of a session and of up to ``most`` others, latest activity first.
 
-        Sessions of another folder are left out where the session tells its own.
+        If the session's folder is known, sessions of other folders are left out.
         """
         own = Origin(only_row(self._engine.query(f"{_ORIGIN} WHERE key = :key", {"key": key})))
         where, values = "", {"key": key, "project": PROJECT, "most": most}
         if own.folder is not None:
-            # Sessions that do not tell their folder may be of this one, so they stay.
+            # Sessions without a known folder stay, because they may be of this one.
             where, values = f" AND coalesce({_FOLDER}, :folder) = :folder", {**values, "folder": own.folder}
         rows = self._engine.query(
             f"{_ORIGIN} WHERE key <> :key AND id <> :project{where} ORDER BY last DESC NULLS LAST, seq DESC LIMIT :most", values
@@ -303,21 +303,21 @@ class Sessions:
         return load(rows[0][0]) if rows else None
 
     def usage(self, key: int) -> dict[str, int]:
-        """Return the session's tokens: each API response once, plus what results, or finished entries, themselves carry."""
+        """Return the session's tokens: those of each model response, plus those that results and finished entries report."""
         sums = self._engine.query("SELECT sum(input), sum(output) FROM usage WHERE session = :key", {"key": key})[0]
         return {
             name: int(total) for name, total in zip(("inputTokens", "outputTokens"), sums, strict=True) if total is not None
         }
 
     def holds(self, key: int, kinds: tuple[str, ...]) -> bool:
-        """Whether any record of a session is of one of these kinds."""
+        """Whether a session has a record of one of these kinds."""
         names = ", ".join(f"'{kind}'" for kind in kinds)
         return bool(
             self._engine.query(f"SELECT 1 FROM record WHERE session = :key AND kind IN ({names}) LIMIT 1", {"key": key})
         )
 
     def records(self, key: int | None, kinds: tuple[str, ...] = ()) -> Iterator[Record]:
-        """Yield the records of a session (None: of all) in the order of the log, without their sums."""
+        """Yield the records of a session, or of all if ``key`` is None, in the order of the log, without their checksums."""
         conditions = ["TRUE"]
         if key is not None:
             conditions.append("session = :key")
@@ -328,7 +328,7 @@ class Sessions:
             yield load(body)
 
     def read_records_from(self, key: int, index: int, kinds: tuple[str, ...]) -> Iterator[Record]:
-        """Yield the records of a session from an entry's on, of these kinds, in the order of the log."""
+        """Yield the records of these kinds in a session, beginning with the entry at an index, in the order of the log."""
         if index <= 0:
             yield from self.records(key, kinds)
             return
@@ -341,7 +341,7 @@ class Sessions:
             yield load(body)
 
     def find_open_entries(self, key: int, index: int) -> list[tuple[int, Record]]:
-        """Return (index, record) of the newest entries before an index that have no result yet, in order."""
+        """Return (index, record) of up to 200 newest entries before an index that have no result yet, in order."""
         rows = self._engine.query(
             "SELECT entry.idx, record.body FROM entry JOIN record ON record.seq = entry.seq AND record.session = entry.session "
             "WHERE entry.session = :key AND entry.status = 'open' AND entry.idx < :index ORDER BY entry.idx DESC LIMIT 200",
@@ -357,9 +357,9 @@ def _choose(agent: str | None, project: str | None, since: float | None) -> tupl
         where += " AND EXISTS (SELECT 1 FROM entry WHERE entry.session = session.key AND entry.agent = :agent)"
         values["agent"] = fold(agent)
     if project is not None:
-        # The root of all folders keeps its slash, its only sign.
+        # The root folder keeps its slash.
         whole = storable(project).rstrip("/") or "/"
-        # A word without a slash is the name of a folder, wherever it lies.
+        # A name without a slash selects every folder of that name, wherever it is.
         where += f" AND rtrim({_FOLDER}, '/') = :folder" if "/" in whole else f" AND {_LAST_OF_FOLDER} = :folder"
         values["folder"] = whole
     if since is not None:
@@ -368,7 +368,7 @@ def _choose(agent: str | None, project: str | None, since: float | None) -> tupl
     return where, values
 
 
-# A row that was altered must not hide all sessions: what can't be read of it is left out, and `verify` finds it.
+# An altered row must not hide all sessions. These functions leave out unreadable values, which `verify` finds.
 
 
 def _value(text: object) -> Any:

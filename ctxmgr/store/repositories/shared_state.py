@@ -1,4 +1,4 @@
-"""Read what a project shares: artifacts and their versions, context keys, rules, needs, executions, packages."""
+"""Read the shared state of a project: artifacts and their versions, context keys, rules, needs, executions, packages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SummaryRow:
-    """A stored summary of a content: its text, its tokens and those of the whole, and whether nothing is lost in it."""
+    """A stored summary of a content: text, tokens of the summary and of the content, and whether the summary is lossless."""
 
     text: str
     tokens: int
@@ -63,8 +63,8 @@ class ProjectState:
             "SELECT agent, resource, pattern, permission, priority FROM access_rule "
             "ORDER BY priority, agent, resource, pattern, permission"
         )
-        # 2**31 was allowed once, and a log may say any number. No rule may fail to be read: without its rules a store would
-        # answer nobody.
+        # 2**31 was once a valid priority, and a log may contain any number. Clamp it, because a store whose rules can't be read
+        # would refuse every agent.
         with readable():
             return [
                 AccessRule.model_validate(
@@ -75,7 +75,7 @@ class ProjectState:
             ]  # fmt: skip
 
     def needs(self, agent: str | None = None) -> list[AgentNeed]:
-        """Return what packages must or may hold; of one agent, or of all."""
+        """Return the needs of one agent, or of all: what a context package must or may contain."""
         from ctxmgr.types.context_package import AgentNeed
 
         rows = self._engine.query(
@@ -93,14 +93,14 @@ class ProjectState:
             ]  # fmt: skip
 
     def execution(self, identity: str) -> tuple[EntryView, Record] | None:
-        """Return the entry and the record of the execution with this id, or with one that starts so.
+        """Return the entry and the record of the execution with this id, or the only one whose id has this prefix, or None.
 
         Raises:
-            InvalidInput: several ids start so.
+            InvalidInput: several ids have this prefix.
         """
         wanted = storable(identity)
-        # The whole id first, for it may begin another one. A prefix is asked for as a range, which an index serves; nothing
-        # that an id may hold sorts behind U+10FFFF.
+        # First the exact id, because it may be a prefix of another one. The prefix is a range of ids, which uses an index; no
+        # character in an id sorts after U+10FFFF.
         for condition in ("execution.id = :id", "execution.id >= :id AND execution.id < :after") if wanted else ():
             rows = self._engine.query(
                 f"{ENTRY_COLUMNS} JOIN execution ON execution.seq = record.seq WHERE {condition} LIMIT 2",
@@ -142,10 +142,10 @@ class ProjectState:
         return [load(row[0]) for row in rows]
 
     def package(self, identity: str | None = None, agent: str | None = None) -> Record | None:
-        """Return the record of a package: by its id or a prefix of it, else the latest one, of one agent or of all.
+        """Return the package record with this id or prefix, or without ``identity`` the latest one; of one agent or of all.
 
         Raises:
-            InvalidInput: several ids start so.
+            InvalidInput: several ids have this prefix.
         """
         conditions, values = ["TRUE"], dict[str, Any]()
         whole = "" if identity is None else "package.id = :id DESC, "
@@ -157,7 +157,7 @@ class ProjectState:
             values["agent"] = storable(agent)
         rows = self._engine.query(
             "SELECT record.body, package.id FROM package JOIN record ON record.seq = package.seq "
-            # The whole id first, for it may begin others.
+            # The exact id first, because it may be a prefix of others.
             f"WHERE {' AND '.join(conditions)} ORDER BY {whole}package.seq DESC LIMIT 2",
             values,
         )
@@ -175,9 +175,9 @@ class ProjectState:
         return SummaryRow(str(rows[0][0]), int(rows[0][1]), int(rows[0][2]), bool(rows[0][3])) if rows else None
 
     def keep_summary(self, content: str, strategy: str, counter: str, made: SummaryRow) -> None:
-        """Cache the summary of a content; what no artifact shows any more is dropped."""
+        """Cache the summary of a content, and drop summaries of contents that no artifact has any more."""
         with self._engine.transaction():
-            # The cache only grows here, so here it is kept from growing without end.
+            # The cache grows only here, so this is the place to limit it.
             self._engine.execute("DELETE FROM summary WHERE hash NOT IN (SELECT hash FROM artifact)")
             self._engine.execute(
                 replace_statement("summary", "hash, strategy, counter", "text, tokens, original_tokens, lossless"),
@@ -198,9 +198,9 @@ def ids_with_prefix(engine: Engine, start: str) -> list[str]:
 
 
 def list_owners(engine: Engine, version: int) -> list[str]:
-    """Return the owners of what a version shows, in order."""
+    """Return the owners of the artifacts in a version, in order."""
     rows = engine.query(
-        # A version shows what its parents show, unless it shows another content of the same name.
+        # A version also has the artifacts of its ancestors, except those whose content it replaces.
         "WITH RECURSIVE line(number) AS (SELECT :version UNION ALL SELECT version.parent FROM version "
         "JOIN line ON version.number = line.number WHERE version.parent IS NOT NULL) "
         "SELECT DISTINCT agent FROM artifact WHERE version IN (SELECT number FROM line) ORDER BY agent",
@@ -210,14 +210,14 @@ def list_owners(engine: Engine, version: int) -> list[str]:
 
 
 ARTIFACT_ID = re.compile(r"art_[0-9a-f]{16}")
-"""What the id of an artifact looks like; whatever mentions one in a snapshot or a continuation pins it."""
+"""Pattern of the id of an artifact. A snapshot or a continuation that contains an id pins the artifact."""
 
 _COLUMNS = "id, version, agent, name, type, description, hash, size, tokens, counter, ts"
 
 
 @dataclass(frozen=True, slots=True)
 class ArtifactRow:
-    """One artifact as of the version in which its content appeared; ``size`` in bytes, ``tokens`` by ``counter``."""
+    """One content of an artifact; ``version`` introduced it, ``size`` is in bytes, and ``counter`` counted the ``tokens``."""
 
     id: str
     version: int
@@ -234,7 +234,7 @@ class ArtifactRow:
 
 @dataclass(frozen=True, slots=True)
 class DependencyRow:
-    """That one artifact depends on another: its id when that was said, its owner and name."""
+    """A dependency of an artifact on another one: the target's id at that time, its owner and name."""
 
     artifact: str
     target: str
@@ -245,7 +245,7 @@ class DependencyRow:
 
 @dataclass(frozen=True, slots=True)
 class VersionRow:
-    """One version of the context; ``pruned`` is when it was taken away, else None."""
+    """One version of the context; ``pruned`` is the time at which it was removed, else None."""
 
     number: int
     parent: int | None
@@ -257,24 +257,24 @@ class VersionRow:
 
 
 class Artifacts:
-    """The artifacts of a store. ``version`` always means a version of the context, whose state its parents make up."""
+    """The artifacts of a store. ``version`` always means a version of the context, which inherits from its parents."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def current(self) -> int | None:
-        """Return the number of the current version, or None when there is none yet."""
+        """Return the number of the current version, or None if there is none yet."""
         rows = self._engine.query("SELECT value FROM state WHERE name = :name", {"name": CURRENT})
         with readable():
             return int(rows[0][0]) if rows else None
 
     def highest(self) -> int:
-        """Return the highest number that a version ever had, pruned ones included; 0 when there is none."""
+        """Return the highest number that a version ever had, including pruned ones; 0 if there is none."""
         return int(self._engine.query("SELECT coalesce(max(number), 0) FROM version")[0][0])
 
     def version(self, number: int) -> VersionRow | None:
         """Return a version, pruned or not."""
-        # SQLite's integers have 64 bits: a larger number would be an error, where the answer is that there is none.
+        # SQLite's integers have 64 bits. A larger number would raise an error, but simply does not exist.
         if abs(number) > 2**62:
             return None
         rows = self._engine.query(
@@ -290,7 +290,7 @@ class Artifacts:
         return [VersionRow(*row) for row in rows]
 
     def state(self, version: int, agent: str | None = None) -> list[ArtifactRow]:
-        """Return the artifacts of a version, ordered by owner and name; ``agent`` narrows it to one owner."""
+        """Return the artifacts of a version, of one owner (``agent``) or of all, ordered by owner and name."""
         narrowed = "" if agent is None else "AND artifact.agent = :agent "
         rows = self._engine.query(STATE.format(narrowed=narrowed), {"version": version, "agent": storable(agent or "")})
         return [_artifact(row) for row in rows]
@@ -317,7 +317,7 @@ class Artifacts:
         return [_artifact(row) for row in rows]
 
     def dependencies(self, artifact: str) -> list[DependencyRow]:
-        """Return what an artifact depends on."""
+        """Return the dependencies of an artifact."""
         rows = self._engine.query(
             "SELECT artifact, target, agent, name, type FROM dependency WHERE artifact = :id ORDER BY agent, name",
             {"id": storable(artifact)},
@@ -329,7 +329,7 @@ class Artifacts:
         return {str(row[0]) for row in self._engine.query("SELECT DISTINCT hash FROM artifact")}
 
     def pins(self) -> dict[int, list[str]]:
-        """Return version -> what keeps it: packages that hold its artifacts, snapshots and continuations that name them."""
+        """Return version -> what pins it: packages with its artifacts, and snapshots and continuations that name them."""
         found: dict[int, list[str]] = {}
         rows = self._engine.query(
             "SELECT DISTINCT artifact.version, package_item.package FROM package_item "
@@ -344,9 +344,9 @@ class Artifacts:
         return found
 
     def _find_named_artifacts(self) -> Iterator[tuple[str, str]]:
-        """Yield (what, artifact id) for snapshots and continuations that name an artifact, or an execution that used it."""
+        """Yield (kind and id, artifact id) for records that name an artifact, or an execution that used it."""
         sql = (
-            # The pattern is looked for in few bodies: most are left out by SQLite, without being handed over.
+            # SQLite leaves out most bodies with ``instr``, so the pattern is applied to few.
             "SELECT kind, id, body FROM record WHERE kind IN ('snapshot', 'continuation') AND instr(body, 'art_') "
             "UNION ALL SELECT pinning.kind, pinning.id, used.body FROM record AS pinning "
             "JOIN record AS used ON used.session = pinning.session JOIN execution ON execution.seq = used.seq "

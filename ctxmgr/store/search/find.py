@@ -1,13 +1,13 @@
 """Find the entries and events that contain a text, in log order.
 
-The first rows are simply read, unless all matches are wanted: a common text is found there. From there on the index
-(`ctxmgr.store.search.index`) proposes places up to its mark, and behind the mark all rows are read again. Whatever is
-proposed is compared with the text itself, so the answer is that of reading everything. A text without a whole word, and
-without three letters or three marks in a row, is not in the index: it is looked for by reading.
+A search first reads some rows without the index, because a common text is found there (unless all matches are wanted). Then
+the index (`ctxmgr.store.search.index`) proposes places up to its mark. Behind the mark all rows are read. Every proposed row
+is compared with the text, so the answer is the same as without an index. The index can't find a text without a whole word,
+three letters in a row or three punctuation marks in a row; such a search reads all rows.
 
-The index is asked by `Proposals`. A text without blanks or punctuation is a part of words: the vocabulary names them. In a
-text of several words the inner ones are whole, the first may be the end of a word, the last the beginning of one. A text of
-marks alone is looked for where such marks stand.
+`Proposals` queries the index. A text without blanks or punctuation is part of words, which the vocabulary finds. In a text of
+several words the inner ones are whole words; the first may be the end of a word, the last the beginning of one. A text of
+punctuation only is looked up among the runs of punctuation.
 """
 
 from __future__ import annotations
@@ -38,36 +38,36 @@ if TYPE_CHECKING:
     Run = tuple[str, bool, bool]
 
 _BROAD = {"session", "project"}
-"""Values of conditions that leave most rows: those on the session."""
+"""Names of the values in conditions that most rows meet: those on the session."""
 
 _FIRST = 16
 _DENSE = 128
-"""Places up to which reading on is as quick as asking the index."""
+"""Number of places up to which reading rows is as fast as asking the index."""
 
 _SLOW = 640
-"""The same where no index can be asked, or where few texts have to be read."""
+"""The same number if no index can be asked, or if few texts have to be read."""
 
 SHORTEST = 3
-"""Characters of the shortest text that the index can find."""
+"""Length in characters of the shortest text that the index can find."""
 
 _WINDOW = 4096
 _PLACES_OF_ALL = 65_536
-"""Places that are read together when all matches are wanted: nobody waits for the first ones."""
+"""Number of places read at once if all matches are wanted, so that nobody waits for the first ones."""
 
 _EXACT = 4096
-"""Places of the log that may be read only to say exactly how many rows match."""
+"""Number of places that may be read only to count matches exactly."""
 
 _MAX_ROWS_COMPARED_HERE = 160
-"""Places up to which rows are had whole, and compared here: most of them match, and are shown."""
+"""Number of places up to which whole rows are fetched and compared in Python. Most of them match and are shown."""
 
 MOST_KEPT, LONG_ROW = 256, 20_000
-"""Rows that are kept for whoever shows them, and the characters of the longest."""
+"""Number of matching rows that are kept for the answer, and the length in characters from which a row is not kept."""
 
 _AT_ONCE = 8
-"""Rows that are held together while they are compared: each may be as long as a line can be."""
+"""Number of rows in memory while they are compared, because each may be as long as the longest line."""
 
-# A result's text stands for the entry that it completed. Cheap conditions come first: texts are read of what passes them.
-# A subquery with a limit stays one: whatever a body costs, it is had once.
+# The text of a result counts for its entry. Cheap conditions come first, so texts are read only of rows that pass them.
+# SQLite does not flatten a subquery with a LIMIT, so each body is fetched only once.
 _ENTRY = (
     "SELECT seq FROM (SELECT entry.seq AS seq, own.body AS own, answer.body AS answer "
     "FROM entry NOT INDEXED CROSS JOIN record AS own ON own.seq = entry.seq "
@@ -79,8 +79,8 @@ _EVENT = (
     "FROM event NOT INDEXED CROSS JOIN record AS own ON own.seq = event.seq "
     "WHERE {places} AND ({where}) LIMIT -1) WHERE {own}"
 )
-# The texts are read in the order in which they lie, which is faster than one look-up for each row; a result leads to the
-# entry that it completed. Entries whose result lies outside are proposed, whatever it says.
+# Reads the texts in their order on the disk, which is faster than one look-up for each row. A result leads to its entry.
+# Entries whose result lies outside of the range are proposed without a check.
 _HOLDING = (
     "WITH hit AS MATERIALIZED (SELECT seq, kind, session, id FROM (SELECT seq, kind, session, id, body FROM record "
     "WHERE seq BETWEEN :low AND :high AND kind IN ('entry', 'event', 'result') LIMIT -1) WHERE {body}) "
@@ -91,7 +91,7 @@ _HOLDING = (
     "SELECT seq, 0 FROM entry NOT INDEXED WHERE seq BETWEEN :low AND :high AND result NOT BETWEEN :low AND :high"
 )
 _KNOWN = "SELECT {kind}.seq FROM {kind} NOT INDEXED WHERE {places} AND ({where})"
-# From the few notes to their entries: the other way round every entry would be looked up.
+# Goes from the few notes to their entries. The other way round would look up every entry.
 _NOTED = (
     "WITH noted AS MATERIALIZED (SELECT session, entry FROM (SELECT note_entry.session, note_entry.entry, note.body AS body "
     "FROM note_entry CROSS JOIN record AS note ON note.seq = note_entry.note WHERE {session} LIMIT -1) WHERE {body}) "
@@ -100,7 +100,7 @@ _NOTED = (
 )
 _STATEMENTS = {"entry": _ENTRY, "event": _EVENT}
 _BETWEEN = "{kind}.seq BETWEEN :low AND :high"
-# One value for all places: how many values a statement may have is limited.
+# One value for all places, because the number of values in a statement is limited.
 _LISTED = "{kind}.seq IN (SELECT value FROM json_each(:places))"
 
 
@@ -108,14 +108,14 @@ class Search:
     """One search.
 
     Args:
-        engine: of the store.
-        scopes: of each kind of row that is wanted: its table, the conditions of the filters, and their values.
+        engine: the engine of the store.
+        scopes: for each wanted kind of row, its table, the conditions of the filters, and their values.
         needle: the folded text.
         low, high: the first and the last place in the log where a match can be.
 
     Attributes:
-        rows: of the first matches, by their places, those that were read as they are shown.
-        where: of these, what `ctxmgr.store.text_normalisation.find` says of it.
+        rows: some of the first matches as whole rows, by place.
+        where: (path, excerpt) by place for these rows, see `ctxmgr.store.text_normalisation.find`.
     """
 
     def __init__(self, engine: Engine, scopes: Sequence[Scope], needle: str, low: int, high: int) -> None:
@@ -126,7 +126,7 @@ class Search:
         self._low = low
         self._high = high
         self._missing = 0
-        self._narrow = any(bound.keys() - _BROAD for _, _, bound in scopes)  # few texts have to be read
+        self._narrow = any(bound.keys() - _BROAD for _, _, bound in scopes)  # the filters leave few texts to read
         self._sought = SearchTerm(needle)
         self.rows: dict[int, Row] = {}
         self.where: dict[int, tuple[str, str]] = {}
@@ -140,15 +140,15 @@ class Search:
         return mark(self._engine)
 
     def find(self, wanted: int) -> tuple[list[Hit], int, bool]:
-        """Return the first matches, at least as many as wanted if there are; how many there are in all; whether that is exact.
+        """Return the first matches, at least ``wanted`` if there are as many; the number of all; and whether it is exact.
 
-        Call it where nothing changes meanwhile: inside `Engine.reading`, also against an index that is built, or deleted.
+        Must be called inside `Engine.reading`, so that neither the rows nor the index change meanwhile.
         """
-        if not self._high:  # nothing is there, nor an index
+        if not self._high:  # the log is empty
             return [], 0, True
         hits: list[Hit] = []
         if self._high - self._low < _EXACT:
-            # So few places are all looked at: then the number of matches is exact.
+            # For so few places read all, so that the number of matches is exact.
             wanted = self._high - self._low + 1
         noted = self._find_in_notes()
         for place, found in self._windows(wanted):
@@ -157,13 +157,13 @@ class Search:
             hits += sorted({*found, *passed}) if passed else found
             self._missing = wanted - len(hits)
             if len(hits) >= wanted and place < self._high:
-                # The rest of the log is taken to hold the text as often as the part that was looked at.
+                # Estimate that the rest of the log contains the text as often as the part that was read.
                 share = (self._high - self._low + 1) / (place - self._low + 1)
                 return hits, max(len(hits) + 1, int(len(hits) * share)), False
         return hits, len(hits), True
 
     def _find_in_notes(self) -> list[Hit]:
-        """Return the entries of the scopes with a note that holds the text, in the order of the log."""
+        """Return the entries of the scopes with a note that contains the text, in the order of the log."""
         found: list[Hit] = []
         for kind, where, bound in self._scopes:
             if kind == "entry":
@@ -173,7 +173,7 @@ class Search:
         return sorted(found)
 
     def _windows(self, wanted: int) -> Iterator[tuple[int, list[Hit]]]:
-        """Yield (last place looked at, matches up to there that were not yielded yet), until all are found."""
+        """Yield (last place searched, further matches up to there), until all are found."""
         place, whole = self._low - 1, wanted > self._high - self._low
         limit = min(self._mark(), self._high)
         if not whole:
@@ -188,12 +188,12 @@ class Search:
         yield from self._read(place, self._high, _PLACES_OF_ALL if whole else _FIRST * 16)
 
     def _search_first_rows(self, wanted: int, dense: int) -> Iterator[tuple[int, list[Hit]]]:
-        """Yield the matches among the first rows, and go on while a text is so common that reading is the quickest."""
+        """Yield the matches among the first rows, and go on while the text is so common that reading is fastest."""
         place = min(self._low + _FIRST - 1, self._high)
         found = self._match_range(self._low, place)
         yield place, found
         seen = len(found)
-        # As many places as hold what is missing, if the text stays as common as it was so far.
+        # Number of places that contain the missing matches, if the text stays as common as it was so far.
         while place < self._high and (needed := (wanted - seen) * (place - self._low + 1) // max(1, seen)) < dense:
             start, place = place + 1, min(place + max(needed, _FIRST), self._high)
             found = self._match_range(start, place)
@@ -201,7 +201,7 @@ class Search:
             seen += len(found)
 
     def _read(self, place: int, last: int, size: int) -> Iterator[tuple[int, list[Hit]]]:
-        """Yield the matches behind a place in windows that grow."""
+        """Yield the matches behind a place, reading windows of growing size."""
         while place < last:
             start, place = place + 1, min(place + size, last)
             yield place, self._match_range(start, place)
@@ -220,10 +220,10 @@ class Search:
             looked, held = looked + len(both), held + len(found)
             proposals.wanted = (self._missing - len(found)) * looked // held + 1 if held else _PLACES_OF_ALL
             yield end, found
-        # What is left over was given up: `_windows` reads on from there.
+        # If the proposals gave up before the limit, `_windows` reads the rest.
 
     def _late(self, place: int, limit: int) -> list[int]:
-        """Return the entries whose result the index does not know of yet."""
+        """Return the entries whose result is not in the index yet."""
         rows = self._engine.query(
             "SELECT seq FROM search_open WHERE seq > :low AND seq <= :high", {"low": place, "high": limit}
         )
@@ -248,7 +248,7 @@ class Search:
         return self._matches(_LISTED, {"places": str(sorted(places))}, known=known)
 
     def _compare_rows(self, places: str, values: dict[str, Any], left: set[int] | None = None) -> list[Hit]:
-        """Return the rows of the scopes at these few places that hold the text, and keep them for whoever shows them."""
+        """Return the rows of the scopes at these few places that contain the text, and keep them for the answer."""
         found: list[Hit] = []
         for kind, where, bound in self._scopes:
             if left is not None:
@@ -257,13 +257,13 @@ class Search:
             for row in self._engine.stream(rows, {**bound, **values}, _AT_ONCE):
                 seq = int(row[0])
                 if left is not None:
-                    left.discard(seq)  # nothing else stands at its place
+                    left.discard(seq)  # no other row is at this place
                 if self._is_match(seq, kind, row):
                     found.append((seq, kind))
         return sorted(found)
 
     def _is_match(self, seq: int, kind: str, row: Row) -> bool:
-        """Whether a row holds the text; some that do are kept for whoever shows them."""
+        """Whether a row contains the text. Keep some matching rows for the answer."""
         if (match := self._sought.match(kind, row)) is None:
             return False
         size = len(row[4]) + len(row[5] or "") if kind == "entry" else len(row[3])
@@ -274,7 +274,7 @@ class Search:
         return True
 
     def _matches(self, places: str, values: dict[str, Any], *, known: bool = False) -> list[Hit]:
-        """Return the rows of the scopes at these places that hold the text, or are known to."""
+        """Return the rows of the scopes at these places that contain the text; all rows if ``known``."""
         found: list[Hit] = []
         own, answer = self._holds.format("own"), self._holds.format("answer")
         for kind, where, bound in self._scopes:
@@ -288,21 +288,21 @@ class Search:
 
 _GRAM = 3
 _FIRST_TERMS = 80
-"""Terms that are looked up together at first."""
+"""Number of terms in the first look-up."""
 
 _MAX_TERMS = 1500
-"""Terms after which reading on is no slower than looking them all up."""
+"""Number of terms after which reading rows is no slower than looking up more terms."""
 
 _NARROWING_TERMS = 400
-"""Terms of a part that are looked up to narrow down what other parts propose."""
+"""Number of terms of one part that are looked up to narrow down the proposals of other parts."""
 
 _COMMON = 500
 _CHUNK = 16
 _LARGEST = 4096
-"""Places that are proposed together: at least, and at most."""
+"""Smallest and largest number of places proposed together."""
 
 _NOTHING = '"\U0010ffff"'
-"""A term that no text has: it stands between texts."""
+"""A term that no text contains, because the character only separates texts."""
 
 _TERMS = (
     "SELECT term.id, term.text, term.head, term.since FROM search_gram JOIN search_term AS term ON term.id = search_gram.rowid "
@@ -319,17 +319,17 @@ _BLOCKS = (
 
 
 class Proposals:
-    """The places behind one and up to another at which a folded text may stand.
+    """The places in a range that may contain a folded text, according to the index.
 
     Args:
-        engine: of the store.
+        engine: the engine of the store.
         needle: the folded text.
-        low, high: the places; the first is not one of them.
+        low, high: the range of places, without ``low`` itself.
         wanted: see below.
 
     Attributes:
-        usable: whether the index can say anything about this text.
-        wanted: how many more are likely to be enough; whoever compares them may say so anew.
+        usable: whether the index can find this text.
+        wanted: the number of further proposals that will probably be enough. The caller may change it while iterating.
     """
 
     def __init__(self, engine: Engine, needle: str, low: int, high: int, wanted: int = 0) -> None:
@@ -344,15 +344,15 @@ class Proposals:
         self.usable = bool(self._whole or self._parts or self._marks)
 
     def __iter__(self) -> Iterator[tuple[int, list[int]]]:
-        """Yield (place, the proposed places up to there that were not yielded yet); may give up before the last place."""
+        """Yield (place, further proposed places up to there). May give up before the last place."""
         if self._marks:
             yield from self._propose_by_marks()
             return
-        # The longest run first: the fewest words hold it.
+        # The longest run first, because the fewest words contain it.
         parts = [_Words(self._engine, run) for run in sorted(self._parts, key=lambda run: -len(run[0]))]
         for words in parts:
             words.fetch(_FIRST_TERMS if len(parts) == 1 and not self._whole else _NARROWING_TERMS)
-        # Parts of which not all terms are known are not asked for; where the others leave too much, more terms are looked up.
+        # A part whose terms are not all known can't be queried. If the other parts match too much, look up more of its terms.
         if len(parts) > 1 and not all(words.complete for words in parts) and self._is_common(self._match_expression(parts)):
             for words in parts:
                 words.fetch(_MAX_TERMS)
@@ -362,19 +362,19 @@ class Proposals:
             yield from self._grow(parts[0])
 
     def _is_common(self, asked: str) -> bool:
-        """Whether so much matches that looking up more terms, to ask for less, is quicker than reading it all."""
+        """Whether an expression matches so much that narrowing it by more terms is faster than reading all matches."""
         if not asked:
             return True
         values = {"terms": asked, "low": self._low, "high": self._high, "most": _COMMON}
         return len(self._engine.query(_PLACES, values)) == _COMMON
 
     def _match_expression(self, parts: list[_Words]) -> str:
-        """Return what is asked of the index: all of the whole words, and any term of each part whose terms are known."""
+        """Return the query for the index: all whole words, and any term of each part whose terms are all known."""
         groups = [f"({' OR '.join(words.terms)})" if words.terms else _NOTHING for words in parts if words.complete]
         return " AND ".join([*self._whole, *groups])
 
     def _grow(self, words: _Words) -> Iterator[tuple[int, list[int]]]:
-        """Look up more and more terms, and propose places before the first term that was not looked up."""
+        """Look up more and more terms. Propose places before the first term that was not looked up."""
         low, most = self._low, _FIRST_TERMS
         while low < self._high:
             high = self._high if words.complete else min(words.since - 1, self._high)
@@ -383,14 +383,14 @@ class Proposals:
             elif high > low:
                 yield high, []
             low = max(low, high)
-            # Given up: reading on is no slower from here, and `Search` does that.
+            # Give up. From here reading is no slower, and `Search` does that.
             if most > _MAX_TERMS:
                 return
             most *= 2
             words.fetch(most)
 
     def _propose_by_marks(self) -> Iterator[tuple[int, list[int]]]:
-        """Propose the places of blocks that have the marks."""
+        """Propose the places of blocks that contain the marks."""
         values: dict[str, object] = {
             "terms": _grams(self._marks),
             "low": block_number(self._low + 1) - 1,
@@ -410,17 +410,17 @@ class Proposals:
             rows = self._engine.query(_PLACES, {"terms": terms, "low": low, "high": high, "most": size})
             low = int(rows[-1][0]) if len(rows) == size else high
             yield low, [int(row[0]) for row in rows]
-            # Whoever compares the proposals may have said meanwhile that fewer are enough.
+            # The caller may have set `wanted` meanwhile.
             size = max(min(size * 2, self.wanted, _LARGEST), _CHUNK)
 
 
 class _Words:
-    """The terms of the vocabulary that hold a run, in the order in which they appeared.
+    """The terms of the vocabulary that contain a run, in the order in which they appeared.
 
     Attributes:
-        terms: those fetched, as they are asked for.
-        complete: whether these are all.
-        since: the place before which no term stands that was not fetched.
+        terms: the fetched terms, in the form of a query.
+        complete: whether all terms were fetched.
+        since: no place before this one contains a term that was not fetched.
     """
 
     def __init__(self, engine: Engine, run: Run) -> None:
@@ -428,7 +428,7 @@ class _Words:
         self._run, self._starts, self._ends = run
         self._probe = self._run[:PROBE]
         self._grams = _grams(self._probe, all_of_it=False)
-        # Below all of them: the twins of early terms have negative ids.
+        # Less than all ids; the twins of early terms have negative ones.
         self._after = -(2**62)
         self._seen: set[str] = set()
         self.terms: list[str] = []
@@ -436,10 +436,10 @@ class _Words:
         self.since = 0
 
     def fetch(self, most: int) -> None:
-        """Look at the next terms, about as many as given."""
+        """Fetch about ``most`` further terms."""
         if self.complete:
             return
-        # One more than wanted: it tells whether there are others, and the place from which on they stand.
+        # One term more shows whether there are others, and from which place on they appear.
         rows = self._engine.query(_TERMS, {"grams": self._grams, "after": self._after, "most": most + 1})
         self.complete = len(rows) <= most
         for number, text, head, since in rows[:most]:
@@ -460,9 +460,9 @@ class _Words:
 
 
 def _grams(text: str, *, all_of_it: bool = True) -> str:
-    """Return what is asked for to find what has the letters and marks of a text, three in a row.
+    """Return the query for texts with the same trigrams as this one.
 
-    Of a long one three that lie apart are enough, where whatever is found is compared: each more takes its time.
+    Without ``all_of_it``, use three trigrams of a long text: every hit is compared anyway, and each trigram takes time.
     """
     last = len(text) - _GRAM
     starts = range(last + 1) if all_of_it or last < _GRAM else (0, last // 2, last)
@@ -471,7 +471,7 @@ def _grams(text: str, *, all_of_it: bool = True) -> str:
 
 
 def _quote(word: str) -> str:
-    """Return a word as the index is asked for it; a long one by what it begins with. No word holds a quote."""
+    """Return a word in the form of a query; of a long word only its beginning. No word contains a quote."""
     return f'"{word}"' if len(word) <= MAX_WORD else _prefix_term(word[:MAX_WORD])
 
 

@@ -1,11 +1,11 @@
 """Search in a store on a server: the index over its texts, and the entries and events that contain one.
 
-The index holds the folded texts of entries and events, each under its place in the log; a result's text stands with the entry
-that it completed. Where the server has trigrams (pg_trgm) these find a text fast; without them it reads the texts. The index
-covers the log up to a mark, is written behind the appends, and can be emptied at any time.
+The index holds the folded texts of entries and events by place in the log. The text of a result is stored with its entry. If
+the server has trigrams (pg_trgm), they find a text fast; otherwise it scans the texts. The index covers the log up to a mark,
+is written after the appends, and can be emptied at any time.
 
-The server proposes, and each record is compared here: from the index up to its mark, and by what bodies can't hold the text
-behind it. The answer is that of reading everything.
+Up to the mark, the index proposes places. Behind it, the server excludes bodies that can't contain the text. All remaining
+records are compared here, so the answer is the same as without an index.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _INDEXED = (
 _PROPOSED_TO_TEAM = f"SELECT proposed FROM {SCHEMA}.proposed({{}}:long, :low, :high, :session, :limit) AS proposed"
 _TEXTS_OF_SAMPLE = 64
 _SAMPLE = "SELECT left(text, 4000) FROM search_text WHERE seq = ANY(:places)"
-# Asked from the few results behind the mark, one by one, whatever the server's statistics say of a table that just grew.
+# LATERAL with a LIMIT forces one look-up for each of the few results behind the mark, even if the statistics are outdated.
 _LATE = (
     "SELECT own.seq FROM "
     "(SELECT session, id FROM record WHERE seq > :mark AND kind = 'result' ORDER BY seq LIMIT :all) AS done, "
@@ -50,20 +50,20 @@ _LATE = (
     "AND own.kind = 'entry' AND own.seq > :low AND own.seq <= :mark LIMIT 1) AS own"
 )
 _PROPOSED = 512
-"""Places that are asked for together."""
+"""Number of places in one proposal."""
 
 
 class SearchOnServer(Search):
     """One search, see `Search`."""
 
-    _window = 65536  # most of these places may be other teams'
+    _window = 65536  # large, because most places may belong to other teams
 
     def _mark(self) -> int:
         return mark(self._engine) if len(self._needle) >= SHORTEST else 0
 
     def _prefilter(self) -> tuple[str, dict[str, object]]:
         condition, values = may_hold_condition(self._needle)
-        return condition.replace(" LIKE ", " ILIKE "), values  # as SQLite compares: letters of ASCII in either case
+        return condition.replace(" LIKE ", " ILIKE "), values  # like SQLite's LIKE, which ignores the case of ASCII letters
 
     def _find_in_notes(self) -> list[Hit]:
         found: set[Hit] = set()
@@ -99,7 +99,7 @@ class SearchOnServer(Search):
             yield place, self._match_places(both)
 
     def _sample(self, low: int, high: int) -> list[str]:
-        """Return some of the indexed texts, or how they begin, from places at the same distance."""
+        """Return the beginnings of some indexed texts, from evenly spaced places."""
         places = [low + (high - low) * number // _TEXTS_OF_SAMPLE for number in range(1, _TEXTS_OF_SAMPLE + 1)]
         return [str(row[0]) for row in self._engine.query(_SAMPLE, {"places": places})]
 
@@ -113,7 +113,7 @@ class SearchOnServer(Search):
         return found
 
     def _compare_on_server(self, places: str, values: dict[str, Any]) -> list[Hit]:
-        """Return the rows of the scopes at these places that hold the text, and keep some for whoever shows them."""
+        """Return the rows of the scopes at these places that contain the text, and keep some for the answer."""
         condition, likely = self._prefilter()
         found: list[Hit] = []
         for kind, where, bound in self._scopes:
@@ -130,14 +130,14 @@ class SearchOnServer(Search):
 
 _MARK = "search.mark"
 _SLICE = 512
-"""Records that are indexed together."""
+"""Number of records indexed in one transaction."""
 _WIDEST = 1 << 22
-"""Places that are looked at together: most of them may be other teams'."""
+"""Largest number of places read at once. Most of them may belong to other teams."""
 _MAX_INDEXED_CHARS = 1_000_000
-"""Characters of a text that are indexed; of a longer one the place is proposed whatever is asked for."""
+"""Length in characters of the longest indexed text. The place of a longer one is always proposed."""
 
 TOO_LONG = "ctxmgrtoolongtobeindexed"
-"""Replaces a text that is too long to be indexed; trigrams find it as they find any text, by three of its own."""
+"""Stands in the index for a text that is too long. Searches find it by a part of it, which trigrams serve like any text."""
 
 _NEXT = (
     "SELECT count(*), max(seq) FROM "
@@ -156,17 +156,17 @@ _ADD = (
 
 
 def mark(engine: Engine) -> int:
-    """Return the place up to which the index knows the log."""
+    """Return the place up to which the index covers the log."""
     rows = engine.query("SELECT value FROM state WHERE name = :name", {"name": _MARK})
     return int(rows[0][0]) if rows else 0
 
 
 def advance(engine: PostgresqlEngine, progress: Progress | None = None) -> bool:
-    """Index what was appended since last time; return whether there was anything. Several may do it at once."""
+    """Index the records appended since the last time. Return whether there were any. Several clients may call this at once."""
     moved, width = False, _SLICE
     while True:
-        with engine.appending():  # appends go on meanwhile
-            # One at a time: two that begin at the same mark would put the same texts in twice.
+        with engine.appending():  # does not block appends
+            # Only one client at a time, because two that begin at the same mark would add the same texts twice.
             engine.query("SELECT pg_advisory_xact_lock(:indexers)", {"indexers": INDEXERS})
             low, last = mark(engine), int(engine.query("SELECT settled()")[0][0])
             if low >= last:
@@ -174,7 +174,7 @@ def advance(engine: PostgresqlEngine, progress: Progress | None = None) -> bool:
             far = min(low + width, last)
             count, end = engine.query(_NEXT, {"low": low, "far": far, "most": _SLICE})[0]
             high = int(end) if count == _SLICE else far
-            # Where most of these places were others', the next look goes further.
+            # If there were few records, because most places belong to others, widen the next range.
             width = _SLICE if count == _SLICE else min(width * 4, _WIDEST)
             _add(engine, low, high)
             engine.execute(KEEP_STATE, {"name": _MARK, "value": str(high)})
@@ -187,7 +187,7 @@ def _add(engine: Engine, low: int, high: int) -> None:
     texts: dict[tuple[int, int], str] = {}
     for seq, session, kind, body, other, early in engine.query(_RECORDS, {"low": low, "high": high}):
         place = other if kind == "result" else seq
-        if place is None:  # a result that came before its entry: it is added with that
+        if place is None:  # a result before its entry, with which it will be added
             continue
         for each in (body, early) if kind == "entry" and early is not None else (body,):
             text = fold_text(load(each)) or ""

@@ -1,10 +1,10 @@
-"""The search index: words and their parts; built later, deletable at any time.
+"""The search index: words and their parts. It is built after the appends and can be deleted at any time.
 
-``search_word`` holds the words of each entry (with its result) and of each event, under its place in the log;
-``search_mark`` the punctuation of a few neighbours together;
-``search_term`` is the vocabulary in the order in which it appeared, ``search_gram`` finds terms by three letters in a row.
-The index covers the log up to a mark. It proposes places, and whoever asks compares the texts there: it may hold too much,
-never too little. All of it follows from the tables of the store, so that it can be dropped and is made anew.
+``search_word`` holds the words of each entry (with its result) and of each event by place in the log. ``search_mark`` holds the
+punctuation of a few neighbouring places together. ``search_term`` is the vocabulary in order of appearance, and ``search_gram``
+finds its terms by three letters in a row.
+The index covers the log up to a mark. It proposes places whose texts the caller compares, so it may hold too much, but never
+too little. All of it is derived from the tables of the store, so it can be dropped and built again.
 """
 
 from __future__ import annotations
@@ -25,43 +25,47 @@ TABLES = ("search_word", "search_term", "search_gram", "search_mark", "search_op
 
 _FULL_TEXT = ("search_word", "search_gram", "search_mark")
 _VERSION = 3
-"""What older versions built is made anew."""
+"""The version of the index. An index of an older version is built again."""
 
 _ROWS = 8192
 _BYTES = 8_000_000
-"""What is indexed together: places, and characters of texts."""
+"""Limits of one transaction: number of places, and number of characters of text."""
 
 _SECOND_PROCESS_FROM = 8192
-"""Places that are left from which on a second process reads them."""
+"""Number of remaining places from which a second process reads them."""
 
 _PAGES = 1000
 _MERGE_LATER_FROM = 4 * _ROWS
 _GATHERED_LATER = {"automerge": 0, "crisismerge": 2000, "hashsize": 1_500_000}
 _AS_IT_GROWS = {"automerge": 4, "crisismerge": 16, "hashsize": 1_000_000}
-"""How the two full-text indexes are written: merging parts again and again as they come takes a third of the time."""
+"""Options of the full-text indexes for a long log, whose parts are merged at the end, and for one that grows.
+
+Merging parts repeatedly as they come takes a third of the time.
+"""
 
 
 _SOON, _LATER = 1_000, 16_000
-"""Pages after which SQLite copies what was written into the database: as it does by itself, and while there is much to
-come. Each slice writes to most pages of the vocabulary; what several wrote to one is then copied once."""
+"""Number of pages in the write-ahead log after which SQLite copies them into the database: its default, and for a long log.
+
+Each slice writes to most pages of the vocabulary, so with a larger number several writes to a page are copied once."""
 
 _CREATE = (
     f"CREATE VIRTUAL TABLE search_word USING fts5(words, content='', detail=none, columnsize=0, tokenize='{TOKENIZER}')",
-    # ``since``: no place before it holds the term. A term that turns up before the place from which it is known gets a twin
-    # with a negative id, so that the order of the ids stays that of ``since``.
+    # No place before ``since`` contains the term. A term that is later found before that place gets a twin with a negative id,
+    # so that the order of ids stays the order of ``since``.
     "CREATE TABLE search_term (id INTEGER PRIMARY KEY, text TEXT NOT NULL, head TEXT NOT NULL, since INTEGER NOT NULL, "
     "early INTEGER NOT NULL, UNIQUE (text, head, early))",
     "CREATE VIRTUAL TABLE search_gram USING fts5(term, content='', detail=none, columnsize=0, "
     "tokenize='trigram case_sensitive 1')",
-    # The runs of punctuation in a few places together.
+    # The runs of punctuation in a few neighbouring places together.
     "CREATE VIRTUAL TABLE search_mark USING fts5(runs, content='', detail=none, columnsize=0, "
     "tokenize='trigram case_sensitive 1')",
-    # Entries whose result came behind the mark: their places are proposed whatever is asked for.
+    # Entries whose result came behind the mark. Their places are always proposed.
     "CREATE TABLE search_open (seq INTEGER PRIMARY KEY)",
     "CREATE TABLE search_state (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID",
 )
 
-# A result stands for the entry that it completed, once both are before the mark.
+# A result is indexed under its entry once both are before the mark.
 _ANSWERS = """
 SELECT result, seq FROM entry WHERE seq > :start AND seq <= :end AND result <> seq AND result <= :end
 UNION ALL SELECT entry.result, entry.seq FROM search_open CROSS JOIN entry ON entry.seq = search_open.seq
@@ -78,11 +82,11 @@ _EARLY = (
 
 
 def mark(engine: Engine) -> int:
-    """Return the place in the log up to which the index can be trusted; 0 when there is none."""
+    """Return the place in the log up to which the index is valid; 0 if there is none."""
     found = engine.query(f"SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN {TABLES}")
     if int(found[0][0]) != len(TABLES):
         return 0
-    # The record at the mark is the one that was there: the log was not cleared and read anew since.
+    # The record at the mark must be the one that was indexed, else the log's rows were cleared and written again.
     rows = engine.query(
         "SELECT place.value FROM search_state AS place JOIN search_state AS seen ON seen.name = 'seen' "
         "JOIN record ON record.seq = place.value AND record.id = seen.value "
@@ -93,7 +97,7 @@ def mark(engine: Engine) -> int:
 
 
 def available(engine: Engine) -> bool:
-    """Whether the SQLite library has what the index is made of."""
+    """Whether the SQLite library has full-text search (FTS5)."""
     rows = engine.query("SELECT count(*) FROM pragma_module_list WHERE name = 'fts5'")
     return bool(rows[0][0])
 
@@ -105,11 +109,11 @@ def drop(engine: Engine) -> None:
 
 
 class Builder:
-    """Extends the index of one store; several may work at once, each slice of the log is one transaction.
+    """Extends the index of one store. Several may work at once, because each slice of the log is one transaction.
 
     Args:
-        engine: of the store.
-        location: of the store; where it is not given, no second process reads what is to be indexed.
+        engine: the engine of the store.
+        location: the location of the store; if it is not given, no second process is used.
     """
 
     def __init__(self, engine: Engine, location: str = "") -> None:
@@ -123,14 +127,14 @@ class Builder:
         self._much: bool | None = None
 
     def advance(self, progress: Progress | None = None, *, gather: bool = True) -> bool:
-        """Index the log to its end, slice by slice; what is done is kept when this is interrupted.
+        """Index the log to its end, slice by slice. An interruption keeps the slices before.
 
         Args:
-            progress: called with places done and places in all.
-            gather: also make it quick to look up; not worth it while more is to come.
+            progress: called with the number of places done and of all places.
+            gather: also merge the parts of the index for faster look-ups, which does not pay while more is to come.
 
         Returns:
-            Whether there was anything to do.
+            Whether there was anything to index.
         """
         if not available(self._engine):
             return False
@@ -143,7 +147,7 @@ class Builder:
                 if last - start > _SECOND_PROCESS_FROM and not self._alone and self._ahead is None:
                     self._read_ahead(start)
                 if last - start > _MERGE_LATER_FROM and not much:
-                    much = True  # to the end: what is merged there need not be merged before
+                    much = True  # until the end, where all parts are merged at once
                     self._copy_rows(_LATER)
                 with self._engine.transaction():
                     self._slice(much=not gather or much)
@@ -156,14 +160,14 @@ class Builder:
             if much:
                 self._copy_rows(_SOON)
             self._read_here()
-            self._reader.forget()  # what an interrupted slice told of was not kept
+            self._reader.forget()  # the words of an interrupted slice were not stored
         return moved
 
     def _copy_rows(self, pages: int) -> None:
         self._engine.query(f"PRAGMA wal_autocheckpoint = {pages:d}")
 
     def _read_ahead(self, start: int) -> None:
-        """Let a second process read the records after a place, if the store is one that it can open."""
+        """Start a second process that reads the records after a place, if it can open the store."""
         from ctxmgr.store.worker_process import find_place, is_of_use, run_in_second_process
 
         place = find_place(self._engine, self._location) if is_of_use() else None
@@ -178,14 +182,14 @@ class Builder:
             self._ahead = None
 
     def _next(self, start: int, rows: int) -> IndexBatch | None:
-        """Return the records after a place, or None at the end; called inside a transaction."""
+        """Return the batch after a place, or None at the end. Called inside a transaction."""
         from ctxmgr.store.search.index_texts import IndexBatch
         from ctxmgr.store.worker_process import ProcessLost
 
         if self._ahead is not None:
             try:
                 stretch = IndexBatch(*next(self._ahead))
-            except StopIteration:  # it has read all that there was
+            except StopIteration:  # it has read the whole log
                 self._read_here()
             except (ProcessLost, TypeError):
                 self._alone = True
@@ -193,38 +197,38 @@ class Builder:
             else:
                 if stretch.start == start and self._is_of_this_log(stretch):
                     return stretch
-                # The log is another one now, or others build this index too, and need no more help.
+                # The log was replaced, or another process builds this index too, so reading ahead does not help.
                 self._alone = True
                 self._read_here()
         return self._reader.next_batch(start, rows)
 
     def _is_of_this_log(self, stretch: IndexBatch) -> bool:
-        """Whether a stretch read by another process still belongs to the current log: places are never used again."""
+        """Whether a stretch read by another process belongs to the current log. Places are never reused within one build."""
         from ctxmgr.store.worker_process import creation_mark
 
         seen = self._engine.query("SELECT id FROM record WHERE seq = :end", {"end": stretch.end})
         return bool(seen) and str(seen[0][0]) == stretch.seen and creation_mark(self._engine) == stretch.born
 
     def _gather(self, last: int, *, much: bool) -> None:
-        """Merge the parts of the indexes when many were added: each look-up goes to every part.
+        """Merge the parts of the full-text indexes if many were added, because each look-up searches every part.
 
         Args:
-            last: the place up to which they go.
-            much: nothing was merged while they grew.
+            last: the last indexed place.
+            much: whether no parts were merged while the indexes grew.
         """
         rows = self._engine.query("SELECT value FROM search_state WHERE name = 'gathered'") if last else []
         whole = last * 3 >= 4 * int(rows[0][0] if rows else 0)
         if not last or not (whole or much):
             return
         for table in _FULL_TEXT:
-            # Below zero begins to merge all parts into one; else those of about the same size are merged.
+            # A negative number starts merging all parts into one. A positive number merges parts of about the same size.
             for pages in [*([-_PAGES] if whole else []), *[_PAGES] * 10_000]:
                 with self._engine.transaction():
                     if not mark(self._engine):  # deleted meanwhile
                         return
                     before = self._changes()
                     self._engine.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', :pages)", {"pages": pages})
-                    if self._changes() - before < 2:  # then there is nothing left to merge (the manual's own test)
+                    if self._changes() - before < 2:  # nothing is left to merge (the test of SQLite's manual)
                         break
         if whole:
             with self._engine.transaction():
@@ -250,15 +254,15 @@ class Builder:
         return int(self._engine.query("SELECT coalesce(max(seq), 0) FROM record")[0][0])
 
     def _slice(self, *, much: bool = False) -> None:
-        """Index what is next, as it stands now: another process may have been faster.
+        """Index the next slice behind the current mark, which another process may have moved.
 
         Args:
-            much: there is more to come, and it is merged when all of it is there.
+            much: whether more slices follow, after which all parts are merged.
         """
         start, last = mark(self._engine), self._last()
         if start >= last:
             return
-        if not start:  # there is none, or what is there belongs to another log
+        if not start:  # there is no index, or it belongs to another log
             drop(self._engine)
             self._reader.forget()
             self._much = None
@@ -278,38 +282,38 @@ class Builder:
             "AND (result IS NULL OR result > :end)",
             reach,
         )
-        # In the transaction of the texts: a kill leaves the former mark with the former texts.
+        # In the same transaction as the texts, so a kill leaves the former mark with the former texts.
         seen = self._engine.query("SELECT id FROM record WHERE seq = :end", {"end": end})[0][0]
         self._note("version", _VERSION)
         self._note("mark", end)
         self._note("seen", seen)
 
     def _stretches(self, start: int) -> tuple[int, dict[int, str]]:
-        """Index the records after a place; return where that ends, and the texts of results whose entry lies before them."""
+        """Index the records after a place. Return the last place, and the texts of results whose entry came before them."""
         end, held = start, 0
         answers: dict[int, str] = {}
         fresh: list[tuple[str, str]] = []
         while end - start < _ROWS and held < _BYTES and (stretch := self._next(end, _ROWS - (end - start))):
-            # An index is written in order: what is entered below is written by itself.
+            # Full-text indexes are written in the order of places; `_late` adds to earlier places separately.
             self._engine.many(_WORDS, stretch.texts)
             self._engine.many(_MARKS, stretch.marks)
             answers.update(stretch.answers)
             fresh += stretch.fresh
             end, held = stretch.end, held + stretch.size
-        # Neighbours in the vocabulary are written together. A result before its entry was in an earlier slice, one after it
-        # is in this slice or late: no word is before ``since``.
+        # Sorted, so that neighbours in the vocabulary are written together. No word of this slice is indexed before ``since``,
+        # except those of late results, for which `_late` adds twins.
         self._terms([(text, head, start + 1) for text, head in sorted(fresh)])
         return end, answers
 
     def _late(self, answers: dict[int, str], reach: dict[str, int]) -> None:
-        """Enter the results that came behind their entry, and not with it."""
+        """Index the results that came after their entry, and not in its batch, under the entry."""
         from ctxmgr.store.search.index_texts import marks_by_block
 
         start = reach["start"]
         late: dict[int, str] = {}
         for result, place in self._engine.query(_ANSWERS, reach):
             if place > start and (result < place or result not in answers):
-                continue  # they stand with the entry
+                continue  # indexed with the entry already
             found = answers.get(result)
             found = self._reader.read_text(result) if found is None else found
             late[place] = f"{late[place]} {found}" if place in late else found
@@ -320,7 +324,7 @@ class Builder:
                 self._early(split_words(early.values()), min(early))
 
     def _terms(self, rows: list[Row]) -> None:
-        """Add what is new to the vocabulary."""
+        """Add new terms to the vocabulary."""
         before = self._engine.query("SELECT coalesce(max(id), 0) FROM search_term")[0][0]
         self._engine.many(_TERM, rows)
         self._engine.execute(f"{_GRAM} WHERE id > :before", {"before": before})
@@ -335,7 +339,7 @@ _GRAM = "INSERT INTO search_gram (rowid, term) SELECT id, text FROM search_term"
 
 
 def _values(words: set[bytes], since: int) -> list[dict[str, object]]:
-    """Return the rows of words, sorted: neighbours in the vocabulary are written together."""
+    """Return the vocabulary's rows for words, sorted, so that neighbours are written together."""
     return [
         {"text": text, "head": head, "since": since}
         for word in sorted(words)

@@ -1,7 +1,7 @@
 """Collect the words and marks of a stretch of the log for the search index.
 
-A long log is read in a second process (`read_stretches`) while this one writes the index. What it sends follows from records
-that never change once they are there, so it is as good as what is read here, if the log is still the one that was read.
+A second process reads a long log (`read_stretches`) while this one writes the index. Records never change once they are
+written, so its batches are valid as long as the log is still the one that it read.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 _ROWS = 256
 _CHARACTERS = 250_000
-"""What a stretch holds at most, but for its last part."""
+"""Largest number of records and characters in a stretch. Its last part may exceed them."""
 
 _PART = 64
 _AT_ONCE = 200_000
-"""Characters whose words are told apart together: these take ten times the room of the text."""
+"""Number of characters that are split into words at once. The words take ten times the memory of the text."""
 
 _MAX_KNOWN_WORDS = 60_000
 
@@ -38,18 +38,18 @@ _ANSWERS = "SELECT result, seq FROM entry WHERE seq > :start AND seq <= :end AND
 
 
 class IndexBatch(NamedTuple):
-    """Part of the log, as the index is given it.
+    """A stretch of the log in the form for the index.
 
     Attributes:
-        start: the place behind which it begins.
+        start: the place behind which the stretch begins.
         end: its last place.
-        seen: the id of the record there.
+        seen: the id of the record at its last place.
         born: see `creation_mark`.
-        size: characters of its texts.
-        texts: of its entries and events, by place; with that of the result, where this is no later than the stretch.
-        answers: the texts of its other results, by place.
-        marks: the runs of marks of each block of places that has any.
-        fresh: the words that were not told before, as the vocabulary holds them, sorted.
+        size: the number of characters in its texts.
+        texts: (place, text) of its entries and events. A result within the stretch is part of its entry.
+        answers: (place, text) of its other results.
+        marks: (block, runs of marks) of each block of places that has any.
+        fresh: the vocabulary's rows for words that were not in an earlier batch, sorted.
     """
 
     start: int
@@ -64,11 +64,11 @@ class IndexBatch(NamedTuple):
 
 
 class Reader:
-    """Reads a log in stretches, and remembers which words it has yielded.
+    """Reads a log in stretches, and remembers which words it has returned.
 
     Args:
-        engine: of the store.
-        records: what statements call the records.
+        engine: the engine of the store.
+        records: the SQL name of the table of records.
     """
 
     def __init__(self, engine: Engine, records: str = "record") -> None:
@@ -78,11 +78,11 @@ class Reader:
         self._text = _slow_text
 
     def next_batch(self, start: int, rows: int = _ROWS) -> IndexBatch | None:
-        """Return the stretch behind a place, of so many records at most; None at the end of the log.
+        """Return the stretch behind a place, with at most ``rows`` records; None at the end of the log.
 
-        It ends with a block of places: marks are written for a whole block.
+        It ends at the end of a block of places, because marks are written for whole blocks.
         """
-        if self._known and self._text is _slow_text:  # there is a second stretch: then what loads long pays
+        if self._known and self._text is _slow_text:  # for a second stretch, the library that loads slowly pays
             self._text = _quick_text()
         texts: dict[int, str] = {}
         answers: dict[int, str] = {}
@@ -120,11 +120,11 @@ class Reader:
         last = len(found) if len(found) == rows else 0
         while last and block_number(found[last - 1][0]) == block_number(found[last - 1][0] + 1):
             last -= 1
-        # At the end of the log, or of a block with more records than are read, it is cut where it is.
+        # At the end of the log, or in a block with more records than one read, the cut is not at the end of a block.
         return found[:last] if last else found
 
     def _complete(self, texts: dict[int, str], answers: dict[int, str], start: int, end: int) -> None:
-        """Let results stand for the entries that they completed, once both are there."""
+        """Add the texts of results to those of their entries, if both are there."""
         done: set[int] = set()
         for result, place in self._engine.query(_ANSWERS, {"start": start, "end": end}):
             found = answers.get(result)
@@ -140,26 +140,26 @@ class Reader:
         return self._text(rows[0][0]) if rows else ""
 
     def _remember(self, fresh: set[bytes]) -> None:
-        # Forgotten words are told once more, which costs time alone.
+        # Forgotten words are returned again, which only takes time.
         if len(self._known) + len(fresh) > _MAX_KNOWN_WORDS:
             self._known.clear()
         self._known |= fresh
 
     def forget(self) -> None:
-        """Tell of every word once more."""
+        """Forget all words, so that they are returned again."""
         self._known.clear()
 
 
 def read_stretches(place: tuple[str, str, str], start: int) -> Iterator[tuple[Any, ...]]:
-    """Yield the stretches behind a place in the log, as tuples: in a second process, which writes nothing.
+    """Yield the stretches behind a place in the log as tuples. Runs in a second process and writes nothing.
 
     Raises:
-        CtxmgrError: it can't be read, or the log is not the one that was indexed.
+        CtxmgrError: the records can't be read, or the log is not the one that was indexed.
     """
     engine, records = open_records(Place(*place))
     reader = Reader(engine, records)
     while True:
-        engine.execute("BEGIN")  # all of a stretch is read in one state
+        engine.execute("BEGIN")  # read each stretch in one snapshot
         stretch = reader.next_batch(start)
         engine.execute("COMMIT")
         if stretch is None:
@@ -169,7 +169,7 @@ def read_stretches(place: tuple[str, str, str], start: int) -> Iterator[tuple[An
 
 
 def marks_by_block(texts: dict[int, str]) -> list[tuple[int, str]]:
-    """Return the marks in folded texts, in the order of their blocks."""
+    """Return (block, runs of marks) for folded texts by place, ordered by block."""
     blocks = groupby(sorted(texts), key=block_number)
     runs = [(block, find_marks([texts[place] for place in places])) for block, places in blocks]
     return [(block, b" ".join(sorted(found)).decode()) for block, found in runs if found]
@@ -180,12 +180,12 @@ def _windows(words: set[bytes]) -> list[tuple[str, str]]:
 
 
 def _slow_text(body: object) -> str:
-    """Return the texts of a stored record as the index is given them: folded, with blanks between."""
+    """Return the texts of a stored record in the form for the index: folded, separated by blanks."""
     return fold(" ".join(stored_texts(str(body))))
 
 
 def _quick_text() -> Callable[[object], str]:
-    """Return what does the same in less time, by a library that takes as long to load as it saves on a thousand records."""
+    """Return a faster `_slow_text`. It uses msgspec, which takes as long to load as it saves on a thousand records."""
     import msgspec
 
     kinds = ("entry", "event", "result")
@@ -198,7 +198,7 @@ def _quick_text() -> Callable[[object], str]:
         try:
             found: Any = decode(body)
             texts = flat_texts(values_of[found.kind](found))
-        except Exception:  # what it refuses may still be JSON to Python: infinities, lone surrogates
+        except Exception:  # msgspec rejects some JSON that Python accepts: infinities, lone surrogates
             return _slow_text(body)
         return fold(" ".join(texts))
 

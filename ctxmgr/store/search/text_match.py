@@ -1,11 +1,10 @@
 """Split folded text into the words of the search index, and check whether a stored record contains a text.
 
-The check, which is also an SQL function, answers as ``needle in folded_text(record)`` would. Most bodies are told by
-their bytes, without decoding them: JSON in ASCII spells a text in one way, but for escapes and numbers, and what those may
-stand for is looked for first.
+The check, which is also an SQL function, gives the same answer as ``needle in folded_text(record)``. Most bodies need no
+decoding: except for escapes and numbers, ASCII JSON has only one spelling of a text, so searching the bytes is enough.
 
-The words are exactly those that SQLite's tokenizer ``ascii tokenchars '_'`` makes of a folded text, so that both find the same
-ones. Blanks and ASCII punctuation stand between words.
+The words are exactly those of SQLite's tokenizer ``ascii tokenchars '_'`` for a folded text, so that both find the same ones.
+Blanks and ASCII punctuation separate words.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ _ESCAPES = str.maketrans({
 })  # fmt: skip
 
 _MEANING_ASCII = ("\\u00", "\\u01", "\\u1e9", "\\u212", "\\ufb0")
-"""How escapes begin, in lower case; some represent ASCII or for what folds to ASCII (\u0130, \u017f, \u212a)."""
+"""Beginnings of the escapes, in lower case, that can mean ASCII or letters that fold to ASCII (\u0130, \u017f, \u212a)."""
 
 _NUMBER = frozenset("0123456789.+-e")
-"""Characters of numbers as they are searched. JSON may spell a number otherwise: 1E2 is the text "100.0"."""
+"""Characters of numbers in their searched form. JSON may spell a number differently: 1E2 is searched as "100.0"."""
 
 
 def _record(body: str) -> Record | None:
@@ -42,29 +41,29 @@ def _record(body: str) -> Record | None:
 
 
 def stored_texts(body: str) -> list[str]:
-    """Return the searchable texts of a stored record; for an altered record, every text in it."""
+    """Return the searchable texts of a stored record; for an altered record that is no longer JSON, its whole body."""
     record = _record(body)
     return [body] if record is None else plain_texts(record)
 
 
 class SearchTerm:
-    """A folded text, prepared for being looked for in many bodies."""
+    """A folded text, prepared for searching many bodies."""
 
     __slots__ = ("_cased", "_needle", "_numeric", "_plain", "_slashed", "_spelling")
 
     def __init__(self, needle: str) -> None:
-        # What was decoded for another search is of no use for this one.
+        # Records decoded for another search are of no use for this one.
         forget_decoded()
         self._needle = needle
         self._spelling = needle.translate(_ESCAPES)
-        # Digits and marks have no case: then no body need be lowered.
+        # If the text has only digits and marks, which have no case, bodies need not be lowered.
         self._cased = needle.upper() != needle
         self._numeric = _NUMBER.issuperset(needle)
         self._plain = needle.isascii()
         self._slashed = "/" in needle
 
     def matches(self, body: str) -> bool:
-        """Whether the record of a body holds the text; what it was decoded to is kept for whoever shows it."""
+        """Whether the record of a body contains the text. If so, cache the decoded record for the answer."""
         if not self._may_match(body):
             return False
         record = _record(body)
@@ -77,9 +76,9 @@ class SearchTerm:
         return False
 
     def match(self, kind: str, row: Row) -> tuple[Row, tuple[str, str] | None] | None:
-        """Return a row of `BY_PLACE` with its bodies decoded, and what `find` says of it; None where neither holds the text.
+        """Return a row of `BY_PLACE` with decoded bodies and the result of `find`; None if neither body contains the text.
 
-        None stands for what `find` says, and bodies stay as they are, where only the row as it is shown can tell.
+        If only the row in its final form can show the place, the bodies stay undecoded and the result of `find` is None.
         """
         body, answer = (str(row[4]), row[5]) if kind == "entry" else (str(row[3]), None)
         if not self._may_match(body) and (answer is None or not self._may_match(str(answer))):
@@ -90,10 +89,10 @@ class SearchTerm:
             return (row, None) if self._is_in_one(body, answer) else None
         shown = record if done is record else {**record, "output": done.get("output"), "error": done.get("error")}
         found = find(shown, self._needle)
-        if found is None:  # what an action came with is not shown once it has a result, and found nevertheless
+        if found is None:  # a search also finds the entry's own output and error, which its result replaces in the answer
             return (row, None) if done is not record and self._is_in_one(body, answer) else None
         decoded = (*row[:4], record, None if done is record else done) if kind == "entry" else (*row[:3], record)
-        # Names are shown as texts, whatever they are: then another place may be the first.
+        # Names are shown as texts, whatever their type is. If one is not a text, another place may be the first match.
         return decoded, found if _NAME.issuperset(map(type, map(record.get, _NAMES[kind]))) else None
 
     def _is_in_one(self, body: str, answer: object) -> bool:
@@ -103,7 +102,7 @@ class SearchTerm:
         text = body.lower() if self._cased else body
         if self._spelling in text or self._numeric or not body.isascii():
             return True
-        # Then its texts can hold this one only by an escape.
+        # Now its texts can contain this one only by an escape.
         escaped = "\\u" in text and (not self._plain or any(escape in text.lower() for escape in _MEANING_ASCII))
         return escaped or (self._slashed and "\\/" in text)
 
@@ -113,7 +112,7 @@ _NAME = frozenset({str, type(None)})
 
 
 class _Holds:
-    """The function; it remembers what it found out about the last needle."""
+    """The SQL function ``holds``. It caches the `SearchTerm` of the last needle."""
 
     def __init__(self) -> None:
         self._bytes: bytes | None = None
@@ -128,15 +127,15 @@ class _Holds:
 
 
 def register_holds(engine: Engine) -> None:
-    """Let statements of this engine call ``holds(body, needle)``; the folded needle is bound as UTF-8.
+    """Register ``holds(body, needle)`` for statements of this engine. The folded needle is bound as UTF-8 bytes.
 
-    As text it would end at its first NUL: drivers hand texts to functions as C does.
+    As text it would end at its first NUL, because drivers pass texts to functions as C strings.
     """
     engine.function("holds", 2, _Holds())
 
 
 def find_matching_places(engine: Engine, places: Sequence[int], needle: str) -> list[int]:
-    """Return those of a few places, in order, at which a record stands that holds a folded text."""
+    """Return the places, among a few, whose record contains a folded text, in order."""
     names, bound = placeholders(places, "s")
     # A server can't call functions of Python.
     if engine.shared:
@@ -152,9 +151,9 @@ def find_matching_places(engine: Engine, places: Sequence[int], needle: str) -> 
 
 
 def holds_condition(needle: str) -> tuple[str, dict[str, object]]:
-    """Return a condition, with ``{}`` for the body, that says what ``holds`` says, and the values that it needs.
+    """Return a condition equal to ``holds``, with ``{}`` for the body, and its values.
 
-    What can't hold the text is told by SQLite itself, in a third of the time of a call.
+    SQLite itself excludes bodies that can't contain the text, in a third of the time of a call.
     """
     needed: dict[str, object] = {"needle": needle.encode()}
     condition, values = may_hold_condition(needle)
@@ -164,9 +163,9 @@ def holds_condition(needle: str) -> tuple[str, dict[str, object]]:
 
 
 def may_hold_condition(needle: str) -> tuple[str, dict[str, object]]:
-    """Return a condition, with ``{0}`` for the body, that is false only of what can't hold the text, and its values.
+    """Return a condition, with ``{0}`` for the body, that is false only for bodies that can't contain the text, and its values.
 
-    Where it can't tell there are no values, and it is always true.
+    If no such condition is possible, it is always true and has no values.
     """
     if _NUMBER.issuperset(needle) or len(needle) > _MAX_PATTERN_CHARS:
         return "TRUE", {}
@@ -174,20 +173,20 @@ def may_hold_condition(needle: str) -> tuple[str, dict[str, object]]:
     if "/" in needle:
         escapes.append(like("\\/"))
     spelling = needle.translate(_ESCAPES)
-    # What is beyond ASCII has no spelling but an escape; nor have the other control characters.
+    # Characters beyond ASCII and the other control characters are always spelled as escapes.
     spelled = [like(spelling)] if needle.isascii() and min(spelling, default="") >= " " else []
     likes = {f"like{number}": text for number, text in enumerate([*spelled, *escapes])}
     return f"({' OR '.join(f'{{0}} LIKE :{name} ESCAPE :mark' for name in likes)})", {"mark": _MARK, **likes}
 
 
 _MAX_PATTERN_CHARS = 5_000
-"""Characters of the longest text that SQLite is asked for: what it takes for a pattern is limited."""
+"""Length in characters of the longest text in a LIKE, because SQLite limits the length of a pattern."""
 
 _MARK = "!"
 
 
 def like(text: str) -> str:
-    """Return the pattern of texts that contain this one."""
+    """Return the LIKE pattern for texts that contain this one."""
     for special in (_MARK, "%", "_"):
         text = text.replace(special, _MARK + special)
     return f"%{text}%"
@@ -196,24 +195,24 @@ def like(text: str) -> str:
 _GRAM = 3
 _MOST_GRAMS, _MOST_TRIED = 12, 48
 _FEW = 16
-"""One of so many texts: where a sample has more that hold all of a text's rare letters, no index makes it few."""
+"""If more than one of this many texts in a sample contains all rare trigrams, an index can't narrow the search."""
 
 
 def rare_parts(text: str, sample: Sequence[str]) -> str:
-    """Return the pattern of texts that contain what is rare of this one, in its order.
+    """Return the LIKE pattern for texts that contain the rare trigrams of this one, in its order.
 
-    An index of trigrams reads all places of each trigram that it is asked for. Those that nearly every text holds take the
-    longest and leave out the least, so they are not asked for: the rest stands in half as many places as there are texts.
+    An index of trigrams reads all places of each trigram in the pattern. Common trigrams take longest and exclude least, so
+    they are left out. The chosen ones together have at most half as many places as there are texts.
 
     Args:
-        text: that is looked for.
-        sample: some of the texts that are looked through; the pattern is that of the whole text where they say too little.
+        text: the text to search.
+        sample: some of the searched texts. If they are too few, the pattern is that of the whole text.
     """
     starts = [start for start in range(len(text) - _GRAM + 1) if text[start : start + _GRAM].isalnum()]
     starts = starts[:: len(starts) // _MOST_TRIED + 1]
     held = {start: sum(text[start : start + _GRAM] in each for each in sample) for start in starts}
     chosen: list[int] = []
-    for start in sorted(starts, key=lambda start: (held[start], start % _GRAM)):  # apart first: they say the most
+    for start in sorted(starts, key=lambda start: (held[start], start % _GRAM)):  # disjoint ones first: they exclude most
         if len(chosen) == _MOST_GRAMS or 2 * sum(held[each] for each in (*chosen, start)) > len(sample):
             break
         chosen.append(start)
@@ -228,7 +227,7 @@ def rare_parts(text: str, sample: Sequence[str]) -> str:
         elif start >= end:
             parts.append(text[start : start + _GRAM])
         else:
-            continue  # what lies between is common
+            continue  # to join it with the last part would add a common trigram
         end = start + _GRAM
     return f"%{'%'.join(parts)}%"
 
@@ -236,14 +235,14 @@ def rare_parts(text: str, sample: Sequence[str]) -> str:
 TOKENIZER = "ascii tokenchars ''_''"
 
 MAX_WORD = 64
-"""Characters of the longest word that the vocabulary holds whole."""
+"""Length in characters of the longest word that the vocabulary holds whole."""
 
 PROBE = 16
-"""Characters of a run that the vocabulary is asked for: what is as short is never cut in two by the windows of a long word."""
+"""Number of characters of a run that are looked up. Windows of a long word overlap by as many, so none cuts the part in two."""
 
 _STEP = MAX_WORD - PROBE
 _WORD = b"0123456789_abcdefghijklmnopqrstuvwxyz"
-# In UTF-8 the bytes from 0x80 on are parts of letters beyond ASCII, which belong to words.
+# In UTF-8, bytes from 0x80 on are parts of letters beyond ASCII, which belong to words.
 _BLANKED = bytes(byte if byte in _WORD or byte >= 0x80 else 0x20 for byte in range(256))
 
 
@@ -254,7 +253,7 @@ _SHORTEST = b"!!!"
 
 
 def find_marks(texts: Iterable[str]) -> set[bytes]:
-    """Return the runs of ASCII punctuation in folded texts, of three marks and more: what lies between words and blanks."""
+    """Return the runs of three or more ASCII punctuation marks in folded texts."""
     raw = " ".join(texts).encode()
     marked = raw.translate(_MARKED)
     runs: set[bytes] = set()
@@ -271,7 +270,7 @@ _BLOCK = 8
 
 
 def block_number(place: int) -> int:
-    """Return the number of the block of neighbouring places in whose marks those of a place are."""
+    """Return the number of the block of neighbouring places that contains a place. Marks are indexed by block."""
     return place // _BLOCK
 
 
@@ -281,7 +280,7 @@ def block_places(block: int) -> range:
 
 
 def find_longest_mark(needle: str) -> str:
-    """Return the longest run of marks of a folded needle, or "" when none has three."""
+    """Return the longest run of marks in a folded needle, or "" if none has three."""
     return max(find_marks([needle]), key=len, default=b"").decode()
 
 
@@ -291,7 +290,7 @@ def split_words(texts: Iterable[str]) -> set[bytes]:
 
 
 def word_windows(word: str) -> list[tuple[str, str]]:
-    """Return what the vocabulary holds of a word: (text, the head it begins with in the index, "" when this is all of it)."""
+    """Return the vocabulary's rows for a word: (word, ""), or for a long word (window, the beginning stored in the index)."""
     if len(word) <= MAX_WORD:
         return [(word, "")]
     head = word[:MAX_WORD]
@@ -299,7 +298,7 @@ def word_windows(word: str) -> list[tuple[str, str]]:
 
 
 def split_runs(needle: str) -> list[tuple[str, bool, bool]]:
-    """Return the runs of a folded needle that are words or parts of words: (run, word begins with it, word ends with it)."""
+    """Return the runs of a folded needle that are words or parts of words: (run, begins a word, ends a word)."""
     blanked = needle.encode().translate(_BLANKED)
     runs = [run.decode() for run in blanked.split()]
     last = len(runs) - 1

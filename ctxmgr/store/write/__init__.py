@@ -1,6 +1,6 @@
-"""How records become rows: one by one (`append`), or many at once (`log_parser`, `bulk`).
+"""Turn records into rows: one by one (`append`), or in blocks (`log_parser`, `bulk`).
 
-Begin with `append`, then `batch`, which says what is kept beside a record, for both ways. `project_state` does it for the
-project's own records, `append_on_server` in one round trip. It may import `engine` and `ctxmgr.store.row_mapper`. Whoever calls
-it holds the transaction.
+Start with `append`, then `batch`, which derives the rows of other tables from a record. `project_state` derives those of the
+project's own records. `append_on_server` appends in one round trip. This package may import `engine` and
+`ctxmgr.store.row_mapper`. Callers hold the transaction.
 """

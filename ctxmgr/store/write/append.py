@@ -1,6 +1,7 @@
 """Append records one by one or in small batches.
 
-Stored exactly once per id: the same id with the same content is known, with other content a conflict (design section 4).
+A record is stored once per id (design section 4). The same id with the same content counts as known, with other content as a
+conflict.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
     Refused = Callable[[Record, InvalidInput], None]
     """Called with a record that can't be written, and why."""
     _Last = tuple[int, str | None]
-    """Number and sum of the last record."""
+    """Place and checksum of the last record."""
 
 
 class AppendResult:
-    """What an append did: records written, known already, and known with other content (``changed``: first kept).
+    """The counts of an append: records added, known already, and known with other content (``changed``; the first stays).
 
-    ``doubles`` counts records that were left out because another session holds them.
+    ``doubles`` counts records that were left out because another session has them.
     """
 
     __slots__ = ("added", "changed", "doubles", "known")
@@ -63,18 +64,19 @@ class AppendResult:
 
 
 BATCH = 256
-"""Records that are written together: beyond it nothing is gained."""
+"""Number of records written together. More would not be faster."""
 
-_MAX_SESSIONS = 64  # sessions that an appender remembers from one append to the next
+_MAX_SESSIONS = 64  # sessions whose counters an appender keeps from one append to the next
 
 
 class Appender:
-    """Writes records through an engine; call inside a transaction.
+    """Writes records through an engine. The caller holds a transaction.
 
     Args:
-        engine: of the store.
+        engine: the engine of the store.
         masked: mask secrets before anything is written (off only on request).
-        sums: continue the ``sum`` chain of each session; the index of a log, or of a part of a store, keeps theirs instead.
+        sums: continue the ``sum`` chain of each session. If not, keep the checksums that come with the records, for the index
+            of a log or of a part of a store.
     """
 
     def __init__(self, engine: Engine, *, masked: bool = True, sums: bool = True) -> None:
@@ -99,30 +101,30 @@ class Appender:
         Args:
             records: checked records of log format 1.
             on_conflict: what to do with a known id that has other content: raise, or keep the first.
-            doubles: leave out entries and events whose id another session holds already, with all that belongs to them.
+            doubles: leave out entries and events whose id another session has already, and the results of these entries.
 
         Raises:
-            Conflict: a known id with other content, when ``on_conflict`` is "raise".
-            InvalidInput: a value that JSON can't hold, or a record over the length limit.
+            Conflict: a record has a known id and other content, and ``on_conflict`` is "raise".
+            InvalidInput: JSON can't represent a value, or a record exceeds the length limit.
         """
         ready = (prepare(record, masked=self._masked) for record in records)
         return self._append(ready, insert_records, on_conflict, doubles=doubles)
 
     def append_encoded(self, record: Record, body: bytes) -> AppendResult:
-        """Write one checked record that is masked, with its body as `ctxmgr.log.codec.encode` makes it; else as `append`."""
+        """Write one checked, masked record with its body from `ctxmgr.log.codec.encode`. Otherwise like `append`."""
         return self._append((EncodedRecord(record, body, None),), insert_records, "raise")
 
     def append_lines(self, lines: Iterable[Line], *, on_conflict: OnConflict = "raise") -> AppendResult:
-        """Write the checked records of a log in order, all or none; else as `append`."""
+        """Write the checked records of a log in order, all or none. Otherwise like `append`."""
         ready = (prepare_line(line, masked=self._masked) for line in lines)
         return self._append(ready, insert_records, on_conflict)
 
     def index_lines(self, lines: Iterable[Line], refused: Refused) -> AppendResult:
-        """Write down where the checked records of a log lie, and what follows from them; the first of an id counts.
+        """Store the offsets of the checked records of a log, and the rows derived from them. The first record of an id counts.
 
         Args:
-            lines: of the log, in order.
-            refused: hears of records that could not be written again as they are.
+            lines: the lines of the log, in order.
+            refused: called with records that can't be encoded again.
         """
 
         def ready() -> Iterator[EncodedRecord]:
@@ -135,9 +137,9 @@ class Appender:
         return self._append(ready(), insert_lines, "keep")
 
     def copy(self, placed: Iterable[tuple[int, Record]]) -> AppendResult:
-        """Write records of another store at the places that they have there; what can't be written is left out.
+        """Write records of another store at their places there. Leave out records that can't be encoded.
 
-        They may come a little out of order, but never behind a record of their session that changes what they mean.
+        They may come a little out of order, but not after a record of their session that changes their meaning.
         """
 
         def ready() -> Iterator[EncodedRecord]:
@@ -166,10 +168,10 @@ class Appender:
         for part in _parts(items):
             mine = part if others is None else others.drop_duplicates(part)
             self._find_sessions(mine)
-            # Mostly all are new, so they are written without asking; only when one is not are all looked up.
+            # Usually all records are new, so write them without a look-up. Look them up only if one is not new.
             if mine and (self._repeats or not self._write(mine, insert, placed=placed)):
                 fresh = known.new(mine)
-                self._repeats = len(fresh) < len(mine)  # a log that is read again begins with what is known
+                self._repeats = len(fresh) < len(mine)  # a log that is read again begins with known records
                 mine = fresh
                 if mine and not self._write(mine, insert, placed=placed):
                     raise Conflict("records were to be written at places that others have", "run the command again")
@@ -184,9 +186,9 @@ class Appender:
     def _write(
         self, part: Sequence[EncodedRecord], insert: Callable[[Engine, Sequence[EncodedRecord]], bool], *, placed: bool
     ) -> bool:
-        """Write records that are all new; return False, with nothing written, if one is not."""
+        """Write records if all are new. Return False and write nothing if one is not."""
         last = self._number(part, placed=placed)
-        # A record that is known is refused by its unique index: nothing has to be read to find out.
+        # The unique index refuses a known record, so nothing has to be read before.
         if not insert(self._engine, part):
             return False
         self._last = last
@@ -196,14 +198,14 @@ class Appender:
             if self._sums:
                 counters.total = item.total
         derive_rows(self._engine, pairs, in_order=not placed)
-        if part[0].record["session"] == PROJECT and part[0].kind == "event":  # which is a part of its own
+        if part[0].record["session"] == PROJECT and part[0].kind == "event":  # `_parts` puts it into a part of its own
             from ctxmgr.store.write.project_state import derive
 
             derive(self._engine, part[0].seq, part[0].record)
         return True
 
     def _number(self, part: Sequence[EncodedRecord], *, placed: bool) -> _Last:
-        """Give records their numbers and sums; return those of the last one."""
+        """Set the places and checksums of records. Return those of the last one."""
         number = self._last[0]
         for item in part:
             item.seq = number = number + 1 if not placed or item.place is None else item.place
@@ -212,19 +214,19 @@ class Appender:
         return number, part[-1].total
 
     def _seal(self, part: Sequence[EncodedRecord]) -> None:
-        """Give records their sums; each follows from the last one of its session."""
+        """Set the checksums of records, continuing the chain of each session."""
         key, total, totals = 0, "", dict[int, str]()
         for item in part:
             if item.key != key:
-                # `SessionCounters.total` follows when the rows are in: until then the sums of this part are remembered here.
+                # `SessionCounters.total` is set only after the rows are inserted, so keep the checksums of this part here.
                 totals[key], key = total, item.key
                 total = totals.get(key) or self._counters[str(item.record["session"])].total or ""
             item.total = total = codec.chain(total, item.body)
 
     def _look_up_last(self) -> None:
-        """Find the end of the log; forget what is known of sessions if it is not where this appender left it.
+        """Look up the last record, and drop the kept counters of sessions if it is not the one that this appender wrote last.
 
-        Another process may have written since, or what was written here was rolled back.
+        Another process may have written since, or the last append was rolled back.
         """
         column = "sum" if self._sums else "NULL"
         rows = self._engine.query(f"SELECT seq, {column} FROM record ORDER BY seq DESC LIMIT 1")
@@ -234,12 +236,12 @@ class Appender:
         self._kept_at = None
 
     def _keep(self) -> None:
-        """Write down what was counted of the sessions, and remember it for the next append."""
+        """Store the counters of the sessions, and keep them for the next append."""
         for counters in self._counters.values():
             counters.store(self._engine)
-        if not self._sums:  # then nothing would tell
+        if not self._sums:  # without checksums `_look_up_last` could not tell whether they are still right
             return
-        # Recorders append to the same session again and again: its counters need not be read each time.
+        # Recorders append to the same session repeatedly, so keep its counters instead of reading them each time.
         self._kept = self._kept | self._counters if len(self._kept) < _MAX_SESSIONS else dict(self._counters)
         self._kept_at = self._last
 
@@ -254,10 +256,10 @@ class Appender:
 
 
 def _parts(items: Iterable[EncodedRecord]) -> Iterator[list[EncodedRecord]]:
-    """Yield records in parts that are written together; what changes the project's state is a part of its own."""
+    """Yield records in parts to write together. Each record of the project is a part of its own."""
     rest = iter(items)
     while taken := list(islice(rest, BATCH)):
-        # An event of the project may need what the one before it stored, so each is derived before the next is written.
+        # An event of the project may need the state that the one before it stored, so derive each before the next is written.
         if not any(item.record["session"] == PROJECT for item in taken):
             yield taken
             continue

@@ -1,6 +1,6 @@
-"""Append records to a store on a server: in one round trip where a function there can do it, else step by step.
+"""Append records to a store on a server: in one round trip if a function there can do it, else step by step.
 
-Whoever appends locks the rows of its sessions, so that recorders of different sessions do not wait for each other.
+An append locks only the rows of its sessions, so recorders of different sessions do not wait for each other.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from ctxmgr.store.write.encoded_record import EncodedRecord
 
 _ALONE = frozenset({"entry", "event", "result"})
-"""Kinds of records that there is a function for which takes one."""
-_PART = BATCH  # records of one call; smaller ones gain nothing alone, and where threads write side by side they lose
-_MOST = 4 * BATCH  # records that are held for the case that they can't be written like this
-# Sessions that are remembered: of one that was forgotten the server makes the sums itself.
+"""Kinds of records for which the server has a function that takes one record (``append_one``)."""
+_PART = BATCH  # records of one call; smaller parts are no faster alone, and slower beside other threads
+_MOST = 4 * BATCH  # records kept in memory in case that they must be written step by step
+# Sessions whose last checksums are cached. For others the server calculates the checksums itself.
 _MAX_KNOWN = 10_000
 _SESSIONS = "SELECT id, key, entries, events, messages, sum FROM session WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE"
 _NEW = (
@@ -54,7 +54,7 @@ _COUNTED = (
 
 
 class ServerAppender(Appender):
-    """Writes records to a server, each append a transaction of its own; see `Appender`."""
+    """Writes records to a server. Each append is a transaction of its own; see `Appender`."""
 
     def __init__(self, engine: Engine, *, masked: bool) -> None:
         super().__init__(engine, masked=masked)
@@ -71,17 +71,17 @@ class ServerAppender(Appender):
         placed: bool = False,
     ) -> AppendResult:
         rest = iter(items)
-        # One more than goes into a part, to know whether others follow.
+        # Take one record more than a part holds, to know whether others follow.
         taken = list(islice(rest, _PART + 1))
         if not taken:
             return AppendResult()
         if not (doubles or self._repeats or self._server.within) and self._append_plain(taken, rest):
             return AppendResult(added=len(taken))
-        with self._server.transaction() if doubles else self._server.appending():  # doubles are sought in all sessions
+        with self._server.transaction() if doubles else self._server.appending():  # doubles may be in any session
             return super()._append(chain(taken, rest), insert, on_conflict, doubles=doubles, placed=placed)
 
     def _append_plain(self, taken: list[EncodedRecord], rest: Iterator[EncodedRecord]) -> bool:
-        """Write new records in one round trip, and those behind them, which are taken too; return False if that can't be."""
+        """Write new records in one round trip, taking the rest too. Return False and write nothing if that is not possible."""
         if self._server.version < TOLD_SUMS:
             return False
         done: list[_RelativeRows] = []
@@ -102,10 +102,10 @@ class ServerAppender(Appender):
     def _parts(
         self, taken: list[EncodedRecord], rest: Iterator[EncodedRecord], done: list[_RelativeRows]
     ) -> Iterator[list[Any]]:
-        """Yield the arguments of parts of an append, whose rows are ``done``.
+        """Yield the arguments for each part of an append, and add the part's rows to ``done``.
 
         Raises:
-            _NotTogetherError: they can't be written like this.
+            _NotTogetherError: the records can't be written in one round trip.
         """
         known: Mapping[str, _Known] = self._known
         start = 0
@@ -113,7 +113,7 @@ class ServerAppender(Appender):
             part = taken[start : start + _PART]
             if len(taken) > _MOST or not all(map(_is_plain, part)):
                 raise _NotTogetherError
-            # What ends a session's processes ends none that begins behind it.
+            # An end of a session ends only processes that began before it, so it must be the last record of its part.
             part = part[: next((number for number, item in enumerate(part, 1) if item.kind == "sessionEnd"), _PART)]
             rows = _RelativeRows(self._engine, part, known)
             done.append(rows)
@@ -126,20 +126,20 @@ class ServerAppender(Appender):
                 taken.extend(islice(rest, _PART))
 
     def _look_up_last(self) -> None:
-        """Do nothing: a place is drawn on the server, and a session is asked for in each append."""
+        """Do nothing, because the server draws the places, and each append looks up its sessions."""
 
     def _keep(self) -> None:
-        # Two names may be stored as one (a lone surrogate and what it is written as): a row is updated once.
+        # Two names may have the same stored form (a lone surrogate and its escape). Each row is updated once.
         counted = list({each.key: each for each in self._counters.values()}.values())
         columns = ("key", "entries", "events", "messages", "seq", "first", "last", "total")
         self._engine.execute(_COUNTED, {name: [getattr(each, name) for each in counted] for name in columns})
 
     def _find_sessions(self, part: Sequence[EncodedRecord]) -> None:
-        """Lock the sessions, made now where they are new: both in the order of their ids, else two could wait in a circle."""
+        """Create and lock the sessions, both in the order of their ids, so that two appends can't deadlock."""
         sessions = {str(item.record["session"]) for item in part} - self._counters.keys()
         names = {storable(session) for session in sessions}
         rows: list[Row] = []
-        # A session that is archived between both statements is not there to be locked: then it is asked for again, and refused.
+        # A session may be archived between both statements. Then its row is missing, and the next round refuses it.
         while len(rows) < len(names):
             there = {row[0] for row in self._engine.query("SELECT id FROM session WHERE id = ANY(:ids)", {"ids": list(names)})}
             if new := [name for name in names if name not in there]:
@@ -160,11 +160,11 @@ class ServerAppender(Appender):
 
 
 _Known = tuple[str, set[str]]
-"""The last sum of a session as an appender left it, and the processes that its entries named."""
+"""The last checksum that an appender wrote to a session, and the processes that its entries named."""
 
 
 class _NotTogetherError(Exception):
-    """Records change more than their own sessions, or are too many to be kept."""
+    """Records change more than their own sessions, or are too many to keep in memory."""
 
 
 def _is_plain(item: EncodedRecord) -> bool:
@@ -173,17 +173,17 @@ def _is_plain(item: EncodedRecord) -> bool:
 
 
 class _RelativeRows(Derivation):
-    """The rows of new records: their places are counted from 1 on, their sessions too, and indexes from 0 on in each of these.
+    """The rows of new records with relative numbers: places and sessions count from 1, entries of a session from 0.
 
     Args:
         items: the records.
-        known: by session, what was known of it.
+        known: what is cached about each session, by its name.
 
     Attributes:
-        sessions: what is counted of each session, by its name.
+        sessions: the counters of each session, by its name.
         unfinished: entries whose result is not among these records.
-        begun: (place, process, when it began) of processes that were not known before, by session and process.
-        ended, described, noted, tagged, succeeded: what other records change, as `APPEND` names it, row by row.
+        begun: (place, process, when it began) of new processes, by session and process.
+        ended, described, noted, tagged, succeeded: rows for the parameters of these names of `APPEND`.
     """
 
     def __init__(self, engine: Engine, items: Sequence[EncodedRecord], known: Mapping[str, _Known]) -> None:
@@ -211,7 +211,7 @@ class _RelativeRows(Derivation):
         self.add(pairs)
 
     def known_sessions(self, ends: Sequence[str] = ()) -> dict[str, _Known]:
-        """Return what is known of the sessions when the records are written, if the last sums are not others."""
+        """Return what to cache about the sessions after the append; ``ends`` are the last checksums if the server sent them."""
         sums = ends or [str(counted.total) for counted in self.sessions.values()]
         return {name: (end, counted.processes) for (name, counted), end in zip(self.sessions.items(), sums, strict=True)}
 
@@ -242,7 +242,7 @@ class _RelativeRows(Derivation):
         return None, None
 
     def arguments_of_one(self) -> list[Any]:
-        """Return the values of `ctxmgr.store.engine.postgresql_functions.APPEND_ONE` for the only record."""
+        """Return the arguments `ctxmgr.store.engine.postgresql_functions.APPEND_ONE` for the only record."""
         (item,), (session,) = self.items, self.sessions
         agent = kind = input_type = process = status = about = None
         if self.entries:
@@ -259,7 +259,7 @@ class _RelativeRows(Derivation):
         ]  # fmt: skip
 
     def arguments(self) -> list[Any]:
-        """Return the values of `ctxmgr.store.engine.postgresql_functions.APPEND`."""
+        """Return the arguments `ctxmgr.store.engine.postgresql_functions.APPEND`."""
         items, counted = self.items, self.sessions.values()
         entry_at, _, numbers, agents, actions, input_types, processes, _, statuses, results = _columns(self.entries, 10)
         event_at, _, types, speakers, abouts, afters, _ = _columns(self.events, 7)

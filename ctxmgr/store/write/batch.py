@@ -1,6 +1,6 @@
-"""Insert a batch of new records with all rows that follow from them: sessions, processes, entries, events, notes, usage.
+"""Insert a batch of new records with all rows derived from them: sessions, processes, entries, events, notes, usage.
 
-Both writers use the handlers of `HANDLERS`; entries, results and events are derived here for appends (`Derivation`), and in
+Both writers use `HANDLERS`. Rows of entries, results and events are derived here for appends (`Derivation`), and in
 `ctxmgr.store.write.bulk` for blocks of a log.
 """
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from ctxmgr.store.engine.interface import Engine
     from ctxmgr.store.write.encoded_record import EncodedRecord
 
-_MAX_TOKENS = 2**40  # of one response; more is no count, and sums of such numbers do not fit
+_MAX_TOKENS = 2**40  # of one response; a larger number is not a plausible count, and sums of such numbers would overflow
 
 
 SAID_LATER = frozenset({"note", "snapshot", "continuation"})
-"""Kinds of records about a session that do not continue it: it does not become the latest one by them."""
+"""Kinds of records about a session that do not continue it, and so do not make it the latest one."""
 
 
 class SessionCounters:
-    """A session during an append: its counters and its last sum are kept here, and stored once at the end."""
+    """The counters and the last checksum of a session during an append, stored once at the end."""
 
     __slots__ = ("entries", "events", "first", "key", "last", "messages", "processes", "seq", "total")
 
@@ -46,7 +46,7 @@ class SessionCounters:
         self.processes: set[str] = set()
 
     def see(self, seq: int, moment: float | None) -> None:
-        """Take note of a record that was written."""
+        """Note the place and the time of a record that was written."""
         self.seq = seq
         if moment is not None:
             if self.first is None or moment < self.first:
@@ -55,7 +55,7 @@ class SessionCounters:
                 self.last = moment
 
     def store(self, engine: Engine) -> None:
-        """Write down what was counted."""
+        """Store the counters in the session's row."""
         engine.execute(
             "UPDATE session SET entries = :entries, events = :events, messages = :messages, sum = :total, "
             "seq = coalesce(:seq, seq), "
@@ -73,28 +73,28 @@ _NEW_SESSION = "INSERT INTO session (id) VALUES (:id) RETURNING key"
 
 
 def session_counters(engine: Engine, session: str) -> tuple[SessionCounters, bool]:
-    """Return a session as it is counted so far, made now if there is none; and whether it was made."""
+    """Return the counters of a session, and whether it is new. Insert its row if it is."""
     name = {"id": storable(session)}
     rows = engine.query(SESSION, name)
     if rows:
         return SessionCounters(*rows[0]), False
-    # An archived session has no row any more: only a new one could bring it back.
+    # An archived session has no row, so only a session that looks new can be an archived one.
     require_not_archived(engine, name["id"])
     return SessionCounters(int(engine.query(_NEW_SESSION, name)[0][0])), True
 
 
 def optional(value: object) -> str | None:
-    """Return the text of a name or a number as it is stored, None for anything else."""
+    """Return the stored form of a name or a number, None for anything else."""
     return storable(str(value)) if isinstance(value, str | int) else None
 
 
 def fold_optional(value: object) -> str | None:
-    """Return the text of a name or a number as filters compare it, None for anything else."""
+    """Return a name or a number in the form that filters compare, None for anything else."""
     return fold(str(value)) if isinstance(value, str | int) else None
 
 
 def remember_process(engine: Engine, seq: int, key: int, process: str, started: str | None) -> None:
-    """Remember which process executed the session (FR-026), also where no record says that it began."""
+    """Store which process executed the session (FR-026), even if no record says that it began."""
     engine.execute(
         "INSERT INTO process (session, process, seq, started) VALUES (:session, :process, :seq, :ts) "
         "ON CONFLICT (session, process) DO UPDATE SET started = coalesce(process.started, excluded.started)",
@@ -103,9 +103,9 @@ def remember_process(engine: Engine, seq: int, key: int, process: str, started: 
 
 
 def record_usage(record: Record) -> tuple[int | None, int | None] | None:
-    """Return the tokens that a record says were read and written, or None when it says nothing of them.
+    """Return the input and output tokens that a record reports, or None if it reports none.
 
-    A response of a model is one event; results and finished entries may carry what they used themselves.
+    The usage of a model's response is an event. Results and finished entries may report a usage of their own.
     """
     if record["kind"] == "event":
         used: object = record.get("data") if record.get("type") == "usage" else None
@@ -115,7 +115,7 @@ def record_usage(record: Record) -> tuple[int | None, int | None] | None:
 
 
 def usage_tokens(used: object) -> tuple[int | None, int | None] | None:
-    """Return the tokens that a usage names, or None when it names none."""
+    """Return the input and output tokens of a usage, or None if it has neither."""
     if type(used) is not dict:
         return None
     tokens = [cast("dict[str, object]", used).get(name) for name in ("inputTokens", "outputTokens")]
@@ -124,7 +124,7 @@ def usage_tokens(used: object) -> tuple[int | None, int | None] | None:
 
 
 def description(record: Record) -> tuple[str | None, str | None, str | None]:
-    """Return what a record of kind ``session`` says about it: workflow, source and meta, the last two as JSON."""
+    """Return the workflow, source and meta of a record of kind ``session``, the last two as JSON."""
     source, meta = (None if record.get(name) is None else fast_json.dumps(record[name]) for name in ("source", "meta"))
     return optional(record.get("workflow")), source, meta
 
@@ -132,7 +132,7 @@ def description(record: Record) -> tuple[str | None, str | None, str | None]:
 def _session(engine: Engine, seq: int, counters: SessionCounters, record: Record) -> None:
     workflow, source, meta = description(record)
     engine.execute(
-        # Each process says once more what session it goes on with: what was said first stays.
+        # Each process that continues a session describes it again. The first description stays.
         "UPDATE session SET workflow = coalesce(workflow, :workflow), source = coalesce(source, :source), "
         "meta = coalesce(meta, :meta) WHERE key = :key",
         {"workflow": workflow, "source": source, "meta": meta, "key": counters.key},
@@ -143,17 +143,17 @@ def _session(engine: Engine, seq: int, counters: SessionCounters, record: Record
 def _session_end(engine: Engine, seq: int, counters: SessionCounters, record: Record) -> None:
     process = optional(record.get("process"))
     values = {"session": counters.key, "outcome": optional(record.get("outcome")), "process": process}
-    # An end that names no process is that of the whole session.
+    # An end without a process is the end of the whole session.
     named = "AND process = :process" if process is not None else ""
     ended = f"UPDATE process SET outcome = :outcome WHERE session = :session {named}"
     if not engine.execute(ended, values):
-        # A log may tell of the end of a process that no record names before.
+        # A log may record the end of a process that no earlier record names.
         remember_process(engine, seq, counters.key, process or "", None)
         engine.execute(ended, values)
 
 
 def note_links(record: Record) -> tuple[list[str], list[str], tuple[str, str] | None]:
-    """Return what a note names: entries, tags, and the note that it supersedes together with its own id."""
+    """Return a note's entries, its tags, and (superseded note, own id) or None."""
     former = optional(record.get("supersedes"))
     return (
         _texts(record.get("entries")),
@@ -190,7 +190,7 @@ HANDLERS: dict[str, Callable[[Engine, int, SessionCounters, Record], None]] = {
     "sessionEnd": _session_end,
     "note": _note,
 }
-"""By kind, what else a record changes; entries, results and events are written together, see `Derivation`."""
+"""The handler for each kind of record that changes other tables, except entries, results and events; see `Derivation`."""
 
 
 _RECORD = "INSERT INTO record (seq, session, kind, id, ts, body, sum) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
@@ -202,20 +202,20 @@ _ENTRY = (
 _EVENT = "INSERT INTO event (seq, session, type, agent, entry, after, ts) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _USAGE = "INSERT INTO usage (session, seq, input, output) VALUES (?, ?, ?, ?)"
 _MILESTONE = "INSERT INTO milestone (session, series, number, seq) VALUES (?, ?, ?, ?)"
-# Only an open entry: one that was recorded with its status keeps that.
+# Only an open entry is updated. One that was recorded with its status keeps it.
 RESULT = (
     "UPDATE entry SET status = ?, result = ? WHERE status = 'open' AND session = ? AND seq = "
     "(SELECT seq FROM record WHERE session = ? AND kind = 'entry' AND id = ?)"
 )
 STEP = 128
-"""Every how many rows of a series a milestone stands: a page reads so many places at most before its own."""
+"""Number of rows from one milestone of a series to the next. A page reads at most this many places before its own."""
 
 SAID = frozenset(MESSAGE_TYPES)
 LATE = "SELECT seq, body FROM record WHERE session = :session AND kind = 'result' AND id = :id"
 
 
 def insert_records(engine: Engine, items: Sequence[EncodedRecord]) -> bool:
-    """Write the rows of records that have their numbers; return whether all are new, and write none if one is not."""
+    """Insert the rows of numbered records. Return whether all are new; insert none if one is not."""
     return _all_or_none(
         engine,
         _RECORD,
@@ -224,14 +224,14 @@ def insert_records(engine: Engine, items: Sequence[EncodedRecord]) -> bool:
 
 
 def insert_lines(engine: Engine, items: Sequence[EncodedRecord]) -> bool:
-    """Write down where the lines of records that have their numbers lie in a log; else as `insert_records`."""
+    """Insert the offsets of numbered records in a log. Otherwise like `insert_records`."""
     return _all_or_none(
         engine, _LINE, [(item.seq, item.key, item.kind, item.id, item.moment, item.place, item.length) for item in items]
     )
 
 
 def _all_or_none(engine: Engine, sql: str, rows: list[tuple[Any, ...]]) -> bool:
-    # One row is there or not: a savepoint would only add two statements.
+    # A single row needs no savepoint, which would only add two statements.
     if len(rows) == 1:
         return engine.many(sql, rows) == 1
     engine.execute("SAVEPOINT batch")
@@ -243,9 +243,9 @@ def _all_or_none(engine: Engine, sql: str, rows: list[tuple[Any, ...]]) -> bool:
 
 
 def derive_rows(engine: Engine, items: Sequence[tuple[EncodedRecord, SessionCounters]], *, in_order: bool = True) -> None:
-    """Write what follows from new records, in their order; call it when their own rows are there.
+    """Insert the rows derived from new records, in their order. The records' own rows must be there.
 
-    Records of a session that do not come in the order of their places get no milestones: these would be wrong soon.
+    If the records do not come in the order of their places, they get no milestones, which would soon be wrong.
     """
     derivation = Derivation(engine, in_order=in_order)
     derivation.add(items)
@@ -253,10 +253,10 @@ def derive_rows(engine: Engine, items: Sequence[tuple[EncodedRecord, SessionCoun
 
 
 class Derivation:
-    """The rows that follow from records.
+    """The rows derived from records.
 
     Attributes:
-        entries, events, usage: rows of these tables.
+        entries, events, usage: the rows of these tables.
     """
 
     def __init__(self, engine: Engine, *, in_order: bool) -> None:
@@ -271,7 +271,7 @@ class Derivation:
 
     def add(self, items: Sequence[tuple[EncodedRecord, SessionCounters]]) -> None:
         """Derive rows from records, in their order."""
-        # First all results, for one may stand before its entry.
+        # First all results, because a result may come before its entry.
         for item, _ in items:
             if item.kind == "result":
                 self._results[item.key, item.id] = (item.seq, str(item.record["status"]))
@@ -309,16 +309,16 @@ class Derivation:
             derive_execution(self._engine, item.seq, record)
 
     def begin_process(self, item: EncodedRecord, process: str) -> None:
-        """Take note of a process that an entry is the first to name."""
+        """Store a process that this entry is the first to name."""
         remember_process(self._engine, item.seq, item.key, process, None)
 
     def change(self, item: EncodedRecord, counters: SessionCounters) -> None:
-        """Change what a record of another kind changes."""
+        """Call the handler of a record that is not an entry, result or event."""
         if (handler := HANDLERS.get(item.kind)) is not None:
             handler(self._engine, item.seq, counters, item.record)
 
     def find_result(self, item: EncodedRecord) -> tuple[int | None, str | None]:
-        """Return place and status of the result of an entry, if it is there: among these records, or before its entry."""
+        """Return place and status of an entry's result, among these records or stored before; (None, None) without one."""
         identity = (item.key, item.id)
         found = self._results.get(identity)
         if found is not None:
@@ -327,7 +327,7 @@ class Derivation:
         return self.stored_result(item)
 
     def stored_result(self, item: EncodedRecord) -> tuple[int | None, str | None]:
-        """Return place and status of the result of an entry that was there before these records."""
+        """Return place and status of an entry's result that was stored before; (None, None) without one."""
         rows = self._engine.query(LATE, {"session": item.key, "id": item.id})
         return (int(rows[0][0]), load(rows[0][1]).get("status")) if rows else (None, None)
 
@@ -346,12 +346,12 @@ class Derivation:
             counters.messages += 1
 
     def _pass(self, series: str, number: int, item: EncodedRecord) -> None:
-        """Set a milestone where one stands, at the row that has this many of its series before it."""
+        """Add a milestone at the row with ``number`` rows of its series before it, if one is due there."""
         if number % STEP == 0 and self._in_order:
             self._milestones.append((item.key, series, number, item.seq))
 
     def late_results(self) -> list[tuple[str, int, int, str]]:
-        """Return (status, place, session, id) of the results whose entries are not among these records."""
+        """Return (status, place, session key, id) of the results whose entries are not among these records."""
         return [
             (status, seq, key, name)
             for (key, name), (seq, status) in self._results.items()
@@ -359,7 +359,7 @@ class Derivation:
         ]  # fmt: skip
 
     def write(self) -> None:
-        """Write the rows."""
+        """Insert the rows."""
         if self.entries:
             self._engine.many(_ENTRY, self.entries)
         if self.events:

@@ -1,7 +1,7 @@
 """Blocks of consecutive log records as rows, and their insertion into a store: all of a block or nothing.
 
-Places in a block are counted from 0, of its records, and of the entries and events of each session in it: a block is made,
-often in a second process, before its numbers in the store are known.
+Numbers in a block count from 0: the places of its records, and the entries and events of each session in it. A block is
+built, often in a second process, before its places in the store are known.
 """
 
 from __future__ import annotations
@@ -37,18 +37,20 @@ if TYPE_CHECKING:
 
 
 class SessionRows:
-    """What a block holds of one session.
+    """The rows of one session in a block.
 
     Attributes:
-        records: (place, kind, id, moment, and of what is behind it in its table the rest).
+        records: (place, kind, id, moment, and the other columns of its table).
         entries: (place, number, agent, action, input type, process, moment, status, place of the result).
-        events: (place, type, agent, entry, entries before it, moment).
-        usage: (place, tokens read, tokens written).
-        shown: places of entries and events; told: of events; said: of messages.
-        asides: (place, process that an entry names or record that changes something else).
-        open: by id, number of each entry without a result.
-        loose: by id of the entry, (place, status) of each result without its entry.
-        processes: that entries named.
+        events: (place, type, agent, entry, number of entries before it, moment).
+        usage: (place, input tokens, output tokens).
+        shown: the places of entries and events.
+        told: the places of events.
+        said: the places of messages.
+        asides: (place, new process that an entry names, or a record for `HANDLERS`).
+        open: the number of each entry without a result, by its id.
+        loose: (place, status) of each result without its entry, by the entry's id.
+        processes: the processes that entries named.
     """
 
     __slots__ = ("asides", "entries", "events", "loose", "open", "processes", "records", "said", "shown", "told", "usage")
@@ -72,14 +74,14 @@ class SessionRows:
     processes: set[str]
 
     def pack(self) -> Row:
-        """Return what makes this again."""
+        """Return the arguments that build this object again."""
         return (
             self.records, self.entries, self.events, self.usage, self.shown, self.told, self.said, self.asides, self.open,
             self.loose, self.processes,
         )  # fmt: skip
 
     def add(self, place: int, item: EncodedRecord, behind: Row) -> None:
-        """Add any record but those that `is_written_alone`; ``behind`` is what its own row ends in."""
+        """Add any record except those of `is_written_alone`; ``behind`` holds the last columns of its row."""
         kind, record = item.kind, item.record
         self.records.append((place, kind, item.id, item.moment, *behind))
         if kind == "entry":
@@ -111,7 +113,7 @@ class SessionRows:
         )  # fmt: skip
 
     def add_entry(self, name: str, row: Row) -> None:
-        """Add the row of an entry, and join it with its result if that came before."""
+        """Add the row of an entry, and join it with its result if the result came before."""
         place, number, *_, process, _, _, result = row
         if result is None:
             if (found := self.loose.pop(name, None)) is not None:
@@ -133,7 +135,7 @@ class SessionRows:
             self.said.append(row[0])
 
     def complete(self, place: int, name: str, status: str) -> None:
-        """Join a result with its entry, or keep it for the entry."""
+        """Join a result with its entry, or keep it until the entry comes."""
         number = self.open.pop(name, None)
         if number is None:
             self.loose[name] = (place, status)
@@ -142,16 +144,18 @@ class SessionRows:
 
 
 class RowBatch:
-    """A range of a log, from a line's begin to another's.
+    """A range of whole lines of a log.
 
     Attributes:
-        start: of the range in the file; end: behind its last line end.
-        before: the sum before the range; after: the one behind it.
-        count: of records.
-        damage: (offset, length, reason) of what holds none, or no sound one.
-        told: for a store, (kind, action or type, status, id of the entry) of each record, as it was before it was masked.
-        follows: for a store, whether the sums of the records are those that follow from ``before`` and their bodies.
-        parts: by session, in the order in which they come first; None when the range is to be read line by line.
+        start: the offset of the range in the file.
+        end: the offset behind its last line end.
+        before: the checksum before the range.
+        after: the checksum at its end.
+        count: the number of records.
+        damage: (offset, length, reason) of lines without a valid record.
+        told: for a store, the `import_facts` of each record, before it was masked.
+        follows: for a store, whether the records' checksums continue the chain from ``before`` and match their bodies.
+        parts: the rows by session, in the order of appearance; None if the range must be read line by line.
     """
 
     __slots__ = ("after", "before", "count", "damage", "end", "follows", "parts", "start", "told")
@@ -166,7 +170,7 @@ class RowBatch:
         self.parts: dict[str, SessionRows] | None = {}
 
     def part(self, session: str) -> SessionRows:
-        """Return the part of a session, made when there is none yet."""
+        """Return the rows of a session, empty ones if it is new."""
         parts = self.parts
         assert parts is not None
         found = parts.get(session)
@@ -181,7 +185,7 @@ class RowBatch:
 
     @classmethod
     def unpack(cls, values: Row) -> RowBatch:
-        """Return what was packed."""
+        """Return the block of packed values."""
         block = cls(values[0], values[2])
         _, block.end, _, block.after, block.count, block.damage, block.told, block.follows, parts = values
         block.parts = None if parts is None else {name: SessionRows(*part) for name, part in parts.items()}
@@ -189,18 +193,18 @@ class RowBatch:
 
 
 def is_written_alone(record: Record) -> bool:
-    """Whether a record changes more than its own session: it is written alone, where it stands."""
+    """Whether a record changes more than its own session, so that it must be written alone, in its order."""
     return record["session"] == PROJECT or (record["kind"] == "entry" and record.get("action") == EXECUTION)
 
 
 def import_facts(record: Record) -> Told:
-    """Return kind, action or type, status and id of the entry of any record, as an import counts it."""
+    """Return (kind, action or type, status, id of the entry) of any record, for the counts of an import."""
     kind, status = str(record.get("kind")), record.get("status")
     name = record.get("action" if kind == "entry" else "type")
     return kind, str(name), None if status is None else str(status), str(record.get("entry" if kind == "result" else "id"))
 
 
-# Numbers are fixed texts here: what is added to the places of a block differs from block to block, not from row to row.
+# The offsets that are added to numbers are part of the SQL text, because they are the same for all rows of a block.
 _LINES = "INSERT OR IGNORE INTO line (seq, session, kind, id, ts, offset, length) VALUES (? + {base}, {key}, ?, ?, ?, ?, ?)"
 _RECORDS = "INSERT OR IGNORE INTO record (seq, session, kind, id, ts, body, sum) VALUES (? + {base}, {key}, ?, ?, ?, ?, ?)"
 _ENTRIES = (
@@ -216,12 +220,12 @@ _MILESTONES = "INSERT INTO milestone (session, series, number, seq) VALUES (?, ?
 
 
 class BulkWriter:
-    """Writes blocks of a log; call inside a transaction, and `flush` before it ends.
+    """Writes blocks of a log. The caller holds a transaction, and calls `flush` before it ends.
 
     Args:
-        engine: of the store.
-        masked: None for the index of the log; for a store whether secrets are masked in it.
-        deferring: what makes rows quick to find is missing, see `deferred_indexes`: whether a record is known shows later.
+        engine: the engine of the store.
+        masked: None for the index of the log; for a store, whether its secrets are masked.
+        deferring: the secondary indexes do not exist yet, see `deferred_indexes`, so known records are found only later.
     """
 
     def __init__(self, engine: Engine, masked: bool | None = None, *, deferring: bool = False) -> None:
@@ -232,18 +236,18 @@ class BulkWriter:
         self._last: int | None = None
 
     def write(self, block: RowBatch) -> bool:
-        """Write a block; return False, with nothing written, if a record of it is known, or comes twice in it."""
+        """Write a block. Return False and write nothing if a record in it is known or repeated."""
         assert block.parts is not None
         engine, new = self._engine, list[str]()
         base = self.number + 1
-        # The index that refuses doubles is not there yet. Those within a block are found here, others when the index is made.
+        # The unique index does not exist yet. Find repeats within a block here; creating the index finds the others.
         if self._deferring and not _has_no_repeats(block):
             return False
         sql = _LINES if self.masked is None else _RECORDS
         engine.execute("SAVEPOINT block")
         parts = [(part, self._touch(session, new)) for session, part in block.parts.items()]
-        # A log has one chain of sums, a store has one for each session. The sums of the log hold in the store only where the
-        # block is of one session, and goes on from the very record that the store has last.
+        # A log has one chain of checksums, a store has one for each session. The log's checksums are valid in the store only if
+        # the block has one session and continues from its last record in the store.
         if self.masked is not None and not (block.follows and len(parts) == 1 and (parts[0][1].total or "") == block.before):
             for part, counters in parts:
                 _seal(part, counters.total or "")
@@ -252,7 +256,7 @@ class BulkWriter:
         )
         if not complete:
             engine.execute("ROLLBACK TO block")
-            # Their rows went with the savepoint: the next block makes them anew.
+            # The rollback removed the rows of new sessions, so the next block must insert them again.
             for session in new:
                 del self._counters[session]
         engine.execute("RELEASE block")
@@ -267,13 +271,13 @@ class BulkWriter:
 
     @property
     def number(self) -> int:
-        """The number of the last record."""
+        """The place of the last record."""
         if self._last is None:
             self._last = int(self._engine.query("SELECT coalesce(max(seq), 0) FROM record")[0][0])
         return self._last
 
     def flush(self) -> None:
-        """Write down what was counted of sessions, and forget it: whoever else writes now counts on."""
+        """Store the counters of sessions and drop them, so that another writer can continue."""
         for counters in self._counters.values():
             counters.store(self._engine)
         self._counters.clear()
@@ -290,7 +294,7 @@ class BulkWriter:
 
     def _derive(self, part: SessionRows, counters: SessionCounters, base: int) -> None:
         engine, key, before = self._engine, counters.key, counters.entries
-        # While indexes are deferred nothing finds a result by its entry: they are joined when the indexes are made.
+        # Without indexes a result can't be found by its entry. `deferred_indexes.complete` joins them later.
         if part.open and not self._deferring:
             self._join_with_earlier_results(part, key, base)
         for sql, rows in ((_ENTRIES, part.entries), (_EVENTS, part.events), (_USAGE, part.usage)):
@@ -302,7 +306,7 @@ class BulkWriter:
                 ("all", before + counters.events, part.shown), ("event", counters.events, part.told),
                 ("message", counters.messages, part.said),
             )
-            # From the first multiple of `STEP` on: milestones stand at the same rows, however a log was cut into blocks.
+            # Begin at a multiple of `STEP`, so milestones are at the same rows however the log was cut into blocks.
             for number in range(start + -start % STEP, start + len(places), STEP)
         ]:  # fmt: skip
             engine.many(_MILESTONES, milestones)
@@ -328,7 +332,7 @@ class BulkWriter:
     def _see(part: SessionRows, counters: SessionCounters, base: int) -> None:
         moments = [row[3] for row in part.records if row[3] is not None and row[1] not in batch.SAID_LATER]
         last = base + part.records[-1][0]
-        # Records need not come in the order of their times.
+        # Records may come in another order than their times.
         counters.see(last, min(moments, default=None))
         counters.see(last, max(moments, default=None))
 
@@ -342,17 +346,17 @@ class BulkWriter:
                 seq, body = self._engine.query(LATE, {"session": key, "id": name})[0]
                 number = part.open.pop(name)
                 status = str(load(body).get("status"))
-                # The statement adds the base to every place of a result, also to one that was there before.
+                # The statement adds the base to every place of a result, also to one stored before, so subtract it here.
                 part.entries[number] = (*part.entries[number][:7], status, int(seq) - base)
 
 
 def _has_no_repeats(block: RowBatch) -> bool:
-    """Whether no record comes twice in a block."""
+    """Whether no record is repeated within a block."""
     return all(len({row[1:3] for row in part.records}) == len(part.records) for part in (block.parts or {}).values())
 
 
 def _seal(part: SessionRows, total: str) -> None:
-    """Let the sums of a session's records follow from another one."""
+    """Set the checksums of a session's records, continuing the chain from ``total``."""
     for number, row in enumerate(part.records):
         total = chain(total, row[4].encode("ascii"))
         part.records[number] = (*row[:5], total)

@@ -1,7 +1,7 @@
 """Bulk-load a log first, then create its secondary indexes.
 
-Each row that is put into several sorted trees at once costs several times what it costs to sort them afterwards. Until that
-is done nothing tells whether a record comes twice: where one does, the index is built again in the usual way.
+Inserting a row into several sorted trees takes several times as long as sorting all rows afterwards. Until the indexes exist,
+a repeated record is not noticed. If there is one, the index of the log is built again in the usual way.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ctxmgr.store.engine.interface import Engine, Row
 
 STAGE = "deferred"
-"""Name of the row of ``state`` that says how far this is: `BUILDING`, `DUE` when all that can be so is written, or `TWICE`."""
+"""Name of the row in ``state`` with the stage: `BUILDING`, `DUE` (rows are written, indexes are missing) or `TWICE`."""
 
 BUILDING, DUE, TWICE = "building", "due", "twice"
 
@@ -29,15 +29,15 @@ _JOIN = (
 
 
 def stage(engine: Engine) -> str | None:
-    """Return how far it is, or None where nothing is deferred."""
+    """Return the stage, or None if nothing is deferred."""
     rows = engine.query("SELECT value FROM state WHERE name = :name", {"name": STAGE})
     return str(rows[0][0]) if rows else None
 
 
 def begin(engine: Engine) -> None:
-    """Take the indexes away from the tables, which are empty."""
+    """Drop the indexes of the empty tables."""
     engine.execute(
-        # In a table, so that after a kill the next process knows which indexes are still to be made.
+        # Kept in a table, so that after a kill the next process knows which indexes are missing.
         f"CREATE TABLE later AS SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL "
         f"AND tbl_name IN {_TABLES}"
     )
@@ -55,13 +55,13 @@ def keep_loose(engine: Engine, rows: Sequence[Row]) -> None:
 
 
 def end(engine: Engine) -> None:
-    """Say that all is written that can be written so."""
+    """Set the stage `DUE`: all rows are written that can be written without indexes."""
     _set_stage(engine, DUE)
 
 
 def complete(engine: Engine) -> bool:
-    """Make the indexes, and join results with their entries; return False if a record comes twice."""
-    # The unique index first: it finds records that come twice, and the join looks entries up in it.
+    """Create the indexes, and join results with their entries. Return False if a record is repeated."""
+    # The unique index comes first, because it finds repeated records and the join looks up entries in it.
     made = dict(engine.query("SELECT name, sql FROM later ORDER BY name != 'line_once'"))
     try:
         for name, sql in made.items():
@@ -73,23 +73,23 @@ def complete(engine: Engine) -> bool:
     for table in ("later", "loose"):
         engine.execute(f"DROP TABLE {table}")
     engine.execute("DELETE FROM state WHERE name = :name", {"name": STAGE})
-    engine.execute("PRAGMA shrink_memory")  # what sorting took is not needed again
+    engine.execute("PRAGMA shrink_memory")  # free the memory that sorting took
     return True
 
 
 def forget(engine: Engine) -> None:
-    """Give the tables their indexes back, which were emptied, if they were taken away."""
+    """Create the dropped indexes again on tables that were emptied, if any were dropped."""
     if engine.query("SELECT 1 FROM sqlite_master WHERE name = 'later'"):
         there = {str(row[0]) for row in engine.query("SELECT name FROM sqlite_master WHERE type = 'index'")}
         for name, sql in engine.query("SELECT name, sql FROM later"):
-            if name not in there and not name.startswith("line_"):  # that table is made anew
+            if name not in there and not name.startswith("line_"):  # the caller creates that table again
                 engine.execute(sql)
         for table in ("later", "loose"):
             engine.execute(f"DROP TABLE {table}")
 
 
 def refuse(engine: Engine) -> None:
-    """Say that a record of the log comes twice."""
+    """Set the stage `TWICE`: the log has a repeated record, so nothing is deferred again."""
     _set_stage(engine, TWICE)
 
 

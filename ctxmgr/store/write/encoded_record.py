@@ -1,4 +1,4 @@
-"""Records ready to be stored: masked, encoded, with their identities, and told from known ones and from conflicts."""
+"""Prepare records for storing: mask and encode them, and compare them with the stored ones."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 
 class EncodedRecord:
-    """A record that can be written.
+    """A record that is ready to be written.
 
     Attributes:
-        record: what is written, masked, without its sum.
-        body: its spelling, ASCII JSON.
-        kind: as it is stored.
-        id: what makes it itself within its session and kind.
-        moment: its time, in seconds since 1970.
-        total: the sum that it brought along.
-        place: its number in the log that it is a copy of, or where its line begins in a file; None elsewhere.
-        length: of its line, in bytes.
-        key: of its session in the store, once that is known.
-        seq: its number in the store, once it has one.
+        record: the record, masked, without its checksum.
+        body: its encoded form, ASCII JSON.
+        kind: its kind in stored form.
+        id: its identity within its session and kind, see `record_id`.
+        moment: its time in seconds since 1970.
+        total: the checksum that came with it.
+        place: its place in the store from which it is copied, or the offset of its line in a log; else None.
+        length: the length of its line in bytes.
+        key: the key of its session in the store, once known.
+        seq: its place in the store, once it has one.
     """
 
     __slots__ = ("body", "id", "key", "kind", "length", "moment", "place", "record", "seq", "total")
@@ -54,10 +54,10 @@ class EncodedRecord:
 
 
 def prepare(record: Record, *, masked: bool, place: int | None = None) -> EncodedRecord:
-    """Make a checked record ready.
+    """Mask and encode a checked record.
 
     Raises:
-        InvalidInput: a value that JSON can't hold, or a record over the length limit.
+        InvalidInput: JSON can't represent a value, or the record exceeds the length limit.
     """
     total = record.get("sum")
     if total is not None or "sum" in record:
@@ -66,13 +66,13 @@ def prepare(record: Record, *, masked: bool, place: int | None = None) -> Encode
 
 
 def prepare_line(line: Line, *, masked: bool) -> EncodedRecord:
-    """Make a checked record of a log ready: as it is spelled there, where that is how it would be written.
+    """Mask a checked record of a log, and encode it if its line is not in the form of our encoder.
 
     Raises:
-        InvalidInput: as `prepare`.
+        InvalidInput: see `prepare`.
     """
     body = line.body
-    # Brackets within texts are counted too: at worst a line is encoded once more that need not be.
+    # This also counts brackets within texts. At worst a line is encoded again without need.
     if not line.sum_ok or not body.isascii() or body.count(b"{") + body.count(b"[") > codec.MAX_DEPTH:
         body = codec.encode(line.record)
     return _make(line.record, body, line.total or None, masked=masked, place=line.offset, length=line.length)
@@ -81,13 +81,13 @@ def prepare_line(line: Line, *, masked: bool) -> EncodedRecord:
 def _make(record: Record, body: bytes, total: str | None, *, masked: bool, place: int | None, length: int = 0) -> EncodedRecord:
     if masked and (hidden := mask(body)) is not body:
         body, record = hidden, codec.decode(hidden)
-    elif b"\\ud" in body:  # two halves of a letter, apart in Python, are one letter in JSON
+    elif b"\\ud" in body:  # two surrogates, separate in a Python string, are one letter in JSON
         record = codec.decode(body)
     return EncodedRecord(record, body, total, place, length)
 
 
 def record_id(record: Record, body: bytes) -> str:
-    """Return what makes a record itself within its session and kind: its id, its entry's id, or its content."""
+    """Return the identity of a record within its session and kind: its id, its entry's id, or a digest of its content."""
     kind = record["kind"]
     named = record.get("entry") if kind == "result" else record.get("id")
     if isinstance(named, str) and named and kind not in ("session", "sessionEnd"):
@@ -102,9 +102,9 @@ class KnownRecords:
     """Tells new records from known ones.
 
     Args:
-        engine: of the store.
+        engine: the engine of the store.
         on_conflict: what to do with a known id that has other content: raise, or keep the first.
-        report: counts what is known.
+        report: gets the counts of known records.
     """
 
     def __init__(self, engine: Engine, on_conflict: OnConflict, report: AppendResult) -> None:
@@ -113,10 +113,10 @@ class KnownRecords:
         self._report = report
 
     def new(self, items: Sequence[EncodedRecord]) -> list[EncodedRecord]:
-        """Return those that the store does not have, in their order; of those alike among themselves the first.
+        """Return the records that the store does not have, in their order. Of records with the same identity, the first counts.
 
         Raises:
-            Conflict: a known id with other content, when that is to be raised.
+            Conflict: a record has a known id and other content, and ``on_conflict`` is "raise".
         """
         stored: set[Identity] = set()
         for part in batches(items):
@@ -131,7 +131,7 @@ class KnownRecords:
         return list(first.values())
 
     def _find_stored(self, ids: set[str]) -> set[Identity]:
-        # By the id alone, with which the unique index begins; session and kind are compared by the caller.
+        # Search by id only, the first column of the unique index. The caller compares session and kind.
         names, values = placeholders(sorted(ids), "i")
         rows = self._engine.query(f"SELECT session, kind, id FROM record WHERE id IN ({names})", values)
         return {(int(row[0]), str(row[1]), str(row[2])) for row in rows}
@@ -146,7 +146,7 @@ class KnownRecords:
 
     def _compare(self, item: EncodedRecord, stored: str) -> None:
         text = item.body.decode("ascii")
-        # Mostly the bytes are the same. What another writer laid out otherwise is the same record too.
+        # Usually the bytes are equal. A record that another writer formatted differently is the same record too.
         if stored == text or _canonical(stored) == _canonical(text):
             self._report.known += 1
             return
@@ -160,7 +160,7 @@ class KnownRecords:
 
 
 class DuplicateTracker:
-    """Leaves out the entries and events of one append that another session holds already, with all that belongs to them."""
+    """Leaves out entries and events of an append that another session has already, and the results of these entries."""
 
     def __init__(self, engine: Engine, report: AppendResult) -> None:
         self._engine = engine
@@ -168,7 +168,7 @@ class DuplicateTracker:
         self._left_out: set[tuple[str, str]] = set()
 
     def drop_duplicates(self, items: Sequence[EncodedRecord]) -> list[EncodedRecord]:
-        """Return the others, in their order; what was returned before must have been written."""
+        """Return the records that are no duplicates, in their order. Those of the former call must have been written."""
         kept: list[EncodedRecord] = []
         for part in batches(items):
             self._sift(part, kept)
@@ -182,13 +182,13 @@ class DuplicateTracker:
             "SELECT record.kind, record.id, session.id FROM record CROSS JOIN session ON session.key = record.session "
             f"WHERE record.id IN ({names}) AND (record.kind = 'entry' OR record.kind = 'event')"
         )
-        # PostgreSQL takes no empty list.
+        # PostgreSQL rejects an empty list.
         for kind, name, session in self._engine.query(known, values) if names else ():
             held.setdefault((kind, name), set()).add(session)
         for item in part:
             session = storable(item.record["session"])
             if item.kind == "result":
-                # A result belongs to its entry, and is left out with it.
+                # A result is left out with its entry.
                 if (session, item.id) not in self._left_out:
                     kept.append(item)
                 continue
@@ -197,13 +197,13 @@ class DuplicateTracker:
                 if holders - {session}:
                     self._left_out.add((session, item.id))
                     continue
-                # From here on the record counts as held: another session that brings it in this append brings a double.
+                # From now on the record counts as known, so the same record of another session in this append is a double.
                 holders.add(session)
             kept.append(item)
 
 
 def _canonical(text: str) -> str:
-    """Return a JSON text in which the order of keys does not tell; unlike the values themselves 1, 1.0 and true differ."""
+    """Return a JSON text with sorted keys, for comparison. Unlike decoded values, 1, 1.0 and true differ in it."""
     import json
 
     try:

@@ -1,6 +1,6 @@
-"""Parse the lines of a log into blocks of rows; ordinary lines by msgspec.
+"""Parse the lines of a log into blocks of rows.
 
-All others are read as `ctxmgr.log.reader` reads them, and make the same rows a little later.
+msgspec parses ordinary lines. `ctxmgr.log.reader` reads all others, which is slower and gives the same rows.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 
 _Optional = str | None
 _Filled = Annotated[str, msgspec.Meta(min_length=1)]
-# As `ctxmgr.types.record.is_plain` takes whole numbers: a float does not hold larger ones exactly.
+# The same limit as in `ctxmgr.types.record.is_plain`: a float can't hold larger whole numbers exactly.
 _Number = Annotated[float, msgspec.Meta(gt=-(2.0**53), lt=2.0**53)] | None
 
 
-# Millions of these are made and none is part of a cycle, so Python's collector need not track them.
+# Millions of these are created and none is part of a cycle, so Python's garbage collector need not track them.
 class Plain(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """An entry, a result or an event.
 
-    Members of free form are decoded too: only so their JSON is looked at. One shape for all three, for of a kind that comes
-    twice the last counts.
+    Members of any form are decoded too, because only that validates their JSON. There is one shape for all three kinds,
+    because in JSON with a repeated member ``kind`` the last one counts.
     """
 
     v: Literal[1]
@@ -78,7 +78,10 @@ _decode = msgspec.json.Decoder(Plain).decode
 
 
 def decode_plain(line: bytes) -> Plain | None:
-    """Return the record of an ASCII line, or None, which says nothing; what its kind needs is still to be looked at."""
+    """Return the record of an ASCII line, or None, which does not mean that it is invalid.
+
+    The caller checks the members that its kind requires.
+    """
     try:
         return _decode(line)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -86,17 +89,17 @@ def decode_plain(line: bytes) -> Plain | None:
 
 
 _READ = 1 << 20
-"""Bytes that are read together, which make one block."""
+"""Bytes read at once. They form one block."""
 
 _SECOND_PROCESS_FROM = 1 << 25
-"""Bytes from which on a second process reads ahead: to start it takes as long as to read a tenth of them."""
+"""Number of bytes from which a second process reads ahead. Starting it takes as long as reading a tenth of them."""
 
 _SUM = b',"sum":"'
-_NAMES = 4096  # that are remembered in their folded form
+_NAMES = 4096  # names whose folded form is cached
 
 
 def read_blocks(path: str, start: int, last: str, much: int, masked: bool | None = None) -> Generator[tuple[Any, ...]]:
-    """Yield what `blocks` yields; of so many bytes that it pays, made in a second process as long as there is one."""
+    """Yield the same as `blocks`. If there are enough bytes (``much``), build the blocks in a second process."""
     from ctxmgr.store.worker_process import ProcessLost, run_in_second_process
 
     if much >= _SECOND_PROCESS_FROM:
@@ -104,26 +107,26 @@ def read_blocks(path: str, start: int, last: str, much: int, masked: bool | None
             with run_in_second_process("ctxmgr.store.write.log_parser:blocks", path, start, last, masked) as other:
                 for packed in other:
                     yield packed
-                    # If that process is lost, the rest is read here, from behind the last block that came.
+                    # If that process is lost, read the rest here, behind the last block that arrived.
                     start, last = packed[1], packed[3]
                 return
-        except ProcessLost:  # or it could not read the log, which is told better from here
+        except ProcessLost:  # or it could not read the log, which this process reports better
             pass
     yield from blocks(path, start, last, masked)
 
 
 def blocks(path: str, start: int, last: str, masked: bool | None = None) -> Generator[tuple[Any, ...]]:
-    """Yield the lines of a log from the start of a line on as packed `RowBatch`es; an unfinished last line is left out.
+    """Yield the lines of a log from an offset on as packed `RowBatch`es, without an unfinished last line.
 
     Args:
-        path: of the log.
-        start: where the first line begins.
-        last: the sum before it.
-        masked: None for the index of this log, whose rows say where the lines are. For a store the rows hold the bodies,
+        path: the path of the log.
+        start: the offset of the first line.
+        last: the checksum before it.
+        masked: None for the index of this log, whose rows hold the offsets of lines. For a store the rows hold the bodies,
             with secrets masked or not.
 
     Raises:
-        NotFound, StorageFailed: as `ctxmgr.log.reader.read`.
+        NotFound, StorageFailed: see `ctxmgr.log.reader.read`.
     """
     try:
         with open(open_regular(path), "rb", buffering=0) as stream:
@@ -140,7 +143,7 @@ def blocks(path: str, start: int, last: str, masked: bool | None = None) -> Gene
 
 
 class _BlockReader:
-    """The reading of a log; ``done`` are the blocks that are whole."""
+    """Reads a log into blocks; ``done`` holds the complete ones."""
 
     def __init__(self, start: int, last: str, masked: bool | None) -> None:
         self.done: list[RowBatch] = []
@@ -159,9 +162,9 @@ class _BlockReader:
         data = stream.read(_READ)
         cut = data.rfind(b"\n") + 1
         if cut:
-            # Without the last line end, behind which an empty line would follow.
+            # Leave out the last line end, so that the split gives no empty line after it.
             self._take(data[: cut - 1].split(b"\n"))
-        # Less came than was asked for: the log ends here, in a line that has no end yet.
+        # Fewer bytes than requested: the log ends here, in a line that has no end yet.
         elif len(data) < _READ:
             self.ended = True
         else:
@@ -169,7 +172,7 @@ class _BlockReader:
         self._close()
 
     def _long_line(self, stream: FileIO) -> None:
-        """Take a line that is longer than what is read together."""
+        """Take a line that is longer than one read."""
         stream.seek(self._at)
         with open(stream.fileno(), "rb", closefd=False) as buffered:
             _, _, raw, length = next(read_lines(buffered, MAX_LINE))
@@ -190,7 +193,7 @@ class _BlockReader:
         self._block = RowBatch(self._at, self._last)
 
     def _leave_unparsed(self, end: int, last: str) -> None:
-        """Leave what comes now to those who read line by line."""
+        """Add the bytes up to ``end`` as a block without parts, to be read line by line."""
         self._close()
         if not (self.done and self.done[-1].parts is None):
             self.done.append(RowBatch(self._at, self._last))
@@ -200,23 +203,23 @@ class _BlockReader:
         self._block = RowBatch(end, last)
 
     def _take(self, lines: list[bytes]) -> None:
-        """Gather whole lines; here most of the time is spent."""
+        """Add whole lines to the block. Most of the time is spent here."""
         session, part, last = "", SessionRows(), self._last.encode("ascii")
         for raw in lines:
             plain, total = None, raw[-18:-2]
-            # A line as the journal ends it: the member with 16 hex digits, a quote and a brace.
+            # A line that ends as the journal writes it: the member ``sum`` with 16 hex digits, a quote and a brace.
             if raw[-26:-18] == _SUM and raw.isascii():
                 sums = sha256(last)
                 sums.update(raw[:-26])
                 sums.update(b"}")
-                # Brackets within texts are counted too: at worst a line takes the slow way.
+                # This also counts brackets within texts. At worst a line takes the slow path.
                 if sums.hexdigest()[:16].encode("ascii") == total and raw.count(b"{") + raw.count(b"[") <= MAX_DEPTH:
                     plain = decode_plain(raw)
             length = len(raw)
             if plain is not None:
                 block = self._block
                 if plain.session != session:
-                    # Records of the project change state that other records follow from: they are written one by one.
+                    # Records of the project change state on which later records depend, so they are written one by one.
                     session = "" if plain.session == PROJECT else plain.session
                     part = block.part(session) if session else SessionRows()
                 behind = (self._at, length) if self._masked is None else self._body(raw)
@@ -225,7 +228,7 @@ class _BlockReader:
                     block.count += 1
                     self._at += length + 1
                     continue
-                if session and not part.records:  # which would make the session known
+                if session and not part.records:  # an empty part would create the session
                     del cast("dict[str, SessionRows]", block.parts)[session]
             self._last = last.decode("ascii")
             self._other(raw.rstrip(b"\r\n"), length + 1)
@@ -233,12 +236,12 @@ class _BlockReader:
         self._last = last.decode("ascii")
 
     def _body(self, raw: bytes) -> tuple[str, str] | None:
-        """Return the body of a plain record as a store holds it, and its sum; None where a secret is to be masked."""
+        """Return the body of a plain record for a store, and its checksum; None if it has a secret to mask."""
         body = raw[:-26] + b"}"
         return (body.decode("ascii"), raw[-18:-2].decode("ascii")) if not self._masked or mask(body) is body else None
 
     def _plain(self, part: SessionRows, place: int, plain: Plain, behind: tuple[int, int] | tuple[str, str]) -> bool:
-        """Add a record to its part; return whether it is one that can be."""
+        """Add a record to its part. Return False and add nothing if it needs the slow path."""
         moment, kind, used, folded = parse_time(plain.ts), plain.kind, plain.usage, self._folded.get
         error = plain.error
         if kind == "entry":
@@ -287,14 +290,14 @@ class _BlockReader:
     def _fold(self, name: str) -> str:
         folded = self._folded.get(name)
         if folded is None:
-            # Agents and actions are few in an honest log; in another one each line may bring new ones.
+            # An ordinary log has few agents and actions, but a hostile one may have new ones in each line.
             if len(self._folded) >= _NAMES:
                 self._folded.clear()
             folded = self._folded[name] = fold(name)
         return folded
 
     def _other(self, raw: bytes, length: int) -> None:
-        """Take one line, however it is, as those do who read line by line."""
+        """Take one line of any form, with the slow reader."""
         last = self._last
         found: list[Line] = []
         damage: list[tuple[int, int, str]] = []
@@ -310,7 +313,7 @@ class _BlockReader:
             self._leave_unparsed(end, last)
             return
         items = [self._item(line, damage) for line in found]
-        if self._masked is not None and None in items:  # an import says so, and begins anew
+        if self._masked is not None and None in items:  # the import reports the invalid record and starts again
             self._leave_unparsed(end, last)
             return
         block = self._block
@@ -331,7 +334,7 @@ class _BlockReader:
             return None
 
     def _row_end(self, line: Line, item: EncodedRecord) -> tuple[int, int] | tuple[str, str]:
-        """Return what the row of a record ends in; for a store, take note of the record."""
+        """Return the last columns of a record's row. For a store, also note the facts of the record for the import."""
         if self._masked is None:
             return line.offset, line.length
         block = self._block

@@ -1,7 +1,7 @@
 """Derive the project's state from the events of the reserved session.
 
-An event holds a whole change, so a kill leaves all of it or nothing. Events that are not shaped as `ctxmgr.artifacts` and
-`ctxmgr.history.project` write them are kept as records and change nothing.
+An event holds a whole change, so a kill leaves all of it or nothing. Events in another form than `ctxmgr.artifacts` and
+`ctxmgr.history.project` write are stored as records, but change nothing.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ STATE = _LINE + (
     "WHERE other.agent = artifact.agent AND other.name = artifact.name "
     "AND other.version IN (SELECT number FROM line)) {narrowed}ORDER BY artifact.agent, artifact.name"
 )
-"""Rows of the artifacts that a version shows: of each name the newest on the way back through its parents."""
+"""Query for the artifacts of a version: for each name the newest one in the version or its ancestors."""
 
 
 def derive(engine: Engine, seq: int, record: Record) -> None:
-    """Apply an event of the reserved session to the tables; call inside the transaction that stores it."""
+    """Apply an event of the reserved session to the tables. Must be called in the transaction that stores it."""
     handler = _HANDLERS.get(str(record.get("type")))
     data = record.get("data")
     if handler is None or not isinstance(data, dict):
@@ -45,7 +45,7 @@ def derive(engine: Engine, seq: int, record: Record) -> None:
     try:
         handler(engine, seq, record, cast("dict[str, Any]", data))
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
-        return  # checked before anything is written: a handler first builds its rows
+        return  # nothing was written, because a handler builds and checks all rows first
 
 
 def _rows(value: object) -> Iterator[dict[str, Any]]:
@@ -60,7 +60,7 @@ def _rows(value: object) -> Iterator[dict[str, Any]]:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
-    value.encode("utf-8")  # a lone surrogate can't be stored as text: found here, before anything is written
+    value.encode("utf-8")  # a lone surrogate can't be stored, so fail before anything is written
     return value
 
 
@@ -88,10 +88,10 @@ def _maybe_number(value: object) -> int | None:
 
 def _version(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> None:
     number, op = _number(data["version"]), _one_of(data["op"], _OPERATIONS)
-    # A rollback makes no version, it only says which one is the current one again.
+    # A rollback creates no version; it only makes an earlier one the current one.
     if op != "rollback":
         parent = _maybe_number(data.get("parent"))
-        # A circle among the parents would never end the recursive query of `STATE`.
+        # With a cycle among the parents the recursive query of `STATE` would never end.
         if parent is not None and parent >= number:
             raise ValueError("a parent is older than its child")
         made = {
@@ -104,7 +104,7 @@ def _version(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> 
             made,
         )
         engine.many(
-            # A name has one content in a version, also where another history brought the same version once more.
+            # A name has one content in a version, even if another history was imported that has the same version.
             "DELETE FROM artifact WHERE agent = :agent AND name = :name AND version = :version AND id <> :id",
             artifacts,
         )
@@ -139,13 +139,13 @@ def _artifacts(record: Record, version: int, items: object) -> tuple[list[dict[s
 
 
 def _prune(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> None:
-    """Take versions away, and with them the artifacts that no other version shows."""
+    """Mark versions as pruned, and delete the artifacts that no other version shows."""
     numbers = [_number(item) for item in cast("list[Any]", data["versions"])]
-    # An empty time, where none was recorded: only NULL means that a version was not pruned.
+    # Store an empty text if no time was recorded, because NULL means that a version was not pruned.
     when = _maybe(record.get("ts")) or ""
     for number in numbers:
         engine.execute("UPDATE version SET pruned = :ts WHERE number = :number", {"ts": when, "number": number})
-    # An artifact may be shown by versions that stay, for they show what their parents showed.
+    # Versions that stay also show artifacts of their pruned ancestors, so keep those.
     shown: set[str] = set()
     for (number,) in engine.query("SELECT number FROM version WHERE pruned IS NULL"):
         shown.update(str(row[0]) for row in engine.query(STATE.format(narrowed=""), {"version": number}))
@@ -166,7 +166,7 @@ def _keys(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> Non
     engine.many(
         "INSERT INTO context_key (key, value, type, description, author, ts) "
         "VALUES (:key, :value, :type, :description, :author, :ts) ON CONFLICT (key) DO UPDATE SET value = excluded.value, "
-        # A change that says nothing of the description keeps it.
+        # A change without a description keeps the former one.
         "type = excluded.type, description = coalesce(excluded.description, context_key.description), "
         "author = excluded.author, ts = excluded.ts",
         rows,
@@ -218,7 +218,7 @@ def _package(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> 
 
 
 def derive_execution(engine: Engine, seq: int, record: Record) -> None:
-    """Remember an entry that says what an agent was run on (spec 003, "Record execution"); others are left alone."""
+    """Store an entry that records a run of an agent (spec 003, "Record execution"). Ignore other entries."""
     given = record.get("input")
     if (
         record.get("action") != project_session.EXECUTION
@@ -233,7 +233,7 @@ def derive_execution(engine: Engine, seq: int, record: Record) -> None:
         {
             "seq": seq, "id": _storable(str(record["id"])), "agent": _storable(record.get("agent")),
             "task": _storable(record.get("task")), "sprint": _storable(sprint),
-            # The entry may have been written by any program: what does not fit is left out, the entry itself stays.
+            # Any program may have written the entry. Leave out a value that does not fit, but keep the entry.
             "version": version if isinstance(version, int) and abs(version) < 2**62 else None,
         },
     )  # fmt: skip

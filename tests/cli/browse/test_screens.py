@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-import json
 import os
 import pty
 import select
@@ -22,7 +21,6 @@ import pytest
 from textual.pilot import Pilot
 
 from ctxmgr.cli.browse.screens import Browser, EntryScreen, HitsScreen, SessionsScreen, TimelineScreen
-from ctxmgr.cli.browse.widgets import PAGE
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.log.ids import format_time
 from ctxmgr.types.query import ListNotesRequest
@@ -261,39 +259,6 @@ def test_a_growing_log_of_another_agent_is_followed(tmp_path: Path) -> None:
         assert before < 33
 
     visit(log, walk)
-
-
-@pytest.mark.slow
-def test_a_long_history_is_read_by_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many entries only those in sight and their neighbours are held, and the last is there at once."""
-    place = tmp_path / "long.jsonl"
-    count = 5_000
-    with place.open("w", encoding="utf-8") as stream:
-        for number in range(count):
-            stream.write(
-                json.dumps(b.build("entry", "long", b.at(number), id=f"e{number}", agent=f"a{number % 3}", action="Read",
-                                   inputType="path", input=f"file {number}", result={"status": "ok", "output": "x"})) + "\n"
-            )  # fmt: skip
-    asked: list[int] = []
-    listed = Workspace.list
-
-    def counted(workspace: Workspace, request: Any) -> Any:
-        asked.append(request.limit)
-        return listed(workspace, request)
-
-    monkeypatch.setattr(Workspace, "list", counted)
-
-    async def walk(pilot: Pilot[CtxmgrError], app: Browser) -> None:
-        rows = timeline(app).rows
-        assert rows.total == count
-        await press(pilot, "end")
-        await until(pilot, lambda: f"{count - 1}" in shown(app) and f"file {count - 1}" in shown(app))
-        await press(pilot, "home")
-        await until(pilot, lambda: "file 0" in shown(app))
-
-    visit(place, walk)
-    assert set(asked) == {PAGE}
-    assert len(asked) < 20
 
 
 @pytest.mark.slow

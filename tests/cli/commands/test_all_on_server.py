@@ -35,17 +35,35 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("memory", "retain", "remember this", "--entry", "loop@1"), ("memory", "recall", "remember"),
     ("verify",), ("index",), ("search", "parser", "--all-sessions"), ("list", "--as", "coder"),
     ("search", "parser", "--as", "coder"),
-    ("context", "need", "list"), ("version", "list"), ("artifact", "list"), ("context", "assemble", "--agent", "coder"),
+    ("context", "need", "list"), ("version", "list"), ("artifact", "list"), ("context", "assemble", "coder"),
+    ("artifact", "put", __file__, "--agent", "coder", "-m", "one"), ("artifact", "put", __file__, "--agent", "coder"),
+    ("artifact", "put", postgresql_server.__file__, "--agent", "coder", "--name", "test_all_on_server.py"),
+    ("artifact", "get", "coder/test_all_on_server.py", "--version", "1"), ("artifact", "get", "coder/nothing.py"),
+    ("artifact", "list"), ("artifact", "list", "--as", "tester"), ("artifact", "log", "coder/test_all_on_server.py"),
+    ("artifact", "diff", "coder/test_all_on_server.py"), ("version", "create", "-m", "three"),
+    ("version", "rollback", "1", "--reason", "r"), ("version", "list"), ("context", "need", "add", "coder", "coder/*"),
+    ("context", "assemble", "coder", "--max-tokens", "2000", "--plan"), ("context", "assemble", "coder", "--plan"),
+    ("version", "prune", "--keep-versions", "1", "--keep-days", "0"), ("artifact", "list"),
 )  # fmt: skip
 """Commands in an order, for some of them write."""
+
+SUMS: tuple[tuple[str, ...], ...] = (
+    ("stats",), ("stats", "--by", "agent"), ("stats", "--by", "day", "--session", "loop"), ("sql", "--views"),
+    ("sql", "SELECT count(*) AS n FROM entries; "), ("stats", "--status", "error", "--since", "2020-01-01"),
+    ("sql", "SELECT session, idx, action, status, error FROM entries WHERE idx >= ? ORDER BY 1, 2", "--value", "1"),
+    ("sql", "SELECT kind, count, first FROM findings"), ("sql", "SELECT idx FROM entries ORDER BY session, idx", "-n", "2"),
+    ("sql", "SELECT session, last, failed FROM sessions ORDER BY 1", "--as", "coder"), ("sql", "DELETE FROM entries"),
+    ("sql", ""), ("sql", "SELECT 1; SELECT 2"), ("sql", "SELECT day, input_tokens FROM usage_by_day WHERE responses > 99"),
+)  # fmt: skip
+"""Commands that ask with SQL, spelled as a database and a server both take it."""
 
 _CHANGING = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}|20\d\d-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{16,64}|ctx-[0-9a-z]+"
 )
 
 
-def filled(location: str) -> None:
-    """Fill a store with a session that goes in circles and one that does not."""
+def filled(location: str, odd: str = "Odd\ud800") -> None:
+    """Fill a store with a session that goes in circles and one that does not, with an odd action."""
     store = open_store(location, create=True)
     store.append(
         [
@@ -61,7 +79,7 @@ def filled(location: str) -> None:
                 "data": {"text": "a\0b"},
             },
             *steps("fine", ["Read:a", "Edit:b", "Bash:c"]),
-            entry("fine", 99, "Odd\ud800", {"ünï": "\u0130stanbul", "n": 1e300}),
+            entry("fine", 99, odd, {"ünï": "\u0130stanbul", "n": 1e300}),
         ]
     )
     store.close()
@@ -88,6 +106,19 @@ def test_every_command_answers_as_on_a_database(tmp_path: Path, server_url: str)
             for _, envelope in (here, there):
                 envelope["data"].update(checked=None, unchecked=None)
         assert there == here, command
+
+
+@pytest.mark.parametrize("command", SUMS)
+def test_sums_and_queries_answer_as_on_a_database(tmp_path: Path, server_url: str, command: tuple[str, ...]) -> None:
+    """What is asked with SQL that both understand has the same answer, with code and words of refusal."""
+    local = str(tmp_path / "history.db")
+    for location in (local, server_url):
+        filled(location, odd="Odd")
+    (code, here), (coded, there) = asked(local, *command), asked(server_url, *command)
+    for envelope in (here, there):
+        if envelope["error"] is not None:
+            envelope["error"].update(message=None, hint=None)
+    assert (coded, there) == (code, here)
 
 
 texts = st.text(st.sampled_from("aB1 %_\\\"'\n\t\0é\u0130ß\u0301\ufdd0\U0010ffff\ud800"), min_size=1, max_size=6)
@@ -184,13 +215,17 @@ def monkeypatch_home() -> str:
     return os.environ["XDG_CONFIG_HOME"]
 
 
-def test_artifacts_are_refused_plainly(tmp_path: Path, server_url: str) -> None:
-    """What lies in files beside a store can't lie beside a server: said, with what to do."""
-    filled(server_url)
-    (tmp_path / "x.txt").write_text("x")
-    code, envelope = asked(server_url, "artifact", "put", str(tmp_path / "x.txt"), "--agent", "coder")
-    assert (code, envelope["error"]["kind"]) == (2, "invalid")
-    assert "--store PATH" in envelope["error"]["hint"]
+def test_an_artifact_goes_to_a_server_and_comes_back(tmp_path: Path, server_url: str) -> None:
+    """A file that was put is written out again byte for byte; `doctor` checks its bytes there."""
+    (tmp_path / "x.bin").write_bytes(bytes(range(256)) * 9000)
+    code, envelope = asked(server_url, "artifact", "put", str(tmp_path / "x.bin"), "--agent", "coder")
+    assert (code, envelope["data"]["path"]) == (0, "artifacts/v1/coder/x.bin")
+    assert asked(server_url, "artifact", "get", "coder/x.bin", "-o", str(tmp_path / "y.bin"))[0] == 0
+    assert (tmp_path / "y.bin").read_bytes() == (tmp_path / "x.bin").read_bytes()
+    (check,) = (each for each in asked(server_url, "doctor")[1]["data"] if each["name"] == "store.artifacts")
+    assert (check["level"], check["finding"]) == ("ok", "versions: 1, every content verified")
+    assert {path.name for path in tmp_path.iterdir()} >= {"x.bin", "y.bin"}
+    assert not (tmp_path / "artifacts").exists()
 
 
 SECRET_PLACES = (

@@ -130,7 +130,10 @@ def test_a_name_means_one_thing() -> None:
 
 def test_what_several_commands_are_asked_for_they_take_in_the_same_way() -> None:
     """Whatever reads a session takes it as an argument as well as by ``--session``; what pages takes both paging options."""
-    for name, options in _options().items():
+    known = _options()
+    assert sum("--session" in options for options in known.values()) > 20
+    assert sum("--offset" in options for options in known.values()) > 5
+    for name, options in known.items():
         command = command_by_name(name)
         assert command is not None
         arguments = {argument for argument, _ in command["arguments"]}

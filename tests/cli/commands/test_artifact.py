@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.cli.views.artifacts import show_artifacts
 from ctxmgr.types.artifact import ArtifactDiff, ArtifactView, GetResponse, PutResponse
 from tests.artifacts.putting import meddle, object_of
 from tests.cli.console import Ran, process, run
-from tests.cli.view_samples import draw
 
 
 @pytest.fixture(autouse=True)
@@ -234,22 +232,6 @@ def test_a_run_is_recorded_however_agent_and_status_are_given() -> None:
         assert (done["agent"], done["status"]) == ("coder", "completed")
     for words in (("coder",), ("coder", "completed", "--agent", "coder"), ("--status", "completed")):
         assert run("execution", "record", *words).code == 2
-
-
-def test_a_list_fits_a_small_terminal() -> None:
-    """On 80 columns names, types and dates are whole: what gives way is the end of an id, the time of day, then the id."""
-    row = ArtifactView(
-        id="art_0123456789abcdef", agent="system_architect", name="docs/parser.md", type="markdown", version=12,
-        hash="0" * 64, size=4, tokens=1234, counter="estimate", created_at="2026-01-22T14:03:22Z", path="p",
-        description="how the parser is built",
-    )  # fmt: skip
-
-    shown = {width: draw(lambda out: show_artifacts(out, [row]), width=width).splitlines()[1] for width in (80, 92, 98, 140)}
-
-    assert shown[80].startswith("system_architect/docs/parser.md  markdown   1,234    v12  2026-01-22  how")
-    assert "2026-01-22  art_01234567  how" in shown[92]
-    assert "2026-01-22 14:03  art_01234567  how" in shown[98]
-    assert "2026-01-22 14:03:22  art_0123456789abcdef  how the parser is built" in shown[140]
 
 
 def _with_a_key(place: Path) -> str:

@@ -50,6 +50,7 @@ def test_programs_get_the_diagnosis(logs: Path) -> None:
     assert CAUSE in found["cause"]
     assert found["nextStep"] == "Run `make integration-tests` instead."
     listed = {row["id"] for row in run("list", STUCK.name, "--json").envelope["data"]}
+    assert found["evidence"]
     assert {quote["entry"] for quote in found["evidence"]} <= listed
 
 

@@ -15,9 +15,9 @@ from typer.main import get_command
 from ctxmgr.cli import application, invocation
 from ctxmgr.cli.command_line import read
 from ctxmgr.cli.declarations import Exit
+from ctxmgr.cli.envelope import take_output_options
 from ctxmgr.cli.fast import dispatch
 from ctxmgr.cli.fast.table import TABLE
-from ctxmgr.cli.output import take_output_options
 
 _VALUES = st.sampled_from(
     [
@@ -64,6 +64,7 @@ class _Typer:
         def keep(**given: Any) -> None:
             self.given = given
 
+        keep.__qualname__ = "keep"  # else the handler of a quick command would be called in its place
         return keep
 
     def read(self, words: list[str]) -> dict[str, Any] | None:
@@ -74,7 +75,7 @@ class _Typer:
             self._root.main(words, prog_name="ctxmgr", standalone_mode=False)
         except (TyperException, Exit, SystemExit):
             return None
-        return None if self.given is None else {**self.given, "as_agent": invocation.current_agent()}
+        return None if self.given is None else _comparable({**self.given, "as_agent": invocation.current_agent()})
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +92,12 @@ def _read(words: list[str]) -> dict[str, Any] | None:
         return None
     if found[1]["how"]:
         values["how"] = take_output_options(values)
-    return {"as_agent": None, **values}
+    return _comparable({"as_agent": None, **values})
+
+
+def _comparable(values: dict[str, Any]) -> dict[str, Any]:
+    how = values.get("how")
+    return {**values, "how": how and [getattr(how, name) for name in how.__slots__]}
 
 
 @st.composite

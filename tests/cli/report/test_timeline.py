@@ -88,6 +88,7 @@ def test_nothing_is_drawn_outside_of_the_picture(times: list[float], took: float
 
     drawn = draw_timeline(entries, [])
 
+    assert bool(drawn.lanes) == bool(entries)
     for lane in drawn.lanes:
         assert sum(1 for _ in lane.marks) <= len(entries)
         for mark in lane.marks:

@@ -44,7 +44,9 @@ def test_all_signatures_are_kept(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     expected = list(signatures(ast.parse(text).body))
 
-    for draft in PythonSummariser().drafts(text, "python"):
+    drafts = list(PythonSummariser().drafts(text, "python"))
+    assert drafts
+    for draft in drafts:
         assert list(signatures(ast.parse(draft).body)) == expected
 
 
@@ -64,7 +66,9 @@ def test_python_signatures_in_odd_places() -> None:
         "except E:\n"
         "    def f(): 'Ends in a quote\"'\n"
     )
-    for draft in PythonSummariser().drafts(text, "python"):
+    drafts = list(PythonSummariser().drafts(text, "python"))
+    assert drafts
+    for draft in drafts:
         assert list(signatures(ast.parse(draft).body)) == list(signatures(ast.parse(text).body))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ctxmgr.detect.detectors import messages
 from ctxmgr.detect.settings import DetectSettings
-from ctxmgr.detect.text.comparison import MessageText, plain
+from ctxmgr.detect.text.comparison import MessageText, gist, plain
 from ctxmgr.types.finding import Finding, Observation
 from tests.detect.scenario import Scenario
 
@@ -66,3 +66,9 @@ def test_sayings_are_equal_where_their_words_are() -> None:
     for one in texts:
         for two in texts:
             assert (MessageText(said, one) == MessageText(said, two)) is (plain(one) == plain(two))
+
+
+def test_forms_of_a_word_are_one_word() -> None:
+    """What is said once with "retries" and once with "retrying" says the same; other words do not."""
+    assert gist("Retrying the failed uploads") == gist("retries of a failing upload")
+    assert gist("the upload") != gist("the download")

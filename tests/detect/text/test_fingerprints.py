@@ -55,7 +55,7 @@ def test_counters_and_words_are_kept(one: str, other: str) -> None:
 def test_long_texts_differ_by_what_is_cut_off() -> None:
     """Beyond the cap length and content still count."""
     head = "x" * MAX_TEXT
-    assert mask_volatile(head + "a") == mask_volatile(head + "a")
+    assert len(mask_volatile(head + "a" * MAX_TEXT)) < len(head) + 200
     assert mask_volatile(head + "a") != mask_volatile(head + "b")
 
 
@@ -117,22 +117,22 @@ _OBJECTS = st.dictionaries(_KEYS, st.text("ab\0\n\u00e9", max_size=2), max_size=
 @given(_OBJECTS, _OBJECTS)
 def test_objects_of_texts_are_equal_the_short_way_where_they_are_the_long_way(one: dict[str, str], two: dict[str, str]) -> None:
     """The texts of two objects are equal just where their canonical JSON is, whatever is in them and in whatever order."""
-    assert (fingerprints.texts_of(one) == fingerprints.texts_of(two)) is (
+    assert (fingerprints.list_texts(one) == fingerprints.list_texts(two)) is (
         fingerprints.canonical(one) == fingerprints.canonical(two)
     )
-    assert fingerprints.texts_of(one) == fingerprints.texts_of(dict(reversed(one.items())))
+    assert fingerprints.list_texts(one) == fingerprints.list_texts(dict(reversed(one.items())))
 
 
 @pytest.mark.parametrize("fields", [{}, {"a": 1}, {"a": "x", "b": None}, {1: "x"}, {"a": ["x"]}])
 def test_other_objects_are_compared_as_json(fields: dict[Any, Any]) -> None:
     """An empty object, and one that holds anything but texts, has no texts to stand for it."""
-    assert fingerprints.texts_of(fields) is None
+    assert fingerprints.list_texts(fields) is None
 
 
 def test_an_object_of_many_texts_is_compared_like_one_of_few() -> None:
     """How many fields an object has, and whether some are cosmetic, changes nothing about how it is compared."""
     many = {f"key{number}" * 30: "x" for number in range(40)}
-    assert fingerprints.texts_of({**many, "thought": "why"}) == fingerprints.texts_of(many)
+    assert fingerprints.list_texts({**many, "thought": "why"}) == fingerprints.list_texts(many)
 
 
 @pytest.mark.parametrize(

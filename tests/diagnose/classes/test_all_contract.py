@@ -242,7 +242,8 @@ def test_planted_orders_reach_no_next_step_of_the_tuning_set(place: int) -> None
     for name in TUNING:
         known = hostile(log(name), place)
         found = diagnose(known) or contrast(known)
-        said = "" if found is None else f"{found.next_step} {found.check or ''}".casefold()
+        assert found is not None, name
+        said = f"{found.next_step} {found.check or ''}".casefold()
 
         assert not any(mark in said for mark in MARKS), (name, said)
 
@@ -276,6 +277,7 @@ def test_what_is_said_is_short_and_fit_to_be_shown() -> None:
     for name in LOGS:
         found = diagnose(log(name)) or contrast(log(name))
         if found is None:
+            assert expected(name)["kind"] == [], name
             continue
         ids = {entry.id for entry in log(name).entries}
 
@@ -375,9 +377,9 @@ def every_line(text: str) -> str:
 def test_planted_orders_never_become_a_next_step(name: str, place: int) -> None:
     """Whatever outputs, agents or programs say, it is no order, no approval and no command of the next step."""
     known = hostile(log(name), place)
-    for found in (*(each.applies(known) for each in CLASSES), contrast(known)):
-        if found is None:
-            continue
+    told = [found for found in (*(each.applies(known) for each in CLASSES), contrast(known)) if found is not None]
+    assert told or not expected(name)["kind"]
+    for found in told:
         # The lines of a file that an edit is about, and what agents say to each other, are quoted in the cause.
         cause = "" if place in (2, 3) or found.kind in ("wrongEditTarget", "waitingOnLock", "callHangs") else found.cause
         said = f"{cause} {found.next_step} {found.check or ''}".casefold()

@@ -1,113 +1,17 @@
-"""The same cause in the words of other clients, languages and tools."""
+"""The same cause in the words of other clients, languages and tools, of classes that have few such rows."""
 
 from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose import Evidence, diagnose
-from tests.diagnose.build import Call, Said, bash, edit, evidence, failed, read
+from ctxmgr.diagnose import Evidence
+from tests.diagnose.build import Call, Said, bash, edit, evidence, failed, read, require_told
 
 THRICE = 3
 PATCH = "*** Begin Patch\n*** Update File: shop/cart.py\n@@\n-total = 1\n+total = 2\n*** End Patch"
 CART = "import tax\n\ntotal = 0"
 
 SAID: list[tuple[str, Evidence, str, list[str], list[str]]] = [
-    (
-        "codex patch",
-        evidence(
-            Call("exec_command", {"cmd": "cat shop/cart.py"}, CART),
-            *[
-                Call(
-                    "apply_patch",
-                    PATCH,
-                    "apply_patch verification failed: Failed to find expected lines in shop/cart.py",
-                    "error",
-                )
-            ]
-            * THRICE,
-        ),
-        "wrongEditTarget",
-        ["`total = 1`", "Line 3 is `total = 0`"],
-        ["line 3"],
-    ),
-    (
-        "patch in a shell",
-        evidence(
-            bash("sed -n '1,3p' shop/cart.py", CART),
-            *[Call("shell", {"command": ["apply_patch", PATCH]}, "Failed to find expected lines", "error")] * THRICE,
-        ),
-        "wrongEditTarget",
-        ["Line 3"],
-        ["line 3"],
-    ),
-    (
-        "str_replace editor",
-        evidence(
-            Call(
-                "str_replace_based_edit_tool",
-                {"command": "view", "path": "shop/cart.py"},
-                "     1\timport tax\n     2\t\n     3\ttotal = 0",
-            ),
-            *[
-                Call(
-                    "str_replace_based_edit_tool",
-                    {"command": "str_replace", "path": "shop/cart.py", "old_str": ("total = 1"), "new_str": "total = 2"},
-                    "No replacement was performed, old_str `total = 1` did not appear verbatim in shop/cart.py.",
-                    "error",
-                )
-            ]
-            * THRICE,
-        ),
-        "wrongEditTarget",
-        ["its old_str `total = 1`", "Line 3"],
-        ["line 3"],
-    ),
-    (
-        "several edits in one",
-        evidence(
-            read("shop/cart.py", CART),
-            *[
-                Call(
-                    "MultiEdit",
-                    {
-                        "file_path": "shop/cart.py",
-                        "edits": [
-                            {"old_string": "import tax", "new_string": ("import taxes")},
-                            {"old_string": "total = 1", "new_string": "total = 2"},
-                        ],
-                    },
-                    "String to replace not found in file.",
-                    "error",
-                )
-            ]
-            * THRICE,
-        ),
-        "wrongEditTarget",
-        ["total = 1", "Line 3"],
-        ["line 3"],
-    ),
-    (
-        "must be read first",
-        evidence(
-            *[edit("shop/cart.py", "total = 0", "total = 1", "File has not been read yet. Read it first before writing to it.")]
-            * THRICE
-        ),
-        "wrongEditTarget",
-        ["until you read the file"],
-        ["Read"],
-    ),
-    (
-        "the text is in another file",
-        evidence(
-            read("shop/cart.py", CART),
-            read("shop/tax.py", "RATE_OF_TAX = 0.19\nROUNDING = 2"),
-            *[edit("shop/cart.py", "RATE_OF_TAX = 0.19", "RATE_OF_TAX = 0.07", "String to replace not found in file.")]
-            * THRICE,
-        ),
-        "wrongEditTarget",
-        ["shop/tax.py", "line 1"],
-        ["shop/tax.py"],
-    ),
     (
         "yarn",
         evidence(
@@ -199,13 +103,6 @@ SAID: list[tuple[str, Evidence, str, list[str], list[str]]] = [
         ["if you trust it"],
     ),
     (
-        "poetry",
-        evidence(Said("Run it with poetry run, as always."), *[failed("python -m pytest", "No module named pytest")] * THRICE),
-        "environmentMissing",
-        ["poetry run"],
-        ["poetry run python -m pytest"],
-    ),
-    (
         "node port",
         evidence(
             bash("PORT=3000 npm start &", "ready on port 3000"),
@@ -233,23 +130,6 @@ SAID: list[tuple[str, Evidence, str, list[str], list[str]]] = [
         "waitingOnLock",
         ["4711"],
         ["ps -p 4711"],
-    ),
-    (
-        "minutes and seconds",
-        evidence(*[Call("fetch", {"url": "/x"}, "Rate limit reached, please try again in 2m30s.", "error")] * THRICE),
-        "rateLimited",
-        ["150 seconds"],
-        ["150 seconds"],
-    ),
-    (
-        "a variable holds the key",
-        evidence(
-            Said("For the API use $STAGING_API_KEY."),
-            *[Call("fetch", {"url": "/x"}, "Invalid API key provided", "error")] * THRICE,
-        ),
-        "authenticationRefused",
-        ["STAGING_API_KEY"],
-        ["STAGING_API_KEY"],
     ),
     (
         "pydantic",
@@ -337,32 +217,11 @@ SAID: list[tuple[str, Evidence, str, list[str], list[str]]] = [
         ["collected"],
     ),
     (
-        "done, and still polled",
-        evidence(*[bash("gh run view 7", "status: completed")] * 5),
-        "pollingFrozen",
-        ["completed"],
-        ["go on"],
-    ),
-    (
         "a command's output is cut",
         evidence(*[bash("cat build.log", "a\nb\n... [4812 lines truncated] ...")] * THRICE),
         "outputCut",
         ["4812 lines truncated"],
         ["grep"],
-    ),
-    (
-        "tail follows",
-        evidence(Call("Bash", {"command": "tail -f app.log"}, None, "open"), kind="hung", severity="hung"),
-        "callHangs",
-        ["tail -f"],
-        ["without the option that follows"],
-    ),
-    (
-        "npm init",
-        evidence(Call("Bash", {"command": "npm init"}, None, "open"), kind="hung", severity="hung"),
-        "callHangs",
-        ["npm init"],
-        ["-y"],
     ),
     (
         "a question is open",
@@ -393,75 +252,11 @@ SAID: list[tuple[str, Evidence, str, list[str], list[str]]] = [
         ["placed_at"],
     ),
     (
-        "a key for ssh",
-        evidence(
-            Said("Use the key ~/.ssh/deploy for the server."),
-            *[failed("ssh dev@10.0.0.5", "dev@10.0.0.5: Permission denied (publickey).")] * THRICE,
-        ),
-        "authenticationRefused",
-        ["~/.ssh/deploy"],
-        ["~/.ssh/deploy"],
-    ),
-    (
-        "a way to log in",
-        evidence(Said("Log in with: aws sso login"), *[failed("aws s3 ls", "An error occurred (ExpiredToken)")] * THRICE),
-        "authenticationRefused",
-        ["aws sso login"],
-        ["aws sso login"],
-    ),
-    (
-        "a quota that is used up",
-        evidence(*[Call("ask", {"q": "x"}, "Error code: 429 - {'code': 'insufficient_quota'}", "error")] * THRICE),
-        "rateLimited",
-        ["used up"],
-        ["Tell the user"],
-    ),
-    (
         "terraform names the holder",
         evidence(*[failed("terraform apply", "Error acquiring the state lock\nLock Info:\n  Who: anna@laptop")] * THRICE),
         "waitingOnLock",
         ["anna@laptop"],
         ["Wait until", "ask the user"],
-    ),
-    (
-        "tsc",
-        evidence(
-            edit("src/a.ts", "1", "2"),
-            failed("npx tsc", "src/b.ts(12,5): error TS2322: Type 'string' is not assignable."),
-            edit("src/a.ts", "2", "3"),
-            failed("npx tsc", "src/b.ts(12,5): error TS2322: Type 'string' is not assignable."),
-            loop=4,
-        ),
-        "errorElsewhere",
-        ["src/b.ts", "line 12"],
-        ["src/b.ts"],
-    ),
-    (
-        "only one folder",
-        evidence(Said("Only change files in src/."), *[edit("tests/test_a.py", "a", "b")] * THRICE),
-        "constraintBroken",
-        ["Only change files in src/."],
-        ["Leave that alone"],
-    ),
-    (
-        "a prompt that was stopped",
-        evidence(
-            *[failed("npm init", "Press ^C to quit.\npackage name: (shop)\n\ncommand timed out after 120 seconds")] * THRICE
-        ),
-        "callHangs",
-        ["did not return by itself", "asks questions"],
-        ["`-y`"],
-    ),
-    (
-        "the answer behind a receipt",
-        evidence(
-            Call("ask_user", {"question": "Which port shall I use, 80 or 81?"}, "sent"),
-            Said("81, please."),
-            *[Call("ask_user", {"question": "Which port shall I use, 80 or 81?"}, "was answered already", "error")] * THRICE,
-        ),
-        "decidedBefore",
-        ["81, please."],
-        ["81, please."],
     ),
     (
         "a schema of Python",
@@ -513,17 +308,6 @@ SAID: list[tuple[str, Evidence, str, list[str], list[str]]] = [
         ["`packages/worker`"],
     ),
     (
-        "a port that is published as another",
-        evidence(
-            bash("docker compose ps", "db Up 0.0.0.0:5544->5432/tcp"),
-            *[failed("psql -h localhost -p 5432", "connection to server at localhost, port 5432 failed: Connection refused")]
-            * THRICE,
-        ),
-        "recordFact",
-        ["`5544`"],
-        ["port 5544"],
-    ),
-    (
         "an enum",
         evidence(
             *[Call("set", {"state": "finished"}, "Invalid enum value. Expected 'open' | 'done', received 'finished'", "error")]
@@ -539,21 +323,4 @@ SAID: list[tuple[str, Evidence, str, list[str], list[str]]] = [
 @pytest.mark.parametrize(("known", "kind", "cause", "step"), [each[1:] for each in SAID], ids=[each[0] for each in SAID])
 def test_a_cause_is_known_in_other_words(known: Evidence, kind: str, cause: list[str], step: list[str]) -> None:
     """Cause and next step are named as well where another client or tool tells them."""
-    found = diagnose(known)
-
-    assert found is not None
-    assert found.kind == kind, found.cause
-    assert [word for word in cause if word not in found.cause] == [], found.cause
-    assert [word for word in step if word not in found.next_step] == [], found.next_step
-
-
-def test_another_session_of_the_project_has_the_answer() -> None:
-    """A question that was answered in a related session is not asked again."""
-    asked = {"question": "Which database should I use, PostgreSQL or SQLite?"}
-    earlier = evidence(Call("AskUserQuestion", asked, "SQLite", "ok")).entries
-    now = evidence(*[Call("AskUserQuestion", asked, "The user is away.", "error")] * THRICE)
-    found = diagnose(Evidence(now.entries, now.finding, now.messages, earlier))
-
-    assert found is not None
-    assert found.kind == "decidedBefore"
-    assert "another session" in found.cause
+    require_told(known, kind, cause, step)

@@ -517,9 +517,9 @@ def test_every_class_has_a_near_miss() -> None:
     assert not odd, f"add a row to NEAR, above: a record that looks alike and has another cause: {sorted(odd)}"
 
 
-@pytest.mark.parametrize("known", [known for _, _, known in NEAR], ids=[f"{kind}: {why}" for kind, why, _ in NEAR])
-def test_what_is_said_of_a_near_miss_is_another_cause(known: Evidence) -> None:
-    """Whatever another class says of a near miss rests on quotes of its record."""
-    found = diagnose(known)
+def test_what_is_said_of_a_near_miss_is_another_cause() -> None:
+    """Whatever another class says of a near miss rests on quotes of its record; of some of them something is said."""
+    said = [(kind, why, found) for kind, why, known in NEAR if (found := diagnose(known)) is not None]
 
-    assert found is None or found.evidence
+    assert len(said) > len(NEAR) // 5
+    assert [(why, found.kind) for kind, why, found in said if found.kind == kind or not found.evidence] == []

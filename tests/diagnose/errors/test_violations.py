@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.errors.violations import violations_of
+from ctxmgr.diagnose.errors.violations import find_violations
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from ctxmgr.diagnose.errors.violations import violations_of
 )  # fmt: skip
 def test_validators_share_one_shape(said: str, shown: str, kind: str) -> None:
     """Whatever the validator, its place and its demand are read."""
-    found = violations_of(None, said)
+    found = find_violations(None, said)
 
     assert [(each.readable_path, each.kind) for each in found] == [(shown, kind)]
 
@@ -29,4 +29,4 @@ def test_validators_share_one_shape(said: str, shown: str, kind: str) -> None:
 @pytest.mark.parametrize("place", ["²", "٣", "9" * 5_000, "9" * 190])
 def test_a_position_in_other_digits_is_none(place: str) -> None:
     """Digits that are no position of a list raise nothing."""
-    assert violations_of({"errors": [{"path": f"items.{place}", "message": "is required"}]}, "") == []
+    assert find_violations({"errors": [{"path": f"items.{place}", "message": "is required"}]}, "") == []

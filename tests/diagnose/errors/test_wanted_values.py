@@ -6,7 +6,7 @@ import pytest
 
 from ctxmgr.diagnose import diagnose
 from ctxmgr.diagnose.errors.violations import Violation
-from ctxmgr.diagnose.errors.wanted_values import derive_value, value_at
+from ctxmgr.diagnose.errors.wanted_values import derive_value, find_value
 from tests.diagnose.build import Call, evidence
 
 
@@ -22,5 +22,5 @@ def test_a_hostile_pattern_is_not_run(pattern: str) -> None:
 
 def test_a_position_before_the_first_is_none() -> None:
     """Positions below 0 are of nobody's list, and raise nothing."""
-    assert value_at({"items": ["a"]}, ("items", 0)) == "a"
-    assert value_at({"items": ["a"]}, ("items", -5)) is value_at({}, ("items",))
+    assert find_value({"items": ["a"]}, ("items", 0)) == "a"
+    assert find_value({"items": ["a"]}, ("items", -5)) is find_value({}, ("items",))

@@ -6,7 +6,15 @@ import json
 
 import pytest
 
-from ctxmgr.diagnose.errors.words import asks, error_details, error_members, is_error_word, offers_of, told_lines, told_words
+from ctxmgr.diagnose.errors.words import (
+    addresses_reader,
+    error_details,
+    error_members,
+    is_error_word,
+    list_offers,
+    told_lines,
+    told_words,
+)
 from tests.diagnose.build import Call, failed, view
 
 
@@ -24,7 +32,7 @@ from tests.diagnose.build import Call, failed, view
 )
 def test_what_an_error_offers_is_read(said: str, offers: list[str]) -> None:
     """A name, an option, a variable, a call, an address."""
-    assert offers_of(said) == offers
+    assert list_offers(said) == offers
 
 
 @pytest.mark.parametrize(
@@ -36,7 +44,7 @@ def test_what_an_error_offers_is_read(said: str, offers: list[str]) -> None:
 )  # fmt: skip
 def test_what_deletes_forces_or_fetches_is_offered_to_nobody(said: str) -> None:
     """Nor is a word that only points."""
-    assert offers_of(said) == []
+    assert list_offers(said) == []
 
 
 def test_the_members_of_a_structured_error_are_named() -> None:
@@ -76,7 +84,7 @@ def test_what_was_given_or_told_is_not_named_again() -> None:
 )  # fmt: skip
 def test_what_speaks_to_somebody_is_known(text: str, expected: bool) -> None:
     """An order, a request or a permission."""
-    assert asks(text) is expected
+    assert addresses_reader(text) is expected
 
 
 def test_words_of_errors_are_told_and_others_are_not() -> None:
@@ -105,4 +113,4 @@ def test_words_of_errors_are_told_and_others_are_not() -> None:
 )
 def test_what_does_harm_is_no_offer(command: str) -> None:
     """Recorded text may name such a command; nothing of ours passes it on, whether its option or its program does the harm."""
-    assert offers_of(f"could not go on: run '{command}'") == []
+    assert list_offers(f"could not go on: run '{command}'") == []

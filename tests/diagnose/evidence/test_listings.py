@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.diagnose.evidence.listings import Listing, listing_of, lists_in, topic_words
+from ctxmgr.diagnose.evidence.listings import Listing, find_listing, find_lists, topic_words
 from tests.diagnose.build import Call, Said, bash, evidence
 
 QUEUES = [{"id": "ord-in", "depth": 3, "open": True}, {"id": "ord-dead", "depth": 12, "open": False}]
@@ -16,7 +16,7 @@ QUEUES = [{"id": "ord-in", "depth": 3, "open": True}, {"id": "ord-dead", "depth"
 def listed(*steps: Call | Said, field: str = "queue", value: str = "ord-inn", noun: str = "") -> Listing | None:
     """Return the newest list before a call of ``drain`` that was refused."""
     known = evidence(*steps, *[Call("drain", {field: value}, f"unknown {noun or field} {value}", "error")] * 3)
-    return listing_of(known, known.failing_calls[-1], field, value, noun)
+    return find_listing(known, known.failing_calls[-1], field, value, noun)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def listed(*steps: Call | Said, field: str = "queue", value: str = "ord-inn", no
 )
 def test_lists_of_many_forms_are_read(text: str, rows: list[dict[str, str]]) -> None:
     """JSON wherever it lies, and tables under a header: each row by its columns."""
-    assert next(lists_in(text)) == rows
+    assert next(find_lists(text)) == rows
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_lists_of_many_forms_are_read(text: str, rows: list[dict[str, str]]) -> 
 )
 def test_what_is_no_list_is_none(text: str) -> None:
     """Prose, a single object, numbers and what is no JSON."""
-    assert list(lists_in(text)) == []
+    assert list(find_lists(text)) == []
 
 
 def test_the_list_is_known_by_a_value_that_it_has() -> None:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.evidence.sentences import ALLOWS, BINDS, forbids, is_forbidden, sentences, sentences_of, task_words_in
+from ctxmgr.diagnose.evidence.sentences import (
+    ALLOWS,
+    BINDS,
+    find_task_words,
+    forbids,
+    is_forbidden,
+    split_sentences,
+    user_sentences,
+)
 from tests.diagnose.build import Said, bash, evidence
 
 
@@ -45,30 +53,30 @@ def test_the_part_with_the_name_decides() -> None:
 
 def test_a_text_is_taken_apart_at_its_ends() -> None:
     """A dot within a name or a number ends nothing; a line, a question and a semicolon do."""
-    assert sentences_of("Keep api.v2.json as it is. Use 3.11!\nWhy? Ask first; then go on") == [
+    assert split_sentences("Keep api.v2.json as it is. Use 3.11!\nWhy? Ask first; then go on") == [
         "Keep api.v2.json as it is.",
         "Use 3.11!",
         "Why?",
         "Ask first;",
         "then go on",
     ]
-    assert sentences_of("ok\n\n- a\n") == []
+    assert split_sentences("ok\n\n- a\n") == []
 
 
 def test_the_newest_words_of_people_come_first_and_agents_have_none() -> None:
     """What an agent says is no word of a person."""
     known = evidence(Said("Use tabs. Ask me."), bash("ls"), Said("I will use blanks.", "main"), Said("Use blanks now."))
 
-    assert [text for _, text in sentences(known)] == ["Use blanks now.", "Use tabs.", "Ask me."]
+    assert [text for _, text in user_sentences(known)] == ["Use blanks now.", "Use tabs.", "Ask me."]
 
 
 def test_the_words_of_the_task_are_the_users() -> None:
     """A text of an agent speaks of the task where it has the user's words, in the user's spelling; names of agents are none."""
     known = evidence(Said("Round the Invoices as VAT demands, reviewer."), bash("ls")._replace(agent="reviewer"))
 
-    assert task_words_in(known, "the invoice and the vat of reviewer are rounded") == ["Invoices"]
-    assert task_words_in(known, "VAT, then invoices") == ["VAT", "Invoices"]
-    assert task_words_in(known, "something else entirely") == []
+    assert find_task_words(known, "the invoice and the vat of reviewer are rounded") == ["Invoices"]
+    assert find_task_words(known, "VAT, then invoices") == ["VAT", "Invoices"]
+    assert find_task_words(known, "something else entirely") == []
 
 
 def test_rules_are_told_from_wishes() -> None:

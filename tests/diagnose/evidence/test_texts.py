@@ -30,6 +30,13 @@ def test_a_quote_is_never_cut_into_sentences() -> None:
     assert sentences_in("It says `A. B`. Then C.") == ["It says `A. B`.", "Then C."]
 
 
+def test_a_clause_that_begins_with_a_quoted_name_stays_in_its_sentence() -> None:
+    """Before a backtick a full stop ends a sentence, and a semicolon does not."""
+    assert sentences_in("Set `A` first; `B` needs it. `C` follows; Then D.") == [
+        "Set `A` first; `B` needs it.", "`C` follows;", "Then D."
+    ]  # fmt: skip
+
+
 def test_a_single_call_is_not_counted() -> None:
     """Only what was made more than once is told with its number."""
     assert [how_often(times) for times in (1, 3)] == ["", ", 3 times"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.related.related_lines import names_in
+from ctxmgr.diagnose.related.related_lines import find_names, find_related_lines
+from tests.diagnose.build import bash, evidence, failed, read
 
 
 @pytest.mark.parametrize(
@@ -19,4 +20,22 @@ from ctxmgr.diagnose.related.related_lines import names_in
 )
 def test_names_are_what_no_sentence_is_made_of(text: str, names: list[str]) -> None:
     """Addresses lose their scheme; numbers, times and modes are no names."""
-    assert names_in(text) == names
+    assert find_names(text) == names
+
+
+@pytest.mark.parametrize(("setting", "shown"), [('MODE="$WIDE" ', True), ("", False)], ids=["variable", "the same call"])
+def test_a_variable_that_only_the_call_of_another_agent_sets_is_quoted(setting: str, shown: bool) -> None:
+    """A key such as MODE is a word of errors elsewhere; before a command it is what the failing calls lack."""
+    run = "spindle run weave --queue loom-west --format wide --output /srv/loom/weaves.txt"
+    other = bash(f"{setting}{run}", "weave accepted by spindle")._replace(agent="scout")
+    noise = [
+        bash("nproc", "2"),
+        bash("umask", "0022"),
+        read("docs/style.md", "# Style\n\nFour blanks."),
+        bash("uname -s", "Linux"),
+    ]
+    known = evidence(*noise, other, *noise, *[failed(f"{run} -v", "spindle: weave rejected, code 71")] * 3)
+    (line,) = find_related_lines(known, known.failing_calls)
+
+    assert line.quote is not None
+    assert line.quote.text.startswith(f"$ {setting}{run}") is shown

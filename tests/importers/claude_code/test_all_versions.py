@@ -256,6 +256,7 @@ def test_a_fork_shares_the_ids_of_what_it_copied() -> None:
     entries = {entry["id"] for entry in of(fork, "entry")}
     assert len(entries) == 6
     assert entries <= {entry["id"] for entry in of(original, "entry")}
+    assert of(fork, "usage")
     assert {usage["id"] for usage in of(fork, "usage")} <= {usage["id"] for usage in of(original, "usage")}
     new = set(identified(fork)) - set(identified(original))
     assert {fork_only["data"]["text"] for fork_only in map(identified(fork).get, new) if fork_only and "data" in fork_only} == {

@@ -79,7 +79,10 @@ def test_a_call_that_worked_since(store: Store) -> None:
     store.append([*failing({"command": "make"}, "no rule", start=0), *call("s", 4, "Bash", {"command": "make"}, "built")])
     finding = workspace(store).detect(DetectRequest()).verdicts[0].findings[0]
 
-    assert not any("changed since" in text for text in texts(recover(store, finding=finding.id)))
+    answer = recover(store, finding=finding.id)
+    assert answer.loop is not None
+    assert not any("changed since" in text for text in texts(answer))
+    assert "changed since" not in answer.prompt
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from bench.diagnosis.score import unpacked
 from ctxmgr.diagnose.evidence.texts import sentences_in
 from ctxmgr.history import detection
 from ctxmgr.recover.answer.facts import claims
-from ctxmgr.recover.answer.shown_text import ShownText
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.operations import RecoverRequest
 from ctxmgr.types.route import Continuation
@@ -23,6 +22,8 @@ from tests.recover.runs import again, ask, call, chain, hung, launched, looped, 
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 DEMO = FIXTURES / "demo"
+HEALTHY = ("b3f2a080", "rollout-2026-11-21T23-06-48")
+"""How the names of those runs begin that are not stuck."""
 LOGS = sorted([*DEMO.glob("claude-code/projects/*/*.jsonl"), *DEMO.glob("codex/sessions/**/*.jsonl")])
 _FENCE = re.compile(r"^(`{3,})\n.*?\n\1$", re.DOTALL | re.MULTILINE)
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-|@\d|toolu_|call_\w{6}")
@@ -167,8 +168,7 @@ def test_real_stuck_runs(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPa
         workspace.import_logs([log])
         found = workspace.recover(RecoverRequest(force=True, plan=True)).continuation
     _check(found)
-    if found.loop or found.stall:
-        assert found.diagnosis is not None
+    assert (found.diagnosis is None) == log.name.startswith(HEALTHY)
 
 
 def test_the_task_is_the_goal(store: Store) -> None:
@@ -208,7 +208,7 @@ def test_a_call_that_is_described_anew_is_one_call(store: Store) -> None:
     found = recover(store)
 
     assert "4 times the same call with the same error" in found.prompt
-    assert found.prompt.count("$ git push origin main") == 1
+    assert found.prompt.count("`git push origin main` fails") == 1
     assert [(each.times, len(each.entries)) for each in found.do_not_repeat] == [(4, 4)]
 
 
@@ -224,16 +224,6 @@ def test_a_command_in_a_list_is_shown_as_its_shell_gets_it(store: Store) -> None
     assert "['bash'" not in prompt
 
 
-def test_a_quote_is_not_shown_again_in_the_wrapper_of_a_client() -> None:
-    """What a client puts around an output makes it no other text."""
-    wrapped = "Exit code: 0\nWall time: 0.0 seconds\nOutput:\nset -e\nmake all"
-    shown = ShownText()
-    shown.add("Your `cat a.sh` at 08:08:\n```\nset -e\n```")
-    assert shown.without_shown(wrapped) == "set -e\nmake all"
-    shown.add("Your `cat a.sh` at 08:08:\n```\nmake all\n```")
-    assert not shown.without_shown(wrapped)
-
-
 ARCHIVES = ("strangers", "strangers_third", "strangers_sixth")
 
 
@@ -241,7 +231,9 @@ ARCHIVES = ("strangers", "strangers_third", "strangers_sixth")
 def test_nothing_is_told_twice(archive: str, tmp_path: Path) -> None:
     """No line of more than 25 characters stands twice in a prompt, apart from a call that is named; its action stands early."""
     unpacked(FIXTURES / "diagnose" / f"{archive}.jsonl.gz", tmp_path)
-    for log in sorted(tmp_path.glob("*.jsonl"))[::12]:
+    logs = sorted(tmp_path.glob("*.jsonl"))[::12]
+    assert len(logs) > 3
+    for log in logs:
         with Workspace.open(str(log)) as workspace:
             found = workspace.recover(RecoverRequest(plan=True, force=True)).continuation
         _check(found)

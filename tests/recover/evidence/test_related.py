@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.history.evidence import related_sessions
+from ctxmgr.history.session_evidence import related_sessions
 from ctxmgr.log.codec import Record
 from ctxmgr.recover.model.consultation import consultant
 from ctxmgr.recover.recovery import Recovery, RecoveryOptions
@@ -226,7 +226,9 @@ def test_a_copy_is_not_another_session(store: Store) -> None:
     store.append([begun("new", days=3), *stuck(), begun("fork", days=4)])
     store.append([{**record, "session": "fork"} for record in stuck()])
 
-    assert not any("session of this project" in fact.text for fact in recover(store, session="new").context.facts)
+    facts = [fact.text for fact in recover(store, session="new").context.facts]
+    assert facts
+    assert not any("session of this project" in text for text in facts)
 
 
 def test_orders_from_elsewhere_are_withheld(store: Store) -> None:

@@ -140,6 +140,8 @@ def test_a_block_of_a_program_is_no_message(history: Store) -> None:
     history.append([said("s", 1, "<environment><shell>freeze window</shell></environment>", after=19, type_="message")])
 
     assert not any(each.row.kind == "event" for each in around(history, "denied: freeze window").found)
+    history.append([said("s", 2, "there is a freeze window", after=19, type_="message")])
+    assert any(each.row.kind == "event" for each in around(history, "denied: freeze window").found)
 
 
 def test_two_searches_make_one_answer(history: Store) -> None:

@@ -36,6 +36,12 @@ SECRET = "port 8471"
 """The fact that the stuck agent lacks, and that only another agent's entry holds."""
 
 CHOICE = ModelChoice(name="test:scripted", seconds=20.0)
+LEAD = ModelChoice("test:small", mode="lead")
+
+
+def lead(need: str = "the port", number: Any = 7) -> str:
+    """Return the answer to the narrow question."""
+    return json.dumps({"need": need, "answer": number})
 
 
 class Fenced:

@@ -1,11 +1,9 @@
-"""In time and without a trace, whatever happens: deadlines, running loops, late threads, and a stack that is not there."""
+"""In time and without a trace, whatever happens: deadlines, running loops, late threads."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +15,10 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
-from ctxmgr.errors import InvalidInput
 from ctxmgr.history.query import tools
 from ctxmgr.recover.model import client
-from ctxmgr.recover.model.client import consult, load_library
-from ctxmgr.recover.model.config import MissingExtra, ModelChoice
+from ctxmgr.recover.model.client import consult
+from ctxmgr.recover.model.config import ModelChoice
 from ctxmgr.recover.model.dialogue import LONGEST_ANSWER
 from ctxmgr.recover.model.exchange import ModelAnswer
 from ctxmgr.store import Store
@@ -207,21 +204,6 @@ def test_every_failure_fits_a_record(stuck: Store) -> None:
     assert told["failure"].isprintable()
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("openai:gpt-x", "OPENAI_API_KEY"), ("nosuchprovider:x", "Unknown"), ("ollama:x", "OLLAMA_BASE_URL")],
-)
-def test_what_can_be_seen_to_fail_is_refused(stuck: Store, monkeypatch: pytest.MonkeyPatch, name: str, said: str) -> None:
-    """An unknown provider and a missing key are refused before anything is asked."""
-    for variable in ("OPENAI_API_KEY", "OLLAMA_BASE_URL", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(variable, raising=False)
-
-    with pytest.raises(InvalidInput, match=said):
-        load_library(ModelChoice(name))
-    with pytest.raises(InvalidInput, match=said):
-        consult(consultation(stuck), ModelChoice(name), check=_fine)
-
-
 def test_a_broken_library_is_a_failure(stuck: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """A library that breaks while it is loaded is told at once, and nothing waits for the time limit."""
 
@@ -233,97 +215,6 @@ def test_a_broken_library_is_a_failure(stuck: Store, monkeypatch: pytest.MonkeyP
     client.Preparation(CHOICE).wait()
 
     assert consult(consultation(stuck), CHOICE, check=_fine).use.failure == "the model's library broke off: AttributeError"
-
-
-def test_another_providers_part_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A provider whose own package is not installed is refused with the command that installs it."""
-    monkeypatch.setitem(sys.modules, "anthropic", None)
-    monkeypatch.delitem(sys.modules, "pydantic_ai.providers.anthropic", raising=False)
-
-    with pytest.raises(MissingExtra) as refused:
-        load_library(ModelChoice("anthropic:claude"))
-    assert "pip install 'ctxmgr-cli[anthropic]'" in str(refused.value.hint)
-
-
-WITHOUT = """
-import sys
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("pydantic_ai", "openai", "httpx2"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Absent())
-from ctxmgr.store import open_store
-from ctxmgr.types.operations import RecoverRequest
-from ctxmgr.workspace import Workspace
-from ctxmgr.config import Config
-from ctxmgr.recover.model import config as choice
-from ctxmgr.recover.model import client as consult
-from ctxmgr.recover.model import exchange as consultation
-from ctxmgr.recover.model import tools
-from ctxmgr.recover.model import instructions as words
-store = open_store(sys.argv[1])
-given = Workspace(store, Config()).recover(RecoverRequest(session="stuck", plan=True, force=True)).continuation
-assert given.by == "rules"
-try:
-    consult.load_library(choice.ModelChoice("openai:x"))
-except choice.MissingExtra as error:
-    assert error.kind == "invalid"
-    print(error.hint)
-"""
-
-LOADED = """
-import sys
-import ctxmgr.workspace, ctxmgr.recover.recovery, ctxmgr.cli
-from ctxmgr.recover.model import config as choice
-from ctxmgr.recover.model import client as consult
-from ctxmgr.recover.model import exchange as consultation
-from ctxmgr.recover.model import conversation as talk
-from ctxmgr.recover.model import tools
-from ctxmgr.recover.model import instructions as words
-print(sorted({name.split('.')[0] for name in sys.modules} & {"pydantic_ai", "openai", "httpx2", "opentelemetry"}))
-"""
-
-
-def _run(code: str, *arguments: str) -> str:
-    ran = subprocess.run([sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout.strip()
-
-
-def test_without_the_stack_the_rules_answer(stuck: Store) -> None:
-    """Where the extra is not installed recovery works, and asking a model names the command that installs it."""
-    assert "pip install 'ctxmgr-cli[llm]'" in _run(WITHOUT, stuck.location)
-
-
-def test_nothing_loads_the_stack_by_itself() -> None:
-    """Only a consultation loads the model stack; no module that others import does."""
-    assert _run(LOADED) == "[]"
-
-
-BANNER = """
-import os, pty, sys
-from ctxmgr.store import open_store
-from tests.recover.model.asking import answer, ask
-for name in [name for name in os.environ if name in ("CI", "GITHUB_ACTIONS") or name.startswith("PYTEST")]:
-    del os.environ[name]
-store = open_store(sys.argv[1])
-master, slave = pty.openpty()
-for number in (1, 2):
-    os.dup2(slave, number)
-found, _ = ask(store, [answer()])
-os.set_blocking(master, False)
-try:
-    shown = os.read(master, 100_000)
-except BlockingIOError:
-    shown = b""
-sys.exit(0 if found.proposal is not None and shown == b"" else 3)
-"""
-
-
-@pytest.mark.slow
-def test_nothing_is_drawn_on_a_terminal(stuck: Store) -> None:
-    """A consultation on a terminal writes nothing to it by itself, no banner and no warning."""
-    assert _run(BANNER, stuck.location) == ""
 
 
 def test_the_calling_thread_may_be_interrupted(stuck: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,35 +38,6 @@ def test_tools_are_used_in_order_and_answered(stuck: Store) -> None:
     assert said[0].startswith("consulting")
 
 
-def test_the_first_message_holds_what_the_rules_found(stuck: Store) -> None:
-    """The brief, the request and the allowed agents open the conversation; the rules of conduct hold no recorded text."""
-    _, script = ask(stuck, [answer()])
-
-    assert "One of these agents continues: planner, coder, reviewer." in script.told[0]
-    assert "connection refused" in script.told[0]
-    assert "connection refused" not in str(script.infos[0].instructions)
-    assert str(script.infos[0].instructions).endswith("Blocks hold recorded data.")
-    assert script.offered[0] == ["trace", "list", "search", "show", "messages", "note", "snapshot"]
-    assert [tool.name for tool in script.infos[0].output_tools] == ["continue_workflow"]
-
-
-def test_memory_tools_come_with_a_memory(stuck: Store) -> None:
-    """Recall, reflect and retain are offered where there is a memory."""
-
-    class Memory:
-        def recall(self, query: str, limit: int) -> list[Any]:
-            return [query, limit]
-
-        def reflect(self, question: str) -> Any:
-            return question
-
-    retain = ("retain", {"text": "services say their port in deploy.yml", "entries": [entry_id("stuck", 2)]})
-    found, script = ask(stuck, [("recall", {"query": "port"}), retain, answer()], memory=Memory())
-
-    assert script.offered[0][-3:] == ["recall", "reflect", "retain"]
-    assert found.memories[0].entry_ids == [entry_id("stuck", 2)]
-
-
 def test_the_transcript_holds_what_was_said(stuck: Store) -> None:
     """The transcript can be read back as messages, of a failed conversation too."""
     for lines in ([LOOK, answer()], ["no", "no", "no"]):

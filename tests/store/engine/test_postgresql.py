@@ -49,7 +49,7 @@ def test_the_tables_are_those_that_statements_are_qualified_for(server_store: St
         "SELECT data_type, collation_name FROM information_schema.columns WHERE table_schema = 'ctxmgr' "
         "AND table_name NOT IN ('schema_version', 'member')"
     ).fetchall()
-    assert set(columns) == {("bigint", None), ("text", "C"), ("double precision", None)}
+    assert set(columns) == {("bigint", None), ("text", "C"), ("double precision", None), ("bytea", None)}
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\0", "\ufdd0", "\ufdd0\ufdd1\0", "\U0010ffff", "é\0\ufdd2", "%s%(x)s'\"\\"])

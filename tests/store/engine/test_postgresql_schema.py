@@ -22,6 +22,7 @@ OTHER_KEYS = {
     "session_by_id": "gives a session its key: the directory of sessions, asked before any of them is",
     "team_pkey": "one row a team", "team_name_key": "one row a team", "member_pkey": "one row a role",
     "schema_version_pkey": "one row a version",
+    "blob_pkey": "contents are known by their hash, whatever session made them: the key begins with the team",
     **dict.fromkeys(
         [*(f"{table}_pkey" for table in TEAM_TABLES if table not in ("lease", "live")), "artifact_agent_name_version_team_key"],
         "the state of a team's project: small, and whole on every server",

@@ -16,14 +16,14 @@ from ctxmgr.log.codec import Record
 from ctxmgr.store import DamagedRange, Store, open_store
 from ctxmgr.store.engine.disposable_files import BESIDE
 from ctxmgr.store.engine.sqlite import SqliteEngine
-from ctxmgr.store.log import log_rows, log_store
-from ctxmgr.types.query import Filters, ListRequest
+from ctxmgr.types.query import ListRequest
 from tests.builders import entry, steps, write
 
 STORY = ["Bash:ls -> a.txt", "> look closer", "Read:a.txt -> first", "?Edit:a.txt"]
 
 
-def _log(path: Path, records: list[Record], tail: bytes = b"") -> Path:
+def log_of(path: Path, records: list[Record], tail: bytes = b"") -> Path:
+    """Write a log of these records, without sums, and return its path."""
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"".join(codec.encode(record) + b"\n" for record in records) + tail)
     return path
@@ -58,7 +58,7 @@ def _without_index(path: Path) -> tuple[list[Record], object, list[DamagedRange]
 
 def test_the_index_can_be_deleted(tmp_path: Path) -> None:
     """Without its index a log gives the same answers."""
-    path = _log(tmp_path / "h.jsonl", [*steps("a", STORY), *steps("b", STORY)], b'{"v":1,"torn')
+    path = log_of(tmp_path / "h.jsonl", [*steps("a", STORY), *steps("b", STORY)], b'{"v":1,"torn')
     first = _answers(path)
 
     assert _answers(path) == first
@@ -82,11 +82,11 @@ def _cut_and_grown(path: Path) -> None:
 
 
 def _replaced(path: Path) -> None:
-    _log(path, steps("c", STORY))
+    log_of(path, steps("c", STORY))
 
 
 def _replaced_by_a_longer_one(path: Path) -> None:
-    _log(path, steps("c", STORY * 60))
+    log_of(path, steps("c", STORY * 60))
 
 
 def _changed_in_place(path: Path) -> None:
@@ -99,7 +99,7 @@ def _emptied(path: Path) -> None:
 
 
 def _moved_over(path: Path) -> None:
-    other = _log(path.with_name("other.jsonl"), steps("d", STORY * 40))
+    other = log_of(path.with_name("other.jsonl"), steps("d", STORY * 40))
     other.rename(path)
 
 
@@ -108,7 +108,7 @@ def _moved_over(path: Path) -> None:
 )
 def test_a_log_that_changes_gets_right_answers(tmp_path: Path, change: Callable[[Path], None]) -> None:
     """However a log was changed since it was indexed, it answers as if there had been no index."""
-    path = _log(tmp_path / "h.jsonl", steps("a", STORY * 20))
+    path = log_of(tmp_path / "h.jsonl", steps("a", STORY * 20))
     before = _answers(path)
 
     change(path)
@@ -119,7 +119,7 @@ def test_a_log_that_changes_gets_right_answers(tmp_path: Path, change: Callable[
 
 def test_a_growing_log_is_followed_by_an_open_store(tmp_path: Path) -> None:
     """An open store sees what others append when it catches up, and when it appends itself."""
-    path = _log(tmp_path / "h.jsonl", steps("a", ["Bash:1"]))
+    path = log_of(tmp_path / "h.jsonl", steps("a", ["Bash:1"]))
     store = open_store(str(path))
     other = open_store(str(path))
     write(other, "a", ["Bash:2"])
@@ -138,7 +138,7 @@ def test_a_torn_tail_is_told_until_it_is_complete(tmp_path: Path, at: int) -> No
     """An unfinished last line is reported as often as it is seen, and is a record once it is finished."""
     whole, last = steps("a", ["Bash:1", "?Bash:2"])[:-1], entry("a", 1, given="2")
     line = codec.encode(last)
-    path = _log(tmp_path / "h.jsonl", whole, line[:at])
+    path = log_of(tmp_path / "h.jsonl", whole, line[:at])
     start = path.stat().st_size - len(line[:at])
 
     for _ in range(2):
@@ -153,7 +153,7 @@ def test_a_torn_tail_is_told_until_it_is_complete(tmp_path: Path, at: int) -> No
 def test_a_record_without_a_line_end_counts(tmp_path: Path) -> None:
     """A whole record at the end counts before its line end is there, and once afterwards."""
     last = entry("a", 1)
-    path = _log(tmp_path / "h.jsonl", steps("a", ["Bash:1"]), codec.encode(last))
+    path = log_of(tmp_path / "h.jsonl", steps("a", ["Bash:1"]), codec.encode(last))
     assert _answers(path)[0][-1] == last
 
     path.write_bytes(path.read_bytes() + b"\n" + codec.encode(entry("a", 2)) + b"\n")
@@ -166,7 +166,7 @@ def test_a_record_without_a_line_end_counts(tmp_path: Path) -> None:
 
 def test_damage_in_front_of_a_record_without_a_line_end_is_not_forgotten(tmp_path: Path) -> None:
     """Damage on the last line stays reported when a record follows it there and the line has no end yet."""
-    path = _log(tmp_path / "h.jsonl", steps("a", ["Bash:1"]), b"\0" * 30 + codec.encode(entry("a", 1)))
+    path = log_of(tmp_path / "h.jsonl", steps("a", ["Bash:1"]), b"\0" * 30 + codec.encode(entry("a", 1)))
     first = _answers(path)
     path.write_bytes(path.read_bytes() + b"\n")
 
@@ -176,7 +176,7 @@ def test_damage_in_front_of_a_record_without_a_line_end_is_not_forgotten(tmp_pat
 
 def test_appending_behind_a_torn_tail_keeps_both(tmp_path: Path) -> None:
     """An append after a torn line is a line of its own; the torn bytes stay and stay reported."""
-    path = _log(tmp_path / "h.jsonl", steps("a", ["Bash:1"]), b'{"v":1,"kind":"entry","sess')
+    path = log_of(tmp_path / "h.jsonl", steps("a", ["Bash:1"]), b'{"v":1,"kind":"entry","sess')
     store = open_store(str(path))
     store.append([entry("a", 1)])
     store.close()
@@ -207,7 +207,7 @@ NO_RECORDS = {
 def test_damage_is_told_and_hides_nothing(tmp_path: Path, bad: bytes) -> None:
     """A line that holds no record is reported once with its place, and every record around it is read."""
     before, after = steps("a", ["Bash:1"]), steps("a", ["Bash:2"], start=1)
-    path = _log(tmp_path / "h.jsonl", before, bad + b"\n")
+    path = log_of(tmp_path / "h.jsonl", before, bad + b"\n")
     start = path.stat().st_size - len(bad) - 1
     path.write_bytes(path.read_bytes() + b"".join(codec.encode(record) + b"\n" for record in after))
 
@@ -248,7 +248,7 @@ def test_verify_reads_the_log_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["rubbish", "newer"])
 def test_an_unusable_index_is_made_anew(tmp_path: Path, damage: str) -> None:
     """An index that is damaged, or that a newer ctxmgr made, is thrown away and built again."""
-    path = _log(tmp_path / "h.jsonl", steps("a", STORY))
+    path = log_of(tmp_path / "h.jsonl", steps("a", STORY))
     first = _answers(path)
     (index,) = (tmp_path / BESIDE).glob("*.db")
     if damage == "rubbish":
@@ -264,7 +264,7 @@ def test_an_unusable_index_is_made_anew(tmp_path: Path, damage: str) -> None:
 
 def test_a_log_is_read_where_no_index_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no folder can hold an index a log is read nevertheless."""
-    path = _log(tmp_path / "h.jsonl", steps("a", STORY))
+    path = log_of(tmp_path / "h.jsonl", steps("a", STORY))
     first = _answers(path)
     shutil.rmtree(tmp_path / BESIDE)
     (tmp_path / BESIDE).write_text("a file, not a folder")
@@ -289,7 +289,7 @@ def test_what_is_no_file_is_no_log(tmp_path: Path) -> None:
     """A folder, a pipe and a missing file are refused, and a link to a log is followed."""
     os.mkfifo(tmp_path / "pipe.jsonl")
     (tmp_path / "loop.jsonl").symlink_to(tmp_path / "loop.jsonl")
-    (tmp_path / "link.jsonl").symlink_to(_log(tmp_path / "h.jsonl", steps("a", STORY)))
+    (tmp_path / "link.jsonl").symlink_to(log_of(tmp_path / "h.jsonl", steps("a", STORY)))
 
     with pytest.raises(InvalidInput, match="not a regular file"):
         open_store(str(tmp_path / "pipe.jsonl"))
@@ -301,7 +301,7 @@ def test_what_is_no_file_is_no_log(tmp_path: Path) -> None:
 
 def test_a_log_that_vanishes_is_a_storage_error(tmp_path: Path) -> None:
     """Appending to a log that was deleted meanwhile is refused; it is not made anew behind the user's back."""
-    path = _log(tmp_path / "h.jsonl", steps("a", STORY))
+    path = log_of(tmp_path / "h.jsonl", steps("a", STORY))
     store: Store = open_store(str(path))
     path.unlink()
 
@@ -309,60 +309,4 @@ def test_a_log_that_vanishes_is_a_storage_error(tmp_path: Path) -> None:
         store.append([entry("a", 9)])
 
     assert not path.exists()
-    store.close()
-
-
-def test_long_indexing_tells_its_progress(tmp_path: Path) -> None:
-    """While an index is built the bytes done and the bytes in all are told, the last time with all done."""
-    path = _log(tmp_path / "h.jsonl", [entry("a", number) for number in range(5_200)])
-    told: list[tuple[int, int]] = []
-
-    open_store(str(path), progress=lambda done, total: told.append((done, total))).close()
-
-    size = path.stat().st_size
-    assert {total for _, total in told} == {size}
-    assert told == sorted(told)
-    assert told[0][0] < told[-1][0] <= size
-
-
-def test_interrupted_indexing_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was indexed before an interrupt is kept; the next opening begins behind it, and the answers are whole."""
-    monkeypatch.setattr(log_rows, "_BATCH", 10)
-    monkeypatch.setattr(log_store, "_SLICE", 2)
-    path = _log(tmp_path / "h.jsonl", [entry("a", number) for number in range(95)], tail=b'{"v":1,"torn')
-    told: list[int] = []
-
-    def interrupt(done: int, total: int) -> None:
-        told.append(done)
-        if done > total // 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        open_store(str(path), progress=interrupt)
-    again: list[int] = []
-    store = open_store(str(path), progress=lambda done, _: again.append(done))
-
-    assert told[0] < told[1] < again[0]
-    assert again == sorted(again)
-    assert store.sessions.entry_count(1) == 95
-    assert store.verify()[0] == 95
-    assert [item.length for item in store.damage()] == [12]
-    store.close()
-
-
-def test_several_records_on_a_line_are_indexed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a part of the indexing ends within a line, it goes on to the line's end: no line is begun in its middle."""
-    monkeypatch.setattr(log_rows, "_BATCH", 1)
-    monkeypatch.setattr(log_store, "_SLICE", 1)
-    whole = [codec.encode(entry("a", number)) for number in range(6)]
-    path = tmp_path / "h.jsonl"
-    path.write_bytes(whole[0] + b"\n" + whole[1][:30] + whole[2] + b"\n" + whole[3] + b"\r\n" + whole[4] + b"\n" + whole[5])
-
-    store = open_store(str(path))
-    expected = [(item.offset, item.length) for item in store.damage()]
-
-    assert [view.id for view in store.queries.entries(1, Filters(), 0, None)[0]] == [
-        f"a-e{number:04}" for number in (0, 2, 3, 4, 5)
-    ]
-    assert expected == [(len(whole[0]) + 1, 30)]
     store.close()

@@ -15,11 +15,13 @@ from ctxmgr.types.query import Filters
 from tests.builders import at, entry, event, result, steps, write
 
 
-def _records(store: Store) -> list[Record]:
+def records_of(store: Store) -> list[Record]:
+    """Return all records of a store, as they were appended."""
     return list(store.sessions.records(None))
 
 
-def _views(store: Store, session: str) -> list[Any]:
+def views_of(store: Store, session: str) -> list[Any]:
+    """Return what is shown of the entries of a session."""
     key = store.sessions.key(session)
     assert key is not None
     return store.queries.entries(key, Filters(), 0, None)[0]
@@ -45,26 +47,26 @@ def test_a_known_id_with_other_content_is_a_conflict(store: Store, first: Any, s
     with pytest.raises(Conflict, match="known with other content"):
         store.append([entry("s", 0) | {"input": second}])
 
-    assert _records(store) == [kept]
+    assert records_of(store) == [kept]
 
 
 def test_a_conflict_at_the_end_takes_the_whole_batch_back(store: Store, store_path: Any) -> None:
     """When the last record of a batch conflicts nothing of the batch is written, and the store goes on working."""
     write(store, "s", ["Bash:ls"])
-    before = _records(store)
+    before = records_of(store)
 
     with pytest.raises(Conflict):
         store.append([*steps("s", ["Read:a", "Read:b"], start=1), *steps("new", ["Bash:x"]), entry("s", 0, "Other")])
 
-    assert _records(store) == before
+    assert records_of(store) == before
     assert store.sessions.key("new") is None
-    assert [view.index for view in _views(store, "s")] == [0]
+    assert [view.index for view in views_of(store, "s")] == [0]
     write(store, "s", ["Read:a"])
     other = open_store(str(store_path))
     with other.engine.transaction():
         pass
     other.close()
-    assert [view.index for view in _views(store, "s")] == [0, 1]
+    assert [view.index for view in views_of(store, "s")] == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,7 @@ def test_what_is_no_record_is_refused(store: Store, wrong: Record) -> None:
     with pytest.raises(InvalidInput):
         store.append([entry("s", 0), wrong])
 
-    assert _records(store) == []
+    assert records_of(store) == []
 
 
 def test_deep_nesting_is_refused_when_written(store: Store) -> None:
@@ -105,92 +107,7 @@ def test_deep_nesting_is_refused_when_written(store: Store) -> None:
     with pytest.raises(InvalidInput, match="nested too deep"):
         store.append([entry("s", 1, given=[[[[[[deep]]]]]])])
 
-    assert [view.to_json()["input"] for view in _views(store, "s")] == [deep]
-
-
-@pytest.mark.requirement("EC-6", "FR-026")
-def test_two_processes_of_one_session_stay_apart(store: Store) -> None:
-    """Entries of two processes of one session keep their process, and the session names both."""
-    for process in ("p1", "p2"):
-        store.append([build("session", "s", at(0), process=process)])
-    store.append([entry("s", number, process=f"p{number % 2 + 1}") for number in range(6)])
-
-    key = store.sessions.key("s")
-    assert key is not None
-    assert [view.process for view in _views(store, "s")] == ["p1", "p2"] * 3
-    assert [process.process for process in store.sessions.processes(key)] == ["p1", "p2"]
-    assert store.sessions.of_process("p2") == ["s"]
-
-
-@pytest.mark.requirement("FR-026")
-def test_a_process_is_known_by_its_entries(store: Store) -> None:
-    """A process that only entries speak of is mapped to its session too; its beginning may come later."""
-    store.append([entry("s", 0, process="p"), build("session", "s", at(5), process="p")])
-
-    key = store.sessions.key("s")
-    assert key is not None
-    assert store.sessions.of_process("p") == ["s"]
-    assert [(process.process, process.started) for process in store.sessions.processes(key)] == [("p", at(5))]
-
-
-@pytest.mark.parametrize("named", [True, False])
-def test_an_end_without_a_beginning_counts(store: Store, named: bool) -> None:
-    """A session whose log lacks its beginning has an outcome nevertheless."""
-    store.append([entry("s", 0), build("sessionEnd", "s", at(2), outcome="failed", process="p" if named else None)])
-
-    key = store.sessions.key("s")
-    assert key is not None
-    assert store.sessions.view(key).outcome == "failed"
-
-
-def test_an_unnamed_end_ends_every_process(store: Store) -> None:
-    """An end that names no process ends them all; one that names a process ends that one."""
-    for process in ("p", "q"):
-        store.append([build("session", "s", at(0), process=process), build("session", "t", at(0), process=process)])
-    store.append([build("sessionEnd", "s", at(1), outcome="completed")])
-    store.append([build("sessionEnd", "t", at(1), outcome="failed", process="q")])
-
-    outcomes = {
-        session: [process.outcome for process in store.sessions.processes(store.sessions.key(session) or 0)]
-        for session in ("s", "t")
-    }
-    assert outcomes == {"s": ["completed", "completed"], "t": [None, "failed"]}
-
-
-def test_a_result_may_come_before_its_entry(store: Store) -> None:
-    """A result that stands before its entry completes it, also over two appends."""
-    store.append([result("s", 0, "early")])
-    store.append([entry("s", 0), result("s", 1, status="error", error={"message": "boom"}), entry("s", 1)])
-
-    assert [(view.status, view.output, view.error) for view in _views(store, "s")] == [
-        ("ok", "early", None),
-        ("error", None, {"message": "boom"}),
-    ]
-
-
-def test_an_entry_may_carry_its_result(store: Store) -> None:
-    """An entry with the fields of a result is complete at once, and no later result overrides that."""
-    store.append([entry("s", 0, status="denied", output="no", durationMs=7, usage={"inputTokens": 3})])
-    store.append([result("s", 0, "later")])
-
-    (view,) = _views(store, "s")
-    assert (view.status, view.output, view.duration_ms, view.usage) == ("denied", "no", 7.0, {"inputTokens": 3})
-
-
-def test_a_result_without_an_entry_is_kept(store: Store) -> None:
-    """A result whose entry is nowhere is stored and shows no entry."""
-    orphan = result("s", 9, "lost")
-    store.append([orphan])
-
-    assert _records(store) == [orphan]
-    assert _views(store, "s") == []
-
-
-def test_results_reach_entries_of_their_own_session_only(store: Store) -> None:
-    """The same entry id in two sessions means two entries."""
-    store.append([entry("a", 0, id="same"), entry("b", 0, id="same"), result("b", 0, "of b", entry="same")])
-
-    assert [(view.session, view.status) for session in "ab" for view in _views(store, session)] == [("a", "open"), ("b", "ok")]
+    assert [view.to_json()["input"] for view in views_of(store, "s")] == [deep]
 
 
 def test_unknown_kinds_and_keys_are_kept(store: Store) -> None:
@@ -203,7 +120,7 @@ def test_unknown_kinds_and_keys_are_kept(store: Store) -> None:
     ]
     store.append(records)
 
-    assert _records(store) == records
+    assert records_of(store) == records
     assert store.append(records).known == len(records)
 
 
@@ -216,7 +133,7 @@ def test_doubles_of_another_session_are_left_out_with_what_belongs_to_them(store
     report = store.append([*copied, entry("b", 1, id="own")], doubles=True)
 
     assert (report.doubles, report.added) == (3, 1)
-    assert [record["id"] for record in _records(store) if record["session"] == "b"] == ["own"]
+    assert [record["id"] for record in records_of(store) if record["session"] == "b"] == ["own"]
 
 
 def test_an_append_of_which_nothing_can_be_a_double(store: Store) -> None:
@@ -235,8 +152,8 @@ def test_writers_that_take_turns_never_go_by_what_they_remember(store: Store, st
         writer.append([entry("s", number), entry(f"t{number % 2}", number, process="p")])
     other.close()
 
-    assert [view.index for view in _views(store, "s")] == list(range(7))
-    assert len(_views(store, "t0")) + len(_views(store, "t1")) == 7
+    assert [view.index for view in views_of(store, "s")] == list(range(7))
+    assert len(views_of(store, "t0")) + len(views_of(store, "t1")) == 7
     assert store.verify() == (14, [])
 
 
@@ -255,6 +172,6 @@ def test_what_was_rolled_back_is_forgotten(tmp_path: Any) -> None:
             _append_in_vain(store, [entry("s", 1), entry("new", 1)])
         store.append([entry("s", 2), entry("new", 2)])
 
-        assert [view.index for view in _views(store, "s")] == [0, 1]
-        assert [view.index for view in _views(store, "new")] == [0]
+        assert [view.index for view in views_of(store, "s")] == [0, 1]
+        assert [view.index for view in views_of(store, "new")] == [0]
         assert store.verify() == (3, [])

@@ -1,4 +1,4 @@
-"""A question is put again that a person has answered, in this session or in another one of the project."""
+"""The agent asks a question that a person has answered before, in this session or in another one of the project."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, may_change
-from ctxmgr.diagnose.evidence.calls import changes_of, command_of, edited_paths, fields_of, path_of
+from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, fields_of, list_changes, path_of
 from ctxmgr.diagnose.evidence.texts import ORDERS, code, join_names, strip_line_numbers, text_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -25,7 +25,7 @@ _MOST = 40
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return the answer that was given before."""
+    """Return the earlier answer."""
     for asked, index, times in _questions(evidence):
         answered = _answer(evidence, asked, index) or _find_related_answer(evidence, asked)
         if answered is not None:
@@ -35,10 +35,10 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _questions(evidence: Evidence) -> list[tuple[str, int, int]]:
-    """Return what is asked of a person in the loop, with the index of the first asking and how often."""
+    """Return the repeated questions to a person in the loop, each with the index of the first one and its count."""
     found: dict[str, tuple[str, int, int]] = {}
     for entry in evidence.loop:
-        # An answered question is not put in vain
+        # An answered question was not asked in vain.
         if vocabulary.asks_human(entry.action) and entry.status != "ok":
             text = _asked_text(entry)
             key = _normalize(text)
@@ -52,7 +52,7 @@ def _questions(evidence: Evidence) -> list[tuple[str, int, int]]:
                     key = _normalize(text)
                     first = found.get(key, (text.strip(), message.after or 0, 0))
                     found[key] = (first[0], first[1], first[2] + 1)
-    # A question is put once before anyone has answered it
+    # Anybody may ask a question once before it is answered.
     return [each for each in reversed(found.values()) if each[2] > 1 and each[0]]
 
 
@@ -66,11 +66,11 @@ def _asked_text(entry: EntryView) -> str:
 
 
 def _answer(evidence: Evidence, asked: str, index: int) -> tuple[str, Message | EntryView, str] | None:
-    """Return an earlier asking of the same, and the words of a person that followed it."""
+    """Return an earlier question with the same meaning, and the answer of a person that followed it."""
     open_: str | None = None
     found: tuple[str, Message | EntryView, str] | None = None
     for message in evidence.messages:
-        # What was said behind the asking is no earlier answer
+        # A message after the question is no earlier answer.
         if message.after is not None and message.after >= index:
             break
         if message.by == "agent":
@@ -88,23 +88,23 @@ def _answer(evidence: Evidence, asked: str, index: int) -> tuple[str, Message | 
             and vocabulary.asks_human(entry.action)
             and _is_same_question(_asked_text(entry), asked)
         ):
-            found = _reply(evidence, entry, index) or (_asked_text(entry), entry, evidence.text(entry))
+            found = _find_reply(evidence, entry, index) or (_asked_text(entry), entry, evidence.text(entry))
     return found
 
 
-def _reply(evidence: Evidence, asking: EntryView, until: int) -> tuple[str, Message, str] | None:
-    """Return what a person said right behind a call that asks, where its own result is no answer."""
-    # Some tools only confirm that the question was sent; the answer comes as a message
-    told = next((m for m in evidence.user_texts if m.after is not None and asking.index <= m.after < until), None)
-    return (_asked_text(asking), told, told.text) if told and len(evidence.text(asking)) < _RECEIPT else None
+def _find_reply(evidence: Evidence, asking: EntryView, until: int) -> tuple[str, Message, str] | None:
+    """Return what a person said right after a call that asks, if the call's own result is no answer."""
+    # Some tools only confirm that the question was sent. The answer comes as a message.
+    reply = next((m for m in evidence.user_texts if m.after is not None and asking.index <= m.after < until), None)
+    return (_asked_text(asking), reply, reply.text) if reply and len(evidence.text(asking)) < _RECEIPT else None
 
 
 _RECEIPT = 40
-"""Characters of a result that only says that the question was sent."""
+"""Maximum characters of a result that only confirms that the question was sent."""
 
 
 def _find_related_answer(evidence: Evidence, asked: str) -> tuple[str, Message | EntryView, str] | None:
-    # Of other sessions only the calls are at hand, not what was said
+    # For other sessions, only the calls are available, not the messages.
     for entry in reversed(evidence.related[-400:]):
         if entry.status == "ok" and vocabulary.asks_human(entry.action) and _is_same_question(_asked_text(entry), asked):
             return _asked_text(entry), entry, text_of(entry.output, 2_000)
@@ -124,7 +124,7 @@ def _diagnose_repeated_question(
         if here
         else ("Take that answer as the decision and go on with the task; do not ask again.")
     )
-    quote = evidence.quote_of(answer) if isinstance(answer, Message) else evidence.quote(answer, said)
+    quote = evidence.quote_message(answer) if isinstance(answer, Message) else evidence.quote(answer, said)
     return diagnosis(KIND, cause, step, quote, check="Ask again only if something new speaks against the answer.")
 
 
@@ -171,20 +171,20 @@ _ENDING = lazy_pattern(r"(?<=\w{3})(?:e?s|ed|ing)$")
 _PROSE = lazy_pattern(r"\w+(?:[ ,;]+\w+){2}")
 _REFUSED = lazy_pattern(r"\b(?:not|no|never|out|lost|loses?|rejected|dropped|worse|against)\b", re.IGNORECASE)
 _TOKEN = lazy_pattern(r"[\w-]+(?:[./][\w-]+)*")
-# Names by their shape: `PostgreSQL`, `HTTP2`, `oauth2`, `rabbit_3`
+# Names by their form: `PostgreSQL`, `HTTP2`, `oauth2`, `rabbit_3`
 _NAMED = lazy_pattern(r"[A-Z][\w-]*[A-Z0-9][\w-]*|[a-z]+[_-]?\d\w*")
 _THRICE, _TWICE, _MOST_ENTRIES, _LONGEST = 3, 2, 300, 400
 
 
 def _diagnose_repeated_weighing(evidence: Evidence) -> Diagnosis | None:
-    """Say that what is weighed again and again was decided, by a person or in a document that was read.
+    """Say that a person, or a document that was read, has decided what the agents weigh again and again.
 
-    Agents weigh in what they say, and in what they ask, propose or object to by a call. What recurs there is what it is about:
-    a decision is a sentence that says so, of a person or in a document, and holds these words.
+    Agents weigh options in messages, and in calls that ask, propose or object. The recurring words are the subject. A
+    decision is a sentence of a person or a document that says so and holds these words.
     """
     stated = list(_statements(evidence))[-_MOST:]
     said = [text for text in stated if _WEIGHS.search(text)]
-    # To weigh something twice is ordinary care
+    # Weighing something twice is ordinary care.
     if len(said) < _THRICE:
         return None
     counts: dict[str, int] = {}
@@ -192,27 +192,27 @@ def _diagnose_repeated_weighing(evidence: Evidence) -> Diagnosis | None:
         for word in _significant_words(text):
             counts[word] = counts.get(word, 0) + 1
     recurring = {word for word, count in counts.items() if count >= _TWICE}
-    # Where little recurs, more words must be shared, or any sentence of the same topic would do
+    # If few words recur, more of them must be shared. Otherwise, any sentence on the topic would match.
     least = _TWICE if len(recurring) >= _TWICE else _THRICE
     for message in reversed(evidence.user_texts):
         for sentence in re.findall(r"[^.!?\n]{3,300}[.!?]?", message.text[:8_000]):
             words = _significant_words(sentence)
             shared = words & recurring and len(words & counts.keys()) >= least - 1
-            # A question holds words of a decision, and decides nothing
+            # A question may hold words of a decision, but decides nothing.
             if _SETTLED.search(sentence) and shared and not sentence.strip().endswith("?"):
                 where = f"the user said{clock(message.at)}: {code(sentence.strip(), 150)}"
                 step = f"what the user said as it stands, {code(sentence.strip(), 130)}"
-                return _diagnose_decided(said, where, step, evidence.quote_of(message, sentence))
+                return _diagnose_decided(said, where, step, evidence.quote_message(message, sentence))
     return _diagnose_documented_decision(evidence, said, recurring, set(counts), least)
 
 
 def _statements(evidence: Evidence) -> Iterator[str]:
-    """Yield what agents said since a person last spoke, and the sentences that they gave to calls, in their order."""
-    told = max((place for place, message in enumerate(evidence.messages) if message.by == "user"), default=-1)
-    since = evidence.messages[told].after if told >= 0 else None
-    yield from (message.text for message in evidence.messages[told + 1 :] if message.by == "agent")
+    """Yield what agents said since a person last spoke, and the sentences in their calls, in order."""
+    last_by_user = max((place for place, message in enumerate(evidence.messages) if message.by == "user"), default=-1)
+    since = evidence.messages[last_by_user].after if last_by_user >= 0 else None
+    yield from (message.text for message in evidence.messages[last_by_user + 1 :] if message.by == "agent")
     for entry in evidence.tail:
-        # Sentences before the user's last words are answered by them
+        # The user's last words answer all sentences before them.
         if entry.index > (-1 if since is None else since) and not command_of(entry) and not edited_paths(entry):
             values = fields_of(entry).values()
             yield from (value for value in values if isinstance(value, str) and len(value) <= _LONGEST and _PROSE.search(value))
@@ -230,13 +230,13 @@ def _diagnose_documented_decision(
     if best is None:
         return None
     _, entry, line = best
-    names = _names(line, all_words)
-    # An agent that goes by the decision weighs something else
+    names = _decision_names(line, all_words)
+    # An agent that follows the decision weighs something else.
     last = next((_written_text(each).casefold() for each in reversed(evidence.recent) if may_change(each)), "")
     if names and all(name.casefold() in last for name in names):
         return None  # it is followed already
     source = evidence.source(entry)
-    # Of what could be an order only the place is told
+    # If the line could be an order, only its place is shown.
     shown = "" if ORDERS.search(line) else f": {code(_strip_markers(line), 170)}"
     where = f"{source} holds the decision{shown}"
     name = code(evidence.name(path_of(entry) or ""), 80) if path_of(entry) else source
@@ -245,7 +245,7 @@ def _diagnose_documented_decision(
 
 
 def _written_text(entry: EntryView) -> str:
-    return "\n".join(change.new for change in changes_of(entry)) or call_input(entry)
+    return "\n".join(change.new for change in list_changes(entry)) or call_input(entry)
 
 
 def _document_lines(evidence: Evidence) -> Iterator[tuple[EntryView, str]]:
@@ -260,8 +260,8 @@ def _strip_markers(line: str) -> str:
     return strip_line_numbers(line).lstrip("-*> ")
 
 
-def _names(line: str, words: set[str]) -> list[str]:
-    """Return the names of a decision: of its first sentence what was weighed, and what is written like a name."""
+def _decision_names(line: str, words: set[str]) -> list[str]:
+    """Return the names of a decision: the weighed options in its first sentence, and whatever is written like a name."""
     sentence = re.split(r"(?<=[\w)])[.;](?=\s)", _strip_markers(line))[0]
     sentence = " ; ".join(part for part in re.split(r"[,;:]", sentence) if not _REFUSED.search(part))
     runs: list[list[str]] = [[]]

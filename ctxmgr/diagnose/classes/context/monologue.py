@@ -1,4 +1,4 @@
-"""The agent talks and does not act, or says the same words over and over."""
+"""The agent talks without acting, or says the same words over and over."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Any, cast
 
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
-from ctxmgr.diagnose.evidence.sentences import task_words_in
+from ctxmgr.diagnose.evidence.sentences import find_task_words
 from ctxmgr.diagnose.evidence.texts import code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -37,7 +37,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     )
     if times == 0:
         return None
-    # Of chanting the words are noise; what helps is to begin with something certain
+    # Chanted words are noise. It helps to begin with something certain.
     if finding is not None and finding.kind == "chanting":
         return _diagnose_monologue(evidence, said)
     if said is None:
@@ -47,22 +47,22 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         f"You repeat nearly the same message, {times} times, without a call of any tool, last: {code(text, 150)}. Words change"
         " nothing."
     )
-    # A plan that mentions what is done is no end of the task
+    # A plan that mentions finished work does not end the task.
     if _FINISHED.search(said.text) and not _PLANNED.search(said.text):
         step = (
             "If the task is done, say so once, name the proof in the record, and end your turn. If it is not, call the tool for"
             " the part that is missing."
         )
-        return diagnosis(KIND, cause, step, evidence.quote_of(said))
+        return diagnosis(KIND, cause, step, evidence.quote_message(said))
     if not _PLANNED.search(said.text):
         step = (
             "Call the tool for the next part of the task. If no tool can bring it on, say once what is missing and who can give"
             " it, and end your turn."
         )
-        return diagnosis(KIND, cause, step, evidence.quote_of(said), confidence="medium")
-    # A path that only an output named may be an order's
+        return diagnosis(KIND, cause, step, evidence.quote_message(said), confidence="medium")
+    # A path that only an output named may come from an order.
     path = next((path for path in _PATH.findall(said.text) if plain_name(path) and evidence.is_known_to_agent(path)), None)
-    matter = task_words_in(evidence, said.text)
+    matter = find_task_words(evidence, said.text)
     about = (
         f"the one that does what you announced ({join_names(matter, 3)})"
         if matter
@@ -71,33 +71,33 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     read = f"read {code(path, 90)}, and change or run something in the call after it" if path else ""
     step = f"Call a tool now, without a sentence before it: {read or about}."
     return diagnosis(
-        KIND, cause, step, evidence.quote_of(said), check="The next record must be a call with a result, not a message."
+        KIND, cause, step, evidence.quote_message(said), check="The next record must be a call with a result, not a message."
     )
 
 
 def _count_trailing_repeats(evidence: Evidence, said: Message | None) -> int:
-    """Return how many messages that say nearly the same end the record with no call between them; 0 of fewer than four."""
-    # Where the user spoke last, it is the agent's turn
+    """Return the number of nearly equal messages that end the record without a call between them; 0 for fewer than four."""
+    # If the user spoke last, it is the agent's turn.
     if said is None or not evidence.recent or (evidence.messages and evidence.messages[-1].by == "user"):
         return 0
     last: list[Message] = []
     for message in reversed(evidence.messages):
-        # A call between messages is action, not talk
+        # A call between messages is action.
         if message.by == "user" or message.after is None or message.after < evidence.recent[-1].index:
             break
         if message.by == "agent" and message.who == said.who:
             last.append(message)
-    wanted = _words(said.text)
+    words = _long_words(said.text)
     alike = [
         each
         for each in last
-        if wanted and len(wanted & _words(each.text)) >= _SHARED * min(len(wanted), len(_words(each.text)) or 1)
+        if words and len(words & _long_words(each.text)) >= _SHARED * min(len(words), len(_long_words(each.text)) or 1)
     ]
-    # Few or mixed messages are a report
+    # Few or mixed messages are a report.
     return len(alike) if len(alike) >= _LEAST and len(alike) * 2 > len(last) else 0
 
 
-def _words(text: str) -> frozenset[str]:
+def _long_words(text: str) -> frozenset[str]:
     return frozenset(word for word in re.findall(r"\w+", text[:2_000].casefold()) if len(word) > 3)
 
 
@@ -109,7 +109,7 @@ def _last_message(evidence: Evidence) -> Message | None:
 
 
 def _first_file(evidence: Evidence) -> str | None:
-    """Return the file that the newest message of the user names first, or None."""
+    """Return the file that the user's newest message names first, or None."""
     named = (path for message in reversed(evidence.user_texts) for path in _PATH.findall(message.text[:8_000]))
     return next((path for path in named if plain_name(path)), None)
 
@@ -132,4 +132,4 @@ def _diagnose_monologue(evidence: Evidence, said: Message | None) -> Diagnosis:
         f"Stop that text. Call the tool for the next part of the task: {begin}. If a long text was asked for, write it to a"
         " file in parts."
     )
-    return diagnosis(KIND, cause, step, *([evidence.quote_of(said, words)] if said is not None else []))
+    return diagnosis(KIND, cause, step, *([evidence.quote_message(said, words)] if said is not None else []))

@@ -1,4 +1,4 @@
-"""An output is cut, and the same call is made again: it is cut at the same place each time."""
+"""An output is cut, and the same call is made again, although its output is cut at the same place each time."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.lines import tells
-from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, program_of
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, path_of, tool
-from ctxmgr.diagnose.evidence.texts import NUMBERED, code, plain_name, words_of
+from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, program_name
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, path_of, tool_phrase
+from ctxmgr.diagnose.evidence.texts import NUMBERED, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -43,7 +43,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     if page is not None:
         return page
     for entry in evidence.rounds:
-        # Once is the first time that it is seen to be cut
+        # The first time, the agent only learns that the output is cut.
         if evidence.times(entry) < 2:
             continue
         line = _find_cut_notice(evidence.text(entry))
@@ -53,7 +53,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _diagnose_cut_failure(evidence: Evidence) -> Diagnosis | None:
-    """Say that of failing calls the part is cut which tells why: what is left of it says nothing."""
+    """Say that the output of failing calls is cut where it says why, and that the rest of it says nothing."""
     cut = [
         (entry, line)
         for entry in evidence.failing_calls
@@ -64,7 +64,7 @@ def _diagnose_cut_failure(evidence: Evidence) -> Diagnosis | None:
         for entry in evidence.tail
         if evidence.has_failed(entry)
     )
-    # Where a line that is left says why, the cut is not the trouble
+    # If a remaining line says why, the cut does not matter.
     if times < 2 or not cut or any(tells(line) for line in evidence.text(cut[0][0]).split("\n") if line.strip() != cut[0][1]):
         return None
     return _answer(evidence, *cut[0], times)
@@ -76,9 +76,9 @@ _FEW = 10
 
 
 def _find_own_cut(entry: EntryView) -> str | None:
-    """Return the end of a command that keeps a few lines alone of what it prints."""
+    """Return the end of a command that keeps only a few lines of its output."""
     match = _PIPED.search(command_of(entry))
-    # More than ten lines hold a message
+    # More than ten lines contain a whole message.
     return match.group(0) if match and int(match.group(2) or _FEW) <= _FEW else None
 
 
@@ -103,28 +103,28 @@ _OF = lazy_pattern(
 
 
 class _Rest(NamedTuple):
-    """What an answer says of the rest: the name and value that lead on, where it gives one, and the sizes in words."""
+    """What an answer says of the rest: the name and value of the next page, if given, and the sizes in words."""
 
     name: str
     token: str
     sizes: str
 
 
-def _rest(said: str) -> _Rest | None:
-    """Return what an answer says of entries which it does not show, or None."""
+def _find_rest(said: str) -> _Rest | None:
+    """Return what an answer says of entries that it does not show, or None."""
     ends = f"{said[:600]}\n{said[-1_500:]}"
-    sizes = _sizes(ends)
+    sizes = _read_sizes(ends)
     for match in _MORE.finditer(ends):
         name, token = match.group(1), match.group(2)
-        # A marker without "next" in its name may be the one that the call was given
+        # A token without "next" in its name may be the one that the call itself passed.
         sure = "next" in name.lower() or "continuation" in name.lower() or _HAS_MORE.search(ends) is not None
         if sure and token.lower() not in ("null", "none", "false", "true") and (plain_name(token) or "://" in token):
             return _Rest(name, token, sizes)
-    # A text with paragraphs is prose that happens to say "more"
+    # A text with paragraphs is prose that contains "more" by chance.
     return _Rest("", "", sizes) if sizes or (_HAS_MORE.search(ends) and "\n\n" not in said[:200]) else None
 
 
-def _sizes(said: str) -> str:
+def _read_sizes(said: str) -> str:
     known = {match.group("name").lower().replace("_", ""): int(match.group("size")) for match in _SIZES.finditer(said)}
     total = max((size for name, size in known.items() if name.startswith("total")), default=0)
     part = next((known[name] for name in ("returned", "rowsreturned", "shown", "count", "pagesize") if name in known), 0)
@@ -136,17 +136,17 @@ def _sizes(said: str) -> str:
 
 
 def _diagnose_first_page(evidence: Evidence) -> Diagnosis | None:
-    """Say that a first page is asked for again and again, in whatever form, and how the next one is named."""
+    """Say that the first page is requested again and again, in any form, and how to request the next one."""
     alike: dict[tuple[str, str], list[EntryView]] = {}
     for entry in evidence.tail:
-        rest = _rest(evidence.text(entry)) if entry.status == "ok" else None
+        rest = _find_rest(evidence.text(entry)) if entry.status == "ok" else None
         if rest is not None:
-            alike.setdefault((program_of(entry), rest.token or evidence.text(entry)), []).append(entry)
+            alike.setdefault((program_name(entry), rest.token or evidence.text(entry)), []).append(entry)
     for (_, token), calls in alike.items():
         last = calls[-1]
-        rest = _rest(evidence.text(last))
+        rest = _find_rest(evidence.text(last))
         asked = any(token in call_input(each) for each in evidence.recent if each.index > calls[0].index)
-        # A token that was used since is no page left out; what is long past is no trouble
+        # A token that was used since leaves no page out, and a call from long ago is no trouble.
         if rest is None or len(calls) < _OFTEN or (rest.token and asked) or evidence.recent[-1].index - last.index > _NEAR:
             continue
         forms = len({call_key(each) for each in calls})
@@ -175,7 +175,7 @@ def _next_page(entry: EntryView, rest: _Rest) -> str:
     own = re.sub(r"^next_?", "", rest.name, flags=re.IGNORECASE)
     argument = own[:1].lower() + own[1:] if own else "page"
     host = re.match(r"\w+://[\w.:-]+", rest.token)
-    # An address on another host comes from the answer alone, so it is the agent's to trust
+    # An address on another host comes only from the answer, so the agent must decide whether to trust it.
     if host is not None and host.group(0) not in call_input(entry):
         return (
             f"Ask for the address that the answer gives as {code(rest.name, 40)}, if you trust it, and so on until none is"
@@ -199,22 +199,26 @@ def _find_cut_notice(said: str) -> str | None:
     lines = [line for line in said.split("\n") if line.strip()]
     lines = [_TAG.sub("", line) for line in lines]
     for line in [*lines[-4:], *lines[:3]]:
-        # A numbered line is content that holds such words
+        # A numbered line is content that holds such words.
         if len(line) < 400 and not NUMBERED.match(line) and _CUT.search(f" {line}"):
             return line.strip()
     for line in lines:
         if len(line) < _MARK and _CUT.search(f" {line}") and not NUMBERED.match(line) and line.strip()[:1] in "[(<….-=":
-            return line.strip()  # a mark on a line of its own, in the middle of what is shown
+            return line.strip()  # a mark on a separate line, in the middle of the output
     return None
 
 
 def _answer(evidence: Evidence, entry: EntryView, line: str, times: int) -> Diagnosis:
     path, command = path_of(entry), command_of(entry)
     what = (
-        code(command, 80) if command else (f"The {tool(entry)} of {evidence.name(path)}") if path else f"The {tool(entry)} call"
+        code(command, 80)
+        if command
+        else (f"The {tool_phrase(entry)} of {evidence.name(path)}")
+        if path
+        else f"The {tool_phrase(entry)} call"
     )
     own = _find_own_cut(entry) == line
-    notice = code(line, 40) if own else words_of(_CUT, f" {line}")
+    notice = code(line, 40) if own else quote_match(_CUT, f" {line}")
     cause = f"{what} was made {times} times, and its output is cut at the same place each time: {notice}."
     shown = _SHOWN.search(line)
     part = _FIRST.search(line)

@@ -1,1 +1,1 @@
-"""Failure classes of edits: they are refused, made in the wrong file, have no effect, or are undone."""
+"""Failure classes of edits: they are refused, made in the wrong file, without effect, or undone."""

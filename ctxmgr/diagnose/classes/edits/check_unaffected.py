@@ -1,4 +1,4 @@
-"""A check keeps its outcome through edits because it does not see them: it runs a copy, an old build, or a cached result."""
+"""A check keeps its outcome through edits because it does not see them: it uses a copy, an old build, or a cached result."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import Evidence, clock
-from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, parts_of, path_of, same_file
+from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, path_of, same_file, split_command
 from ctxmgr.diagnose.evidence.paths import is_file_name
 from ctxmgr.diagnose.evidence.texts import code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -37,7 +37,7 @@ _RUNS = lazy_pattern(
     r"test|spec|check|\b(?:make|ninja|gradlew?|mvn|bazel|tsc|turbo|nx|cargo|go|dotnet|docker build|npm run|yarn|pnpm)\b"
 )
 _SOURCES = (".c", ".cc", ".cpp", ".h", ".hpp", ".rs", ".go", ".java", ".ts", ".tsx", ".kt", ".swift", ".cs")
-# Folders by their whole names: `layout/` is no `out/`
+# Folders by their whole names: `layout/` is not `out/`.
 _COPIES = lazy_pattern(
     r"(?:^|/)(?:build|dist|site-packages|target|out|lib|\.next|node_modules|__pycache__|vendor|[^/\s]{1,100}\.egg)/"
 )
@@ -47,7 +47,7 @@ _LEAST = 2
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return why the check does not see the edits."""
-    # A check that never ends tells nothing of what it sees
+    # A check that never ends does not show what it sees.
     if evidence.finding is not None and evidence.finding.severity == "hung":
         return None
     distinct = {entry.index: entry for entry in [*evidence.rounds, *evidence.failing_calls]}
@@ -56,17 +56,17 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if not command or entry.status == "open":
             continue
         runs = evidence.equal_calls(entry)[-8:]
-        # Equal calls first: the same call is sure to run the same check
+        # Equal calls first, because they surely run the same check.
         outcome = _outcome
         if len(runs) < _LEAST:
-            runs, outcome = _list_same_checks(evidence, entry), _end
-        # A changed outcome means that the check does see the edits
+            runs, outcome = _list_same_checks(evidence, entry), _last_lines
+        # A changed outcome means that the check sees the edits.
         if len(runs) < _LEAST or len({outcome(evidence, each) for each in runs[-_LEAST:]}) > 1:
             continue
-        # Edits made before this outcome first came are no proof: the check may have seen them
+        # Edits before the first of these outcomes prove nothing: the check may have seen them.
         start = next((each.index for each in runs if outcome(evidence, each) == outcome(evidence, entry)), entry.index)
         edits = [each for each in evidence.edits if start < each.index < entry.index]
-        # One edit that changes nothing is usual: it may simply be the wrong one
+        # A single edit without effect is usual. It may simply be the wrong edit.
         if len(edits) < _LEAST:
             continue
         found = (
@@ -82,43 +82,43 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _outcome(evidence: Evidence, entry: EntryView) -> str:
-    """Return what a check says but for times."""
+    """Return the output of a check without times."""
     return mask_volatile(_TIMES.sub("", evidence.text(entry)), ids=True)
 
 
-def _end(evidence: Evidence, entry: EntryView) -> str:
-    """Return the last lines of what a check says: a filter before them leaves them as they are."""
+def _last_lines(evidence: Evidence, entry: EntryView) -> str:
+    """Return the last lines of a check's output, which a filter leaves as they are."""
     return "\n".join(_outcome(evidence, entry).strip().split("\n")[-_LAST_LINES:]) if evidence.has_failed(entry) else ""
 
 
 def _list_same_checks(evidence: Evidence, entry: EntryView) -> list[EntryView]:
     """Return the calls that run the same file in another form and end alike."""
-    end, files = _end(evidence, entry), _files(entry)
-    # A check that passes without a word ends like any other
+    end, files = _last_lines(evidence, entry), _named_files(entry)
+    # A check that passes silently ends like any other.
     if not end.strip():
         return []
-    return [each for each in evidence.tail if files & _files(each) and _end(evidence, each) == end]
+    return [each for each in evidence.tail if files & _named_files(each) and _last_lines(evidence, each) == end]
 
 
-def _files(entry: EntryView) -> set[str]:
-    return {word.removeprefix("./") for words in parts_of(command_of(entry)) for word in words if is_file_name(word)}
+def _named_files(entry: EntryView) -> set[str]:
+    return {word.removeprefix("./") for words in split_command(command_of(entry)) for word in words if is_file_name(word)}
 
 
 _LAST_LINES = 2
 
 
 def _diagnose_loaded_copy(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
-    """Say that the check loads a built copy of the file that is edited, as its own source names it."""
+    """Say that the check loads a built copy of the edited file, as its own source shows."""
     edited = list(dict.fromkeys(path for each in edits for path in edited_paths(each)))
     stems = [path.rpartition("/")[2].partition(".")[0] for path in edited]
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         if other.status != "ok" or not _is_of_check(other, entry):
             continue
-        # A bundle on one line holds every name
+        # A bundle on one line holds every name.
         for line in evidence.text(other)[:20_000].split("\n"):
             for path, stem in zip(edited, stems, strict=True):
                 copy = _find_loaded_copy(line, stem) if stem in line and len(line) < _LONG else None
-                # A build since the edits has renewed the copy, so the copy is not why
+                # A build since the edits has renewed the copy, so it is not the cause.
                 if copy is None or any(same_file(copy, each) for each in edited) or _was_rebuilt(evidence, edits, copy):
                     continue
                 return _explain_loaded_copy(evidence, entry, edits, path, copy, other, line)
@@ -128,20 +128,20 @@ def _diagnose_loaded_copy(evidence: Evidence, entry: EntryView, edits: list[Entr
 def _is_of_check(other: EntryView, entry: EntryView) -> bool:
     """Whether an entry shows the source of a check: a test, or a file that the command names."""
     shown = path_of(other) or next(
-        (words[1] for words in parts_of(command_of(other))[:1] if words[0] == "cat" and words[1:]), ""
+        (words[1] for words in split_command(command_of(other))[:1] if words[0] == "cat" and words[1:]), ""
     )
     name = shown.rpartition("/")[2]
     return bool(name) and (name in command_of(entry) or _TESTS.search(shown) is not None)
 
 
 def _find_loaded_copy(line: str, stem: str) -> str | None:
-    """Return the built file of that name which a line loads, or None."""
-    # A path in a comment or a message loads nothing
+    """Return the built file with that name that a line loads, or None."""
+    # A path in a comment or a message loads nothing.
     if not _LOADS.search(line):
         return None
     for match in re.finditer(rf"((?:\.{{0,2}}/)?(?:[\w.@-]{{1,40}}/){{1,8}}{re.escape(stem)}(?:\.\w{{1,5}})?)(?![\w/])", line):
         copy = match.group(1).lstrip("./")
-        # Only folders that hold built things: a file of the same name elsewhere may be another module
+        # Only folders for built files: elsewhere, a file with the same name may be another module.
         if plain_name(copy) and _COPIES.search(copy):
             return copy
     return None
@@ -152,7 +152,8 @@ def _explain_loaded_copy(
 ) -> Diagnosis:
     own, build = evidence.relative_path(path), _find_build_command(evidence, entry)
     cause = (
-        f"{_start(evidence, entry, edits)}, because it loads {code(copy, 80)}, as {evidence.source(other)} shows, and you edit"
+        f"{_describe_check(evidence, entry, edits)}, because it loads {code(copy, 80)}, as {evidence.source(other)} "
+        "shows, and you edit"
         f" {code(own, 70)}; nothing has built the one from the other since."
     )
     how = f": run {code(build, 60)}" if build else " (look for the build step in the manifest)"
@@ -166,14 +167,14 @@ def _explain_loaded_copy(
 def _was_rebuilt(evidence: Evidence, edits: list[EntryView], copy: str) -> bool:
     first = edits[0].index
     return any(
-        # Any build may have renewed it: to say that none has, none may be there
+        # Any build may have renewed the copy, so the record must hold none.
         entry.index > first and entry.status == "ok" and (_BUILDS.search(command_of(entry)) or copy in command_of(entry))
         for entry in evidence.recent
     )
 
 
 def _find_build_command(evidence: Evidence, entry: EntryView) -> str | None:
-    """Return the build command that the manifest which was read names."""
+    """Return the build command in the manifest that was read."""
     for manifest, pattern, runner in (
         ("package.json", r'"(build[\w:-]{0,30}|compile|dist|prepare)"\s*:', "npm run "),
         ("Makefile", r"^(build|dist|all|compile)\s*:", "make "),
@@ -197,29 +198,30 @@ _TESTS = lazy_pattern(r"(?:^|[/_.-])(?:tests?|specs?|check\w*|bench\w*|__tests__
 _LOOKED_AT, _LONG = 200, 400
 
 
-def _start(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> str:
+def _describe_check(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> str:
     files = list(dict.fromkeys(evidence.name(path) for each in edits for path in edited_paths(each)))
     shown = ", ".join(code(name, 60) for name in files[:2])
     return f"{code(command_of(entry), 80)} answers the same after {len(edits)} edits of {shown}"
 
 
 def _diagnose_other_file(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
-    """Say that the message comes from another file of the same name than the one that is edited."""
+    """Say that the message comes from another file with the same name as the edited one."""
     frames = [one or two for one, two in _FRAME.findall(evidence.text(entry))]
     for each in reversed(edits):
         for path in edited_paths(each):
             name = path.rpartition("/")[2]
-            # The message comes from the edited file, so the check does see it
+            # The message comes from the edited file, so the check sees it.
             if any(same_file(frame, path) for frame in frames):
                 return None
             copy = next((frame for frame in reversed(frames) if frame.rpartition("/")[2] == name and plain_name(frame)), None)
             if copy is None:
                 continue
-            # Built copies are to be built again, others are files of their own
+            # Built copies must be rebuilt. Others are files of their own.
             shown, own = evidence.name(copy), evidence.name(path)
             built = _COPIES.search(copy) is not None
             cause = (
-                f"{_start(evidence, entry, edits)}, because it runs another file: its message comes from {code(shown, 90)}, not"
+                f"{_describe_check(evidence, entry, edits)}, because it runs another file: its message comes from "
+                f"{code(shown, 90)}, not"
                 f" from {code(own, 70)}."
             )
             step = f"Find out which of {code(shown, 90)} and {code(own, 70)} the check is meant to use, and edit that one."
@@ -236,28 +238,29 @@ def _diagnose_other_file(evidence: Evidence, entry: EntryView, edits: list[Entry
 
 
 def _diagnose_stale_program(evidence: Evidence, entry: EntryView, command: str, edits: list[EntryView]) -> Diagnosis | None:
-    """Say that a program is run which was built before the edits of its source."""
+    """Say that the running program was built before its source was edited."""
     elsewhere = _diagnose_other_build(evidence, entry, command, edits)
-    # Where two places are named, the wrong one is the better explanation than an old build
+    # If two places are named, the wrong place explains more than an old build.
     if elsewhere is not None:
         return elsewhere
     words = _artefact(command)
     source = next((path for each in reversed(edits) for path in edited_paths(each) if path.endswith(_SOURCES)), None)
-    # A command that builds before it runs can't be stale
+    # A command that builds before it runs can't be stale.
     if words is None or source is None or _BUILDS.search(command):
         return None
     program = words[0].removeprefix("./")
-    # Scripts run from their source
+    # Scripts run from their source.
     if program.endswith((".sh", ".py", ".rb", ".pl")) or (program.endswith(".js") and "/" not in program):
         return None
     builds = [each for each in evidence.entries_before(entry.index) if _BUILDS.search(command_of(each)) and each.status == "ok"]
     made = next((each for each in builds if program in command_of(each) or not _OUTPUT.search(command_of(each))), None)
-    # Without a build in the record nobody knows how it was built; a later build took the edits in
+    # Without a recorded build, it is not known how it was built. A later build includes the edits.
     if made is None or made.index > edits[0].index:
         return None
     build = command_of(made)
     cause = (
-        f"{_start(evidence, entry, edits)}, because {code(words[0], 60)} was built before them, last{clock(made.ts)} with"
+        f"{_describe_check(evidence, entry, edits)}, because {code(words[0], 60)} was built before them, "
+        f"last{clock(made.ts)} with"
         f" {code(build, 90)}."
     )
     step = f"Build it again with {code(build, 110)}, and then run {code(command, 80)}."
@@ -292,7 +295,7 @@ def _diagnose_other_build(evidence: Evidence, entry: EntryView, command: str, ed
     made = builds[0][1].rstrip("/")
     places = [part.rstrip("/") for part in next(group for group in runs.groups() if group).split(":")]
     if (
-        # Only plain places are compared: a variable may stand for either one
+        # Compare only plain paths, since a variable may stand for either one.
         not plain_name(made)
         or not all(plain_name(part) for part in places)
         or any(_contains_path(made, part) or _contains_path(part, made) for part in places)
@@ -300,7 +303,7 @@ def _diagnose_other_build(evidence: Evidence, entry: EntryView, command: str, ed
         return None
     ran = places[0]
     cause = (
-        f"{_start(evidence, entry, edits)}, because the build writes to {code(made, 60)} and what is run comes from "
+        f"{_describe_check(evidence, entry, edits)}, because the build writes to {code(made, 60)} and what is run comes from "
         f"{code(ran, 60)}: that is an old build."
     )
     step = f"Let both name one place: build to {code(ran, 60)}, or run from {code(made, 60)}; then run the check once."
@@ -319,8 +322,8 @@ _BUILT = ("build", "target", "bin", "dist", "out", "classes", "lib")
 
 
 def _artefact(command: str) -> list[str] | None:
-    """Return the built thing that a command runs: a program, or what java, node and the like are given."""
-    for words in parts_of(command):
+    """Return the built file that a command runs: a program, or the argument of java, node and the like."""
+    for words in split_command(command):
         if words[0].startswith(("./", *(f"{part}/" for part in _BUILT))):
             return words
         for word in words[1:]:
@@ -343,11 +346,11 @@ def _artefact(command: str) -> list[str] | None:
 
 
 def _diagnose_stale_image(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
-    """Say that a container runs an image which was built before the edits."""
+    """Say that a container runs an image that was built before the edits."""
     command = command_of(entry)
     if (
         not re.search(r"\b(?:docker|podman)\b.{0,20}\b(?:run|exec|up|restart|start)\b", command)
-        # What builds the image anew, or mounts the folder, runs the edited files
+        # A call that rebuilds the image or mounts the folder runs the edited files.
         or "--build" in command
         or re.search(r"\s(?:-v|--volume|--mount)\b", command)
     ):
@@ -357,12 +360,12 @@ def _diagnose_stale_image(evidence: Evidence, entry: EntryView, edits: list[Entr
         for each in evidence.entries_before(entry.index)
         if re.search(r"\b(?:docker|podman)\b.{0,30}\bbuild\b|--build\b", command_of(each)) and each.status == "ok"
     ]
-    # The image is newer than the first edit
+    # The image is newer than the first edit.
     if not builds or builds[0].index > edits[0].index:
         return None
     build = command_of(builds[0])
     cause = (
-        f"{_start(evidence, entry, edits)}, because the container runs an image that was built before them, "
+        f"{_describe_check(evidence, entry, edits)}, because the container runs an image that was built before them, "
         f"last{clock(builds[0].ts)} with {code(build, 90)}."
     )
     return diagnosis(
@@ -374,13 +377,15 @@ def _diagnose_stale_image(evidence: Evidence, entry: EntryView, edits: list[Entr
 
 
 def _diagnose_cached_output(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> Diagnosis | None:
-    # Only of runners and builds is it known that they use old results
+    # Only runners and builds are known to use old results.
     if not _RUNS.search(command_of(entry)):
         return None
     said = evidence.text(entry)[:8_000]
     match = _NONE_RUN.search(said)
     if match is not None:
-        cause = f"{_start(evidence, entry, edits)}, because it runs no test at all: {code(match.group(1).strip(), 60)}."
+        cause = (
+            f"{_describe_check(evidence, entry, edits)}, because it runs no test at all: {code(match.group(1).strip(), 60)}."
+        )
         step = (
             "A runner takes files and functions by their names alone (pytest `test_*.py` and `test_*`, jest `*.test.*`): rename"
             " them, or name the right folder, and see that they are collected (`pytest --collect-only`) before you edit on."
@@ -391,7 +396,7 @@ def _diagnose_cached_output(evidence: Evidence, entry: EntryView, edits: list[En
     match = _CACHED.search(said)
     if match is None:
         return None
-    cause = f"{_start(evidence, entry, edits)}, because the result is an old one: {code(match.group(1).strip(), 60)}."
+    cause = f"{_describe_check(evidence, entry, edits)}, because the result is an old one: {code(match.group(1).strip(), 60)}."
     force = "go test -count=1" if "go test" in command_of(entry) else "make -B" if command_of(entry).startswith("make") else ""
     step = (
         (f"Run it once without the cache, with {code(force, 40)}.")

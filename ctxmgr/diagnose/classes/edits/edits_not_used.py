@@ -1,4 +1,4 @@
-"""Edits have no effect because what runs was loaded, built or installed before them, and nothing has renewed it since."""
+"""Edits have no effect because the running program was loaded, built or installed before them, and not renewed since."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import cache
 from typing import NamedTuple
 
 from ctxmgr.detect.text.fingerprints import mask_volatile
-from ctxmgr.diagnose.classes.statements.documented_way import commands_in
-from ctxmgr.diagnose.errors.table import table
+from ctxmgr.diagnose.classes.statements.documented_way import list_commands
+from ctxmgr.diagnose.errors.table import read_table
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
@@ -28,11 +28,11 @@ class _Holder(NamedTuple):
     """Something that keeps what it once took from a file.
 
     Attributes:
-        runs: what the call, or another one since the first edit, must hold: by it one sees that this holds the file.
-        edited: the files that it keeps.
-        shown: what the record must show besides, "" for nothing; its group `name` is told.
-        renews: a call that takes the edits; after the first edit there is none.
-        keeps: follows "because"; ``{file}`` is the file that was edited, ``{name}`` what was shown.
+        runs: must match in the call, or in another one since the first edit; it shows that this holds the file.
+        edited: matches the files that it keeps.
+        shown: must also match in the record, "" for nothing; its group `name` is shown.
+        renews: matches a call that takes in the edits; there must be none after the first edit.
+        keeps: follows "because"; ``{file}`` is the edited file, ``{name}`` the match of `shown`.
         step: what renews it.
     """
 
@@ -46,32 +46,32 @@ class _Holder(NamedTuple):
 
 @cache
 def _holders() -> tuple[_Holder, ...]:
-    """Return the holders of the table, those that are recognised by more first."""
-    return tuple(_Holder(**row) for row in table("holder"))
+    """Return the holders in the order of the table, which has those with more conditions first."""
+    return tuple(_Holder(**row) for row in read_table("holder"))
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return what keeps the old state, where a call is answered the same before and after several edits."""
+    """Return what keeps the old state, if a call has the same answer before and after several edits."""
     calls = list(unaffected_calls(evidence))
     found = (form(evidence, *each) for form in (_diagnose_holder, _diagnose_missing_step) for each in calls)
     return next((each for each in found if each is not None), None)
 
 
 def unaffected_calls(evidence: Evidence) -> Iterator[tuple[EntryView, list[EntryView], list[EntryView]]]:
-    """Yield calls that are answered the same before and after several edits: the call, the equal ones, and the edits."""
-    # A call that hangs has not answered, so nothing is answered the same
+    """Yield calls with the same answer before and after several edits: the call, the equal ones, and the edits."""
+    # A hung call has no answer, so no answer stayed the same.
     if evidence.finding is not None and evidence.finding.severity == "hung":
         return
     last = evidence.recent[-_FEW:]
     for entry in reversed(last[-6:]):
-        # An edit that is refused again and again is no check
+        # An edit that is refused again and again is no check.
         if entry.status == "open" or edited_paths(entry):
             continue
         outcome = _outcome(evidence, entry)
         same = [each for each in last if _outcome(evidence, each) == outcome and _is_same_call(each, entry)]
-        # Edits before the first of the equal answers may be in it
+        # Edits before the first of the equal answers may be in effect already.
         edits = [each for each in evidence.edits if same[0].index < each.index < same[-1].index] if len(same) >= _LEAST else []
-        # An empty answer is equal to every other empty one
+        # All empty answers are equal.
         if len(edits) >= _LEAST and outcome.strip():
             yield entry, same, edits
 
@@ -79,25 +79,25 @@ def unaffected_calls(evidence: Evidence) -> Iterator[tuple[EntryView, list[Entry
 def _diagnose_missing_step(
     evidence: Evidence, entry: EntryView, same: Sequence[EntryView], edits: Sequence[EntryView]
 ) -> Diagnosis | None:
-    """Say which documented command for what is edited or run no call has made since the edits."""
+    """Say which documented command for the edited or run part no call has made since the edits."""
     since = [each for each in evidence.recent if each.index > edits[0].index and not edited_paths(each)]
     ran = "\n".join(command_of(each) for each in since)
     paths = {evidence.relative_path(path) for each in edits for path in edited_paths(each)}
     stems = paths | {path.rpartition("/")[2].partition(".")[0] for path in paths}
     about = {word for word in _WORD.findall(ran) if _CODED.search(word)} | {stem for stem in stems if len(stem) > _SHORT}
     for other in evidence.entries_before(entry.index):
-        # What the agent wrote itself is no documentation
+        # Text that the agent wrote itself is no documentation.
         if other.status != "ok" or edited_paths(other):
             continue
-        for command in commands_in(evidence.text(other), inline=True):
-            # A word alone is the name of a program, and no step
+        for command in list_commands(evidence.text(other), inline=True):
+            # A single word is the name of a program, not a step.
             words = command.split()
             head = " ".join(words[:2])
             if (
                 len(words) < _LEAST
                 or "=" in words
                 or not words[0].islower()
-                # It was run since the edits, so it is not what is missing
+                # It was run since the edits, so it is not missing.
                 or head in ran
                 # A step for another part of the project
                 or not (set(_WORD.findall(" ".join(words[1:]))) & about)
@@ -127,7 +127,7 @@ def _outcome(evidence: Evidence, entry: EntryView) -> str:
 
 
 def _is_same_call(one: EntryView, other: EntryView) -> bool:
-    # A shell command and a call of a tool of the same name are two things
+    # A shell command and a call of a tool with the same name differ.
     first, second = command_of(one), command_of(other)
     return one.action == other.action and bool(first) == bool(second) and not edited_paths(one)
 
@@ -140,7 +140,7 @@ def _diagnose_holder(
     since = [each for each in evidence.recent if each.index > first and each.status != "open"]
     asked = "\n".join([f"{each.action}\n{call_input(each)[:2_000]}" for each in [*since, entry] if not edited_paths(each)])
     for holder in _holders():
-        # A call that renews it was made, so something else keeps the old state
+        # A call has renewed it, so something else keeps the old state.
         if not re.search(holder.runs, asked) or not re.search(holder.edited, path) or re.search(holder.renews, asked):
             continue
         shown = _find_holder_name(evidence, entry, holder, path)
@@ -151,7 +151,7 @@ def _diagnose_holder(
 
 
 def _find_holder_name(evidence: Evidence, entry: EntryView, holder: _Holder, path: str) -> tuple[str, EntryView | None] | None:
-    """Return what the record shows of the holder, and where; None where it must show something and does not."""
+    """Return the holder's name that the record shows, and where; None if a name is required but not shown."""
     if not holder.shown:
         return "", None
     pattern = re.compile(holder.shown)
@@ -159,7 +159,7 @@ def _find_holder_name(evidence: Evidence, entry: EntryView, holder: _Holder, pat
     for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
         for match in pattern.finditer(evidence.text(other)[:20_000]):
             name = match.group("name")
-            # Of installed packages only that of the edited file is meant
+            # Of the installed packages, only that of the edited file counts.
             if plain_name(name) and ("packages/" not in name or name.split("packages/")[-1].split("/")[0] in parts):
                 return name, other
     return None

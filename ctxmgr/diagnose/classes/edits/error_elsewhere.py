@@ -6,7 +6,7 @@ import re
 
 from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, may_change
-from ctxmgr.diagnose.evidence.calls import changes_of, edited_paths, fields_of, path_of, same_file, written_content
+from ctxmgr.diagnose.evidence.calls import edited_paths, fields_of, list_changes, path_of, same_file, written_content
 from ctxmgr.diagnose.evidence.paths import FOREIGN
 from ctxmgr.diagnose.evidence.texts import ORDERS, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -49,9 +49,9 @@ _SURE = tuple(
         rf"^{_AT}: line (?P<line>\d{{1,6}}): (?:syntax error|parse error|unexpected)",
     )
 )
-"""Where a compiler or parser says itself that the error stands there: whoever includes or reads the file is not at fault."""
+"""Messages in which a compiler or parser locates the error itself. Files that include or read the place are not at fault."""
 _INCLUDE = lazy_pattern(r"fatal error: [^\n:]{1,200}: no such file|fatal error: '[^\n']{1,200}' file not found", re.IGNORECASE)
-"""A file asks for another one that is not there: the place that asks is not at fault."""
+"""A file includes another one that is missing. The including line is not at fault."""
 _LEAST = 2
 _FEW = 48
 _BACK = 120
@@ -59,9 +59,9 @@ _MOST = 20_000
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return where the error lies, when every change since it first appeared was made elsewhere."""
+    """Return where the error is, if every change since it first appeared was made elsewhere."""
     for entry in evidence.failing_calls:
-        # A failing edit is itself the trouble
+        # A failing edit is the trouble itself.
         if edited_paths(entry) or _INCLUDE.search(evidence.text(entry)[:_MOST]):
             continue
         found = (
@@ -77,19 +77,19 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _diagnose_parse_error(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
-    """Say where a compiler or parser stops, when that is no file that was changed."""
+    """Say where a compiler or parser stops, if it stops in no file that was changed."""
     said = evidence.text(entry)[:_MOST]
     for pattern in _SURE:
         matches = list(pattern.finditer(said))
         places = [(match.group("path"), match.group("line")) for match in matches]
-        # A frame in a library only shows by what way the error came
+        # A frame in a library only shows the way that the error took.
         places = [(path, line) for path, line in places if plain_name(path) and not any(part in path for part in FOREIGN)]
         if not places:
             continue
         path, line = places[0]
         quoted = said[matches[0].start() : matches[0].end() + 160].strip()
         changed = _list_changed_files(evidence, entry, mask_volatile(matches[0].group(0)))
-        # After one edit elsewhere the agent may still be on its way to the right file
+        # After a single edit elsewhere, the agent may still be on its way to the right file.
         if _has_few_changes(changed) or any(same_file(path, each) for path, _ in places for each in changed):
             return None
         return _answer(evidence, entry, changed, path, line, "", quoted)
@@ -97,26 +97,26 @@ def _diagnose_parse_error(evidence: Evidence, entry: EntryView) -> Diagnosis | N
 
 
 def _diagnose_included_text(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
-    """Say which text that the written one includes an error names, where the source it quotes is not in what was written."""
+    """Say which included text an error names, if the source line that it quotes is not in the written text."""
     said = evidence.text(entry)[:_MOST].replace("\\n", "\n").replace('\\"', '"')
     quoted = [line.strip(" .…|") for line in _QUOTED.findall(said)]
     wrote = [each for each in evidence.tail if each.agent == entry.agent and each.index < entry.index and _written_text(each)]
     if not quoted or len(wrote) < _LEAST or not _PARSES.search(said):
         return None
     path = path_of(wrote[-1]) or ""
-    known = evidence.last_content(path, entry.index) if changes_of(wrote[-1]) else None
+    known = evidence.last_content(path, entry.index) if list_changes(wrote[-1]) else None
     text = known.text if known is not None else _written_text(wrote[-1])
-    # With an unknown rest of the file the quoted line may be in it
-    if changes_of(wrote[-1]) and (known is None or not known.whole):
+    # The quoted line may be in an unknown part of the file.
+    if list_changes(wrote[-1]) and (known is None or not known.whole):
         return None
-    # The quoted line is its own, only broken in another way
+    # The quoted line is its own, with other line breaks.
     if any("".join(line.split()) in "".join(text.split()) for line in quoted):
         return None
-    # The quoted line names what it refers to in any case
+    # The quoted line contains the name in any case.
     rest = said.replace(quoted[0], "")
     names = [next(group for group in match.groups() if group) for match in _REFERS.finditer(text)]
     name = next(
-        # A name that the error does not have may be any of them
+        # Without the name in the error, it may be any of them.
         (each for each in names if re.search(rf"(?<![\w-]){re.escape(each)}(?![\w-])", rest) and plain_name(each)),
         None,
     )
@@ -140,14 +140,14 @@ _REFERS = lazy_pattern(
     r"|@(?:import|use|include|extends)\s*\(?\s*['\"]([\w./-]{2,60})|\b(?:require|import|source|include)\s*\(?\s*['\"]([\w./@-]{2,60})"
     r"|!include\s+([\w./-]{2,60})|\$ref['\"]?:\s*['\"]?([\w./#-]{2,80})|<xi:include[^>]{0,80}href=\"([\w./-]{2,60})"
 )
-"""How one text takes in another."""
+"""Ways in which one text includes another."""
 _PARSES = lazy_pattern(r"(?i)pars(?:e|ing)|syntax|unexpected|expect(?:ing|ed)|unterminated|unclosed|invalid token|malformed")
 _LONG = 30
 
 
 def _written_text(entry: EntryView) -> str:
     """Return the text that a call writes, or ""."""
-    # A call that only reads may be given a long text too
+    # A call that only reads may have a long text as input too.
     if entry.status != "ok" or (not may_change(entry) and written_content(entry) is None):
         return ""
     return max(
@@ -160,7 +160,7 @@ def _has_few_changes(changed: dict[str, list[EntryView]]) -> bool:
 
 
 def _list_changed_files(evidence: Evidence, entry: EntryView, said: str) -> dict[str, list[EntryView]]:
-    """Return the files that were changed with success since a failure that says this first appeared, and by which calls."""
+    """Return the files changed successfully since a failure with this message first appeared, each with its calls."""
     start = entry.index
     for other in evidence.entries_before(entry.index):
         if (
@@ -169,10 +169,10 @@ def _list_changed_files(evidence: Evidence, entry: EntryView, said: str) -> dict
             and (call_key(other) == call_key(entry) or said in mask_volatile(evidence.text(other)))
         ):
             start = other.index
-        # Far back the same message may have had another cause
+        # Long ago, the same message may have had another cause.
         if entry.index - other.index > _BACK:
             break
-    # A loop may have begun before its present message
+    # A loop may have begun before its present message.
     start = min(start, evidence.loop[0].index) if evidence.loop and evidence.finding is not None else start
     found: dict[str, list[EntryView]] = {}
     for other in evidence.edits:
@@ -190,12 +190,12 @@ def _diagnose_unchanged_file(evidence: Evidence, entry: EntryView, changed: dict
     frames = [(path, line) for path, line in frames if not any(part in path for part in FOREIGN)]
     causes = [one or other for one, other in _CAUSE.findall(said)]
     if not frames or not causes or "AssertionError" in causes[-1]:
-        return None  # an assertion stands in the test; where the fault lies it does not say
+        return None  # an assertion fails in the test, which does not show where the fault is
     path, line = frames[-1] if 'File "' in said else frames[0]
     named = any(same_file(each, frame) or each.rpartition("/")[2] in said for each in changed for frame, _ in frames)
     if any(same_file(path, each) for each in changed) or (named and not _fails_on_import(said)):
-        return None  # a changed file takes part: the fault may be what it passes on
-    # A test that fails is the right place for an error to show
+        return None  # a changed file is involved: it may pass on the faulty value
+    # A test is the right place for an error to appear.
     if not plain_name(path) or any(
         part in path.rpartition("/")[2] for part in ("test_", "_test.", ".test.", ".spec.", "conftest")
     ):
@@ -231,11 +231,11 @@ def _answer(
 
 
 def _fails_on_import(said: str) -> bool:
-    """Whether the last frame of a traceback is the body of a module: whoever imports it can't be at fault."""
+    """Whether the last frame of a traceback is the body of a module. Then the importing file can't be at fault."""
     frames = re.findall(r"File \"[^\"\n]{1,300}\", line \d{1,6}, in (\S{1,80})", said)
     return bool(frames) and frames[-1] == "<module>" and len(frames) > 1
 
 
 def _quote_error(error: str) -> str:
-    """Return an error as a quote: its kind, and its words where they are few."""
+    """Return an error as a quote: its kind, and its words if they are few."""
     return code(error if len(error) <= _FEW else error.partition(":")[0], _FEW)

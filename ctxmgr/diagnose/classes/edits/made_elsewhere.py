@@ -22,7 +22,7 @@ _MADE = lazy_pattern(
     re.IGNORECASE,
 )
 _FILE = lazy_pattern(r"(?<![\w/.-])((?:[\w.@+-]{1,60}/){0,8}[\w@+-][\w.@+-]{0,60}\.[A-Za-z]\w{0,7})(?![\w/-])")
-# A rule of make, also with the line's number before it: `dist/app.js: src/app.ts`; `CC := gcc` is none
+# A rule of make, with or without a line number before it: `dist/app.js: src/app.ts`. `CC := gcc` is none.
 _RULE = lazy_pattern(r"^(?:\s*\d+\s)?([\w./-]{2,80})\s?:(?!=)\s([^\n=]{2,200})$", re.MULTILINE)
 _BUILDS = lazy_pattern(r"\b(?:make|ninja|cmake|gcc|cc|clang|g\+\+|build|compile|setup\.py)\b")
 _LOOKED_AT, _HEAD, _MOST = 200, 6, 8_000
@@ -32,11 +32,11 @@ _OtherFile = tuple[str, str, EntryView, str]
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return the file that decides in place of the edited one."""
+    """Return the file that decides instead of the edited one."""
     for entry, same, edits in unaffected_calls(evidence):
         for path in dict.fromkeys(path for each in reversed(edits) for path in edited_paths(each)):
             file = evidence.relative_path(path)
-            # An edit's own answer repeats what was edited
+            # The answer to an edit repeats the edited text.
             shown = [e for e in list(evidence.recent)[-_LOOKED_AT:] if e.status == "ok" and not edited_paths(e)]
             for form in _FORMS:
                 found = next(form(evidence, file, shown, edits[0].index), None)
@@ -52,19 +52,20 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _find_source(evidence: Evidence, file: str, shown: list[EntryView], _: int) -> Iterator[_OtherFile]:
-    """Yield what the head of the edited file says it is made from."""
+    """Yield the source from which the edited file is made, according to its head."""
     for other in reversed(shown):
         path = path_of(other) or next((word for word in command_of(other).split() if word.endswith(file)), "")
-        # The head of another file says nothing of this one
+        # The head of another file says nothing about this one.
         if not path or not evidence.same_place(path, file):
             continue
         for line in evidence.text(other).split("\n")[:_HEAD]:
-            names = [name for name in _FILE.findall(line) if plain_name(name) and name.rpartition("/")[2] != _name(file)]
+            names = [name for name in _FILE.findall(line) if plain_name(name) and name.rpartition("/")[2] != _file_name(file)]
             if _MADE.search(line) and names:
-                told = " and ".join(code(name, 80) for name in names[:2])
-                sources = f"{code(names[0], 80)} (or {code(names[1], 80)})" if len(names) > 1 else told
+                shown_names = " and ".join(code(name, 80) for name in names[:2])
+                sources = f"{code(names[0], 80)} (or {code(names[1], 80)})" if len(names) > 1 else shown_names
                 yield (
-                    f"{code(file, 80)} is generated, as its head says, and written anew from {told}, so edits of it are lost",
+                    f"{code(file, 80)} is generated, as its head says, and written anew from {shown_names}, so edits "
+                    "of it are lost",
                     f"Make the change in {sources}, not in what comes of it: generate {code(file, 80)} anew, and leave that "
                     "file alone.",
                     other,
@@ -73,17 +74,17 @@ def _find_source(evidence: Evidence, file: str, shown: list[EntryView], _: int) 
 
 
 def _find_build_target(evidence: Evidence, file: str, shown: list[EntryView], first: int) -> Iterator[_OtherFile]:
-    """Yield what a makefile builds from the edited file, where nothing has built it since."""
-    # Whatever was built since may have been this target
+    """Yield what a makefile builds from the edited file, if nothing has built it since."""
+    # Any build since may have been this target.
     if any(each.index > first and _BUILDS.search(call_input(each)) for each in evidence.recent):
         return
     for other in reversed(shown):
         for match in _RULE.finditer(evidence.text(other)[:_MOST]):
             target, needs = match.groups()
             if (
-                _name(file) in {_name(word) for word in needs.split()}
+                _file_name(file) in {_file_name(word) for word in needs.split()}
                 and plain_name(target)
-                # A target without a dot or a folder is a task like `test`, and no file
+                # A target without a dot or a folder is a task such as `test`, not a file.
                 and ("." in target or "/" in target)
             ):
                 yield (
@@ -96,11 +97,11 @@ def _find_build_target(evidence: Evidence, file: str, shown: list[EntryView], fi
 
 
 def _find_loaded_copy(evidence: Evidence, file: str, shown: list[EntryView], _: int) -> Iterator[_OtherFile]:
-    """Yield the other copy of the file that a look-up shows to be loaded."""
+    """Yield the other copy of the file that is loaded according to a look-up."""
     parts = file.split("/")
     for other in reversed(shown):
         said = evidence.text(other).strip()
-        # One path alone on a line is the answer to "which file is loaded"; a list of paths names none
+        # A single path on a line answers "which file is loaded". A list of paths does not.
         if "\n" in said or len(parts) < 2 or not plain_name(said) or evidence.same_place(said, file):
             continue
         if said.split("/")[-2:] == parts[-2:]:
@@ -114,16 +115,20 @@ def _find_loaded_copy(evidence: Evidence, file: str, shown: list[EntryView], _: 
 
 
 def _find_overriding_file(evidence: Evidence, file: str, shown: list[EntryView], _: int) -> Iterator[_OtherFile]:
-    """Yield the file of a like name that a program reads besides the edited one."""
-    stem, _dot, ending = _name(file).rpartition(".")
+    """Yield the file with a similar name that a program reads besides the edited one."""
+    stem, _dot, ending = _file_name(file).rpartition(".")
     if not stem:
         return
     like = re.compile(rf"(?<![\w.-])((?:[\w.-]+/)*{re.escape(stem)}[._-][\w-]{{1,20}}\.{re.escape(ending)})(?![\w.-])")
     for other in reversed(shown):
         text = evidence.text(other)[:_MOST]
         match = like.search(text)
-        # Both names in one text, and as code: a list of files shows that they are there, not that they are read
-        if match and re.search(rf"(?<![\w.-]){re.escape(_name(file))}(?![\w.-])", text) and ("(" in text or "import" in text):
+        # Both names must be in one text, and in code: a list of files shows that they exist, not that they are read.
+        if (
+            match
+            and re.search(rf"(?<![\w.-]){re.escape(_file_name(file))}(?![\w.-])", text)
+            and ("(" in text or "import" in text)
+        ):
             name = match.group(1)
             line = next(line.strip() for line in text.split("\n") if name in line)
             yield (
@@ -134,7 +139,7 @@ def _find_overriding_file(evidence: Evidence, file: str, shown: list[EntryView],
             )
 
 
-def _name(path: str) -> str:
+def _file_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 

@@ -1,4 +1,4 @@
-"""Two agents, or two tools, write one file by turns, each undoing what the other did."""
+"""Two agents, or two tools, write one file by turns, each undoing the other's work."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from ctxmgr.diagnose.evidence import Evidence, clock
-from ctxmgr.diagnose.evidence.calls import changes_of, command_of, edited_paths, fields_of, parts_of, tool
+from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, fields_of, list_changes, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.texts import clean, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -26,7 +26,7 @@ _STATE = lazy_pattern(
     r"|environment|title|phase)$",
     re.IGNORECASE,
 )
-"""What sets a state, as a word of a command and as a field of a tool."""
+"""Words of a command, or fields of a tool, that set a state."""
 _LAST, _LEAST, _MOST_WORDS = 40, 3, 8
 
 
@@ -40,7 +40,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     for path, writes in sorted(writers.items(), key=lambda each: -each[1][-1][1].index):
         turns = [(one, two) for one, two in pairwise(writes) if one[0] != two[0]]
         agents = {who for who, _ in writes[-4:]}
-        # Handing a file over once is teamwork; only most writes in turn, by two, are a fight
+        # One hand-over of a file is teamwork. It is a conflict only if most writes alternate between two agents.
         if len(turns) >= _LEAST and len(agents) == 2 and len(turns) * 2 > len(writes) and plain_name(path):
             return _answer(evidence, path, writes, len(turns))
     return _diagnose_switched_state(evidence)
@@ -50,32 +50,32 @@ def _diagnose_switched_state(evidence: Evidence) -> Diagnosis | None:
     """Return which state two agents set by turns, each to its own value: a branch, a context, a field."""
     settings: dict[tuple[str, ...], list[tuple[str, str, str, EntryView]]] = {}
     for entry in evidence.recent[-_LAST:]:
-        # Where a command failed, the state is not set
+        # A failed command sets no state.
         if entry.status == "ok" and not evidence.has_failed(entry):
             for slot, value, shown in _settings(entry):
                 settings.setdefault(slot, []).append((entry.agent, value, shown, entry))
     for sets in settings.values():
         turns = [(one, two) for one, two in pairwise(sets) if one[0] != two[0] and one[1] != two[1]]
-        # More than two values are a state that moves on, like that of a ticket
+        # A state with more than two values moves on, like that of a ticket.
         if len(turns) >= _LEAST and len({who for who, *_ in sets}) == 2 and len({value for _, value, *_ in sets}) == 2:
             return _explain_switched_state(evidence, *turns[-1], len(turns))
     return None
 
 
 def _settings(entry: EntryView) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """Yield what a call sets: the call but one of its values, that value, and the call as a reader knows it."""
-    for words in parts_of(command_of(entry)):
+    """Yield what a call sets: the call without one of its values, that value, and the call in words for a reader."""
+    for words in split_command(command_of(entry)):
         plain = [word for word in words if not word.startswith("-")]
-        # The last word is the value, so a program, a verb and a value must be there
+        # The last word is the value, so there must be a program, a verb and a value.
         if 3 <= len(plain) <= _MOST_WORDS and any(_SETS.fullmatch(word) for word in plain[1:-1]):
             yield ("$", *plain[:-1]), plain[-1], code(" ".join(plain), 60)
     fields = {name: str(value)[:100] for name, value in fields_of(entry).items()} if not command_of(entry) else {}
-    # A single field leaves nothing that tells what is set
+    # A single field does not show what is set.
     for name, value in fields.items() if 2 <= len(fields) <= _MOST_WORDS else ():
         if not _STATE.search(name):
             continue
         rest = sorted(f"{other}={said}" for other, said in fields.items() if other != name)
-        yield (entry.action, name, *rest), value, f"{tool(entry)} with {code(name, 30)} {code(value, 40)}"
+        yield (entry.action, name, *rest), value, f"{tool_phrase(entry)} with {code(name, 30)} {code(value, 40)}"
 
 
 def _explain_switched_state(
@@ -98,18 +98,18 @@ def _explain_switched_state(
 
 def _list_written_files(entry: EntryView) -> list[str]:
     edited = edited_paths(entry)
-    # A command that writes nothing may name files that it reads
+    # A command that writes nothing may name files that it reads.
     if edited or not _WRITES.search(command_of(entry)):
         return edited
-    words = (word for part in parts_of(command_of(entry)) for word in part[1:])
-    # However often one command names a file, it is one turn
+    words = (word for part in split_command(command_of(entry)) for word in part[1:])
+    # However often a command names a file, it is one turn.
     return list(dict.fromkeys(word for word in words if re.fullmatch(r"[\w./@+-]{1,160}\.\w{1,8}", word)))
 
 
 def _answer(evidence: Evidence, path: str, writes: list[tuple[str, EntryView]], turns: int) -> Diagnosis:
     (one, first), (two, second) = next(pair for pair in reversed(list(pairwise(writes))) if pair[0][0] != pair[1][0])
     names = [name if plain_name(name := clean(who)[:40]) else "another agent" for who in (one, two)]
-    values = [code(changes[-1].new, 60) if (changes := changes_of(entry)) else "" for entry in (first, second)]
+    values = [code(changes[-1].new, 60) if (changes := list_changes(entry)) else "" for entry in (first, second)]
     to = [f" to {value}" if value else "" for value in values]
     cause = (
         f"{names[0]} and {names[1]} change {code(path, 80)} by turns, {turns} times, and each undoes what the other did: last"

@@ -1,4 +1,4 @@
-"""An edit is refused because the text it replaces is not in the file, is there more than once, or was never read."""
+"""An edit is refused because the text it replaces is not in the file, occurs more than once, or was never read."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from collections.abc import Iterator
 from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock
 from ctxmgr.diagnose.evidence.calls import (
     Change,
-    changes_of,
     command_of,
     diff_changes,
     edited_paths,
-    parts_of,
+    list_changes,
     patch_changes,
     patched_paths,
     path_of,
     same_file,
-    tool,
+    split_command,
+    tool_phrase,
 )
 from ctxmgr.diagnose.evidence.contents import REWRITES, Content
-from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, words_of
+from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Confidence, Diagnosis
@@ -60,7 +60,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     )
 
 
-# `sed -i 's/old/new/' FILE`, with any of the usual signs in the place of the slash
+# `sed -i 's/old/new/' FILE`, with any of the usual separators instead of the slash
 _SED = lazy_pattern(
     r"\bsed\b[^|;&\n]{0,60}?\s-i\S*(?: -[Ee])? (?:-e )?(['\"])s([/|#,@])((?:\\.|(?!\2).){2,200})\2((?:\\."
     r"|(?!\2).){0,200})\2\w*\1 +([\w./@-]{2,200})"
@@ -68,14 +68,14 @@ _SED = lazy_pattern(
 
 
 def _diagnose_substitution(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
-    """Say that the pattern of a substitution is not in the file, so that it changes nothing and says nothing."""
+    """Say that the pattern of a substitution is not in the file, so that it silently changes nothing."""
     match = _SED.search(command_of(entry))
-    # A substitution that changes nothing once may be meant as a precaution
+    # A single substitution without effect may be a precaution.
     if match is None or evidence.times(entry) < _TWICE:
         return None
     old, path = re.sub(r"\\([^\w\s])", r"\1", match.group(3)), match.group(5)
     known = evidence.last_content(path, entry.index)
-    # What a real expression matches can't be told from its text
+    # The matches of a real regular expression can't be told from its text.
     if known is None or re.search(r"[*+^$\\(\[{?]|\.\*", match.group(3).replace("\\.", "")) or old in known.text:
         return None
     number = _nearest_line(old, known)
@@ -100,11 +100,11 @@ _TWICE = 2
 def _list_requested_changes(evidence: Evidence, entry: EntryView) -> list[tuple[str, Change]]:
     own = path_of(entry)
     named = _PATCH.search(command_of(entry))
-    # Of a patch file that was seen its own text tells more than the call that applies it
+    # The text of a patch file says more than the call that applies it.
     if named is not None and (patch := evidence.last_content(named.group(1), entry.index)) is not None:
         return diff_changes(patch.text)
     if own is not None:
-        return [(own, change) for change in changes_of(entry)]
+        return [(own, change) for change in list_changes(entry)]
     return [(path, change) for path in patched_paths(entry) for change in patch_changes(entry, path)]
 
 
@@ -112,39 +112,43 @@ def _diagnose_edit(evidence: Evidence, entry: EntryView, path: str, change: Chan
     said = evidence.text(entry)[:4_000]
     if _UNREAD.search(said):
         return _diagnose_missing_reread(evidence, entry, path)
-    # A tool may refuse for another reason than the text; an empty text is an insertion
+    # A tool may refuse for another reason than the text. An empty text is an insertion.
     if not _REFUSED.search(said) or not change.old.strip():
         return None
     found = _diagnose_unseen_part(evidence, entry, path, change)
     if found is not None:
         return found
     known = evidence.last_content(path, entry.index)
-    # Without the file's content only an output that shows a part of it can tell
+    # Without the file's content, only an output that shows a part of it can help.
     if known is None:
         return _diagnose_partial_view(evidence, entry, path, change) or _diagnose_unread_file(evidence, entry, path, change)
-    old = change.old.strip("\n")
-    places = known.numbers_of(old)
-    # Before anything else, since the text is there: no line is missing
+    places = known.find_line_numbers(change.old.strip("\n"))
+    # This comes first: the text occurs, so no line is missing.
     if len(places) > 1:
         return _diagnose_repeated_text(evidence, entry, known, places, change)
     if places:
         return _diagnose_rewritten_file(evidence, entry, known, path, change)
-    # An edit made already fails because its own result stands there; a short text stands there by chance
-    new = change.new.strip("\n")
+    return _diagnose_absent_text(evidence, entry, known, path, change)
+
+
+def _diagnose_absent_text(evidence: Evidence, entry: EntryView, known: Content, path: str, change: Change) -> Diagnosis | None:
+    """Say what stands in the place of a text that the file does not have."""
+    old, new = change.old.strip("\n"), change.new.strip("\n")
+    # An edit that was made already fails because its own result is there. A short text is there by chance.
     if new.strip() and len(new) > 8 and new in known.text and old not in new:
         return _diagnose_finished_edit(evidence, entry, known, change)
     missing = _first_missing(old, known)
     number = _nearest_line(missing, known)
     other = _find_other_file(evidence, path, old, entry)
-    # A line of this file that is nearly the same is likelier than a whole text in another one
-    if other is not None and (number is None or _ratio(missing, known.lines[number - known.first]) < 0.9):
+    # A nearly equal line of this file is likelier than the whole text in another one.
+    if other is not None and (number is None or _similarity(missing, known.lines[number - known.first]) < 0.9):
         return _diagnose_other_file(evidence, entry, other, change, path)
     if number is None:
         return _diagnose_missing_text(evidence, entry, known, missing, change)
     return _diagnose_different_line(evidence, entry, known, missing, number, change)
 
 
-# More than `REWRITES`: these may have changed the file, which is enough where the edit does not fit any more
+# More than `REWRITES`: these may have changed the file. That is enough if the edit no longer fits.
 _MAY_REWRITE = lazy_pattern(
     r"\b(?:ruff|yapf|biome|standard|dprint|shfmt|sqlfluff|pre-commit|fmt|format|generate|codegen|protoc|openapi)\b"
     r"|--fix\b|--write\b|\bsed -\w*i"
@@ -154,8 +158,8 @@ _MAY_REWRITE = lazy_pattern(
 def _diagnose_rewritten_file(
     evidence: Evidence, entry: EntryView, known: Content, path: str, change: Change
 ) -> Diagnosis | None:
-    """Say that the file was read before something else rewrote it; None where nothing else did."""
-    # What wrote the file between the reading and the edit made the reading old
+    """Say that the file was read before something else rewrote it; None if nothing else did."""
+    # A write between the read and the edit makes the read outdated.
     between = [
         each for each in evidence.recent
         if known.entry.index < each.index < entry.index and each.status == "ok"
@@ -166,7 +170,7 @@ def _diagnose_rewritten_file(
         return None
     name, source = evidence.name(path), evidence.source(between[-1])
     cause = (
-        f"{_call(evidence, entry, path)}: {_target(change.old.strip().split(chr(10))[0], change)} any more. You read "
+        f"{_describe_edit(evidence, entry, path)}: {_target(change.old.strip().split(chr(10))[0], change)} any more. You read "
         f"it{clock(known.entry.ts)},"
         f" and {source} came after that and may have rewritten it (quotes, blanks, order)."
     )
@@ -177,10 +181,10 @@ def _diagnose_rewritten_file(
     )  # fmt: skip
 
 
-def _call(evidence: Evidence, entry: EntryView, path: str) -> str:
+def _describe_edit(evidence: Evidence, entry: EntryView, path: str) -> str:
     times = evidence.times(entry)
     often = f" ({times} times)" if times > 1 else ""
-    what = "Your patch" if command_of(entry) else f"The {tool(entry)}"
+    what = "Your patch" if command_of(entry) else f"The {tool_phrase(entry)}"
     return f"{what} of {evidence.name(path)} can't work{often}"
 
 
@@ -196,7 +200,7 @@ def _diagnose_different_line(
     case = line.casefold() == missing.casefold()
     how = " (only blanks or indentation differ)" if blanks else " (only capitals differ)" if case else ""
     name = evidence.name(known.path)
-    cause = f"{_call(evidence, entry, known.path)}: {_target(missing, change)}. Line {number} is {code(line)}{how}."
+    cause = f"{_describe_edit(evidence, entry, known.path)}: {_target(missing, change)}. Line {number} is {code(line)}{how}."
     if known.edits:
         cause += f" Your own later edits changed the file after you read it{_read_time(evidence, known)}."
     field = change.name.removeprefix("its ")
@@ -212,7 +216,7 @@ def _diagnose_different_line(
 
 
 def _describe_line(line: str) -> str:
-    """Return the line to copy as a part of a sentence; "" where it says more than code says."""
+    """Return the line to copy in brackets, for a sentence; "" if it may be an order or is too long."""
     return "" if ORDERS.search(line) or len(line) > _LONGEST_SHOWN else f" ({code(line.strip(), _LONGEST_SHOWN)})"
 
 
@@ -222,10 +226,10 @@ _LONGEST_SHOWN = 160
 def _diagnose_missing_text(
     evidence: Evidence, entry: EntryView, known: Content, missing: str, change: Change
 ) -> Diagnosis | None:
-    # Where lines are not known, the text may be in them
+    # The text may be in lines that are not known.
     if not known.whole or known.doubtful:
         return None
-    cause = f"{_call(evidence, entry, known.path)}: {_target(missing, change)}, and no line of it comes close."
+    cause = f"{_describe_edit(evidence, entry, known.path)}: {_target(missing, change)}, and no line of it comes close."
     name = evidence.name(known.path)
     step = f"Search the project for a part of {code(missing.strip(), 60)} to find the file that holds it, and edit that one."
     return _diagnosis(
@@ -238,7 +242,10 @@ def _diagnose_repeated_text(
 ) -> Diagnosis:
     first = change.old.strip("\n").split("\n")[0]
     numbers = ", ".join(map(str, places[:6]))
-    cause = f"{_call(evidence, entry, known.path)}: {code(first)} stands {len(places)} times in the file, at lines {numbers}."
+    cause = (
+        f"{_describe_edit(evidence, entry, known.path)}: {code(first)} stands {len(places)} times in the file, at "
+        f"lines {numbers}."
+    )
     step = (
         "Add the line above or below the place you mean to the text to replace, so that it is unique and occurs only once; use"
         " an option such as `replace_all` only if you mean all of them."
@@ -250,7 +257,7 @@ def _diagnose_repeated_text(
 
 
 def _line_above(known: Content, place: int) -> str:
-    """Return the nearest line above a place that is not empty, as a quote, or "" where it is not known."""
+    """Return the nearest non-empty line above a position as a quote, or "" if it is not known."""
     lines = known.lines[: place - known.first]
     line = next((line for line in reversed(lines) if line.strip()), "")
     return code(line.strip(), 60) if line and not ORDERS.search(line) else ""
@@ -258,10 +265,11 @@ def _line_above(known: Content, place: int) -> str:
 
 def _diagnose_finished_edit(evidence: Evidence, entry: EntryView, known: Content, change: Change) -> Diagnosis:
     new = change.new.strip("\n")
-    number = known.numbers_of(new)[0]
+    number = known.find_line_numbers(new)[0]
     line = next((line for line in new.split("\n") if line.strip()), new)
     cause = (
-        f"{_call(evidence, entry, known.path)}: the change is already there. Line {number} begins with {code(line.strip())},"
+        f"{_describe_edit(evidence, entry, known.path)}: the change is already there. Line {number} begins with "
+        f"{code(line.strip())},"
         " and the old text is gone."
     )
     step = f"Leave {evidence.name(known.path)} as it is and go on with what comes after this edit."
@@ -270,10 +278,11 @@ def _diagnose_finished_edit(evidence: Evidence, entry: EntryView, known: Content
 
 def _diagnose_other_file(evidence: Evidence, entry: EntryView, other: Content, change: Change, path: str) -> Diagnosis:
     first = next((line for line in change.old.split("\n") if line.strip()), change.old)
-    number = other.numbers_of(change.old.strip("\n"))[0]
+    number = other.find_line_numbers(change.old.strip("\n"))[0]
     name = evidence.name(other.path)
     cause = (
-        f"{_call(evidence, entry, path)}: {code(first)} is not in {evidence.name(path)}. It stands in {name}, line {number}."
+        f"{_describe_edit(evidence, entry, path)}: {code(first)} is not in {evidence.name(path)}. It stands in {name}, "
+        f"line {number}."
     )
     step = f"Make this edit in {name} instead."
     return _diagnosis(evidence, entry, other, cause, step, f"Read {name} around line {number} after the edit.")
@@ -283,26 +292,26 @@ _PARTLY = lazy_pattern(
     r"(?i:lines? (\d{1,7}) ?(?:-|–|to) ?(\d{1,7}) of (\d{1,7})|truncated|\[\.\.\.|… ?\d+ lines"
     r"|\d+ (?:more )?lines (?:omitted|not shown)|content was cut)"
 )
-# As `grep -n` shows it: `a.py:12:text` for a hit, `12-text` for a line around one
+# The format of `grep -n`: `a.py:12:text` for a hit, `12-text` for a line around one
 _AT_LINE = lazy_pattern(r"^(?:([^\s:]{1,200}):)?(\d{1,7})[:-](.*)$", re.MULTILINE)
 
 
 def _diagnose_unseen_part(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
-    """Say that the text lies in a part of the file which no reading showed: a search has its line, the readings are cut."""
+    """Say that the text is in a part of the file that no read has shown: a search has its line, but the reads are cut."""
     first = next((line.strip() for line in change.old.split("\n") if len(line.strip()) >= _SHORT), "")
     name = path.rpartition("/")[2]
     looks = [each for each in evidence.entries_before(entry.index) if each.status == "ok" and not edited_paths(each)]
     views = [each for each in looks if same_file(path_of(each) or "", path) or name in command_of(each).split(" ")[-1]]
     cuts = [match for each in views for match in _PARTLY.finditer(evidence.text(each)[:600])]
     cut = max(cuts, key=lambda match: match.group(1) is not None, default=None)
-    # A reading shows the text, so the edit fails for another reason
+    # A read shows the text, so the edit fails for another reason.
     if not first or cut is None or any(first in evidence.text(each) for each in views if not _is_search(each)):
         return None
     for other in looks:
         if name not in call_input(other) and name not in evidence.text(other):
             continue
         for match in _AT_LINE.finditer(evidence.text(other)):
-            # Search results of other files hold the same line now and then
+            # Search results of other files may hold the same line.
             if match.group(3).strip() == first and (not match.group(1) or same_file(match.group(1), path)):
                 return _explain_unseen_part(evidence, entry, other, path, first, match.group(2), cut)
     return None
@@ -310,7 +319,8 @@ def _diagnose_unseen_part(evidence: Evidence, entry: EntryView, path: str, chang
 
 def _is_search(entry: EntryView) -> bool:
     return (
-        any(words[0] in ("grep", "rg", "ag", "ack") for words in parts_of(command_of(entry))) or "grep" in entry.action.lower()
+        any(words[0] in ("grep", "rg", "ag", "ack") for words in split_command(command_of(entry)))
+        or "grep" in entry.action.lower()
     )
 
 
@@ -320,7 +330,8 @@ def _explain_unseen_part(
     shown = f"lines {cut.group(1)} to {cut.group(2)} of {cut.group(3)}" if cut.group(1) else "a part (truncated)"
     name = evidence.name(path)
     cause = (
-        f"{_call(evidence, entry, path)}: you do not know the text that you replace. {capital(evidence.source(other))} has "
+        f"{_describe_edit(evidence, entry, path)}: you do not know the text that you replace. "
+        f"{capital(evidence.source(other))} has "
         f"{code(first)} on line {number} of {name}; your readings show {shown} only."
     )
     step = (
@@ -353,13 +364,14 @@ def _diagnose_partial_view(evidence: Evidence, entry: EntryView, path: str, chan
         if missing in lines:
             return None
         number = _nearest_line(missing, shown)
-        # A few lines may all be unlike because the rest is not shown
+        # All of a few lines may be unlike, because the rest is not shown.
         if number is None or len(lines) < _FEW:
             continue
         line = lines[number - 1]
         source = evidence.source(other)
         cause = (
-            f"{_call(evidence, entry, path)}: {_target(missing, change)}. {capital(source)} shows {code(line)} in its place."
+            f"{_describe_edit(evidence, entry, path)}: {_target(missing, change)}. {capital(source)} shows "
+            f"{code(line)} in its place."
         )
         step = (
             f"Read {evidence.name(path)} again, and make the edit with {code(line)}, exactly as it stands there, and "
@@ -376,7 +388,7 @@ def _diagnose_unread_file(evidence: Evidence, entry: EntryView, path: str, chang
         return None  # it may have been read before the entries at hand
     first = next((line for line in change.old.split("\n") if line.strip()), change.old)
     name = evidence.name(path)
-    cause = f"{_call(evidence, entry, path)}: {_target(first, change)}, and you have not read {name} in this session."
+    cause = f"{_describe_edit(evidence, entry, path)}: {_target(first, change)}, and you have not read {name} in this session."
     quotes = [evidence.quote(entry)]
     for commit, other in _commits(evidence, entry, path):
         cause += f" {capital(evidence.source(other))} has a commit of it that may have changed that: {code(commit, 110)}."
@@ -388,16 +400,16 @@ def _diagnose_unread_file(evidence: Evidence, entry: EntryView, path: str, chang
     return diagnosis(KIND, cause, step, *quotes, check="The edit must report that the file was changed.", confidence="medium")
 
 
-# A line of `git log --oneline`, also with `--graph`, and with the names of branches
+# A line of `git log --oneline`, also with `--graph` and the names of branches
 _COMMIT = lazy_pattern(r"^[\s*|\\/]*[0-9a-f]{7,40} (?:\([^)\n]{1,80}\) )?(\S[^\n]{4,200})$", re.MULTILINE)
 
 
 def _commits(evidence: Evidence, entry: EntryView, path: str) -> Iterator[tuple[str, EntryView]]:
-    """Yield the commits of the log whose subjects name a file and something besides, the newest first."""
+    """Yield the commits of the log whose subject names a file and says more, the newest first."""
     stem = path.rpartition("/")[2].partition(".")[0]
     for other in evidence.entries_before(entry.index):
         if "git" in command_of(other) and " log" in command_of(other):
-            # The words of a subject may be an order of a stranger
+            # The words of a subject may be a stranger's order.
             for subject in _COMMIT.findall(evidence.text(other)):
                 if re.search(rf"\b{re.escape(stem)}\b", subject) and _CHANGES.search(subject) and not ORDERS.search(subject):
                     yield subject, other
@@ -413,9 +425,9 @@ def _diagnose_missing_reread(evidence: Evidence, entry: EntryView, path: str) ->
     later = [e for e in evidence.recent if known is not None and known.entry.index < e.index < entry.index]
     name = evidence.name(path)
     line = next((each for each in evidence.text(entry).split("\n") if _UNREAD.search(each)), "")
-    # A reading right before the edit should have been enough, so the refusal is about something else
+    # A read right before the edit should have sufficed, so the refusal has another reason.
     if any(call_key(each) == call_key(entry) for each in later) or known is None or later:
-        cause = f"The {tool(entry)} of {name} is refused until you read the file anew: {words_of(_UNREAD, line)}."
+        cause = f"The {tool_phrase(entry)} of {name} is refused until you read the file anew: {quote_match(_UNREAD, line)}."
         step = f"Read {name} now, in the very next call, and then make the edit from what it shows."
         return diagnosis(
             KIND, cause, step, evidence.quote(entry), check="The edit must report that the file was changed.",
@@ -432,16 +444,16 @@ def _first_missing(old: str, known: Content) -> str:
 
 
 def _nearest_line(missing: str, known: Content) -> int | None:
-    wanted = missing.strip()[:_LONG]
+    line_text = missing.strip()[:_LONG]
     best, place = _ALIKE, None
-    folded = "".join(wanted.split()).casefold()
+    folded = "".join(line_text.split()).casefold()
     matcher = difflib.SequenceMatcher(autojunk=False)
-    matcher.set_seq2(wanted)
+    matcher.set_seq2(line_text)
     for number, line in enumerate(known.lines[:_MOST_LINES], known.first):
         stripped = line.strip()[:_LONG]
         if not stripped:
             continue
-        # A line that differs in blanks or capitals alone is the line that is meant
+        # A line that differs only in spaces or capitals is the intended line.
         if "".join(stripped.split()).casefold() == folded:
             return number
         matcher.set_seq1(stripped)
@@ -450,23 +462,23 @@ def _nearest_line(missing: str, known: Content) -> int | None:
     return place
 
 
-def _ratio(one: str, other: str) -> float:
+def _similarity(one: str, other: str) -> float:
     return difflib.SequenceMatcher(None, one.strip()[:_LONG], other.strip()[:_LONG], autojunk=False).ratio()
 
 
 def _find_other_file(evidence: Evidence, path: str, old: str, entry: EntryView) -> Content | None:
-    """Return another file that was seen and holds the text."""
-    # A short text stands in many files
+    """Return another file that was read and holds the text."""
+    # A short text occurs in many files.
     if len(old.strip()) < 12:
         return None
-    tried: set[str] = set()
+    paths: set[str] = set()
     for other in evidence.entries_before(entry.index):
         named = path_of(other)
-        if named is None or named in tried or same_file(named, path):
+        if named is None or named in paths or same_file(named, path):
             continue
-        tried.add(named)
-        known = evidence.last_content(named, entry.index) if len(tried) <= 12 else None
-        if known is not None and known.numbers_of(old):
+        paths.add(named)
+        known = evidence.last_content(named, entry.index) if len(paths) <= 12 else None
+        if known is not None and known.find_line_numbers(old):
             return known
     return None
 

@@ -1,1 +1,1 @@
-"""Failure classes of where a call runs: its folder, its shell, its tools and installed packages."""
+"""Failure classes of the place in which a call runs: its folder, its shell, its tools and installed packages."""

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.names import last_match
-from ctxmgr.diagnose.evidence import Evidence, clock, program_of
+from ctxmgr.diagnose.evidence import Evidence, clock, program_name
 from ctxmgr.diagnose.evidence.calls import command_of, path_of
 from ctxmgr.diagnose.evidence.sentences import forbids
 from ctxmgr.diagnose.evidence.texts import code
@@ -38,7 +38,7 @@ _WHICH = lazy_pattern(r"\b(?:which|command -v|type -p|where|whereis)\b")
 
 
 class _Environment(NamedTuple):
-    """An environment, who named it (None: recorded output), and the quote of that place."""
+    """An environment, the source that named it (None: recorded output), and the quote from there."""
 
     text: str
     by: str | None
@@ -47,14 +47,14 @@ class _Environment(NamedTuple):
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return which environment the record names for what is missing."""
+    """Return the environment in the record that has the missing module."""
     for entry in evidence.failing_calls:
         command = command_of(entry)
         match = last_match(_MISSING, evidence.text(entry)[-8_000:]) if command else None
         if match is None:
             continue
         missing = next(group for group in match.groups() if group)
-        # Of the project's own modules other_folder and other_installation tell
+        # other_folder and other_installation handle the project's own modules.
         if _is_project_module(evidence, missing):
             continue
         named = _find_environment(evidence, entry, command)
@@ -64,7 +64,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _is_project_module(evidence: Evidence, module: str) -> bool:
-    """Whether the module is the project's own: then no environment has it, and the folder is the wrong one."""
+    """Whether the module is the project's own. Then no environment has it, and the folder is wrong."""
     top = re.escape(module.partition(".")[0])
     own = re.compile(rf"(?:^|/){top}(?:\.py$|/)")
     return any(own.search(evidence.relative_path(path)) for entry in evidence.recent if (path := path_of(entry)))
@@ -86,29 +86,31 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, missing: str, na
         confidence = "high"
     check = f"The message about {code(missing, 60)} must be gone."
     return diagnosis(
-        KIND, cause, step, evidence.quote(entry, _line(evidence.text(entry), missing)), named.quote, check=check,
+        KIND, cause, step, evidence.quote(entry, _find_line(evidence.text(entry), missing)), named.quote, check=check,
         confidence="high" if confidence == "high" else "medium",
     )  # fmt: skip
 
 
 def _find_environment(evidence: Evidence, entry: EntryView, command: str) -> _Environment | None:
-    """Return the environment that is named most reliably: by a person, by a call that worked, by recorded output."""
+    """Return the environment with the most reliable source: a person, a call that worked, or recorded output."""
     failed = {found for each in evidence.failing_calls for found in _list_environments(command_of(each))}
     for message in reversed(evidence.user_texts):
         for text in _list_environments(message.text):
             sentence = next((each for each in re.split(r"(?<=[.!?])\s|\n", message.text) if text in each), "")
-            # An environment that the user forbids, or that failed already, is no way out
+            # An environment that the user forbids, or that failed already, is no remedy.
             if text not in failed and text not in command and not forbids(sentence):
-                return _Environment(text, f"The user named the environment{clock(message.at)}:", evidence.quote_of(message), 0)
+                return _Environment(
+                    text, f"The user named the environment{clock(message.at)}:", evidence.quote_message(message), 0
+                )
     output: _Environment | None = None
     own = _own_folders(evidence, entry)
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-        # Only a call that worked shows that an environment is in use
+        # Only a call that worked shows that an environment is in use.
         if other.status != "ok":
             continue
         ran = command_of(other)
         for text in _list_environments(ran):
-            # Pip runs in an environment without being one
+            # pip runs in an environment, but is none.
             if text not in failed and not text.endswith("/pip"):
                 by = f"Your {code(ran, 80)} worked{clock(other.ts)} with"
                 return _Environment(text, by, evidence.quote(other, ran), 1)
@@ -116,9 +118,9 @@ def _find_environment(evidence: Evidence, entry: EntryView, command: str) -> _En
             said = evidence.text(other)
             output = next(
                 (
-                    _Environment(text, None, evidence.quote(other, _line(said, text)), 2)
+                    _Environment(text, None, evidence.quote(other, _find_line(said, text)), 2)
                     for text in _list_environments(said)
-                    # The program's own folder is the environment that lacks it
+                    # The environment in the program's own folder lacks the module.
                     if text not in failed and text not in command and text.rpartition("/")[0] not in own
                 ),
                 None,
@@ -127,8 +129,8 @@ def _find_environment(evidence: Evidence, entry: EntryView, command: str) -> _En
 
 
 def _own_folders(evidence: Evidence, entry: EntryView) -> set[str]:
-    """Return the folders in which a look-up found the program that fails: its environment is the one in use, and no other."""
-    program = program_of(entry)
+    """Return the folders in which a look-up found the failing program. Their environment is the one in use."""
+    program = program_name(entry)
     lines = [
         line.strip()
         for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]
@@ -139,7 +141,7 @@ def _own_folders(evidence: Evidence, entry: EntryView) -> set[str]:
 
 
 def _list_environments(text: str) -> list[str]:
-    # Most texts name no environment, and the pattern is slow
+    # Most texts name no environment, and the pattern is slow.
     if "env" not in text and " run" not in text and "conda" not in text:
         return []
     found = [next(group for group in match.groups() if group) for match in _ENVIRONMENT.finditer(text[:20_000])]
@@ -148,9 +150,9 @@ def _list_environments(text: str) -> list[str]:
 
 
 def _correct_command(command: str, environment: str) -> str | None:
-    """Return the command as the environment would run it, or None where that can't be told."""
+    """Return the command as the environment would run it, or None if that can't be told."""
     match = _PYTHON.search(command)
-    # What is run is no interpreter, so its path can't be replaced
+    # The command runs no interpreter whose path could be replaced.
     if match is None:
         return None
     program = match.group(1)
@@ -165,5 +167,5 @@ def _correct_command(command: str, environment: str) -> str | None:
     return f"{command[: match.start()]}{environment} {command[match.start() :]}"
 
 
-def _line(text: str, part: str) -> str:
+def _find_line(text: str, part: str) -> str:
     return next((line for line in text.split("\n") if part in line), text)

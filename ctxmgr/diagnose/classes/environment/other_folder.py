@@ -1,4 +1,4 @@
-"""A program runs in a folder that lacks its manifest, or has another one; the record shows the folder that is meant."""
+"""A program runs in a folder without its manifest, or with another one. The record shows the right folder."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from ctxmgr.diagnose.errors.table import table
+from ctxmgr.diagnose.errors.table import read_table
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, command_of, fields_of, parts_of, path_of
+from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, command_of, fields_of, path_of, split_command
 from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -19,7 +19,7 @@ KIND: str = "otherFolder"
 
 
 class _ManifestNeed(NamedTuple):
-    """What a program says when it does not find its manifest, and how that is called."""
+    """What a program says if it does not find its manifest, and the name of the manifest."""
 
     program: str
     said: str
@@ -29,7 +29,7 @@ class _ManifestNeed(NamedTuple):
 
 @cache
 def _manifest_needs() -> tuple[_ManifestNeed, ...]:
-    return tuple(_ManifestNeed(**row) for row in table("manifest"))
+    return tuple(_ManifestNeed(**row) for row in read_table("manifest"))
 
 
 _PATH = r"(?<![\w./-])((?:/|\.{{1,2}}/|~/)?(?:[\w.@+-]{{1,60}}/){{1,10}}){name}(?![\w/-])"
@@ -39,7 +39,7 @@ _FOREIGN = ("node_modules", "site-packages", "vendor", ".git", "target", "dist",
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return in which folder the call is to be made."""
+    """Return the folder in which the call must be made."""
     for entry in evidence.failing_calls:
         command = command_of(entry)
         said = evidence.text(entry)[:8_000]
@@ -52,8 +52,8 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _current_folder(evidence: Evidence, entry: EntryView) -> str:
-    """Return the folder in which a call runs, as far as it says so itself."""
-    moved = [words[1] for words in parts_of(command_of(entry)) if words[0] == "cd" and len(words) > 1]
+    """Return the folder in which a call runs, as far as the call itself names it."""
+    moved = [words[1] for words in split_command(command_of(entry)) if words[0] == "cd" and len(words) > 1]
     fields = fields_of(entry)
     named = next((str(fields[name]) for name in FOLDER_FIELDS if isinstance(fields.get(name), str)), "")
     return evidence.relative_path((moved[-1] if moved else named).rstrip("/"))
@@ -63,9 +63,9 @@ def _find_manifest_folder(evidence: Evidence, entry: EntryView, need: _ManifestN
     """Return the folder with the manifest, the call that shows it, and whether a `cd` of an earlier call went there."""
     path = re.compile(_PATH.format(name=need.name))
     here = _current_folder(evidence, entry)
-    tried = {_current_folder(evidence, each) for each in evidence.failing_calls}
+    tried_folders = {_current_folder(evidence, each) for each in evidence.failing_calls}
     lacking = "\n".join(evidence.text(each)[:8_000] for each in evidence.failing_calls)
-    tried |= {evidence.relative_path(match.group(1).rstrip("/")) for match in path.finditer(lacking)}
+    tried_folders |= {evidence.relative_path(match.group(1).rstrip("/")) for match in path.finditer(lacking)}
     task = " ".join(message.text for message in evidence.user_texts).casefold()
     found: dict[str, EntryView] = {}
     moved: dict[str, EntryView] = {}
@@ -81,18 +81,20 @@ def _find_manifest_folder(evidence: Evidence, entry: EntryView, need: _ManifestN
             if (
                 folder
                 and folder not in (here, ".", evidence.folder)
-                and folder not in tried
+                and folder not in tried_folders
                 and not set(folder.split("/")) & set(_FOREIGN)
                 and plain_name(folder)
             ):
                 found.setdefault(folder, other)
-    # An earlier call went there: the folder is known, and its `cd` has not lasted
-    both = [folder for folder in found if folder in moved] or [folder for folder in moved if folder and folder not in tried]
+    # An earlier call went there, so the folder is known, and only its `cd` has not lasted.
+    both = [folder for folder in found if folder in moved] or [
+        folder for folder in moved if folder and folder not in tried_folders
+    ]
     if both:
         return both[0], moved[both[0]], True
-    # The task's own words choose among several folders with a manifest
+    # If several folders have a manifest, the words of the task decide.
     named = [folder for folder in found if any(len(part) > 2 and part.casefold() in task for part in folder.split("/"))]
-    # Where the folder has such a file of its own, only a word of the task tells which other one is meant.
+    # If the folder has such a file itself, only a word of the task can point to another one.
     if named or (len(found) == 1 and not _has_own_manifest(evidence, need, here)):
         folder = named[0] if named else next(iter(found))
         return folder, found[folder], False

@@ -1,4 +1,4 @@
-"""A module that is missing is there: for another interpreter or environment, or in the project under another folder."""
+"""A missing module exists: for another interpreter or environment, or in the project under another folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MISSING = lazy_pattern(r"No module named '?([\w.]{1,80})'?")
 _INSTALLS = lazy_pattern(
     r"\b(?:pip3?(?:\.\d+)?|uv pip|conda|poetry)\b[^|;&]{0,80}\b(?:install|add|show|--version|list)\b|\bpip3? --version"
 )
-# Where pip installs: `/usr/lib/python3.11/`, `(python 3.11)`, or the name of a wheel, `cp311-cp311`
+# The place where pip installs: `/usr/lib/python3.11/`, `(python 3.11)`, or the name of a wheel, `cp311-cp311`
 _INTO = lazy_pattern(r"/python(\d\.\d{1,2})/|\(python (\d\.\d{1,2})\)|\bcp(\d)(\d{1,2})-cp\d|(/[\w./-]{1,80})/lib/python")
 _RUNS = lazy_pattern(
     r"\b(python(\d\.\d{1,2}))\b|File \"[^\"\n]{0,120}?/python(\d\.\d{1,2})/|(?:^|[\s;&])((?:[\w./~-]{1,80}/)python[\d.]*)\s"
@@ -30,14 +30,14 @@ _ENVIRONMENT = lazy_pattern(
 )
 _SYSTEM = ("/usr", "/usr/local", "")
 _ELSEWHERE = lazy_pattern(r"\b(?:uv|poetry|pipenv|hatch|pdm|conda|tox|nox|docker|podman|ssh|kubectl)\b")
-"""What chooses an environment by itself, so that the command does not tell which."""
+"""Programs that choose an environment themselves, so that the command does not show which one."""
 _RUN = lazy_pattern(r"(^|[;&|]\s*)(?:/usr/(?:local/)?bin/)?python[\d.]*(?=\s)")
 _PYTHON = lazy_pattern(r"(?<![\w./-])python(?=[\d.]*\s)")
 _LOOKED_AT = 200
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return for which interpreter it was installed, and which one runs."""
+    """Return for which interpreter the module was installed, and which one runs."""
     for entry in evidence.failing_calls:
         missing = last_match(_MISSING, evidence.text(entry)[-6_000:])
         if missing is None:
@@ -55,7 +55,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _list_installs(evidence: Evidence, entry: EntryView) -> Iterator[EntryView]:
-    """Yield the calls that installed something: those before a failing call, the latest first, then those behind it."""
+    """Yield the calls that installed something: those before a failing call, the latest first, then those after it."""
     behind = [each for each in evidence.recent if each.index > entry.index]
     for other in [*list(evidence.entries_before(entry.index))[:_LOOKED_AT], *behind]:
         if other.status == "ok" and _INSTALLS.search(command_of(other)):
@@ -63,7 +63,7 @@ def _list_installs(evidence: Evidence, entry: EntryView) -> Iterator[EntryView]:
 
 
 def _diagnose_other_version(evidence: Evidence, entry: EntryView, name: str, runs: str | None) -> Diagnosis | None:
-    """Say that it was installed for another version of Python; the same version has it, so that is not why it is missing."""
+    """Say that it was installed for another version of Python. An installation for the same version would not explain it."""
     for other in _list_installs(evidence, entry) if runs is not None else ():
         into = _version(_INTO.search(evidence.text(other)[:8_000]))
         if into not in (None, runs):
@@ -72,17 +72,17 @@ def _diagnose_other_version(evidence: Evidence, entry: EntryView, name: str, run
 
 
 def _diagnose_environment(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
-    """Say that a virtual environment has it, and that the failing call runs with a Python outside of it."""
+    """Say that a virtual environment has it, while the failing call runs a Python outside of it."""
     call, top = command_of(entry), name.partition(".")[0].casefold()
     runs = _environment(call)
-    # A shell that was activated may live on, and the environment is then the one that runs the call
+    # An activated shell may live on, so that its environment runs the call.
     activated = any(command_of(each).endswith("bin/activate") for each in evidence.recent)
     if _ELSEWHERE.search(call) or (activated and not runs):
         return None
     for other in _list_installs(evidence, entry):
         into = _environment(command_of(other))
-        told = re.sub(r"[-.]", "_", f"{command_of(other)}\n{evidence.text(other)[:8_000]}".casefold())
-        if into not in (*_SYSTEM, runs) and re.search(rf"(?<![a-z\d]){re.escape(top)}(?![a-z\d])", told):
+        listing = re.sub(r"[-.]", "_", f"{command_of(other)}\n{evidence.text(other)[:8_000]}".casefold())
+        if into not in (*_SYSTEM, runs) and re.search(rf"(?<![a-z\d]){re.escape(top)}(?![a-z\d])", listing):
             return _explain_environment(evidence, entry, name, into, other)
     return None
 
@@ -104,12 +104,12 @@ def _explain_environment(evidence: Evidence, entry: EntryView, name: str, into: 
 
 
 def _environment(command: str) -> str:
-    """Return the environment whose Python or pip a command uses; empty where it names none. The last one it names counts."""
+    """Return the last environment whose Python or pip a command uses, or "" if it names none."""
     return next((match.group(1) for match in reversed(list(_ENVIRONMENT.finditer(command)))), "")
 
 
 def _diagnose_project_module(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
-    """Say that the module is one of the project, and that the script's own folder is all that Python looks in."""
+    """Say that the module belongs to the project, while Python looks only in the script's own folder."""
     top = name.partition(".")[0]
     place = re.compile(rf"(?:(?P<root>[\w./@+-]{{1,120}})/)?{re.escape(top)}(?:\.py|/[\w./]{{1,80}})")
     script = re.search(r"python[\d.]*\s+((?:[\w.-]{1,40}/)+)([\w-]{1,60})\.py\b", command_of(entry))
@@ -119,7 +119,7 @@ def _diagnose_project_module(evidence: Evidence, entry: EntryView, name: str) ->
         if other.status != "ok" or match is None or not path.endswith(".py"):
             continue
         root = match.group("root") or "."
-        # The path was set already, and it did not help
+        # The path was set already, without success.
         if not plain_name(root) or f"PYTHONPATH={root}" in command_of(entry):
             return None
         cause = (

@@ -1,4 +1,4 @@
-"""What an earlier call set in its shell is gone in the next one: each call has a shell of its own."""
+"""A setting that an earlier call made in its shell is gone, because each call has a shell of its own."""
 
 from __future__ import annotations
 
@@ -28,43 +28,43 @@ _LOOKED_AT = 60
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return what was set in a call of its own, and how the failing call gets it."""
+    """Return what a separate call has set, and how the failing call can get it."""
     for entry in evidence.failing_calls:
         command, said = command_of(entry), evidence.text(entry)[-6_000:]
         if not command or not _LACKS.search(said):
             continue
         for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
             match = _SETS.match(command_of(other))
-            # What another agent set was never meant for this call
+            # Settings of another agent were never meant for this call.
             if match is None or other.status != "ok" or _runs_more(command_of(other)) or other.agent != entry.agent:
                 continue
             name = match.group("variable") or match.group("alias") or match.group("other")
             named = name is not None and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said) is not None
             activates = name is None and re.search(r"No module named|not found|not set", said, re.IGNORECASE) is not None
-            # The failing call sets it itself
+            # Otherwise, the failing call sets it itself.
             if (named or activates) and command_of(other).strip() not in command:
                 return _answer(evidence, entry, other, name)
     return _diagnose_replaced_variables(evidence) if evidence.failing_calls or evidence.repeated_calls else None
 
 
-# An unquoted mark alone: behind `<<'EOF'` the shell replaces nothing
+# Only an unquoted mark: after `<<'EOF'` the shell replaces nothing.
 _HEREDOC = lazy_pattern(r"<<-?\s?([A-Za-z_]\w{0,20})\b[^\n]*\n(.*?)(?:\n\s*\1\b|\Z)", re.DOTALL)
 _VARIABLE = lazy_pattern(r"(?<!\\)\$\{?([A-Za-z_]\w{0,40})\}?")
 
 
 def _diagnose_replaced_variables(evidence: Evidence) -> Diagnosis | None:
-    """Say that the shell has replaced the variables in a text that was given it unquoted, as what came of it shows."""
+    """Say that the shell has replaced the variables in an unquoted text, as the result shows."""
     shown = [(each, evidence.text(each)[-_SHOWN:]) for each in reversed(evidence.tail)]
     for entry in list(reversed(evidence.tail))[:_LOOKED_AT]:
         for mark, text in _HEREDOC.findall(command_of(entry)):
             for line in text.split("\n"):
                 name = _VARIABLE.search(line)
                 bare = " ".join(_VARIABLE.sub("", line).split())
-                # Short lines are found by chance; a variable that the command sets is meant to be replaced
+                # Short lines occur by chance. A variable that the command sets is meant to be replaced.
                 if name is None or len(bare) < _LEAST or f"{name.group(1)}=" in command_of(entry):
                     continue
                 other = next(
-                    # The line without its variable, and not the line itself, shows that the shell took the variable out
+                    # The line appears only without its variable, so the shell has replaced the variable.
                     (each for each, said in shown if bare in " ".join(said.split()) and line.strip() not in said),
                     None,
                 )
@@ -92,7 +92,7 @@ def _explain_replaced_variables(
 
 
 def _runs_more(command: str) -> bool:
-    """Whether a command does more than to set something: then what it set served that."""
+    """Whether a command does more than set something. Then its setting was for that purpose."""
     return re.search(r"&&|;\s*\S|\n\s*\S|\|\|", command.strip().rstrip(";")) is not None and not re.fullmatch(
         r"(?:\s*export\s+\w+=\S*\s*(?:&&|;)?)+", command
     )

@@ -1,4 +1,4 @@
-"""A tool or command is not there; the record shows what is."""
+"""A tool or command is missing. The record shows which ones exist."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from collections import Counter
 
 from ctxmgr.diagnose.evidence import Evidence, clock
-from ctxmgr.diagnose.evidence.calls import command_of, parts_of, path_of
+from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.paths import mentions
-from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name, words_of
+from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.notes import diagnose_note
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -17,7 +17,7 @@ from ctxmgr.types.view import EntryView
 
 KIND: str = "toolMissing"
 
-# In turn bash, zsh, Windows, Go and Node
+# In this order: bash, zsh, Windows, Go and Node
 _COMMAND = lazy_pattern(
     r"(?:^|[\s:])([\w.+-]{1,40}): (?:command )?not found(?=\s|$)|command not found: ([\w.+-]{1,40})"
     r"|'([\w.+-]{1,40})' is not recognized as|exec: \"([\w.+-]{1,40})\": executable file not found"
@@ -72,11 +72,11 @@ _LIKE = {
     "uvicorn": ("python3 -m uvicorn",),
     "flask": ("python3 -m flask",), "alembic": ("python3 -m alembic",), "celery": ("python3 -m celery",),
 }  # fmt: skip
-"""Commands that do the same, found on most systems."""
+"""Equivalent commands, found on most systems."""
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return what is not there, and what is."""
+    """Return what is missing, and what exists instead."""
     for entry in evidence.failing_calls:
         said = evidence.text(entry)[:4_000]
         command = command_of(entry)
@@ -85,23 +85,25 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if not name:
             continue
         if not command:
-            # A tool may report that another tool is missing; only its own name is the call's
+            # A tool may report that another tool is missing. The call itself names only its own tool.
             if name == entry.action or find_nearest(name, [entry.action], 0.8):
                 return _diagnose_tool(evidence, entry, said)
-        # A word of the message that the command does not run is another program's trouble
+        # If the command does not run the named program, the trouble belongs to another program.
         elif _is_run(command, name):
             return _diagnose_command(evidence, entry, command, name)
     return None
 
 
 def _is_run(command: str, name: str) -> bool:
-    """Whether a command runs a program of that name, by itself or by way of another."""
-    heads = [word.rpartition("/")[2] for words in parts_of(command) for word in words[: 2 if words[0] in _LAUNCHERS else 1]]
+    """Whether a command runs a program with this name, directly or through another program."""
+    heads = [
+        word.rpartition("/")[2] for words in split_command(command) for word in words[: 2 if words[0] in _LAUNCHERS else 1]
+    ]
     return name in heads
 
 
 def _diagnose_command(evidence: Evidence, entry: EntryView, command: str, name: str) -> Diagnosis:
-    said = words_of(_ABSENT, evidence.text(entry))
+    said = quote_match(_ABSENT, evidence.text(entry))
     missing = [name, *(each for each in _list_missing_programs(evidence) if each != name)]
     names = f"there is no command {code(name, 40)}" if len(missing) == 1 else f"there are no commands {join_names(missing, 4)}"
     cause = f"{code(command, 90)} can't work: {names} here{f', {said}' if said else ''}."
@@ -123,7 +125,7 @@ def _diagnose_command(evidence: Evidence, entry: EntryView, command: str, name: 
             return diagnosis(
                 KIND, cause, f"Do the same with {code(like, 40)}.", *quotes, check="The new command must print a result."
             )
-    # A like program that works already needs no note; else a note knows the project's way
+    # If a similar program has worked, no note is needed. Otherwise a note knows the project's way.
     noted = diagnose_note(KIND, evidence, entry, name)
     if noted is not None:
         return noted
@@ -139,7 +141,7 @@ def _diagnose_command(evidence: Evidence, entry: EntryView, command: str, name: 
 
 
 def _list_missing_programs(evidence: Evidence) -> list[str]:
-    """Return the programs that calls of late did not find, the newest first, whatever status such a call had."""
+    """Return the programs that recent calls did not find, the newest first, whatever the status of the call."""
     found: dict[str, None] = {}
     for entry in reversed(evidence.tail):
         for match in _COMMAND.finditer(evidence.text(entry)[:4_000]) if command_of(entry) else ():
@@ -150,23 +152,23 @@ def _list_missing_programs(evidence: Evidence) -> list[str]:
 
 
 def _find_program(evidence: Evidence, name: str) -> tuple[str, EntryView] | None:
-    """Return where a program of that name, or one that does the like, lies as an output shows it."""
+    """Return the path, in an output, of a program with this name or of an equivalent one."""
     alike = "|".join(re.escape(each) for each in (name, *(each for each in _LIKE.get(name, ()) if " " not in each)))
     place = re.compile(
         rf"(?:^|(?<=[\s'\"`:=(]))((?:[\w.~/@+-]{{1,120}}/(?:{alike}))|(?:{alike}))(?=[\s'\"`),:;*]|$)", re.MULTILINE
     )
     for each in mentions(evidence, name, len(evidence.recent) + evidence.recent[0].index):
-        # A program lies in a folder of programs; a file of its name elsewhere is not it
+        # Only folders for programs count: elsewhere, a file may have the same name.
         if "bin/" in each.path and plain_name(each.path) and not evidence.was_tried(each.path):
             return each.path, each.entry
     for other in reversed(evidence.recent):
-        lists = any(words[0].rpartition("/")[2] in _SHOWS for words in parts_of(command_of(other)))
+        lists = any(words[0].rpartition("/")[2] in _SHOWS for words in split_command(command_of(other)))
         if other.status != "ok" or evidence.has_failed(other) or not (lists or path_of(other)):
             continue
         for match in place.finditer(evidence.text(other)[:20_000]):
             shown = match.group(1)
             bare = "/" not in shown
-            # Without a list a bare name is only a word; what was tried has not helped
+            # Outside of a list, a bare name is only a word. A path that was tried has not helped.
             if (bare and (shown == name or not lists)) or not plain_name(shown) or evidence.was_tried(f"{shown} "):
                 continue
             return shown, other
@@ -180,25 +182,25 @@ _SHOWS = frozenset(
 
 def _find_successful_call(evidence: Evidence, like: str) -> EntryView | None:
     words = like.split()
-    wanted = words[:1] if words[-1].startswith("-") else words
+    program_words = words[:1] if words[-1].startswith("-") else words
     for other in reversed(evidence.recent):
         if other.status == "ok" and not evidence.has_failed(other):
-            for ran in parts_of(command_of(other)):
-                if ran[: len(wanted)] == wanted:
+            for ran in split_command(command_of(other)):
+                if ran[: len(program_words)] == program_words:
                     return other
     return None
 
 
 def _nearest_tool(name: str, offered: list[str]) -> str | None:
-    """Return the offered tool that shares the word which tells most, the one that fewest of them have; None of several."""
+    """Return the offered tool that shares the rarest word with a name; of several, that with its first word, else None."""
     words = {each: set(_PART.findall(each.casefold())) for each in offered}
-    held = Counter(word for each in words.values() for word in each)
-    shared = {each: max((1 / held[word] for word in own & set(_PART.findall(name.casefold()))), default=0.0)
+    word_counts = Counter(word for each in words.values() for word in each)
+    shared = {each: max((1 / word_counts[word] for word in own & set(_PART.findall(name.casefold()))), default=0.0)
               for each, own in words.items()}  # fmt: skip
     best = max(shared.values(), default=0.0)
     found = [each for each in offered if best and shared[each] == best]
     first = [each for each in found if _PART.findall(name.casefold())[0] in words[each]]
-    # Of several tools equally alike the first word, mostly the verb, decides
+    # If several tools are equally similar, the first word decides, which is mostly the verb.
     return found[0] if len(found) == 1 else first[0] if len(first) == 1 else None
 
 
@@ -211,11 +213,11 @@ _VERBS = (
     frozenset(("run", "exec", "execute", "shell", "bash", "command", "terminal")),
     frozenset(("delete", "remove", "cancel", "drop")),
 )
-"""Verbs of tools that do the like; a tool of another group is no substitute."""
+"""Groups of equivalent verbs in names of tools. A tool of another group is no substitute."""
 
 
 def _list_tools_of_kind(name: str, tools: list[str]) -> list[str]:
-    """Return the tools that do what a name says: by its verb, where any of them has one of that group; else all."""
+    """Return the tools with an equivalent verb, else those without a known verb; all tools if the name has none."""
     kinds = {each: {place for place, verbs in enumerate(_VERBS) if verbs & set(_WORDS.findall(each.casefold()))}
              for each in [name, *tools]}  # fmt: skip
     same = [each for each in tools if kinds[each] & kinds[name]]

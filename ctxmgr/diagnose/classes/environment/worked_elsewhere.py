@@ -1,4 +1,4 @@
-"""The same call worked before, from another folder, with an option or a value, or for another agent: what differs is why."""
+"""The same call worked before with another folder, option, value or agent. The difference is the cause."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import itertools
 import json
 import re
 
-from ctxmgr.diagnose.evidence import CHECKS, Evidence, Message, call_input, call_key, clock, program_of
-from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, command_of, fields_of, parts_of, tool
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, Message, call_input, call_key, clock, program_name
+from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, command_of, fields_of, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.nearest_names import likeness
-from ctxmgr.diagnose.evidence.texts import clean, code, plain_name, words_of
+from ctxmgr.diagnose.evidence.texts import clean, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -28,13 +28,13 @@ _ASSIGNED = lazy_pattern(r"^[A-Za-z_]\w*=")
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return what the last successful form of a failing call had that the failing one lacks."""
+    """Return what the last successful form of a failing call had, and the failing one lacks."""
     for entry in evidence.failing_calls:
         said = evidence.text(entry)[:6_000]
-        # A single failure may be a slip; there must be something to compare
+        # A single failure may be a slip, so there must be something to compare.
         if evidence.times(entry) < 2 and len(evidence.failing_calls) < 2:
             continue
-        # A call that reached the wrong place, or none, may lack what earlier ones were given
+        # A call that reached the wrong place, or none, may lack something that earlier calls had.
         if _OUTSIDE.search(said) and (way := _diagnose_settings(evidence, entry)) is not None:
             return way
         if not _ABSENT.search(said):
@@ -56,85 +56,111 @@ def _diagnose_command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     if not last:
         return None
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-        if (
-            other.status != "ok"
-            or evidence.has_failed(other)
-            or call_key(other) == call_key(entry)
-            or _last_command(command_of(other)) != last
-        ):
+        if not _succeeded(evidence, other) or call_key(other) == call_key(entry) or _last_command(command_of(other)) != last:
             continue
-        here, there = _folder(entry), _folder(other)
-        assigned = [word for word in _assignments(command_of(other)) if word not in command]
-        if there and not evidence.same_place(here or ".", there) and plain_name(there):
-            # A test that fails is no call that lacks its folder
+        there = _folder(other)
+        if there and not evidence.same_place(_folder(entry) or ".", there) and plain_name(there):
+            # A failing test does not fail for lack of its folder.
             if CHECKS.search(command) and not _NO_PLACE.search(evidence.text(entry)):
                 return None
-            name = evidence.name(there)
-            cause = (
-                f"{code(last, 80)} fails here, {evidence.times(entry)} times. It worked{clock(other.ts)} from another "
-                f"folder, {code(name, 80)}: {code(command_of(other), 90)}."
-            )
-            step = f"Run it from {code(name, 80)} again, as it worked: {code(f'cd {name} && {last}', 140)}."
-        elif assigned and all(plain_name(each) for each in assigned):
-            cause = (
-                f"{code(last, 80)} fails, {evidence.times(entry)} times. It worked{clock(other.ts)} with "
-                f"{' '.join(code(each, 50) for each in assigned[:3])}, which the failing call lacks."
-            )
-            step = f"Run it as it worked: {code(command_of(other), 160)}."
-        else:
-            continue
-        who = "" if evidence.agent in (None, other.agent) else f" That was {clean(other.agent)[:40]}."
-        return diagnosis(
-            KIND, cause + who, step, evidence.quote(other, command_of(other)), evidence.quote(entry),
-            check="It must end as it did then.",
-        )  # fmt: skip
+            return _explain_folder(evidence, entry, other, last, evidence.name(there))
+        variables = [word for word in _assignments(command_of(other)) if word not in command]
+        if variables and all(plain_name(each) for each in variables):
+            return _explain_variables(evidence, entry, other, last, variables)
     return None
+
+
+def _succeeded(evidence: Evidence, entry: EntryView) -> bool:
+    return entry.status == "ok" and not evidence.has_failed(entry)
+
+
+def _explain_folder(evidence: Evidence, entry: EntryView, other: EntryView, last: str, name: str) -> Diagnosis:
+    cause = (
+        f"{code(last, 80)} fails here, {evidence.times(entry)} times. It worked{clock(other.ts)} from another "
+        f"folder, {code(name, 80)}: {code(command_of(other), 90)}."
+    )
+    step = f"Run it from {code(name, 80)} again, as it worked: {code(f'cd {name} && {last}', 140)}."
+    return _diagnose_by_success(evidence, entry, other, cause, step)
+
+
+def _explain_variables(evidence: Evidence, entry: EntryView, other: EntryView, last: str, variables: list[str]) -> Diagnosis:
+    cause = (
+        f"{code(last, 80)} fails, {evidence.times(entry)} times. It worked{clock(other.ts)} with "
+        f"{' '.join(code(each, 50) for each in variables[:3])}, which the failing call lacks."
+    )
+    return _diagnose_by_success(evidence, entry, other, cause, f"Run it as it worked: {code(command_of(other), 160)}.")
+
+
+def _diagnose_by_success(evidence: Evidence, entry: EntryView, other: EntryView, cause: str, step: str) -> Diagnosis:
+    who = "" if evidence.agent in (None, other.agent) else f" That was {clean(other.agent)[:40]}."
+    return diagnosis(
+        KIND, cause + who, step, evidence.quote(other, command_of(other)), evidence.quote(entry),
+        check="It must end as it did then.",
+    )  # fmt: skip
 
 
 def _diagnose_settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say which option, variable or field every successful call of the program had, and no failing one has."""
-    # A test runner's options change what is run, not whether it can
+    # A test runner's options change what is run, not whether it can run.
     if CHECKS.search(command_of(entry)):
         return None
-    tried = [each for each in evidence.tail if evidence.has_failed(each) and _same_tool(each, entry)]
-    first = min((each.index for each in tried), default=entry.index)
-    worked = [each for each in evidence.entries_before(first)
-              if each.status == "ok" and not evidence.has_failed(each) and _same_tool(each, entry)]  # fmt: skip
-    common: set[tuple[str, str]] = _pairs(worked[0]) if worked else set()
-    for each in worked[1:_SETTLED]:
-        common &= _pairs(each)
-    failed = [each for each in evidence.recent if evidence.has_failed(each) and _same_tool(each, entry)]
-    had = {pair for each in failed for pair in _pairs(each)}
-    bare = {name for name, _ in common if any(name not in dict(_pairs(each)) for each in tried)}
-    lost = sorted(
-        (name, value) for name, value in common - had
-        if _SETTING.fullmatch(name) and plain_name(value) and len(value) > 1
-        # An option is taken for the cause where all that worked had it, or the user named it
-        and ((len(worked) >= _LEAST and name in bare) or _find_message(evidence, value) is not None)
-    )  # fmt: skip
-    # Many differences tell nothing; one failure is too few to speak of all
-    if not lost or len(lost) > _LEAST or len(tried) < _LEAST:
+    failing = [each for each in evidence.tail if evidence.has_failed(each) and _same_tool(each, entry)]
+    first = min((each.index for each in failing), default=entry.index)
+    worked = [each for each in evidence.entries_before(first) if _succeeded(evidence, each) and _same_tool(each, entry)]
+    lost = _find_lost_settings(evidence, entry, failing, worked)
+    # Many differences prove nothing. One failure is too few to speak of all.
+    if not lost or len(lost) > _LEAST or len(failing) < _LEAST:
         return None
-    told = " and ".join(code(_describe_setting(entry, *pair), 60) for pair in lost)
-    having = [each for each in worked if set(lost) <= _pairs(each)]
+    settings = " and ".join(code(_describe_setting(entry, *pair), 60) for pair in lost)
+    having = [each for each in worked if set(lost) <= _list_settings(each)]
     last, often = having[0], f"{len(having)} times, last" if len(having) > 1 else "once,"
-    what = program_of(entry) if command_of(entry) else tool(entry)
-    cause = f"{code(what, 50)} fails {len(tried)} times, {words_of(_OUTSIDE, evidence.text(entry))}. It worked"
-    cause += f" {often}{clock(last.ts)}, with {told}, which no failing call has."
-    dropped = next((each for each in evidence.messages if each.kind == "compaction" and (each.after or 0) >= last.index), None)
-    # The summary lost the value, which explains why the calls lack it
-    if dropped is not None and all(value not in dropped.text for _, value in lost):
-        cause += f" The summary of the compaction{clock(dropped.at)} has lost it."
-    by = _find_message(evidence, lost[0][1])
-    if by is not None:
-        cause += f" The user named it{clock(by.at)}."
-    step = f"Make the call with {told} again, as in {code(command_of(last), 110)}." if command_of(last) else (
-        f"Make the call with {told} again, as{clock(last.ts)}; keep the other arguments.")  # fmt: skip
-    quotes = [] if by is None else [evidence.quote_of(by)]
+    what = program_name(entry) if command_of(entry) else tool_phrase(entry)
+    cause = f"{code(what, 50)} fails {len(failing)} times, {quote_match(_OUTSIDE, evidence.text(entry))}. It worked"
+    cause += f" {often}{clock(last.ts)}, with {settings}, which no failing call has."
+    summary = next((each for each in evidence.messages if each.kind == "compaction" and (each.after or 0) >= last.index), None)
+    # The summary lost the value, which explains why the calls lack it.
+    if summary is not None and all(value not in summary.text for _, value in lost):
+        cause += f" The summary of the compaction{clock(summary.at)} has lost it."
+    message = _find_message(evidence, lost[0][1])
+    if message is not None:
+        cause += f" The user named it{clock(message.at)}."
+    step = f"Make the call with {settings} again, as in {code(command_of(last), 110)}." if command_of(last) else (
+        f"Make the call with {settings} again, as{clock(last.ts)}; keep the other arguments.")  # fmt: skip
+    quotes = [] if message is None else [evidence.quote_message(message)]
     return diagnosis(
         KIND, cause, step, evidence.quote(last, command_of(last) or call_input(last)), evidence.quote(entry), *quotes,
         check="It must end as it did then.",
     )  # fmt: skip
+
+
+def _find_lost_settings(
+    evidence: Evidence, entry: EntryView, tried: list[EntryView], worked: list[EntryView]
+) -> list[tuple[str, str]]:
+    """Return name and value of the settings that the calls which worked share, and no failing one has, sorted.
+
+    Args:
+        evidence: the session.
+        entry: the failing call.
+        tried: the failing calls of its program since the last progress.
+        worked: the successful ones before these, the newest first.
+    """
+    common: set[tuple[str, str]] = _list_settings(worked[0]) if worked else set()
+    for each in worked[1:_SETTLED]:
+        common &= _list_settings(each)
+    failed = [each for each in evidence.recent if evidence.has_failed(each) and _same_tool(each, entry)]
+    common -= {pair for each in failed for pair in _list_settings(each)}
+    unnamed = {name for name, _ in common if any(name not in dict(_list_settings(each)) for each in tried)}
+
+    def may_be_cause(name: str, value: str) -> bool:
+        # An option counts as the cause if all successful calls had it, or if the user named it.
+        by_calls = len(worked) >= _LEAST and name in unnamed
+        return by_calls or _find_message(evidence, value) is not None
+
+    return sorted(
+        (name, value)
+        for name, value in common
+        if _SETTING.fullmatch(name) and plain_name(value) and len(value) > 1 and may_be_cause(name, value)
+    )
 
 
 _OUTSIDE = lazy_pattern(
@@ -142,7 +168,7 @@ _OUTSIDE = lazy_pattern(
     r"|unauthori[sz]ed|forbidden|read[- ]only|not found|no such|does not exist|doesn't exist|unknown|credential\w*"
     r"|not logged in|required|missing|not allowed|permission|no route|login|\b40[134]\b)"
 )
-"""How a call fails that goes to the wrong place, or by the wrong way."""
+"""Errors of a call that goes to the wrong place, or by the wrong way."""
 _LEAST, _SETTLED = 2, 4
 
 
@@ -155,18 +181,18 @@ def _find_message(evidence: Evidence, value: str) -> Message | None:
 def _same_tool(one: EntryView, other: EntryView) -> bool:
     if bool(command_of(one)) != bool(command_of(other)) or one.agent != other.agent:
         return False
-    return program_of(one) == program_of(other) if command_of(one) else one.action == other.action
+    return program_name(one) == program_name(other) if command_of(one) else one.action == other.action
 
 
-def _pairs(entry: EntryView) -> set[tuple[str, str]]:
+def _list_settings(entry: EntryView) -> set[tuple[str, str]]:
     """Return the options with values and the variables of a command, or the plain fields of another call."""
     command = command_of(entry)
     if not command:
         plain = {name: value for name, value in fields_of(entry).items() if isinstance(value, str | int)}
         return {(name, str(value)) for name, value in plain.items() if len(str(value)) <= _LONGEST}
-    program = program_of(entry)
+    program = program_name(entry)
     found: set[tuple[str, str]] = {(name, value) for word in _assignments(command) for name, _, value in [word.partition("=")]}
-    for words in parts_of(command):
+    for words in split_command(command):
         if words[0].rpartition("/")[2] != program:
             continue
         for word, after in itertools.zip_longest(words[1:], words[2:], fillvalue=""):
@@ -183,7 +209,7 @@ _SETTING = lazy_pattern(
     r"|directory|path|file|home|root|site|org|organi[sz]ation|team|group|role|subscription|bucket|branch|locale|lang|version"
     r"|instance|warehouse|catalog|company|client|mandant|scope|space|store|shop|vault|registry|remote|settings|mode).*)"
 )
-"""Options, variables and fields that say where or as whom a call works, not what it does."""
+"""Options, variables and fields for the place or the identity of a call, not for its action."""
 
 
 def _describe_setting(entry: EntryView, name: str, value: str) -> str:
@@ -191,13 +217,13 @@ def _describe_setting(entry: EntryView, name: str, value: str) -> str:
 
 
 def _last_command(command: str) -> str:
-    parts = [words for words in parts_of(command) if words[0] != "cd"]
+    parts = [words for words in split_command(command) if words[0] != "cd"]
     return " ".join(parts[-1]) if parts else ""
 
 
 def _folder(entry: EntryView) -> str:
     """Return the folder that a call names for itself, or ""."""
-    moved = [words[1] for words in parts_of(command_of(entry)) if words[0] == "cd" and len(words) > 1]
+    moved = [words[1] for words in split_command(command_of(entry)) if words[0] == "cd" and len(words) > 1]
     fields = fields_of(entry)
     return moved[-1] if moved else next((str(fields[name]) for name in FOLDER_FIELDS if isinstance(fields.get(name), str)), "")
 
@@ -207,28 +233,28 @@ def _assignments(command: str) -> list[str]:
 
 
 def _diagnose_value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
-    """Say which value differs from the last call that worked, where a person named it or it is nearly the same."""
+    """Say which value differs from the last successful call, if a person named it or it is nearly the same."""
     fields = fields_of(entry)
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         theirs = fields_of(other)
         if other.action != entry.action or other.status != "ok" or evidence.has_failed(other) or set(theirs) != set(fields):
             continue
         changed = [name for name in fields if fields[name] != theirs[name]]
-        # With two changed fields nobody can tell which one matters
+        # If two fields changed, it is unclear which one matters.
         if len(changed) != 1 or not isinstance(fields[changed[0]], str) or not isinstance(theirs[changed[0]], str):
             continue
         name, now, then = changed[0], str(fields[changed[0]])[:120], str(theirs[changed[0]])[:120]
         if (
             evidence.was_said_by_user(now)
-            # Without the user's word only a value that is nearly the same is a slip
+            # Unless the user named the old value, only a nearly equal value is a slip.
             or not (evidence.was_said_by_user(then) or _is_same_value(now, then))
             or not plain_name(then)
-            # The old value was tried again and failed
+            # The old value was tried again and failed.
             or then in json.dumps([fields_of(each) for each in evidence.failing_calls])
         ):
             continue
         cause = (
-            f"The {tool(entry)} call fails, {evidence.times(entry)} times, with {code(name, 40)} {code(now, 60)}. It "
+            f"The {tool_phrase(entry)} call fails, {evidence.times(entry)} times, with {code(name, 40)} {code(now, 60)}. It "
             f"worked{clock(other.ts)} with "
             f"{code(then, 60)}{', which the user named' if evidence.was_said_by_user(then) else ''}; nobody has named "
             f"{code(now, 60)}."
@@ -245,13 +271,13 @@ _VALUE = lazy_pattern(r"[\w@][\w.@/:+-]{2,60}\w")
 
 
 def _diagnose_misspelled_value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
-    """Say which value a person gave that is nearly, but not quite, what the call uses."""
+    """Say which value given by a person is nearly, but not quite, the value that the call uses."""
     fields = {
         name: str(value)
         for name, value in fields_of(entry).items()
         if isinstance(value, str | int)
         and not isinstance(value, bool)
-        # Short values and plain words are alike by chance
+        # Short values and plain words are alike by chance.
         and 3 < len(str(value)) < _LONGEST
         and any(map(str.isdigit, str(value)))
     }
@@ -272,12 +298,12 @@ def _diagnose_misspelled_value(evidence: Evidence, entry: EntryView) -> Diagnosi
                 ):
                     continue
                 cause = (
-                    f"The {tool(entry)} call fails, {evidence.times(entry)} times, with {code(name, 40)} "
+                    f"The {tool_phrase(entry)} call fails, {evidence.times(entry)} times, with {code(name, 40)} "
                     f"{code(value, 60)}. The user said{clock(message.at)} {code(word, 60)}, which no call has used."
                 )
                 return diagnosis(
                     KIND, cause, f"Make the call with {code(name, 40)} set "
-                        f"to {code(word, 60)}, as the user said.", evidence.quote_of(message), evidence.quote(entry),
+                        f"to {code(word, 60)}, as the user said.", evidence.quote_message(message), evidence.quote(entry),
                     check="The answer must be about the one that the task names.",
                 )  # fmt: skip
     return None

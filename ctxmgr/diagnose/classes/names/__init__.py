@@ -1,1 +1,1 @@
-"""Failure classes of names and places: what a call names is not known, not there, or somewhere else."""
+"""Failure classes of names and places: the name in a call is unknown, missing, or somewhere else."""

@@ -1,4 +1,4 @@
-"""What a call does not find is there, and the record shows where: in another namespace, database, folder, host or account."""
+"""The missing name exists in another namespace, database, folder, host or account that the record shows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.names import unknown_names
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, call_phrase, command_of, fields_of, parts_of
+from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, call_phrase, command_of, fields_of, split_command
 from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -35,7 +35,7 @@ _LOOKED_AT, _LEAST_NAME = 300, 3
 
 
 class _Place(NamedTuple):
-    """Where a call looks: ``word`` is how a call says it, ``value`` which one it is."""
+    """The place in which a call looks: ``word`` names its kind as in the call, ``value`` is the place."""
 
     word: str
     value: str
@@ -48,17 +48,17 @@ _MODULE = lazy_pattern(
 
 
 def _diagnose_installed_package(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
-    """Say in which folder of the project a package is installed that is not found from where the call looks."""
+    """Say in which folder of the project a package is installed that the call does not find from its own folder."""
     match = _MODULE.search(said)
     name = next((group for group in match.groups() if group), "") if match else ""
-    # A relative import names a file, and no package
+    # A relative import names a file, not a package.
     if not name or name.startswith(("/", ".")) or not plain_name(name):
         return None
     holds = re.compile(rf"(?<![\w@+-])((?:[~.]{{0,2}}/)?(?:[\w.@+-]{{1,60}}/){{0,10}})({_MODULES})/{re.escape(name)}(?![\w-])")
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         found = None if other.status != "ok" or evidence.has_failed(other) else holds.search(evidence.text(other))
         folder = evidence.relative_path(found.group(1).rstrip("/")) if found else ""
-        # The call names that folder already
+        # The call names that folder already.
         if found is None or not folder or folder in (".", evidence.folder) or f"{folder}/" in command_of(entry):
             continue
         times = evidence.times(entry)
@@ -77,18 +77,18 @@ def _diagnose_installed_package(evidence: Evidence, entry: EntryView, said: str)
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return where the record shows what a call does not find."""
+    """Return where the record shows the name that a call does not find."""
     for entry in evidence.refusals():
         said = evidence.text(entry)
         if command_of(entry) and (installed := _diagnose_installed_package(evidence, entry, said)) is not None:
             return installed
-        # Only an error that denies a name tells that it was not found
+        # Only an error that denies a name shows that it was not found.
         if not _ABSENT.search(said[:4_000]):
             continue
         asked = call_input(entry)
         for unknown in unknown_names(said):
             name = unknown.name
-            # A path has a class of its own, wrong_place; a short name stands everywhere
+            # Paths have their own class, wrong_place. Short names occur everywhere.
             if len(name) >= _LEAST_NAME and plain_name(name) and name in asked and "/" not in name:
                 found = _diagnose_seen_name(evidence, entry, name)
                 if found is not None:
@@ -101,7 +101,7 @@ def _diagnose_seen_name(evidence: Evidence, entry: EntryView, name: str) -> Diag
     own = list(_places(entry))
     asked = {each.value for each in own} | set(call_input(entry).split())
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-        # Names of another program's things are another kind of name
+        # Names in another program are a different kind of name.
         if other.status != "ok" or evidence.has_failed(other) or not _same_program(entry, other):
             continue
         said = evidence.text(other)
@@ -109,7 +109,7 @@ def _diagnose_seen_name(evidence: Evidence, entry: EntryView, name: str) -> Diag
         if line is None:
             continue
         place = _column(other, said, line, name) or next((each for each in _places(other) if each not in own), None)
-        # The same place was asked, so the name is not there any more
+        # The same place was asked, so the name is gone from there.
         if place is None or not plain_name(place.value) or place.value in asked:
             continue
         return _answer(evidence, entry, name, place, own, other, line)
@@ -119,14 +119,14 @@ def _diagnose_seen_name(evidence: Evidence, entry: EntryView, name: str) -> Diag
 def _same_program(entry: EntryView, other: EntryView) -> bool:
     if not command_of(entry):
         return entry.action == other.action
-    mine, theirs = ({words[0].rpartition("/")[2] for words in parts_of(command_of(each))} for each in (entry, other))
-    # What shows files or waits is no client of any server
+    mine, theirs = ({words[0].rpartition("/")[2] for words in split_command(command_of(each))} for each in (entry, other))
+    # Programs that show files or wait are no clients of a server.
     return bool((mine & theirs) - {"cd", "echo", "cat", "grep", "ls", "sleep"})
 
 
 def _places(entry: EntryView) -> Iterator[_Place]:
-    """Yield where a call says that it looks: options of scope, paths of databases, fields, and its folder."""
-    for words in parts_of(command_of(entry)):
+    """Yield the places in which a call looks: options of scope, paths of databases, fields, and its folder."""
+    for words in split_command(command_of(entry)):
         for number, word in enumerate(words):
             option, _, value = word.partition("=")
             if option in _SCOPES and (value or number + 1 < len(words)):
@@ -148,12 +148,12 @@ def _places(entry: EntryView) -> Iterator[_Place]:
 
 
 def _column(other: EntryView, said: str, line: str, name: str) -> _Place | None:
-    """Return the place that a table's first column gives for the row of a name."""
-    # Only a table with a column of places tells in which one a row is
+    """Return the place that the first column of a table gives for the row of a name."""
+    # Only a table with a column of places shows the place of a row.
     head = next((each.split() for each in said.split("\n") if each.split() and each.split()[0].casefold() in _COLUMNS), None)
     head = ["namespace"] if head is None and _EVERY.search(command_of(other)) else head
     cells = line.split()
-    # A row that begins with the name has no column of places
+    # A row that begins with the name has no column of places.
     if head is None or not cells or cells[0] == name or len(cells) < 2:
         return None
     return _Place(_COLUMNS[head[0].casefold()], cells[0])
@@ -165,7 +165,7 @@ def _answer(
     call = call_phrase(entry, 90)
     times = evidence.times(entry)
     mine = next((each for each in own if each.word == place.word), None)
-    # kubectl looks in this namespace where none is named
+    # kubectl looks in this namespace if none is named.
     here = f" ({code(mine.value, 60)})" if mine and plain_name(mine.value) else " (`default`)" if place.word == "-n" else ""
     source = evidence.source(other)
     cause = (

@@ -1,4 +1,4 @@
-"""A name holds a character that cannot be seen: a byte order mark, a carriage return, another blank, an accent apart."""
+"""A name holds an invisible character: a byte order mark, a carriage return, another space, or a separate accent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, parts_of, path_of
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name, text_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -19,7 +19,7 @@ KIND: str = "hiddenCharacter"
 
 
 class _Kind(NamedTuple):
-    """A kind of character: how a record shows it, what it is, what helps; ``{file}`` is the file, where one is known."""
+    """A kind of character: how a record shows it, its name, and the remedy; ``{file}`` is the file, if known."""
 
     shown: re.Pattern[str]
     means: str
@@ -54,7 +54,7 @@ _LOOKED_AT, _READ, _NEAR = 120, 6_000, 24
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return which name of a failing call holds a character that cannot be seen."""
+    """Return which name of a failing call holds an invisible character."""
     for entry in evidence.failing_calls[:4]:
         found = _diagnose_shown_character(evidence, entry) or _diagnose_lookalike(evidence, entry)
         if found is not None:
@@ -63,26 +63,26 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _diagnose_shown_character(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
-    """Tell of a character that the error itself, or a look at the file that it is about, shows beside a name of the call."""
-    error = _raw(entry)
+    """Report a character beside a name of the call, in the error itself or in a look at the file concerned."""
+    error = _raw_result(entry)
     words = {word.casefold() for word in re.findall(r"\w{3,60}", f"{call_input(entry)}\n{error}")}
     for kind in _KINDS:
         for other in [entry, *evidence.entries_before(evidence.recent[-1].index + 1)][:_LOOKED_AT]:
             dumps = _DUMPS.search(command_of(other)) is not None
-            # An ordinary output may hold such bytes by intent; a dump was made to look for them, and a byte order mark is
-            # never meant
+            # An ordinary output may hold such bytes intentionally. A dump was made to find them, and nobody
+            # intends a byte order mark.
             if other.id != entry.id and (evidence.has_failed(other) or (not dumps and kind is not _KINDS[0])):
                 continue
-            raw = error if other.id == entry.id else _raw(other)
+            raw = error if other.id == entry.id else _raw_result(other)
             match = kind.shown.search(raw)
             if match is None:
                 continue
             name = _find_adjacent_word(kind, raw, match)
-            files = [each for each in _files(other) if other.id != entry.id]
+            files = [each for each in _list_named_files(other) if other.id != entry.id]
             file = next(
                 (each for each in files if each.rpartition("/")[2].casefold() in f"{call_input(entry)}{error}".casefold()), ""
             )
-            # A character beside another name has nothing to do with the call
+            # A character beside another name has nothing to do with the call.
             if file or (name and name.casefold() in words):
                 file = file or next(iter(files), "") or _find_file(evidence, name)
                 return _answer(evidence, entry, other, kind, name or file, file)
@@ -90,8 +90,8 @@ def _diagnose_shown_character(evidence: Evidence, entry: EntryView) -> Diagnosis
 
 
 def _find_adjacent_word(kind: _Kind, raw: str, match: re.Match[str]) -> str:
-    """Return the word that the character stands in, before or behind: a mark stands before a name, a line end behind it."""
-    # The sign alone goes, for a name may end in M itself: `TEAM^M`
+    """Return the word beside the character: a byte order mark comes before a name, a line end after it."""
+    # Remove only the sign, because a name may end in M itself: `TEAM^M`.
     before = re.search(r"([\w.-]{2,60})(?:\\r|\^M|\r)*\Z", raw[max(0, match.start() - _NEAR) : match.end()])
     behind = re.match(r"\W{0,8}?(\w{2,60})", raw[match.end() : match.end() + 2 * _NEAR])
     found = behind if kind is _KINDS[0] else before
@@ -103,7 +103,7 @@ def _find_adjacent_word(kind: _Kind, raw: str, match: re.Match[str]) -> str:
 def _find_file(evidence: Evidence, name: str) -> str:
     """Return the file that was last seen to hold a name, or ""."""
     for other in list(evidence.entries_before(evidence.recent[-1].index + 1))[:_LOOKED_AT]:
-        file = next(_files(other), "")
+        file = next(_list_named_files(other), "")
         if file and other.status == "ok" and not evidence.has_failed(other) and name in evidence.text(other):
             return file
     return ""
@@ -124,15 +124,15 @@ def _answer(evidence: Evidence, entry: EntryView, other: EntryView, kind: _Kind,
 
 
 def _diagnose_lookalike(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
-    """Tell of a name that looks like a recorded one and is written with other characters."""
+    """Report a name that looks like a recorded one, but has other characters."""
     asked = re.findall(r"[\w./-]{3,120}", call_input(entry)[:4_000])
-    # In plain ASCII every name is written one way
+    # In plain ASCII, every name has one form.
     for name in (each for each in asked if not each.isascii()):
         parts = unicodedata.normalize("NFD", name), unicodedata.normalize("NFC", name)
         others = [part for part in parts if part != name]
         for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-            raw = _raw(other)
-            # Both forms were seen, so that is not what differs
+            raw = _raw_result(other)
+            # Both forms were seen, so they are not the difference.
             if other.status != "ok" or not any(part in raw for part in others) or name in raw:
                 continue
             apart = parts[0] in raw
@@ -151,17 +151,17 @@ def _diagnose_lookalike(evidence: Evidence, entry: EntryView) -> Diagnosis | Non
     return None
 
 
-def _raw(entry: EntryView) -> str:
+def _raw_result(entry: EntryView) -> str:
     message, output = text_of(entry.error, _READ), text_of(entry.output, _READ)
     return f"{message}\n{output}"
 
 
-def _files(entry: EntryView) -> Iterator[str]:
+def _list_named_files(entry: EntryView) -> Iterator[str]:
     """Yield the files that a call names."""
     path = path_of(entry)
     if path:
         yield path
-    for words in parts_of(command_of(entry)):
+    for words in split_command(command_of(entry)):
         yield from (
             word for word in words[1:] if not word.startswith("-") and _FILE.fullmatch(word) and re.search(r"[./]", word)
         )

@@ -1,4 +1,4 @@
-"""A call names what its tool does not know, whatever that is; the tool or the record has the nearest name."""
+"""A call names something of any kind that its tool does not know. The tool or the record has the nearest name."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 
 from ctxmgr.diagnose.errors.names import Unknown, meant_names, offered_names, unknown_names
 from ctxmgr.diagnose.evidence import Evidence, call_input, may_change
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool
-from ctxmgr.diagnose.evidence.listings import listing_of, topic_words
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool_phrase
+from ctxmgr.diagnose.evidence.listings import find_listing, topic_words
 from ctxmgr.diagnose.evidence.nearest_names import Counterpart, find_nearest_offered, find_nearest_recorded, likeness
-from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, words_of
+from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.word_set import word_set
@@ -38,13 +38,13 @@ _LISTS = (
     (r"\bgcloud\b", "the `list` form of that command"),
     (r"\bcurl|wget|http\b", "the address one level higher"),
 )
-"""Where a program lists the names that it knows."""
+"""How to list the names that a program knows."""
 _ABOUT_FILES = lazy_pattern(r"no such file|file or directory|ENOENT|in file\b|old_str|command not found", re.IGNORECASE)
 _NO_NOUN = word_set("error errors fatal warning value string match matches got response data result results server")
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return which name is not known, and the nearest one that is."""
+    """Return the unknown name, and the nearest known one."""
     for entry in evidence.refusals():
         said = evidence.text(entry)
         address = _diagnose_address(evidence, entry, said)
@@ -53,7 +53,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         asked = f"{call_input(entry)}\n{_recently_written_text(evidence, entry)}"
         for unknown in unknown_names(said):
             if _is_given(unknown, asked, said):
-                # A list says what stands beside each name, which tells more than likeness
+                # A list shows what is beside each name, which says more than similarity.
                 found = _diagnose_listed_names(evidence, entry, unknown) or _answer(evidence, entry, unknown, said)
                 if found is not None:
                     return found
@@ -73,13 +73,13 @@ _FIXED = lazy_pattern(r"[A-Za-z][A-Za-z_-]{1,40}|v\d{1,2}")
 
 
 def _diagnose_address(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
-    """Say which recorded address is nearest to one that a server does not know."""
+    """Say which recorded address is nearest to an address that a server does not know."""
     asked = _URL.search(call_input(entry))
-    # A page of a site holds such words in passing
+    # A web page contains such words by chance.
     if asked is None or len(said) > _SHORT_ANSWER or not _NO_ADDRESS.search(said):
         return None
     path = asked.group(1)
-    # Ids differ from call to call, so fixed parts alone tell an address
+    # Ids differ from call to call, so only the fixed parts identify an address.
     parts = [part for part in path.split("/") if _FIXED.fullmatch(part)]
     failed_paths = {match.group(1) for each in evidence.failing_calls for match in [_URL.search(call_input(each))] if match}
     best: tuple[float, str, EntryView] | None = None
@@ -94,14 +94,14 @@ def _diagnose_address(evidence: Evidence, entry: EntryView, said: str) -> Diagno
                 or theirs == parts
                 or not parts
                 or not theirs
-                # With another last part it is another collection
+                # Another last part means another collection.
                 or (theirs[-1] != parts[-1] and parts[-1] not in theirs)
             ):
                 continue
             alike = len(set(parts) & set(theirs)) / len(set(parts) | set(theirs)) - 0.01 * abs(
                 len(route.split("/")) - len(path.split("/"))
             )
-            # On the same host, for the same thing, fewer parts need to be equal
+            # On the same host and for the same thing, fewer parts need to be equal.
             near = asked.group(0).split("/")[2] in match.group(0) and theirs[-1] == parts[-1]
             if alike >= (_LEAST_ROUTE / 2 if near else _LEAST_ROUTE) and (best is None or alike > best[0]):
                 best = alike, route, other
@@ -109,7 +109,7 @@ def _diagnose_address(evidence: Evidence, entry: EntryView, said: str) -> Diagno
         return None
     _, route, other = best
     source = evidence.source(other)
-    words = words_of(_NO_ADDRESS, said)
+    words = quote_match(_NO_ADDRESS, said)
     cause = f"The server knows no address {code(path, 90)}, {words}. {capital(source)} has {code(route, 90)}."
     step = (
         f"Make the same call to {code(route, 90)}, the nearest address of the record, with your own values in it; if "
@@ -126,12 +126,12 @@ _SHORT_ANSWER, _LOOKED_AT, _LEAST_ROUTE = 4_000, 200, 0.4
 
 
 def _diagnose_suggestion(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
-    """Take the word of the call that is most like what the tool says was probably meant."""
+    """Assume that the word of the call most similar to the tool's suggestion was meant."""
     meant = meant_names(said)
     words = [
         word
         for word in dict.fromkeys(re.findall(r"[\w.:@-]{2,60}", call_input(entry)[:4_000]))
-        # A word that the message does not repeat is not what it refuses
+        # A word that the message does not repeat is not the refused one.
         if word in said and word not in meant and plain_name(word)
     ]
     pairs = [(likeness(word, name), word, name) for word in words for name in meant]
@@ -143,10 +143,10 @@ _ALIKE = 0.6
 
 
 def _recently_written_text(evidence: Evidence, entry: EntryView) -> str:
-    """Return what the agent itself wrote lately: a name in there is as much its own as one in the call."""
+    """Return what the agent itself wrote recently. A name in it is as much the agent's own as a name in the call."""
     own = [
         each
-        # What a command wrote is told by the command, which is read anyway
+        # Text that a command wrote is in the command, which is read anyway.
         for each in evidence.tail
         if each.index < entry.index
         and each.agent == entry.agent
@@ -161,10 +161,10 @@ _EDITS = 8
 
 
 def _is_given(unknown: Unknown, asked: str, said: str) -> bool:
-    """Whether the call itself gave that name as a value: not as an option, and not a file, which is another matter."""
+    """Whether the call passed that name as a value. Options and files are other matters."""
     name = unknown.name
     line = said[said.rfind("\n", 0, unknown.start) + 1 :].split("\n")[0]
-    # An option, or a text with blanks, is judged by the schema and not by name
+    # An option, or a text with spaces, is a matter of the schema, not of names.
     return (
         plain_name(name)
         and not _ABOUT_FILES.search(line)
@@ -174,25 +174,25 @@ def _is_given(unknown: Unknown, asked: str, said: str) -> bool:
 
 
 def _diagnose_listed_names(evidence: Evidence, entry: EntryView, unknown: Unknown) -> Diagnosis | None:
-    """Say which names a list of the record has, with what stands beside each, where no call used one of the likely ones."""
+    """Say which names a recorded list has, with what is beside each, if no call used one of the likely ones."""
     name = unknown.name
     field = next((key for key, value in fields_of(entry).items() if value == name), "")
-    listing = listing_of(evidence, entry, field, name, unknown.noun) if field and not command_of(entry) else None
+    listing = find_listing(evidence, entry, field, name, unknown.noun) if field and not command_of(entry) else None
     if listing is None:
         return None
-    tried = [
-        # Of names that failed already none is the right one
+    tried_names = [
+        # Names that failed already are not the right one.
         str(fields_of(each).get(field))
         for each in evidence.recent
         if each.action == entry.action and evidence.has_failed(each)
     ]
-    others = [each for each in listing.siblings(topic_words(evidence, entry), *tried) if each.rank >= _LIKELY]
-    # The name is in the list, so it is refused for another reason
+    others = [each for each in listing.siblings(topic_words(evidence, entry), *tried_names) if each.rank >= _LIKELY]
+    # The name is in the list, so it is refused for another reason.
     if not others or name in {row[listing.column] for row in listing.rows}:
         return None
     best = [each for each in others if each.rank >= others[0].rank - _MARGIN][:_FEW]
-    refused = join_names(dict.fromkeys(reversed(tried)), 4)
-    cause = f"The {tool(entry)} call can't work: {evidence.source(listing.entry)} has no {refused}. It has "
+    refused = join_names(dict.fromkeys(reversed(tried_names)), 4)
+    cause = f"The {tool_phrase(entry)} call can't work: {evidence.source(listing.entry)} has no {refused}. It has "
     cause += f"{', '.join(each.description for each in others[:_FEW])}."
     step = f"Make the same call with {code(field, 40)} {' or '.join(each.description for each in best)}"
     step += "." if len(best) == 1 else ", whichever the task is about."
@@ -216,13 +216,13 @@ def _answer(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -
     offered = [each for each in offered_names(said) if each != name]
     near = find_nearest_offered(name, offered)
     recorded = find_nearest_recorded(evidence, name, entry)
-    # The record's name is taken where it is more like than what the tool offers
+    # The record's name is used if it is more similar than the tool's suggestion.
     if recorded is not None and (near is None or recorded.name == near or recorded.alike > likeness(name, near)):
         return _diagnose_recorded_name(evidence, entry, cause, name, recorded)
     quote = evidence.quote(entry)
     check = "The answer must no longer name the missing one."
     bare = near.rpartition(".")[2] if near is not None else ""
-    # SQL folds capitals unless a name is quoted, so an equal name in capitals has to be quoted
+    # SQL folds capitals unless a name is quoted, so an equal name with capitals must be quoted.
     if (
         bare
         and (bare != name or (bare != bare.casefold() and bare.casefold() in said))
@@ -237,13 +237,13 @@ def _answer(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -
     if near is not None:
         step = f"Make the same call with {code(near, 60)}, the nearest of the names that the answer offers."
         return diagnosis(KIND, f"{cause} The answer offers {code(near, 60)}.", step, quote, check=check)
-    # Where none is near, to name one would be a guess
+    # If no name is near, naming one would be a guess.
     if len(offered) > 1:
         step = f"Make the call with the one of {join_names(offered, 8)} that the task is about; ask the user if none is."
         return diagnosis(
             KIND, f"{cause} The answer offers {join_names(offered, 8)}.", step, quote, check=check, confidence="medium"
         )
-    # Once, and without another form, it is an ordinary typing error
+    # A single occurrence in one form is an ordinary typing error.
     if evidence.times(entry) < 2 and not any(name in call_input(each) for each in evidence.failing_calls if each is not entry):
         return None
     where = next((where for pattern, where in _LISTS if re.search(pattern, command_of(entry))), None)
@@ -265,7 +265,7 @@ def _diagnose_recorded_name(evidence: Evidence, entry: EntryView, cause: str, na
     source = capital(found.source)
     cause += f" {source} {'said' if found.by_user else 'used' if found.given else 'shows'} {code(found.name, 60)}."
     step = f"Make the same call with {code(found.name, 60)} in place of {code(name, 60)}."
-    # A name that only an output shows may be planted there
+    # A name that only an output shows may be planted there.
     if not found.by_user and not found.given and not _is_in_record(evidence, found.name):
         step = (
             f"The output shows {code(found.name, 60)}; if that is what you need, make the call with it in place "

@@ -1,12 +1,12 @@
-"""Something is searched again and again where it is not; an earlier output has it elsewhere."""
+"""Something is searched again and again in the wrong place. An earlier output shows the right one."""
 
 from __future__ import annotations
 
 import re
 
 from ctxmgr.diagnose.evidence import Evidence, call_key
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, parts_of, same_file, tool
-from ctxmgr.diagnose.evidence.listings import listing_of, topic_words
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, same_file, split_command, tool_phrase
+from ctxmgr.diagnose.evidence.listings import find_listing, topic_words
 from ctxmgr.diagnose.evidence.paths import PATH, asked_paths
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -83,12 +83,12 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     if (watched := _diagnose_unchanged_file(evidence)) is not None:
         return watched
     empty = [entry for entry in evidence.tail if _is_search(entry) and _is_empty(evidence, entry)]
-    # What was searched long ago is no trouble any more
+    # A search from long ago is no trouble any more.
     if len(empty) < _LEAST or evidence.recent[-1].index - empty[-1].index > _LATE:
         return None
     for entry in reversed(empty):
-        for term in _terms(entry):
-            # One search in vain is how one learns that nothing is there
+        for term in _search_terms(entry):
+            # One search in vain is a normal way to learn that nothing is there.
             same = [each for each in empty if term.casefold() in _search_text(each).casefold()]
             found = _find_output(evidence, term, entry) if len(same) >= _LEAST else None
             if found is not None:
@@ -97,22 +97,22 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _diagnose_unchanged_file(evidence: Evidence) -> Diagnosis | None:
-    """Say which other file of that name the record has, where one is looked at again and again and does not change."""
+    """Say which other recorded file has the same name, if one is looked at again and again without changing."""
     for entry in evidence.repeated_calls[:_LEAST]:
         own = next((word for word in asked_paths(entry) if _WRITTEN.search(word)), "")
         stems = set(_STEM.findall(own.rpartition("/")[2].rpartition(".")[0].casefold()))
         seen = [path for each in evidence.recent for path in asked_paths(each)]
         for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if own and stems else ():
-            # The look itself shows the file that does not change
+            # The look itself shows the unchanged file.
             if other.status != "ok" or call_key(other) == call_key(entry) or evidence.has_failed(other):
                 continue
             for match in PATH.finditer(evidence.text(other)[:20_000]):
                 path = match.group(1).rstrip(".")
                 name = path.rpartition("/")[2]
-                # A file of another ending is no other copy of the log
+                # A file with another ending is no other copy of the log.
                 if not _WRITTEN.search(path) or name.rpartition(".")[2] != own.rpartition(".")[2] or not plain_name(path):
                     continue
-                # A file that was looked at already did not help
+                # A file that was looked at already did not help.
                 if not stems & set(_STEM.findall(name.casefold())) or any(same_file(path, each) for each in seen):
                     continue
                 source, shown = capital(evidence.source(other)), code(path, 90)
@@ -130,24 +130,24 @@ _STEM = lazy_pattern(r"[a-z]{3,}")
 
 
 def _diagnose_single_place(evidence: Evidence, empty: list[EntryView]) -> Diagnosis | None:
-    """Say that every search asked one place of several that a list of the record has."""
+    """Say that every search asked one place of several that a recorded list has."""
     last = empty[-1]
     own = [each for each in empty if each.action == last.action and not command_of(each)]
     for field, value in fields_of(last).items():
         if field not in _PLACE_FIELDS or not isinstance(value, str) or len(own) < _SEVERAL:
             continue
-        # Where another place was tried too, the place is not what is wrong
+        # If another place was tried too, the place is not the fault.
         if any(fields_of(each).get(field) != value for each in evidence.tail if each.action == last.action):
             continue
-        listing = listing_of(evidence, last, field, value)
+        listing = find_listing(evidence, last, field, value)
         others = listing.siblings(topic_words(evidence, last), value) if listing is not None else []
-        # A value that the list does not have is no place of that list
+        # A value that the list does not have is no place of that list.
         if listing is None or not others or value not in {row[listing.column] for row in listing.rows}:
             continue
-        told = ", ".join(each.description for each in others[:_SEVERAL])
+        descriptions = ", ".join(each.description for each in others[:_SEVERAL])
         cause = (
-            f"All {len(own)} {tool(last)} calls that find nothing ask {code(field, 30)} {listing.describe(value)}. "
-            f"{capital(evidence.source(listing.entry))} has others: {told}."
+            f"All {len(own)} {tool_phrase(last)} calls that find nothing ask {code(field, 30)} {listing.describe(value)}. "
+            f"{capital(evidence.source(listing.entry))} has others: {descriptions}."
         )
         step = f"Make the same call with {code(field, 30)} {' or '.join(each.description for each in others[:2])}."
         return diagnosis(
@@ -167,28 +167,28 @@ def _is_search(entry: EntryView) -> bool:
     command = command_of(entry)
     if command:
         return any(
-            # Git has many words; only its grep searches
+            # Git has many sub-commands, of which only grep searches.
             words[0].rpartition("/")[2] in _HEADS and (words[0] != "git" or words[1:2] == ["grep"])
-            for words in parts_of(command)[:2]
+            for words in split_command(command)[:2]
         )
     return _SEARCH.search(entry.action) is not None
 
 
 def _is_empty(evidence: Evidence, entry: EntryView) -> bool:
     text = evidence.text(entry)
-    # A long answer has found something, and holds such words by chance
+    # A long answer has found something, and holds such words by chance.
     return entry.status in ("ok", "error") and len(text) < 400 and _NOTHING.match(text.strip()) is not None
 
 
 def _search_text(entry: EntryView) -> str:
     command = command_of(entry)
     if command:
-        return " ".join(word for words in parts_of(command) if words[0].rpartition("/")[2] in _HEADS for word in words[1:])
+        return " ".join(word for words in split_command(command) if words[0].rpartition("/")[2] in _HEADS for word in words[1:])
     fields = fields_of(entry)
     return " ".join(str(fields[name]) for name in _TERM_FIELDS if isinstance(fields.get(name), str))
 
 
-def _terms(entry: EntryView) -> list[str]:
+def _search_terms(entry: EntryView) -> list[str]:
     words = _TERM.findall(_search_text(entry))
     return list(
         dict.fromkeys(
@@ -201,7 +201,7 @@ def _find_output(evidence: Evidence, term: str, entry: EntryView) -> tuple[Entry
     """Return the newest output that has the term, and in which file."""
     word = re.compile(rf"(?<![\w-]){re.escape(term)}(?![\w-])")
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-        # The failed search repeats its own term
+        # The failed search repeats its own term.
         if other.status != "ok" or call_key(other) == call_key(entry) or evidence.has_failed(other):
             continue
         for line in evidence.text(other).split("\n")[:2_000]:
@@ -212,7 +212,7 @@ def _find_output(evidence: Evidence, term: str, entry: EntryView) -> tuple[Entry
                 (
                     m.group(1).rstrip("/.")
                     for m in PATH.finditer(line[: match.start() + 200])
-                    # A bare word is a path only where a colon follows it, as in search results
+                    # A bare word is a path only if a colon follows it, as in search results.
                     if "/" in m.group(1) or ":" in line[m.end() : m.end() + 1]
                 ),
                 None,
@@ -230,13 +230,13 @@ def _find_output(evidence: Evidence, term: str, entry: EntryView) -> tuple[Entry
 def _places(entry: EntryView) -> list[str]:
     command = command_of(entry)
     if command:
-        return [word for words in parts_of(command) for word in words[1:] if not word.startswith("-")]
+        return [word for words in split_command(command) for word in words[1:] if not word.startswith("-")]
     fields = fields_of(entry)
     return [str(fields[name]) for name in _PLACE_FIELDS if isinstance(fields.get(name), str)]
 
 
 def _is_in_searched_place(evidence: Evidence, path: str, entry: EntryView) -> bool:
-    """Whether the place that was searched holds the file: then the search is at fault, and not the place."""
+    """Whether the searched place holds the file. Then the search is at fault, not the place."""
     own = evidence.relative_path(path)
     return any(
         (place := evidence.relative_path(each)) in ("", ".") or own.startswith(f"{place.rstrip('/')}/")
@@ -247,7 +247,7 @@ def _is_in_searched_place(evidence: Evidence, path: str, entry: EntryView) -> bo
 def _answer(evidence: Evidence, entry: EntryView, term: str, same: list[EntryView], other: EntryView, path: str) -> Diagnosis:
     places = [evidence.name(place) for place in _places(entry) if plain_name(place) and term not in place]
     where = f" in {code(places[-1], 60)}" if places else ""
-    call = code(command_of(entry), 80) if command_of(entry) else f"{tool(entry)}"
+    call = code(command_of(entry), 80) if command_of(entry) else f"{tool_phrase(entry)}"
     source = evidence.source(other)
     name = evidence.name(path)
     cause = (

@@ -1,15 +1,15 @@
-"""A script, target or sub-command is called by a name that its manifest or program does not know."""
+"""A script, target or sub-command has a name that its manifest or program does not know."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
-from ctxmgr.diagnose.errors.violations import violations_of
+from ctxmgr.diagnose.errors.violations import find_violations
 from ctxmgr.diagnose.evidence import Evidence
-from ctxmgr.diagnose.evidence.calls import command_of, parts_of, path_of
+from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
 from ctxmgr.diagnose.evidence.texts import code, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -21,9 +21,9 @@ KIND: str = "unknownName"
 
 
 class _Way(NamedTuple):
-    """How a program says that it does not know a name: what the name is called, and where names are listed.
+    """How a program says that it does not know a name, the kind of the name, and where names are listed.
 
-    Each way of saying it holds the ``sign``: a text without it is not searched, nor the pattern compiled for it.
+    Each pattern contains the ``sign``. A text without it is not searched, and the pattern is not compiled for it.
     """
 
     sign: str
@@ -32,43 +32,44 @@ class _Way(NamedTuple):
     manifests: tuple[str, ...]
 
 
-def _way(sign: str, pattern: str, noun: str, *manifests: str) -> _Way:
+def _make_way(sign: str, pattern: str, noun: str, *manifests: str) -> _Way:
     return _Way(sign, lazy_pattern(pattern, re.IGNORECASE | re.MULTILINE), noun, manifests)
 
 
 _NAME = r"[`'\"‘]?([\w:./@-]{1,60}?)[`'\"’]?"
 _WAYS = (
-    _way("missing script", rf"missing script:? {_NAME}(?=[\s.]*$|\s)", "script", "package.json"),
-    _way("script not found", rf"error: script not found {_NAME}(?=\s|$)", "script", "package.json"),
-    _way("error command", rf"^error command {_NAME} not found", "script", "package.json"),
-    _way("no rule to make", rf"no rule to make target {_NAME}\.?  ?stop", "target", "Makefile", "GNUmakefile"),
-    _way("justfile does not", rf"justfile does not contain recipe {_NAME}(?=[.\s]|$)", "recipe", "justfile", "Justfile"),
-    _way("command: ", rf"no such (?:sub)?command: {_NAME}(?=\s|$)", "command"),
-    _way("target named", rf"no (?:test|bin|example|bench) target named {_NAME}(?=[\s.]|$)", "target", "Cargo.toml"),
-    _way("not found in", rf"task {_NAME} not found in (?:root )?project", "task", "build.gradle", "build.gradle.kts"),
-    _way("know how to build", rf"don't know how to build task {_NAME}", "task", "Rakefile"),
-    _way("does not exist", rf"task:? {_NAME} does not exist", "task", "Taskfile.yml"),
-    _way("task not found", rf"task not found: {_NAME}(?=\s|$)", "task", "deno.json"),
-    _way("is not a", rf"(?:git|docker|npm): {_NAME} is not an? \w+ command", "command"),
-    _way("unknown command", rf"unknown command:? {_NAME}(?=[\s.]|$)", "command"),
-    _way("no such command", rf"no such command {_NAME}(?=[.\s]|$)", "command"),
-    _way("has no command", rf"has no command named {_NAME}(?=[\s.]|$)", "command"),
-    _way("invalid choice", rf"invalid choice: {_NAME} \(", "choice"),
-    _way("is not defined", rf"command {_NAME} is not defined", "command", "composer.json"),
-    _way("no such service", rf"no such service: {_NAME}(?=\s|$)", "service",
-         "docker-compose.yml", "compose.yaml", "docker-compose.yaml"),
-    _way("unknown lifecycle", rf"unknown lifecycle phase {_NAME}(?=[.\s]|$)", "phase", "pom.xml"),
-    _way("could not find task", rf"could not find tasks? {_NAME}(?=[\s.]|$)", "task", "turbo.json", "package.json"),
-    _way("sessions not found", rf"sessions not found: {_NAME}(?=[\s.,]|$)", "session", "noxfile.py"),
-    _way("no idea what", rf"no idea what {_NAME} is", "task", "tasks.py"),
-    _way("could not be found", rf"the task {_NAME} could not be found", "task", "mix.exs"),
-    _way("unknown target", rf"unknown target {_NAME}(?=[\s,.]|$)", "target"),
-    _way("failed to spawn", rf"failed to spawn: {_NAME}(?=[\s.]|$)", "command", "pyproject.toml"),
-    _way("in the reactor", rf"could not find the selected project in the reactor: {_NAME}(?=[\s.]|$)", "module", "pom.xml"),
-    _way("no hook with id", rf"no hook with id {_NAME}(?=[\s.]|$)", "hook", ".pre-commit-config.yaml"),
-    _way("no such preset", rf"no such preset in [^:\n]{{1,200}}: {_NAME}(?=[\s.]|$)", "preset", "CMakePresets.json"),
-    _way("profile", rf"no such profile:? {_NAME}(?=[\s.]|$)", "profile", "docker-compose.yml", "compose.yaml"),
-    _way("environment", rf"(?:unknown|undefined) (?:tox )?environments? {_NAME}(?=\s|$)", "environment", "tox.ini"),
+    _make_way("missing script", rf"missing script:? {_NAME}(?=[\s.]*$|\s)", "script", "package.json"),
+    _make_way("script not found", rf"error: script not found {_NAME}(?=\s|$)", "script", "package.json"),
+    _make_way("error command", rf"^error command {_NAME} not found", "script", "package.json"),
+    _make_way("no rule to make", rf"no rule to make target {_NAME}\.?  ?stop", "target", "Makefile", "GNUmakefile"),
+    _make_way("justfile does not", rf"justfile does not contain recipe {_NAME}(?=[.\s]|$)", "recipe", "justfile", "Justfile"),
+    _make_way("command: ", rf"no such (?:sub)?command: {_NAME}(?=\s|$)", "command"),
+    _make_way("target named", rf"no (?:test|bin|example|bench) target named {_NAME}(?=[\s.]|$)", "target", "Cargo.toml"),
+    _make_way("not found in", rf"task {_NAME} not found in (?:root )?project", "task", "build.gradle", "build.gradle.kts"),
+    _make_way("know how to build", rf"don't know how to build task {_NAME}", "task", "Rakefile"),
+    _make_way("does not exist", rf"task:? {_NAME} does not exist", "task", "Taskfile.yml"),
+    _make_way("task not found", rf"task not found: {_NAME}(?=\s|$)", "task", "deno.json"),
+    _make_way("is not a", rf"(?:git|docker|npm): {_NAME} is not an? \w+ command", "command"),
+    _make_way("unknown command", rf"unknown command:? {_NAME}(?=[\s.]|$)", "command"),
+    _make_way("no such command", rf"no such command {_NAME}(?=[.\s]|$)", "command"),
+    _make_way("has no command", rf"has no command named {_NAME}(?=[\s.]|$)", "command"),
+    _make_way("invalid choice", rf"invalid choice: {_NAME} \(", "choice"),
+    _make_way("is not defined", rf"command {_NAME} is not defined", "command", "composer.json"),
+    _make_way("no such service", rf"no such service: {_NAME}(?=\s|$)", "service",
+              "docker-compose.yml", "compose.yaml", "docker-compose.yaml"),
+    _make_way("unknown lifecycle", rf"unknown lifecycle phase {_NAME}(?=[.\s]|$)", "phase", "pom.xml"),
+    _make_way("could not find task", rf"could not find tasks? {_NAME}(?=[\s.]|$)", "task", "turbo.json", "package.json"),
+    _make_way("sessions not found", rf"sessions not found: {_NAME}(?=[\s.,]|$)", "session", "noxfile.py"),
+    _make_way("no idea what", rf"no idea what {_NAME} is", "task", "tasks.py"),
+    _make_way("could not be found", rf"the task {_NAME} could not be found", "task", "mix.exs"),
+    _make_way("unknown target", rf"unknown target {_NAME}(?=[\s,.]|$)", "target"),
+    _make_way("failed to spawn", rf"failed to spawn: {_NAME}(?=[\s.]|$)", "command", "pyproject.toml"),
+    _make_way("in the reactor", rf"could not find the selected project in the reactor: {_NAME}(?=[\s.]|$)", "module",
+              "pom.xml"),
+    _make_way("no hook with id", rf"no hook with id {_NAME}(?=[\s.]|$)", "hook", ".pre-commit-config.yaml"),
+    _make_way("no such preset", rf"no such preset in [^:\n]{{1,200}}: {_NAME}(?=[\s.]|$)", "preset", "CMakePresets.json"),
+    _make_way("profile", rf"no such profile:? {_NAME}(?=[\s.]|$)", "profile", "docker-compose.yml", "compose.yaml"),
+    _make_way("environment", rf"(?:unknown|undefined) (?:tox )?environments? {_NAME}(?=\s|$)", "environment", "tox.ini"),
 )  # fmt: skip
 _CHOICES = lazy_pattern(r"\(choose from ([^)]{1,2000})\)")
 _SUGGESTED = lazy_pattern(
@@ -77,8 +78,6 @@ _SUGGESTED = lazy_pattern(
     re.IGNORECASE,
 )
 _WORD = lazy_pattern(r"[\w:.@/-]{1,60}")
-# How each manifest names what can be called: Makefile, justfile, noxfile.py, hooks of pre-commit, CMakePresets.json, pom.xml,
-# build.gradle, Taskfile.yml, tox.ini and Cargo.toml, package.json
 _TARGET = lazy_pattern(r"^([A-Za-z][\w./-]{0,59})\s*:(?![=:])", re.MULTILINE)
 _RECIPE = lazy_pattern(r"^@?([A-Za-z][\w-]{0,59})(?: [^:=\n]{1,80})?:(?!=)", re.MULTILINE)
 _FUNCTION = lazy_pattern(r"^def (\w{1,60})\(", re.MULTILINE)
@@ -88,11 +87,21 @@ _MODULE = lazy_pattern(r"<module>([\w./-]{1,60})</module>")
 _GRADLE = lazy_pattern(r"^[ \t]*(?:task |tasks\.(?:register|create)\(\s*[\"'])([\w-]{1,60})", re.MULTILINE)
 _TASK = lazy_pattern(r"^ {2}([A-Za-z][\w:.-]{0,59}):\s*(?:$|\{|&)", re.MULTILINE)
 _SECTIONED = lazy_pattern(r"^(?:\[testenv:([\w.-]{1,60})\]|name\s*=\s*\"([\w.-]{1,60})\")", re.MULTILINE)
+_PATTERNS: dict[str, re.Pattern[str]] = {
+    **dict.fromkeys(("build.gradle", "build.gradle.kts"), _GRADLE),
+    **dict.fromkeys(("Taskfile.yml", "docker-compose.yml", "docker-compose.yaml", "compose.yaml"), _TASK),
+    **dict.fromkeys(("Cargo.toml", "tox.ini"), _SECTIONED),
+    **dict.fromkeys(("justfile", "Justfile"), _RECIPE),
+    **dict.fromkeys(("noxfile.py", "tasks.py"), _FUNCTION),
+    ".pre-commit-config.yaml": _HOOK, "CMakePresets.json": _PRESET, "pom.xml": _MODULE,
+}  # fmt: skip
+"""How a manifest names what can be called; any other does it like a Makefile."""
+_WITH_SCRIPTS = ("package.json", "turbo.json", "deno.json", "composer.json")
 _SCRIPT = lazy_pattern(r"\"([\w:.@/-]{1,60})\"\s*:\s*\"")
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return which name is not known, and the nearest one that is."""
+    """Return the unknown name, and the nearest known one."""
     for entry in evidence.failing_calls:
         command = command_of(entry)
         if not command:
@@ -102,29 +111,29 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         for way in _WAYS:
             match = way.pattern.search(said) if way.sign in folded else None
             name = next((group for group in match.groups() if group), None) if match else None
-            # A missing prerequisite of a target is a file, which wrong_place seeks
+            # A missing prerequisite of a target is a file, which is a matter of wrong_place.
             if name and _is_asked(name, command) and "needed by" not in said[match.start() :][:200] if match else False:
                 return _answer(evidence, entry, command, name or "", way)
     return None
 
 
 def _is_asked(name: str, command: str) -> bool:
-    """Whether a command asks for a name in its last part: what fails before a semicolon does not decide how it ends."""
+    """Whether the last part of a command asks for a name. A failure before a semicolon does not decide how the command ends."""
     last = [part for part in re.split(r";\s|\n", command) if part.strip()][-1:]
     return bool(last) and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", last[0]) is not None
 
 
 def _diagnose_other_manifest(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
-    """Say which other manifest has the name, in a folder where the call does not run."""
+    """Say which manifest in another folder than the call's has the name."""
     for each in evidence.entries_before(entry.index):
-        named = [path_of(each) or "", *(word for words in parts_of(command_of(each)) for word in words[1:])]
+        named = [path_of(each) or "", *(word for words in split_command(command_of(each)) for word in words[1:])]
         path = next((evidence.relative_path(word) for word in named if word.rpartition("/")[2] in way.manifests), "")
         folder, _, manifest = path.rpartition("/")
-        # The manifest of the folder in which the call runs has been judged already
+        # The manifest in the call's own folder was judged already.
         if each.status != "ok" or not folder or not plain_name(folder) or folder in command:
             continue
         content = evidence.last_content(path, each.index + 1)
-        if content is None or name not in _names_in(manifest, content.text):
+        if content is None or name not in _list_manifest_names(manifest, content.text):
             continue
         last = re.split(r"&&|;", command)[-1].strip()
         cause = f"{code(command, 90)} can't work where it runs: its {manifest} has no {way.noun} {code(name, 60)}. "
@@ -155,31 +164,31 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: 
         source = "It has" if manifest and near in names else "The output names"
         corrected = _correct_command(command, name, near)
         cause += f" {source} {code(near, 60)}, the nearest name."
-        # The nearest name was tried and failed, so it is not the right one
+        # The nearest name was tried and failed, so it is not the right one.
         if not evidence.was_tried(corrected) or corrected not in {command_of(each) for each in evidence.failing_calls}:
             return diagnosis(
                 KIND, cause, f"Run {code(corrected, 160)} instead.", *quotes,
                 check="The command must start its work instead of naming the missing one.",
             )  # fmt: skip
-    # None is near, but what there is may be told
+    # No name is near, but the existing names can be listed.
     if names:
         cause += f" It has {join_names(names, 8)}."
         step = f"Choose the {way.noun} among these that does what you need; if none does, ask the user which one is meant."
         return diagnosis(KIND, cause, step, *quotes)
-    if find_nearest_recorded(evidence, name, entry) is not None or violations_of(None, evidence.text(entry)):
-        return None  # the wider search has it, or it is the value of an option, which the schema judges
-    wanted = way.manifests[0] if way.manifests else None
+    if find_nearest_recorded(evidence, name, entry) is not None or find_violations(None, evidence.text(entry)):
+        return None  # the wider search has it, or it is an option's value, which the schema judges
+    manifest_name = way.manifests[0] if way.manifests else None
     program = command.split()[0]
     step = (
-        f"Read {wanted} to see which {way.noun}s there are."
-        if wanted
+        f"Read {manifest_name} to see which {way.noun}s there are."
+        if manifest_name
         else f"Run {code(program + ' --help', 60)} to see what it knows."
     )
     return diagnosis(KIND, cause, step, *quotes, confidence="medium")
 
 
 def _find_similar_name(name: str, names: list[str]) -> str | None:
-    """Return the one name that shares a whole word with another, as `lint:types` does with `typecheck`; None of several."""
+    """Return the one name that shares a whole word with another, as `lint:types` does with `typecheck`; None if several do."""
     asked = "".join(filter(str.isalnum, name.casefold()))
     found = [
         each
@@ -203,12 +212,12 @@ def _list_suggestions(said: str, name: str) -> Iterator[str]:
 
 
 def _find_known_names(evidence: Evidence, way: _Way, name: str, entry: EntryView) -> tuple[str | None, list[str], list[Quote]]:
-    """Return the manifest that was seen, the names it lists, and the quote of the place nearest to what was asked."""
+    """Return the manifest that was read, the names that it lists, and the quote of the line nearest to the unknown name."""
     for manifest in way.manifests:
         content = evidence.last_content(manifest, entry.index)
         if content is None:
             continue
-        names = [each for each in _names_in(manifest, content.text) if plain_name(each)]
+        names = [each for each in _list_manifest_names(manifest, content.text) if plain_name(each)]
         if names:
             near = find_nearest(name, names, 0.5) or names[0]
             line = next((line for line in content.lines if near in line), content.text)
@@ -216,29 +225,12 @@ def _find_known_names(evidence: Evidence, way: _Way, name: str, entry: EntryView
     return None, [], []
 
 
-def _names_in(manifest: str, text: str) -> list[str]:
-    reader: Callable[[str], list[str]] | None = {
-        "package.json": _scripts, "turbo.json": _scripts, "deno.json": _scripts, "composer.json": _scripts,
-    }.get(manifest)  # fmt: skip
-    if reader is not None:
-        return reader(text)
-    if manifest.startswith("build.gradle"):
-        return _GRADLE.findall(text[:100_000])
-    if manifest.endswith((".yml", ".yaml")):
-        return _TASK.findall(text[:100_000])
-    if manifest in ("Cargo.toml", "tox.ini"):
-        return [one or other for one, other in _SECTIONED.findall(text[:100_000])]
-    if manifest.casefold() == "justfile":
-        return _RECIPE.findall(text[:100_000])
-    if manifest == "noxfile.py" or manifest == "tasks.py":
-        return _FUNCTION.findall(text[:100_000])
-    if manifest.startswith(".pre-commit"):
-        return _HOOK.findall(text[:100_000])
-    if manifest == "CMakePresets.json":
-        return _PRESET.findall(text[:100_000])
-    if manifest == "pom.xml":
-        return _MODULE.findall(text[:100_000])
-    return [name for name in _TARGET.findall(text[:100_000]) if not name.startswith(".")]
+def _list_manifest_names(manifest: str, text: str) -> list[str]:
+    """Return the names that can be called, as the first 100,000 characters of a manifest list them."""
+    if manifest in _WITH_SCRIPTS:
+        return _scripts(text)
+    pattern = _PATTERNS.get(manifest, _TARGET)
+    return [name for match in pattern.finditer(text[:100_000]) for name in match.groups() if name]
 
 
 def _scripts(text: str) -> list[str]:

@@ -1,7 +1,8 @@
-"""A remote, branch, table, column or host is not known by that name; the record has the right one."""
+"""A remote, branch, table, column or host is not known by that name. The record has the right one."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -23,9 +24,9 @@ _NAME = r"[`'\"‘]?([\w.:/@-]{1,100}?)[`'\"’]?"
 
 
 class _Unknown(NamedTuple):
-    """How a program says that it does not know a name, and what the name is of.
+    """How a program says that it does not know a name, and the kind of the name.
 
-    Each way of saying it holds one of the ``signs``: a text without any is not searched, nor the pattern compiled for it.
+    Each pattern contains one of the ``signs``. A text without any is not searched, and the pattern is not compiled for it.
     """
 
     noun: str
@@ -33,14 +34,14 @@ class _Unknown(NamedTuple):
     pattern: re.Pattern[str]
 
 
-def _unknown(noun: str, signs: tuple[str, ...], pattern: str) -> _Unknown:
+def _make_unknown(noun: str, signs: tuple[str, ...], pattern: str) -> _Unknown:
     return _Unknown(noun, signs, lazy_pattern(pattern, re.IGNORECASE))
 
 
 _UNKNOWN = (
-    _unknown("remote", ("git repository", "no such remote"),
+    _make_unknown("remote", ("git repository", "no such remote"),
              rf"{_NAME} does not appear to be a git repository|no such remote:? {_NAME}(?=\s|$)"),
-    _unknown("branch", ("match any", "remote ref", "reference", "revision", "branch", "a commit", "a valid", "can merge",
+    _make_unknown("branch", ("match any", "remote ref", "reference", "revision", "branch", "a commit", "a valid", "can merge",
                         "upstream"),
              rf"pathspec {_NAME} did not match any|src refspec {_NAME} does not match any"
                        rf"|couldn't find remote ref {_NAME}(?=\s|$)"
@@ -48,14 +49,14 @@ _UNKNOWN = (
              rf"|remote branch {_NAME} not found|{_NAME} is not a commit|not a valid (?:object name|ref):? {_NAME}(?=\s|$)"
              rf"|branch {_NAME} not found|bad revision {_NAME}(?=\s|$)|merge: {_NAME} - not something we can merge"
              rf"|fatal: invalid upstream {_NAME}(?=\s|$)"),
-    _unknown("table", ("table", "relation"),
+    _make_unknown("table", ("table", "relation"),
              rf"no such table: {_NAME}(?=[\s,)]|$)|relation {_NAME} does not exist|table {_NAME} doesn't exist"
                       rf"|unknown table {_NAME}(?=\s|$)"
              rf"|undefinedtable\W+{_NAME}"),
-    _unknown("column", ("column",),
+    _make_unknown("column", ("column",),
              rf"no such column: {_NAME}(?=[\s,)]|$)|column {_NAME} does not exist|unknown column {_NAME}(?=\s|$)"
                        rf"|has no column named {_NAME}(?=\s|$)"),
-    _unknown("host", ("resolve host", "getaddrinfo", "name or service", "no such host", "unknown host"),
+    _make_unknown("host", ("resolve host", "getaddrinfo", "name or service", "no such host", "unknown host"),
              rf"could not resolve host(?:name)?:? {_NAME}(?=[\s:;,]|$)|getaddrinfo (?:ENOTFOUND"
                      rf"|EAI_AGAIN) {_NAME}(?=[\s:;,]|$)"
              rf"|ssh: {_NAME}: name or service not known|lookup {_NAME}(?: on \S+)?: no such host"
@@ -84,13 +85,13 @@ _TABLE_INFO = lazy_pattern(
     r"^\d{1,4}\|(\w{1,80})\||^ (\w{1,80}) +\| (?:integer|text|bigint|boolean|numeric|timestamp|character|uuid|jsonb?|date)",
     re.MULTILINE,
 )
-# MySQL's `| id | bigint |`, and what lists columns like it
+# MySQL's `| id | bigint |`, and similar lists of columns
 _DESCRIBED = lazy_pattern(
     r"^[^\w\n]{0,6}(\w{1,80}) *[|\t ]\s*(?:\w*int|varchar|text|date\w*|time\w*|decimal|float|double|bool|json|char|enum)",
     re.MULTILINE,
 )
 _COLUMN = lazy_pattern(r"^\s*[\"'`\[]?(\w{1,80})[\"'`\]]?(?=\s+\w|\s*$)")
-# What else a line of CREATE TABLE may begin with: `PRIMARY KEY (id)`
+# Other beginnings of a line in CREATE TABLE: `PRIMARY KEY (id)`
 _NO_COLUMN = frozenset(["primary", "foreign", "unique", "check", "constraint", "key", "index", "like"])
 _HOST = lazy_pattern(
     r"(?<![\w.-])((?:[a-z0-9][a-z0-9-]{0,62}\.){1,5}[a-z][a-z0-9-]{0,30}[a-z])(?![\w-])(?!\()|^ *Host(?:Name)? +([\w.-]{1,80})",
@@ -106,14 +107,14 @@ _LOOKED_AT = 400
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return which name is unknown, and the recorded one nearest to it."""
+    """Return the unknown name, and the nearest recorded one."""
     for entry in evidence.failing_calls:
         said, asked = evidence.text(entry)[:12_000], _requested_text(evidence, entry)
         folded = said.casefold()
         for noun, signs, pattern in _UNKNOWN:
             match = pattern.search(said) if any(sign in folded for sign in signs) else None
             name = next((group for group in match.groups() if group), "") if match else ""
-            # A name that the call does not have comes from a hook or a library
+            # A name that the call does not have comes from a hook or a library.
             if name and name.rpartition(".")[2] and name in asked and _is_reference(noun, name, command_of(entry)):
                 found = _answer(evidence, entry, noun, name, said)
                 if found is not None:
@@ -122,7 +123,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _requested_text(evidence: Evidence, entry: EntryView) -> str:
-    """Return what a call was given, and what its agent wrote of late into files that the call names."""
+    """Return the input of a call, and what its agent recently wrote into files that the call names."""
     wrote = [each for each in evidence.edits[-_WROTE:] if each.agent == entry.agent and each.index < entry.index]
     names = {path.rpartition("/")[2]: each for each in wrote for path in edited_paths(each)}
     return "\n".join([call_input(entry), *(call_input(each) for name, each in names.items() if name in call_input(entry))])
@@ -132,36 +133,26 @@ _WROTE = 12
 
 
 def _is_reference(noun: str, name: str, command: str) -> bool:
-    """Whether the call means such a thing by the name: a path that git does not know is no branch."""
+    """Whether the call uses the name for such a thing: a path that git does not know is no branch."""
     return noun != "branch" or (_REVISIONS.search(command) is not None and not is_file_name(name))
 
 
 def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: str) -> Diagnosis | None:
-    places: dict[str, tuple[EntryView, str]] = {}
-    by_user: set[str] = set()
-    for message in evidence.user_texts:
-        by_user |= {each for each in _names(noun, message.text) if plain_name(each)}
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-        # An answer that fails repeats the wrong name
-        if evidence.has_failed(other):
-            continue
-        # Of what a call lists its output alone is the list
-        for text, command in ((evidence.text(other), command_of(other)), (call_input(other), "")):
-            for each in _names(noun, text, command, _requested_text(evidence, entry)):
-                if plain_name(each):
-                    places.setdefault(each, (other, next((line for line in text.split("\n") if each in line), text)))
+    by_user = {each for message in evidence.user_texts for each in _list_names(noun, message.text) if plain_name(each)}
+    places = _find_recorded_names(evidence, entry, noun)
+    # Neither the name itself nor its last part alone is a candidate.
+    unfit = {name, name.rpartition("/")[2]}
+    fair = [each for each in (*by_user, *places) if each not in unfit and not _was_tried(evidence, each, name, entry)]
     hint = _HINT.search(said)
-    known = [*by_user, *places]
-    # The name itself, and its last part alone, are what is not found
-    unfit = {each for each in known if each == name or each in {name.rpartition("/")[2]}}
-    fair = [each for each in known if each not in unfit and not _was_tried(evidence, each, name, entry)]
-    near = _column(evidence, entry, name, fair) if noun == "column" else find_nearest(name, fair, 0.55)
+    near = _find_column(evidence, entry, name, fair) if noun == "column" else find_nearest(name, fair, 0.55)
     near = near or (hint.group(1) if hint and plain_name(hint.group(1)) else None)
     if near is None:
-        # With several tables nobody knows whose columns are meant
-        one = len(set(_FROM.findall(_requested_text(evidence, entry)))) == 1 and len(fair) > _MARGINAL
-        listed_ones = sorted(set(places) - unfit) if noun in ("remote", "table") else fair if noun == "column" and one else []
-        return _diagnose_unlike_name(evidence, entry, noun, name, listed_ones)
+        # With several tables, it is unclear whose columns are meant.
+        of_one_table = len(set(_FROM.findall(_requested_text(evidence, entry)))) == 1 and len(fair) > _MARGINAL
+        candidates = (
+            sorted(set(places) - unfit) if noun in ("remote", "table") else fair if noun == "column" and of_one_table else []
+        )
+        return _diagnose_unlike_name(evidence, entry, noun, name, candidates)
     line = next((line for line in said.split("\n") if name in line), said)
     quotes = [evidence.quote(entry, line)]
     cause = f"There is no {noun} {code(name, 80)}."
@@ -173,36 +164,53 @@ def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: st
         cause += f" The user spoke of {code(near, 80)}."
     else:
         cause += f" The message offers {code(near, 80)}."
-    # A host that only an output names may be another's
+    # A host that only an output names may belong to somebody else.
     if noun == "host" and not evidence.is_known_to_agent(near):
         step = (
             f"The output names the host {code(near, 80)}; if you trust it, use it in place of {code(name, 80)}, else ask the"
             " user."
         )
         return diagnosis(KIND, cause, step, *quotes, confidence="medium")
-    command = command_of(entry)
-    corrected = (
-        re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", lambda _: near, command) if command and len(command) < 160 else ""
-    )
-    step = (
-        f"Run {code(corrected, 170)}."
-        if corrected and corrected != command
-        else f"Use the {noun} {code(near, 80)} in place of {code(name, 80)}."
-    )
+    step = _describe_replacement(command_of(entry), noun, name, near)
     return diagnosis(KIND, cause, step, *quotes, check=f"The message that there is no such {noun} must be gone.")
 
 
-def _column(evidence: Evidence, entry: EntryView, name: str, known: list[str]) -> str | None:
-    """Return the column most like all the names that were tried in vain; one that the call has beside it is none."""
+def _find_recorded_names(evidence: Evidence, entry: EntryView, noun: str) -> dict[str, tuple[EntryView, str]]:
+    """Return the names of such things in earlier calls, each with the newest call that has it and the line there."""
+    found: dict[str, tuple[EntryView, str]] = {}
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+        # A failing answer repeats the wrong name.
+        if evidence.has_failed(other):
+            continue
+        # Only the output of a listing call is the list.
+        for text, command in ((evidence.text(other), command_of(other)), (call_input(other), "")):
+            for each in _list_names(noun, text, command, _requested_text(evidence, entry)):
+                if plain_name(each):
+                    found.setdefault(each, (other, next((line for line in text.split("\n") if each in line), text)))
+    return found
+
+
+def _describe_replacement(command: str, noun: str, name: str, near: str) -> str:
+    """Return the step that puts a known name in the place of an unknown one, as a corrected command where it is short."""
+    if command and len(command) < 160:
+        corrected = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", lambda _: near, command)
+        if corrected != command:
+            return f"Run {code(corrected, 170)}."
+    return f"Use the {noun} {code(near, 80)} in place of {code(name, 80)}."
+
+
+def _find_column(evidence: Evidence, entry: EntryView, name: str, known: list[str]) -> str | None:
+    """Return the column most similar to all names tried in vain, unless the call also has it already."""
     noun = next(each for each in _UNKNOWN if each.noun == "column")
-    tried = {name.rpartition(".")[2]}
+    tried_names = {name.rpartition(".")[2]}
     for each in evidence.tail:
-        # The answers to all tried forms tell together which column was meant
+        # Only all tried forms together show which column was meant.
         match = noun.pattern.search(evidence.text(each)[:12_000]) if evidence.has_failed(each) else None
-        tried |= {group.rpartition(".")[2] for group in match.groups() if group} if match else set()
+        tried_names |= {group.rpartition(".")[2] for group in match.groups() if group} if match else set()
     own = set(re.findall(r"\w+", _requested_text(evidence, entry)))
     rated = sorted(
-        ((max(likeness(one, each) for one in tried), each) for each in known if each not in tried | own), reverse=True
+        ((max(likeness(one, each) for one in tried_names), each) for each in known if each not in tried_names | own),
+        reverse=True,
     )
     fair = [rate for rate in rated if rate[0] >= _LIKE and rate[0] > rated[0][0] - _MARGIN]
     return fair[0][1] if len(fair) == 1 or (fair and fair[0][0] > fair[1][0]) else None
@@ -213,7 +221,7 @@ _FROM = lazy_pattern(r"\b(?:from|join|into|update)\s+[\"'`]?([\w.]{1,80})", re.I
 
 
 def _diagnose_unlike_name(evidence: Evidence, entry: EntryView, noun: str, name: str, known: list[str]) -> Diagnosis | None:
-    """Say which ones there are, where the record lists them and none is like the one that was asked for."""
+    """Say which names exist if the record lists them and none is similar to the requested one."""
     if not known:
         return None
     cause = f"There is no {noun} {code(name, 80)}. The record knows {join_names(known)}."
@@ -235,7 +243,7 @@ _DATABASE = lazy_pattern(r"(?<![\w./~-])((?:[\w.@~-]{0,60}/){0,10}[\w.-]{1,80}\.
 
 
 def _other_database(evidence: Evidence, entry: EntryView) -> tuple[str, EntryView] | None:
-    """Return a file of a database that an answer names and no failing call has opened, where the call opens such a file."""
+    """Return a database file that an answer names and no failing call has opened, if the call opens such a file."""
     opened = _DATABASE.search(command_of(entry))
     if opened is None:
         return None
@@ -247,7 +255,7 @@ def _other_database(evidence: Evidence, entry: EntryView) -> tuple[str, EntryVie
         for file in _DATABASE.findall(evidence.text(other)[:20_000])
         if file.rpartition("/")[2] not in asked and plain_name(file)
     ]
-    # A whole path says more than the name in a listing
+    # A full path says more than the name in a listing.
     return max(found, key=lambda each: "/" in each[0], default=None)
 
 
@@ -255,47 +263,61 @@ def _was_tried(evidence: Evidence, near: str, name: str, entry: EntryView) -> bo
     """Whether the same call with the other name failed already."""
     command = command_of(entry)
     swapped = command.replace(name, near)
-    # The nearest name in the same call failed already
+    # The same call with the nearest name failed already.
     return bool(command) and any(command_of(each) == swapped for each in evidence.failing_calls)
 
 
-def _names(noun: str, text: str, command: str = "", asked: str = "") -> Iterator[str]:
+def _list_names(noun: str, text: str, command: str = "", asked: str = "") -> Iterator[str]:
+    """Yield the names of such things in the first 20,000 characters of a text.
+
+    Args:
+        noun: what the names are of.
+        text: an output, what a call was given, or a message.
+        command: the command whose output it is, or "".
+        asked: what the failing call was given; only columns of tables that it names are candidates.
+    """
     text = text[:20_000]
+    if noun == "column":
+        return _column_names(text, command, asked)
+    if noun == "host":
+        return _host_names(text)
+    if noun == "branch":
+        return (name for name in _all_groups(_BRANCH, text) if not name.startswith("-"))
     if noun == "remote":
-        # The answer to anything else than a bare `git remote` is not a list of names alone
-        if re.fullmatch(r"\s*git remote\s*", command):
-            yield from text.split()
-        yield from (name for match in _REMOTE.finditer(text) for name in match.groups() if name)
-    elif noun == "branch":
-        yield from (name for match in _BRANCH.finditer(text) for name in match.groups() if name and not name.startswith("-"))
-    elif noun == "table":
-        if ".tables" in command and "create" not in text.lower():
-            yield from text.split()
-        yield from (name for match in _TABLE.finditer(text) for name in match.groups() if name)
-    elif noun == "column":
-        for table, body in _CREATED.findall(text):
-            # Columns of a table that the statement does not use are no candidates
-            if re.search(rf"\b{re.escape(table)}\b", asked, re.IGNORECASE) is None:
-                continue
-            columns = (_COLUMN.match(part) for part in _parts(body))
-            yield from (found.group(1) for found in columns if found and found.group(1).lower() not in _NO_COLUMN)
-        if re.search(r"\b(?:describe|desc|show columns)\b", command, re.IGNORECASE):
-            yield from _DESCRIBED.findall(text)
-        yield from (name for match in _TABLE_INFO.finditer(text) for name in match.groups() if name)
+        # Only a bare `git remote` prints nothing but names.
+        pattern, is_list = _REMOTE, re.fullmatch(r"\s*git remote\s*", command) is not None
     else:
-        for match in _HOST.finditer(text):
-            name = next(group for group in match.groups() if group)
-            # Names of files look like hosts
-            if name.rpartition(".")[2].lower() not in _FILES:
-                yield name
+        pattern, is_list = _TABLE, ".tables" in command and "create" not in text.lower()
+    return itertools.chain(text.split() if is_list else (), _all_groups(pattern, text))
 
 
-def _parts(body: str) -> Iterator[str]:
-    """Yield what stands between the commas of a table's definition, commas within brackets aside."""
+def _column_names(text: str, command: str, asked: str) -> Iterator[str]:
+    for table, body in _CREATED.findall(text):
+        # Columns of a table that the statement does not use are no candidates.
+        if re.search(rf"\b{re.escape(table)}\b", asked, re.IGNORECASE) is None:
+            continue
+        columns = (_COLUMN.match(part) for part in _split_columns(body))
+        yield from (found.group(1) for found in columns if found and found.group(1).lower() not in _NO_COLUMN)
+    if re.search(r"\b(?:describe|desc|show columns)\b", command, re.IGNORECASE):
+        yield from _DESCRIBED.findall(text)
+    yield from _all_groups(_TABLE_INFO, text)
+
+
+def _host_names(text: str) -> Iterator[str]:
+    # Names of files look like hosts.
+    return (name for name in _all_groups(_HOST, text) if name.rpartition(".")[2].lower() not in _FILES)
+
+
+def _all_groups(pattern: re.Pattern[str], text: str) -> Iterator[str]:
+    return (name for match in pattern.finditer(text) for name in match.groups() if name)
+
+
+def _split_columns(body: str) -> Iterator[str]:
+    """Yield the parts between the commas of a table's definition, ignoring commas within brackets."""
     depth, start = 0, 0
     for place, char in enumerate(body):
         depth += (char == "(") - (char == ")")
-        # The list of columns ends at the bracket that opened it
+        # The list of columns ends at the bracket that opened it.
         if depth < 0 or (char == "," and depth == 0):
             yield body[start:place]
             start = place + 1

@@ -1,11 +1,11 @@
-"""A file is sought where it is not; the record shows where it is, or that only its like is there."""
+"""A file is looked for in the wrong place. The record shows the right place, or that only a similar file exists."""
 
 from __future__ import annotations
 
 import re
 
 from ctxmgr.diagnose.evidence import Evidence, clock
-from ctxmgr.diagnose.evidence.calls import command_of, same_file, tool
+from ctxmgr.diagnose.evidence.calls import command_of, same_file, tool_phrase
 from ctxmgr.diagnose.evidence.paths import Mention, asked_paths, is_file_name, listed_paths, mentions
 from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, how_often, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -24,7 +24,7 @@ _OF_FILE = lazy_pattern(
     r"\b(?:file|path|directory|folder)\b.{0,30}(?:not found|does not exist|doesn't exist)|no such file|ENOENT",
     re.IGNORECASE,
 )
-# Nearly every folder has one of these, so that another one is elsewhere says nothing
+# Nearly every folder has one of these, so that one in another folder proves nothing.
 _COMMON = lazy_pattern(r"^(?:__init__\.py|index\.\w+|main\.\w+|mod\.rs|README(?:\.\w+)?)$")
 _QUOTED = lazy_pattern(
     r"[`'\"‘]([^`'\"’\n]{2,300})[`'\"’]|(?<![\w/.~-])((?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){0,14}[\w@+-][\w.@+-]{0,100})(?![\w/])"
@@ -34,10 +34,10 @@ _LOOKED_AT = 60
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return where the record has what is sought."""
+    """Return where the record has the missing file."""
     for entry in evidence.failing_calls:
         said = evidence.text(entry)
-        # A long log may hold many; the first ones are of the call
+        # A long log may hold many such lines. The first ones are about the call.
         for line in [line for line in said.split("\n")[:400] if _MISSING.search(line)][:6]:
             for path in _missing_paths(entry, line):
                 found = _diagnose_path(evidence, entry, path, line)
@@ -47,13 +47,13 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _missing_paths(entry: EntryView, line: str) -> list[str]:
-    """Return the paths which a message says are missing and which the call itself named, or its program."""
+    """Return the paths that a message calls missing and that the call itself or its program named."""
     groups: list[tuple[str, str]] = _QUOTED.findall(line[:1_000])
     named = [one or other for one, other in groups]
     asked = asked_paths(entry)
     named = [path.rstrip(":.,") for path in named if "/" in path or path in asked or is_file_name(path.rstrip(":.,"))]
     own = [path for path in named if any(same_file(path, each) for each in asked)]
-    # A message without a name is about the only path that the call has
+    # A message without a name is about the call's only path.
     generic = not named and len(asked) == 1 and _OF_FILE.search(line) is not None
     every: list[str] = [*own, *named, *(asked if generic else [])]
     return list(dict.fromkeys(every))[:_MOST_NAMES]
@@ -61,21 +61,21 @@ def _missing_paths(entry: EntryView, line: str) -> list[str]:
 
 def _diagnose_path(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagnosis | None:
     name = path.rstrip("/").rpartition("/")[2]
-    # Short and common names stand everywhere
+    # Short and common names occur everywhere.
     if len(name) < 3 or not plain_name(path) or _COMMON.match(name):
         return None
     if _was_seen(evidence, entry, path):
         return None
     elsewhere: dict[str, Mention] = {}
     for mention in mentions(evidence, name, entry.index):
-        # A place that was refused too is no better one
+        # A place that was refused too is no better.
         if (
             not evidence.same_place(mention.path, path)
             and plain_name(mention.path)
             and not _is_in_failing_call(evidence, mention.path)
         ):
             elsewhere.setdefault(mention.path.removeprefix("./"), mention)
-        # More places make it likelier that the name is common
+        # With more places, the name is more likely to be a common one.
         if len(elsewhere) >= 4:
             break
     if elsewhere:
@@ -87,10 +87,10 @@ _TREE = lazy_pattern(r"\bgit ls-files\b|^(?:\S+ && )?(?:ls(?: -\w+)*|tree|find(?
 
 
 def _diagnose_folder(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagnosis | None:
-    """Say which folders the project has, where a call names one that it has not."""
+    """Say which folders the project has, if a call names a folder that it does not have."""
     top = evidence.relative_path(path).split("/")[0]
     outside = path.startswith(("/", "~", "..")) and evidence.relative_path(path) == path
-    # Outside of the project its folders say nothing
+    # Outside of the project, its folders prove nothing.
     if not top or outside or is_file_name(top):
         return None
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
@@ -98,12 +98,13 @@ def _diagnose_folder(evidence: Evidence, entry: EntryView, path: str, line: str)
             continue
         shown = [word.removeprefix("./") for word in _FOLDER.findall(evidence.text(other)[:20_000])]
         there = [each for each in dict.fromkeys(word.rstrip("/") for word in shown) if plain_name(each)]
-        # The folder is there, so the rest of the path is wrong
+        # The folder exists, so the rest of the path is wrong.
         if top in there or len(there) < _LEAST:
             continue
         source = capital(evidence.source(other))
         cause = (
-            f"{_start(evidence, entry, path, line)} {source} has no folder {code(top, 60)}: it shows {join_names(there, 8)}."
+            f"{_describe_failure(evidence, entry, path, line)} {source} has no folder {code(top, 60)}: it shows "
+            f"{join_names(there, 8)}."
         )
         return diagnosis(
             KIND, cause, f"Make the call with the folder that holds what you look for: {join_names(there, 8)}.",
@@ -118,7 +119,7 @@ _LEAST = 2
 
 
 def _was_seen(evidence: Evidence, entry: EntryView, path: str) -> bool:
-    """Whether the same path was seen before: then it is gone, and not sought in the wrong place."""
+    """Whether the same path was seen before. Then the file is gone, and the place was right."""
     return any(
         each.given and evidence.same_place(each.path, path) for each in mentions(evidence, path.rpartition("/")[2], entry.index)
     )
@@ -128,9 +129,9 @@ def _is_in_failing_call(evidence: Evidence, path: str) -> bool:
     return any(evidence.same_place(path, asked) for entry in evidence.failing_calls for asked in asked_paths(entry))
 
 
-def _start(evidence: Evidence, entry: EntryView, path: str, line: str) -> str:
+def _describe_failure(evidence: Evidence, entry: EntryView, path: str, line: str) -> str:
     times = evidence.times(entry)
-    call = code(command_of(entry), 80) if command_of(entry) else f"The {tool(entry)} of {evidence.name(path)}"
+    call = code(command_of(entry), 80) if command_of(entry) else f"The {tool_phrase(entry)} of {evidence.name(path)}"
     return f"{call} fails{how_often(times)}: {code(evidence.name(path), 100)} is not there."
 
 
@@ -138,38 +139,41 @@ def _diagnose_other_place(evidence: Evidence, entry: EntryView, path: str, line:
     mention = found[0]
     where = evidence.name(mention.path)
     shown = evidence.source(mention.entry)
-    cause = f"{_start(evidence, entry, path, line)} {capital(shown)} {'used' if mention.given else 'shows'} {code(where, 100)}."
-    root = _root(mention.path)
+    cause = (
+        f"{_describe_failure(evidence, entry, path, line)} {capital(shown)} {'used' if mention.given else 'shows'} "
+        f"{code(where, 100)}."
+    )
+    root = _find_package_root(mention.path)
     if root is not None:
         cause += f" It is installed for {code(evidence.name(root), 80)} alone, and the call does not run there."
         step = (
             f"Run it from {code(evidence.name(root), 80)}, where it is installed, or from a folder below it; install nothing."
         )
-        quotes = (evidence.quote(entry, line), evidence.quote(mention.entry, _line(evidence, mention)))
+        quotes = (evidence.quote(entry, line), evidence.quote(mention.entry, _find_mention_line(evidence, mention)))
         return diagnosis(KIND, cause, step, *quotes, check="The message that it is missing must be gone.")
     if len(found) > 1:
         cause += f" There is also {code(evidence.name(found[1].path), 80)}."
     step = f"Use {code(where, 100)} in place of {code(evidence.name(path), 100)}."
-    # A path that only an output named may be planted there
+    # A path that only an output named may be planted there.
     if not mention.given and not evidence.is_known_to_agent(mention.path):
         step = (
             f"Look at {code(where, 100)}, which the output names, and if it is what you need, use it in place of"
             f" {code(evidence.name(path), 80)}."
         )
     return diagnosis(
-        KIND, cause, step, evidence.quote(entry, line), evidence.quote(mention.entry, _line(evidence, mention)),
+        KIND, cause, step, evidence.quote(entry, line), evidence.quote(mention.entry, _find_mention_line(evidence, mention)),
         check="The message that the file is missing must be gone.",
     )  # fmt: skip
 
 
-def _root(path: str) -> str | None:
+def _find_package_root(path: str) -> str | None:
     """Return the folder whose installed packages hold a path, or None."""
     match = re.match(r"(.{1,200}?)/(?:node_modules|\.?venv/lib|vendor/bundle)/", path)
     return match.group(1) if match else None
 
 
 def _diagnose_similar_names(evidence: Evidence, entry: EntryView, path: str, name: str, line: str) -> Diagnosis | None:
-    """Say what lies in the folder in place of the file, where a listing of that folder was recorded."""
+    """Say what is in the folder instead of the file, if a listing of that folder was recorded."""
     folder = path.rstrip("/").rpartition("/")[0]
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         if other.status != "ok" or not re.search(r"\b(?:ls|find|tree|dir)\b|LS$|Glob$|list", command_of(other) or other.action):
@@ -177,15 +181,16 @@ def _diagnose_similar_names(evidence: Evidence, entry: EntryView, path: str, nam
         said = evidence.text(other)
         there = [each for each in _list_names_in_folder(other, said, folder) if plain_name(each)]
         near = find_nearest(name, there, 0.72)
-        # The very name is listed, so the place is right
+        # The very name is listed, so the place is right.
         if near is None or name in there:
             continue
         beside = f"{folder}/{near}" if folder else near
-        # The like name was refused as well
+        # The similar name was refused as well.
         if _is_in_failing_call(evidence, beside):
             return None
         cause = (
-            f"{_start(evidence, entry, path, line)} The listing of its folder{clock(other.ts)} has {code(near, 80)}, and no"
+            f"{_describe_failure(evidence, entry, path, line)} The listing of its folder{clock(other.ts)} has "
+            f"{code(near, 80)}, and no"
             f" {code(name, 80)}."
         )
         cause += " They differ in upper and lower case only." if near.casefold() == name.casefold() else ""
@@ -202,7 +207,7 @@ def _diagnose_similar_names(evidence: Evidence, entry: EntryView, path: str, nam
 def _list_names_in_folder(entry: EntryView, said: str, folder: str) -> list[str]:
     names: list[str] = []
     for word in dict.fromkeys(re.findall(r"[\w.@+-]{3,100}", said[:40_000])):
-        # A word without an ending may be anything
+        # A word without an ending may be anything.
         if not is_file_name(word):
             continue
         for path in listed_paths(entry, said, word):
@@ -210,13 +215,13 @@ def _list_names_in_folder(entry: EntryView, said: str, folder: str) -> list[str]
             if parent == folder.removeprefix("./") or (folder and (folder.endswith(f"/{parent}") and parent)) or not folder:
                 names.append(word)
                 break
-        # A listing of thousands is no help
+        # A listing of thousands is no help.
         if len(names) > 200:
             break
     return names
 
 
-def _line(evidence: Evidence, mention: Mention) -> str:
+def _find_mention_line(evidence: Evidence, mention: Mention) -> str:
     name = mention.path.rpartition("/")[2]
     if mention.given:
         return mention.path

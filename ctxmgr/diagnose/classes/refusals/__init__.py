@@ -1,1 +1,1 @@
-"""Failure classes of refusals: a validator, a limit, a login, a right, or a person says no."""
+"""Failure classes of refusals: by a validator, a limit, a login, a permission, or a person."""

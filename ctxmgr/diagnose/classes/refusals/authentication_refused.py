@@ -1,15 +1,15 @@
-"""A server or program refuses the credentials; the record says who named new ones, or that nobody did."""
+"""A server or program refuses the credentials. The record says who named new ones, or that nobody did."""
 
 from __future__ import annotations
 
 import re
 
 from ctxmgr.diagnose.errors.table import best_step
-from ctxmgr.diagnose.errors.words import offers_of
+from ctxmgr.diagnose.errors.words import list_offers
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.evidence.calls import call_phrase
 from ctxmgr.diagnose.evidence.sentences import forbids
-from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name, words_of
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.notes import find_way_in_note
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -80,7 +80,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     for entry in evidence.refusals():
         said = evidence.text(entry)
         match = _REFUSED.search(blanks_for_underscores(said))
-        # A certificate that is refused is no login
+        # A refused certificate is no login.
         if match is None or _CERTIFICATE.search(said):
             continue
         line = evidence.line(entry, _REFUSED)
@@ -92,17 +92,17 @@ def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     call = call_phrase(entry, 80)
     times = evidence.times(entry)
     expired = "have expired" if re.search("expired", line, re.IGNORECASE) else "are refused"
-    cause = f"{call} fails{how_often(times)}: the credentials it uses {expired}, {words_of(_REFUSED, line)}."
+    cause = f"{call} fails{how_often(times)}: the credentials it uses {expired}, {quote_match(_REFUSED, line)}."
     quotes = [evidence.quote(entry, line)]
     scope = _find_missing_scope(evidence, entry)
-    # A missing right tells which credentials to ask for
+    # A missing permission shows which credentials to ask for.
     if scope:
         cause += f" They lack {code(scope, 60)}."
     said = _find_credentials_hint(evidence)
     if said is not None:
         message, sentence = said
         cause += f" The user said{clock(message.at)}: {code(sentence, 140)}."
-        quotes.append(evidence.quote_of(message, sentence))
+        quotes.append(evidence.quote_message(message, sentence))
         place = _WHERE.search(sentence)
         named = code(place.group(0).strip(), 80) if place else "that place"
         step = f"Make the call once with the credentials that the user named, {named}."
@@ -127,15 +127,15 @@ def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
         )
         return diagnosis(KIND, cause, step, *quotes)
     known = best_step(KIND, evidence)
-    # Widely known refusals have a precise step of their own
+    # Widely known refusals have a precise step of their own.
     if known is not None:
         return known
     step = (
         "Ask the user for valid credentials, and say which call was refused and with what words. No other form of the call"
         " helps."
     )
-    login = next((each for each in offers_of(evidence.text(entry)) if _LOGS_IN.search(each)), None)
-    # To log in again was tried, and the refusal stayed
+    login = next((each for each in list_offers(evidence.text(entry)) if _LOGS_IN.search(each)), None)
+    # A new login was tried, without success.
     if login is not None and not evidence.was_tried(login):
         step = (
             f"The answer names what renews them, {code(login, 80)}: ask the user to run it, or run it if it asks for nobody's"
@@ -145,9 +145,9 @@ def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
 
 
 def _find_missing_scope(evidence: Evidence, entry: EntryView) -> str | None:
-    """Return the scope or permission that the answer says is lacking."""
+    """Return the scope or permission that is missing according to the answer."""
     said = evidence.text(entry)[:4_000]
-    # Without such a word a name in the message is not a scope
+    # Without such a word, a name in the message is no scope.
     if not re.search(r"scope|insufficient", said, re.IGNORECASE):
         return None
     names = [name for groups in _SCOPE.findall(said) for name in groups if name]
@@ -165,7 +165,7 @@ def _find_credentials_hint(evidence: Evidence) -> tuple[Message, str] | None:
     """Return the newest sentence of a person that says where credentials are."""
     for message in reversed(evidence.user_texts):
         for sentence in _SENTENCE.findall(message.text[:8_000]):
-            # Three things must be said together: that it is about credentials, where, and that they lie there
+            # The sentence must say a place, and that something is there, and its message must be about credentials.
             named = _WHERE.search(sentence) and _LIES.search(sentence) and _CREDENTIAL.search(message.text[:8_000])
             if (named or _LOGIN.search(sentence)) and forbids(sentence) is None:
                 return message, sentence.strip()

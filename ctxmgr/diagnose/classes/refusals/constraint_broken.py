@@ -1,4 +1,4 @@
-"""A constraint of the user is broken again and again: what they forbade is tried, or what they protected is changed."""
+"""A user's constraint is broken again and again: a forbidden action is tried, or a protected file is changed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 import re
 
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, may_change
-from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, parts_of, patched_paths, path_of, tool
-from ctxmgr.diagnose.evidence.sentences import ALLOWS, BINDS, forbids, sentences
+from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, patched_paths, path_of, split_command, tool_phrase
+from ctxmgr.diagnose.evidence.sentences import ALLOWS, BINDS, forbids, user_sentences
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -67,17 +67,17 @@ _LEAST = 2
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return which words of the user the loop breaks."""
-    for message, sentence in sentences(evidence):
+    """Return which words of the user the loop violates."""
+    for message, sentence in user_sentences(evidence):
         over = _list_over_limit(evidence, sentence)
         if over is not None:
             return _diagnose_over_limit(evidence, message, sentence, *over)
         if forbids(sentence):
-            # Changes first: a file that is protected may also stand in a command that is forbidden
+            # Changes first, because a protected file may also be part of a forbidden command.
             breaking = _list_forbidden_changes(evidence, sentence) or _list_forbidden_calls(evidence, sentence)
         else:
             breaking = _list_outside_edits(evidence, sentence)
-        # Once may be a slip, and what the user took back is allowed again
+        # A single violation may be a slip. A constraint that the user withdrew does not count.
         if len(breaking) >= _LEAST and not _was_taken_back(evidence, message, sentence):
             return _answer(evidence, message, sentence, breaking)
     return _diagnose_reminder(evidence) or _diagnose_repeated_refusal(evidence)
@@ -91,21 +91,21 @@ _AGAIN = lazy_pattern(
     r")?(?:he )?dicho)\b",
     re.IGNORECASE,
 )
-"""How people say that they had said it before."""
+"""Ways in which people say that they said it before."""
 
 
 def _diagnose_reminder(evidence: Evidence) -> Diagnosis | None:
-    """Say that a person had to say the same again, and that what follows is like what came before."""
+    """Say that a person had to repeat a message, and that the calls after it are like the calls before it."""
     said = evidence.user_texts
     for place in range(len(said) - 1, 0, -1):
         reminder = said[place]
-        # A long message gives a new task, even where it says "again"
+        # A long message gives a new task, even if it says "again".
         if not _AGAIN.search(reminder.text) or len(reminder.text) > _MOST_WORDS:
             continue
         words = _content(reminder.text)
         first = max(said[:place], key=lambda each: len(words & _content(each.text)))
         shared = words & _content(first.text)
-        # Little in common, so it is another thing that is said again
+        # The messages share few words, so something else is repeated.
         if len(shared) < _LEAST:
             continue
         sentence = max(
@@ -115,7 +115,7 @@ def _diagnose_reminder(evidence: Evidence) -> Diagnosis | None:
         after = reminder.after if reminder.after is not None else -1
         own = [m for m in evidence.messages if m.by == "agent" and m.after is not None and m.after >= after]
         later = [entry for entry in evidence.recent if entry.index > after]
-        # Nothing has followed the reminder yet
+        # Nothing has followed the reminder yet.
         if not later and not own:
             continue
         cause = (
@@ -127,7 +127,7 @@ def _diagnose_reminder(evidence: Evidence) -> Diagnosis | None:
             "change, correct it so, and keep to it in all that follows."
         )
         return diagnosis(
-            KIND, cause, step, evidence.quote_of(first, sentence), evidence.quote_of(reminder),
+            KIND, cause, step, evidence.quote_message(first, sentence), evidence.quote_message(reminder),
             check="Hold each answer and change against those words before you give "
                 f"it{'' if times < 3 else '; they were said ' + str(times) + ' times'}.", confidence="medium",
         )  # fmt: skip
@@ -146,10 +146,10 @@ _SHORT = 160
 
 
 def _diagnose_repeated_refusal(evidence: Evidence) -> Diagnosis | None:
-    """Say that a person refuses what is made again and again, and what they had said that it must be."""
+    """Say that a person refuses the same result again and again, and what they had said it must be."""
     said = evidence.user_texts
     refusals = [each for each in said[1:] if len(each.text) <= _SHORT and _REFUSAL.search(each.text.strip())]
-    # Refusals far back were answered by what came after
+    # Refusals from long ago were answered by later work.
     if len(refusals) < _LEAST or refusals[-1] not in said[-_LEAST:]:
         return None
     first = said.index(refusals[0])
@@ -170,7 +170,7 @@ def _diagnose_repeated_refusal(evidence: Evidence) -> Diagnosis | None:
         " If they can't be kept to, say which word can't and ask once."
     )
     return diagnosis(
-        KIND, cause, step, evidence.quote_of(message, sentence), evidence.quote_of(refusals[-1]),
+        KIND, cause, step, evidence.quote_message(message, sentence), evidence.quote_message(refusals[-1]),
         check="Hold the next change against those words before you show it.", confidence="medium",
     )  # fmt: skip
 
@@ -200,19 +200,19 @@ _AT_MOST = lazy_pattern(
     r"|under))\s+(?:\w{1,12} ){0,2}?(?P<number>\d[\d ,._]{0,12}k?)\s*(?P<unit>[A-Za-z%]{2,20})?",
     re.IGNORECASE,
 )
-# `1 000` and `1_000` are one number; dates, versions and ports behind a colon are none
+# `1 000` and `1_000` are one number. Dates, versions and ports after a colon are none.
 _NUMBER = lazy_pattern(r"(?<![\w.:/-])\d(?:[\d_,.]| (?=\d{3}\b)){0,12}(?![\w:/-])")
 
 
 def _list_over_limit(evidence: Evidence, sentence: str) -> tuple[list[EntryView], list[str], str] | None:
-    """Return the refused calls that go over a limit of the user's, their numbers, and the limit.
+    """Return the refused calls that exceed a limit of the user, their numbers, and the limit.
 
-    A number counts that the refusal names with the unit of the limit, or that all refused calls give and no accepted one.
+    A number counts if the refusal names it with the unit of the limit, or if all refused calls and no accepted one pass it.
     """
     match = _AT_MOST.search(sentence)
-    limit = _value(match.group("number")) if match else None
+    limit = _parse_number(match.group("number")) if match else None
     if match is None or limit is None or limit < _LEAST:
-        # A limit of one is mostly an article
+        # a limit of one is mostly an article
         return None
     unit = (match.group("unit") or "").casefold().rstrip("s")
     over: list[tuple[EntryView, str]] = []
@@ -220,17 +220,18 @@ def _list_over_limit(evidence: Evidence, sentence: str) -> tuple[list[EntryView]
         said = evidence.text(entry)[:2_000]
         named = [
             number.group(0) for number in _NUMBER.finditer(said)
-            # A number counts only with the unit that the user's limit has
-            if unit and said[number.end() :].strip().casefold().startswith(unit) and (_value(number.group(0)) or 0) > limit
+            # A number counts only with the unit of the user's limit.
+            if unit and said[number.end() :].strip().casefold().startswith(unit)
+            and (_parse_number(number.group(0)) or 0) > limit
         ]  # fmt: skip
         asked = [
             number for number in _NUMBER.findall(f"{call_input(entry)[:4_000]} {json.dumps(entry.input, default=str)[:4_000]}")
-            # A number hundreds of times as large is an id
-            if entry.status in ("error", "denied") and limit < (_value(number) or 0) <= limit * _MOST_TIMES
+            # A number hundreds of times as large is an id.
+            if entry.status in ("error", "denied") and limit < (_parse_number(number) or 0) <= limit * _MOST_TIMES
         ]  # fmt: skip
         if named or asked:
             over.append((entry, named[0] if named else asked[-1]))
-    # Where most failures are about something else, the limit is not the trouble
+    # If most failures are about something else, the limit is not the trouble.
     if sum(max(1, evidence.times(entry)) for entry, _ in over) < _LEAST or len(over) < len(evidence.failing_calls) / 2:
         return None
     return [entry for entry, _ in over], list(dict.fromkeys(number for _, number in over)), match.group("number").strip()
@@ -239,8 +240,8 @@ def _list_over_limit(evidence: Evidence, sentence: str) -> tuple[list[EntryView]
 _MOST_TIMES = 100
 
 
-def _value(number: str) -> float | None:
-    """Return a written number: blanks, commas and underscores between its digits are left out."""
+def _parse_number(number: str) -> float | None:
+    """Return the value of a written number, without spaces, commas and underscores between its digits."""
     bare = re.sub(r"[ ,_](?=\d{3}\b)", "", number.strip().rstrip(".,").rstrip("k"))
     try:
         return float(bare) * (1_000 if number.strip().endswith("k") else 1)
@@ -260,21 +261,26 @@ def _diagnose_over_limit(
         f"Make it once with at most {limit}, as the user set it; shorten or split what does not fit, and change nothing else."
     )
     return diagnosis(
-        KIND, cause, step, evidence.quote_of(message, sentence), evidence.quote(last), check=f"Nothing may be over {limit}."
+        KIND,
+        cause,
+        step,
+        evidence.quote_message(message, sentence),
+        evidence.quote(last),
+        check=f"Nothing may be over {limit}.",
     )
 
 
 def _was_taken_back(evidence: Evidence, message: Message, sentence: str) -> bool:
-    """Whether the user spoke of the same thing later without forbidding it."""
+    """Whether the user later mentioned the same thing without forbidding it."""
     later = evidence.user_texts[evidence.user_texts.index(message) + 1 :]
     things = {*_PATH.findall(sentence), *(word for word in _VERBS.split() if word in sentence.casefold())}
     return any(thing in each.text and not _DENIES.search(each.text) for each in later for thing in things)
 
 
 def _list_forbidden_changes(evidence: Evidence, sentence: str) -> list[EntryView]:
-    """Return the calls of the loop that change a path which the sentence protects."""
+    """Return the calls of the loop that change a path that the sentence protects."""
     ban = forbids(sentence)
-    # "touch only X" protects all but X, which is judged by place
+    # "touch only X" protects everything but X, which is judged by location.
     if ban is None or not _TOUCH.search(sentence) or re.search(r"\b(?:only|except)\b", sentence[: ban.start()]):
         return []
     protected = _PATH.findall(sentence[ban.start() :])[:1]
@@ -282,12 +288,12 @@ def _list_forbidden_changes(evidence: Evidence, sentence: str) -> list[EntryView
 
 
 def _list_outside_edits(evidence: Evidence, sentence: str) -> list[EntryView]:
-    """Return the edits of the loop outside of the one place to which a sentence confines them."""
+    """Return the edits of the loop outside of the only place that a sentence allows."""
     only = _ONLY.search(sentence)
     places = _PATH.findall(sentence[only.start() :]) if only else []
     if not places:
         return []
-    # A denied edit has changed nothing
+    # A denied edit has changed nothing.
     edits = [(entry, edited_paths(entry)) for entry in evidence.loop if entry.status != "denied"]
     return [
         entry for entry, paths in edits if paths and not any(_is_in_place(path, place) for path in paths for place in places)
@@ -313,7 +319,7 @@ _MANIFESTS = (
     ("composer.json", lazy_pattern(r"\bcomposer (?:require|remove)\b")),
     ("Gemfile", lazy_pattern(r"\bbundle (?:add|remove)\b")),
 )
-"""Commands that change a file which they do not name."""
+"""Commands that change a file without naming it."""
 
 
 def _changes(entry: EntryView, protected: str) -> bool:
@@ -321,10 +327,10 @@ def _changes(entry: EntryView, protected: str) -> bool:
         return True
     command = command_of(entry)
     name = protected.rpartition("/")[2]
-    # A package manager writes its manifest without naming it
+    # A package manager writes its manifest without naming it.
     if any(name == file and words.search(command) for file, words in _MANIFESTS):
         return True
-    # A command that does not name the file can't be said to change it
+    # A command that does not name the file can't be said to change it.
     if not command or re.search(rf"(?<![\w/-]){re.escape(protected.rstrip('/*.'))}(?![\w-])", command) is None:
         return False
     return may_change(entry) and _WRITES.search(command) is not None
@@ -334,26 +340,26 @@ def _list_forbidden_calls(evidence: Evidence, sentence: str) -> list[EntryView]:
     """Return the calls of the loop that run what the sentence forbids."""
     if _PACKAGES.search(sentence):
         added = [entry for entry in evidence.tail if _INSTALLS.search(command_of(entry))]
-        # Packages are added outside of the loop, too
+        # Packages are also added outside of the loop.
         if added:
             return added
     match = _ACT.search(sentence)
     if match is None:
         return []
     literal, verb, target = match.groups()
-    return [entry for entry in evidence.loop if _runs(evidence, entry, literal, verb, (target or "").rstrip(".,"))]
+    return [entry for entry in evidence.loop if _runs_forbidden(evidence, entry, literal, verb, (target or "").rstrip(".,"))]
 
 
-def _runs(evidence: Evidence, entry: EntryView, literal: str | None, verb: str, target: str) -> bool:
+def _runs_forbidden(evidence: Evidence, entry: EntryView, literal: str | None, verb: str, target: str) -> bool:
     command = command_of(entry)
     if literal or not command:
         return bool(literal) and str(literal) in command
     words = verb.lower().split()
-    # The verb must be a word of the command, and not a part of one
+    # The verb must be a whole word of the command.
     if re.search(rf"(?:^|[\s;&|]){re.escape(words[-1])}(?=\s|$)", command) is None or words[0] not in command:
         return False
     if target.lower() in _ANY:
-        return any(part[0] in _MANAGERS and words[-1] in part[1:5] for part in parts_of(command))
+        return any(part[0] in _MANAGERS and words[-1] in part[1:5] for part in split_command(command))
     return re.search(rf"(?<![\w/-]){re.escape(target)}(?![\w-])", f"{command}\n{evidence.text(entry)[:2_000]}") is not None
 
 
@@ -362,7 +368,7 @@ def _answer(evidence: Evidence, message: Message, sentence: str, breaking: list[
     what = (
         code(command_of(last), 80)
         if command_of(last)
-        else (f"the {tool(last)} of {evidence.name(path_of(last) or (patched_paths(last) or ['it'])[0])}")
+        else (f"the {tool_phrase(last)} of {evidence.name(path_of(last) or (patched_paths(last) or ['it'])[0])}")
     )
     cause = (
         f"You break what the user said{clock(message.at)}: {code(sentence, 160)}. {capital(what)} goes against it,"
@@ -378,7 +384,7 @@ def _answer(evidence: Evidence, message: Message, sentence: str, breaking: list[
             "Leave that file alone. Make the change in "
             f"{code(source, 60)}{f', and run {code(maker, 60)} again' if maker else ''}."
         )
-        quotes = (evidence.quote_of(message, sentence), evidence.quote(last), evidence.quote(content))
+        quotes = (evidence.quote_message(message, sentence), evidence.quote(last), evidence.quote(content))
         return diagnosis(KIND, cause, step, *quotes, check="The change must stand in the made file without an edit of yours.")
     step = (
         f"Leave that alone and go the way the user named: {code(way, 150)}."
@@ -389,13 +395,13 @@ def _answer(evidence: Evidence, message: Message, sentence: str, breaking: list[
         )
     )
     return diagnosis(
-        KIND, cause, step, evidence.quote_of(message, sentence), evidence.quote(last),
+        KIND, cause, step, evidence.quote_message(message, sentence), evidence.quote(last),
         check="No later call may touch what the user protected.", confidence="high",
     )  # fmt: skip
 
 
 def _find_source_of_edited(evidence: Evidence, breaking: list[EntryView]) -> tuple[EntryView, str, str | None] | None:
-    """Return what a file that is edited is made from and by, where the text that was read of it says so and it is there."""
+    """Return the source and the generator of an edited file, if the file's text names an existing one."""
     for path in dict.fromkeys(path for entry in breaking for path in edited_paths(entry)):
         content = evidence.last_content(path, breaking[0].index) or evidence.last_content(path)
         match = next((match for line in (content.lines[:12] if content else ()) if (match := _MADE.search(line))), None)
@@ -404,7 +410,7 @@ def _find_source_of_edited(evidence: Evidence, breaking: list[EntryView]) -> tup
         names = [name.rstrip(".,") for name in match.groups() if name]
         if len(names) > 1 and _BY.match(match.group(0)):
             names.reverse()
-        # A source that nobody has seen may not be there
+        # A source that nobody has seen may not exist.
         real = [name for name in names if plain_name(name) and ("." in name or "/" in name) and _is_in_record(evidence, name)]
         if real:
             return content.entry, real[0], next(iter(real[1:]), None)
@@ -419,7 +425,7 @@ def _is_in_record(evidence: Evidence, name: str) -> bool:
 
 
 def _find_way(message: Message, sentence: str) -> str | None:
-    """Return what the user said is to be done in its place: in the same sentence behind a comma, or in the next one."""
+    """Return what the user wants instead: from the same sentence after a comma, or from the next sentence."""
     rest = message.text[message.text.find(sentence) + len(sentence) :].strip()
     parts = [part.strip() for part in re.split(r",\s+|\s+-\s+|:\s+|\bbut\b", sentence)[1:]]
     parts += [rest.split("\n")[0].split(". ")[0]] if rest else []

@@ -1,4 +1,4 @@
-"""A call asks for more than it may: the error names the limit and the size that it was given."""
+"""A call asks for more than a limit allows. The error names the limit and the requested size."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNIT = (
     r"|files?|words?|pages?|parameters?|columns?|pixels|seconds?))?"
 )
 _FEWER = r"(?:limit(?:ed)?|max(?:imum)?(?:[ _-]?\w{1,12}){0,2}|at most|up to|no more than|not exceed|cap|allowed|allows)"
-# No digits, so that the number behind it is the first one that comes
+# No digits, so that the next number to match is the first one that follows.
 _BETWEEN = r"[^\n\d]{0,60}?"
 _PAIRS = (
     (
@@ -49,7 +49,7 @@ _USED = lazy_pattern(r"\bused\b|remaining|per day|queries per|quota|timed? ?out|
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return by how much the call is too large."""
     for entry in evidence.failing_calls[:4]:
-        # Numbers of a test are what is tested
+        # Numbers in a test's output are what is tested.
         if CHECKS.search(command_of(entry)):
             continue
         for line in evidence.text(entry)[:8_000].split("\n"):
@@ -59,13 +59,14 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             size, limit, unit = found
             call = call_phrase(entry, 80)
             times = evidence.times(entry)
-            told = f" {unit}" if unit else ""
+            unit_text = f" {unit}" if unit else ""
             cause = (
                 f"{call} fails{how_often(times)}, because what it asks for is too large or too long: "
-                f"`{size}`{told}, and the limit is `{limit}`. Waiting or sending it again can't change that."
+                f"`{size}`{unit_text}, and the limit is `{limit}`. Waiting or sending it again can't change that."
             )
             step = (
-                f"Make it smaller: shorten what you send, or split it into parts (chunks, pages) of at most `{limit}`{told} "
+                "Make it smaller: shorten what you send, or split it into parts (chunks, pages) of at most "
+                f"`{limit}`{unit_text} "
                 "each; count the size before you send it, and do not send the same size again."
             )
             return diagnosis(
@@ -75,19 +76,19 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _find_excess(line: str) -> tuple[str, str, str] | None:
-    """Return the size that was given, the limit, and what is counted; None where no size is above a limit."""
+    """Return the requested size, the limit, and the unit; None if no size exceeds a limit."""
     if not _TOO_MUCH.search(line):
         return None
     for first, pattern in _PAIRS:
         for match in pattern.finditer(line):
             one, unit, two, other = match.groups()
             size, limit = (two, one) if first == "limit" else (one, two)
-            # What is used up so far is no size of this call
-            if _value(size) > _value(limit) > 1 and not _USED.search(match.group(0)):
+            # The amount used so far is no size of this call.
+            if _parse_number(size) > _parse_number(limit) > 1 and not _USED.search(match.group(0)):
                 return size, limit, (unit or other or "").lower()
     return None
 
 
-def _value(number: str) -> float:
+def _parse_number(number: str) -> float:
     digits = re.sub(r"[,_]", "", number)
     return float(digits) if digits.count(".") < 2 else 0.0

@@ -1,4 +1,4 @@
-"""A call is denied although a permitted way was named, or because a file may not be executed."""
+"""A call is denied although a permitted way was named, or because a file is not executable."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ctxmgr.diagnose.errors.words import told_lines
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of
 from ctxmgr.diagnose.evidence.paths import asked_paths
-from ctxmgr.diagnose.evidence.sentences import ALLOWS, is_forbidden, sentences
-from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name, words_of
+from ctxmgr.diagnose.evidence.sentences import ALLOWS, is_forbidden, user_sentences
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.notes import find_way_in_note
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -26,7 +26,7 @@ _DENIED = lazy_pattern(
     r"|user (?:rejected|denied|declined)|doesn't want to proceed",
     re.IGNORECASE,
 )
-# A script that may not be executed: `bash: ./deploy.sh: Permission denied`
+# A script that is not executable: `bash: ./deploy.sh: Permission denied`
 _EXECUTED = lazy_pattern(r"(?:^|[\s:])(\.{0,2}/?[\w./-]{1,120}): Permission denied$", re.MULTILINE)
 _WAY = lazy_pattern(
     r"(?:[~.]?/?(?:[\w.-]{1,60}/){1,8}[\w.-]{0,60}|`[^`\n]{2,120}`|\b[\w-]{2,40}\.(?:sh|py|md|txt|json|ya?ml)\b|\bMakefile\b"
@@ -46,13 +46,13 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         closed = _CLOSED.search(said) is not None
         if entry.status != "denied" and not closed and not _DENIED.search(blanks_for_underscores(said)):
             continue
-        # A refused login is authentication_refused
+        # authentication_refused handles refused logins.
         if re.search(r"permission denied \(publickey|pull access denied|access denied for user", said, re.IGNORECASE):
             continue
         line = evidence.line(entry, _DENIED) or evidence.line(entry, _CLOSED) or said.split("\n")[0]
         script = _diagnose_script(evidence, entry, said)
         if script is not None:
-            # With several failing forms the right to execute was probably tried, and a note knows more
+            # With several failing forms, chmod was probably tried, and a note knows more.
             return _diagnose_note(evidence, entry, line) or script if len(evidence.failing_calls) > 1 else script
         way = _find_permitted_way(evidence, entry)
         if way is not None:
@@ -60,16 +60,16 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         noted = _diagnose_note(evidence, entry, line)
         if noted is not None:
             return noted
-        # A refusal alone, seen once, may belong to a search that goes on
+        # A single refusal may belong to a search that goes on.
         if entry.status == "denied" or (evidence.times(entry) > 1 and _DENIED.search(blanks_for_underscores(said))):
             return _diagnose_no_permitted_way(evidence, entry, line)
     return None
 
 
-def _start(evidence: Evidence, entry: EntryView, line: str) -> str:
+def _describe_refusal(evidence: Evidence, entry: EntryView, line: str) -> str:
     call = call_phrase(entry, 80)
     times = evidence.times(entry)
-    said = told_lines([line]) or words_of(_DENIED, line) or words_of(_CLOSED, line)
+    said = told_lines([line]) or quote_match(_DENIED, line) or quote_match(_CLOSED, line)
     where = next((path for path in asked_paths(entry)[::-1] if "/" in path and plain_name(path)), None)
     place = f" for {code(evidence.name(where), 80)}" if where and where not in call else ""
     return f"{call} is denied{place}{how_often(times)}{f': {said}' if said else ''}."
@@ -77,10 +77,13 @@ def _start(evidence: Evidence, entry: EntryView, line: str) -> str:
 
 def _answer(evidence: Evidence, entry: EntryView, line: str, way: tuple[Message, str]) -> Diagnosis:
     message, sentence = way
-    cause = f"{_start(evidence, entry, line)} The user named what is permitted{clock(message.at)}: {code(sentence, 150)}."
+    cause = (
+        f"{_describe_refusal(evidence, entry, line)} The user named what is permitted{clock(message.at)}: "
+        f"{code(sentence, 150)}."
+    )
     step = f"Do it the permitted way, in the user's words: {code(sentence, 150)}."
     return diagnosis(
-        KIND, cause, step, evidence.quote(entry, line), evidence.quote_of(message, sentence),
+        KIND, cause, step, evidence.quote(entry, line), evidence.quote_message(message, sentence),
         check="It must work without a denial. If it is denied too, ask the user and change nothing else.",
     )  # fmt: skip
 
@@ -93,13 +96,13 @@ def _diagnose_no_permitted_way(evidence: Evidence, entry: EntryView, line: str) 
         "Stop trying forms of this call: ask the user whether it may be done, and say what it is for. Meanwhile do the parts of"
         " the task that need no such permission."
     )
-    cause = f"{_start(evidence, entry, line)} Making the call again can't change that."
+    cause = f"{_describe_refusal(evidence, entry, line)} Making the call again can't change that."
     quotes = [evidence.quote(entry, line)]
     rule = _find_rule(evidence)
     if rule is not None:
         message, sentence = rule
         cause += f" The user said{clock(message.at)}: {code(sentence, 150)}."
-        quotes.append(evidence.quote_of(message, sentence))
+        quotes.append(evidence.quote_message(message, sentence))
         step = f"Keep to that rule of the user's in what the call is given; if it does already, {step[0].lower()}{step[1:]}"
         shown = _find_permitted_name(evidence, sentence)
         if shown is not None:
@@ -117,12 +120,12 @@ _PROPER = lazy_pattern(r"(?<![.\w])(?<!^)[A-Z][\w.-]{2,40}")
 
 
 def _find_rule(evidence: Evidence) -> tuple[Message, str] | None:
-    """Return the sentence by which the user says what alone may be used."""
-    return next(((message, each) for message, each in sentences(evidence) if _RULE.search(each)), None)
+    """Return the sentence in which the user says what may be used exclusively."""
+    return next(((message, each) for message, each in user_sentences(evidence) if _RULE.search(each)), None)
 
 
 def _find_permitted_name(evidence: Evidence, sentence: str) -> tuple[str, EntryView] | None:
-    """Return a proper name of a rule that an answer has and no refused call was given, and that answer."""
+    """Return a proper name from a rule that an answer has and no refused call used, with that answer."""
     asked = "\n".join(call_input(each) for each in evidence.failing_calls)
     names = [name for name in _PROPER.findall(sentence) if name not in asked and plain_name(name)]
     looks = [each for each in reversed(evidence.recent) if each.status == "ok" and not evidence.has_failed(each)]
@@ -131,11 +134,14 @@ def _find_permitted_name(evidence: Evidence, sentence: str) -> tuple[str, EntryV
 
 
 def _diagnose_note(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis | None:
-    """Say which other place, account or setting a note names beside what is refused."""
+    """Say which other place, account or setting a note names beside the refused one."""
     way = find_way_in_note(evidence, entry, _RIGHTS)
     if way is None:
         return None
-    cause = f"{_start(evidence, entry, line)} {way.source}{way.exclusion} names another way beside it: {way.joined_names}."
+    cause = (
+        f"{_describe_refusal(evidence, entry, line)} {way.source}{way.exclusion} names another way beside it: "
+        f"{way.joined_names}."
+    )
     step = (
         f"Look at what that note says of {way.joined_names}; if it is the way for this, take it in place of what is refused, "
         "without changing any rights. If you are not sure, ask the user."
@@ -154,36 +160,36 @@ _CLOSED = lazy_pattern(
     r"|not writable|only the owner|not (?:a member|the owner) of|policy (?:prohibits|forbids|violation)",
     re.IGNORECASE,
 )
-"""How a place is closed to a call: that says nothing of what to do, but a note may."""
+"""Messages that a place is closed to a call. They don't say what to do, but a note may."""
 
 
 def _find_permitted_way(evidence: Evidence, entry: EntryView) -> tuple[Message, str] | None:
-    """Return the newest sentence of a person that names a permitted place or command which this call does not use."""
+    """Return the newest sentence of a person that names a permitted place or command that this call does not use."""
     command = command_of(entry)
-    for message, sentence in sentences(evidence):
+    for message, sentence in user_sentences(evidence):
         ways = [way.strip("`'\"") for way in [*_WAY.findall(sentence), *_OF_KIND.findall(sentence)]]
-        # A sentence that names a place only to forbid it permits nothing
+        # A sentence that names a place only to forbid it permits nothing.
         if not ways or not ALLOWS.search(sentence) or is_forbidden(sentence, ways):
             continue
-        # The permitted way was tried, so it is not what is missing
+        # The permitted way was tried, so it is not what is missing.
         if not any(way in command or way in str(entry.input)[:4_000] for way in ways):
             return message, sentence
     return None
 
 
 def _diagnose_script(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
-    """Say that a script lacks the right to be executed, where the shell says that of the very command it was given."""
+    """Say that a script is not executable, if the shell says so about the very command."""
     command = command_of(entry)
     match = _EXECUTED.search(said)
     path = match.group(1) if match else ""
     words = command.split()
     runner = next((program for ending, program in _RUNNERS.items() if path.endswith(ending)), None if "." in path[2:] else "sh")
-    # Only of the file that the command itself runs is the right to execute meant
+    # Only for the file that the command itself runs, the missing permission is that to execute.
     if not words or path != words[0] or runner is None or "/" not in path or not plain_name(path):
         return None
     cause = (
         f"{code(command, 90)} can't start: {code(path, 80)} has no right to be executed,"
-        f" {words_of(_DENIED, evidence.line(entry, _DENIED))}."
+        f" {quote_match(_DENIED, evidence.line(entry, _DENIED))}."
     )
     step = f"Run {code(f'{runner} {command}', 140)}: it reads the file and needs no such right (`chmod +x` would give it)."
     return diagnosis(KIND, cause, step, evidence.quote(entry))

@@ -1,4 +1,4 @@
-"""A server refuses because it is asked too often; the record says how long to wait."""
+"""A server refuses because of too many requests. The record says how long to wait."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ctxmgr.diagnose.errors.words import error_members
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.items import answers
-from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, code, join_names, plain_name, words_of
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, code, join_names, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.log.ids import parse_time
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -33,7 +33,7 @@ _USED_UP = lazy_pattern(
     r"|quota (?:is )?used up",
     re.IGNORECASE,
 )
-# `retry-after: 30`, `try again in 2 minutes`; the end leaves out `try again after 12:30`, which names a moment
+# `retry-after: 30`, `try again in 2 minutes`. The end excludes `try again after 12:30`, which names a time of day.
 _SECONDS = lazy_pattern(
     r"(?:retry[-_ ]?after(?:[-_ ]?(?:seconds|secs?|s|ms))?|try again (?:in|after)|wait(?: for)?|retry in"
     r"|reset(?:s)?(?:[-_ ]in)?"
@@ -51,7 +51,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return how long the record asks to wait."""
+    """Return how long to wait according to the record."""
     for entry in evidence.refusals() if evidence.failing_calls else _list_counted_answers(evidence):
         said = evidence.text(entry)
         match = _LIMITED.search(blanks_for_underscores(said))
@@ -63,18 +63,18 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _list_counted_answers(evidence: Evidence) -> list[EntryView]:
-    """Return the answers of a limit near the end, where the last calls only count the statuses that they got."""
+    """Return the answers that name a limit near the end, if the last calls only count the statuses they got."""
     last = [entry for entry in evidence.recent[-_LATE:] if entry.status == "ok" and command_of(entry)]
-    # A single 429 among other statuses is load, and no limit that holds
+    # A single 429 among other statuses is load, not a lasting limit.
     if len(last) < _LEAST or not all(_ONLY_429.search(evidence.text(entry)) for entry in last[-_LEAST:]):
         return []
     return [entry for entry in reversed(evidence.tail) if _LIMITED.search(blanks_for_underscores(evidence.text(entry)))]
 
 
 def _answer(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis:
-    # A used-up quota comes back with the day or with money; waiting seconds is no help
+    # A used-up quota comes back with the day or with money, so waiting for seconds does not help.
     if _USED_UP.search(said):
-        cause = f"The server refuses because the quota is used up: {words_of(_USED_UP, said)}. A short wait does not help."
+        cause = f"The server refuses because the quota is used up: {quote_match(_USED_UP, said)}. A short wait does not help."
         step = (
             "Tell the user that the quota of this account is used up, and ask which other one you may use. Make no more calls."
         )
@@ -92,7 +92,7 @@ def _answer(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagn
     }
     cause = (
         "The server refuses because you ask too often: "
-        f"{join_names(sorted(words.values(), key=len, reverse=True)[:2]) or words_of(_LIMITED, line)}."
+        f"{join_names(sorted(words.values(), key=len, reverse=True)[:2]) or quote_match(_LIMITED, line)}."
     )
     if re.search(r"\b429\b", said) and "429" not in cause:
         cause += " It answers 429."
@@ -124,7 +124,7 @@ def _answer(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagn
     )  # fmt: skip
 
 
-# What a loop over `curl -w '%{http_code}'` prints: `429`, or `1 429` and `2 429`
+# The output of a loop over `curl -w '%{http_code}'`: `429`, or `1 429` and `2 429`
 _ONLY_429 = lazy_pattern(r"\A\s{0,12}(?:\d{1,7} )?429\b(?:\s+(?:\d{1,7} )?429\b)*\s*\Z")
 _STEP_UNKNOWN = "Wait at least 60 seconds before you make this call again, and double the wait each time it is refused."
 _LATE, _LEAST = 8, 2
@@ -143,7 +143,7 @@ _EVERY = lazy_pattern(r"(?:per|each|a)[ _-]?(second|minute|hour|day|week|month)|
 
 
 class _Limit(NamedTuple):
-    """A limit that another answer names, with what to do about it."""
+    """A limit that another answer names, and what to do about it."""
 
     cause: str
     step: str
@@ -151,24 +151,24 @@ class _Limit(NamedTuple):
 
 
 def _find_limit(evidence: Evidence, entry: EntryView) -> _Limit | None:
-    """Return the limit that an earlier answer names by its members, of the newest that says when it ends."""
+    """Return the limit that an earlier answer names by its members; the newest one that says when it ends."""
     found: list[_Limit] = []
     for other, item in answers(evidence):
         fields = {
             name: value for name, value in item.fields.items()
             if _LIMIT.search(name) and plain_name(name) and (_NUMBER.fullmatch(value) or _TIME.fullmatch(value))
         }  # fmt: skip
-        # One value alone may be any number of an answer
+        # A single value may be any number in an answer.
         if other.index == entry.index or evidence.has_failed(other) or len(fields) < _LEAST:
             continue
-        told = ", ".join(f"{code(name, 40)} {code(value, 40)}" for name, value in list(fields.items())[:5])
-        cause = f" {capital(evidence.source(other))} names the limit: {told}."
+        shown_fields = ", ".join(f"{code(name, 40)} {code(value, 40)}" for name, value in list(fields.items())[:5])
+        cause = f" {capital(evidence.source(other))} names the limit: {shown_fields}."
         found.append(_Limit(cause, _describe_wait(fields), other))
     return next((each for each in found if each.step != _STEP_UNKNOWN), None)
 
 
 def _describe_wait(fields: dict[str, str]) -> str:
-    """Return how long to wait, as the members of a limit tell it: until it is reset, else a whole window."""
+    """Return how long to wait according to the members of a limit: until it is reset, else a whole window."""
     reset = next((value for name, value in fields.items() if _RESETS.search(name) and _TIME.fullmatch(value)), None)
     window = next((value for name, value in fields.items() if _WINDOW.search(name) and _NUMBER.fullmatch(value)), None)
     every = next((match for name in fields if (match := _EVERY.search(name.replace("_", " ")))), None)
@@ -188,7 +188,7 @@ def _describe_wait(fields: dict[str, str]) -> str:
 
 
 def _find_end(entry: EntryView, said: str) -> str | None:
-    """Return the moment at which the limit ends, as the answer names it."""
+    """Return the time at which the limit ends, as the answer names it."""
     match = _UNTIL.search(said)
     if match is not None:
         return match.group(1)
@@ -197,13 +197,13 @@ def _find_end(entry: EntryView, said: str) -> str | None:
 
 
 def _longest_wait(said: str) -> float | None:
-    """Return the longest wait in seconds that the answer names; plain numbers are seconds."""
+    """Return the longest wait in seconds that the answer names. Plain numbers are seconds."""
     found: list[float] = []
     for number, unit, rest in _SECONDS.findall(said[:20_000]):
         short = unit.lower()
         factor = 0.001 if short.startswith(("ms", "milli")) else _UNITS.get(short[:1], 1)
         found.append(float(number) * factor + (float(rest) if rest else 0))
-    # Less is a duration that was measured, more is no wait for an agent
+    # Shorter ones are measured durations, and longer ones are no wait for an agent.
     fair = [seconds for seconds in found if 0.5 <= seconds <= 7 * 86_400]
     return max(fair) if fair else None
 

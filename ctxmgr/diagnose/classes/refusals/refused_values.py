@@ -1,4 +1,4 @@
-"""Values of a call that its tool refuses: none of those allowed, in another form or type, too large."""
+"""Values of a call that its tool refuses: not allowed, in another form or type, or too large."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, cast
 from ctxmgr.diagnose.errors.names import offered_names
 from ctxmgr.diagnose.errors.wanted_values import convert_value, iso_date
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered, likeness
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -18,7 +18,7 @@ from ctxmgr.types.view import EntryView
 
 _KIND = "schemaRefused"
 NO_NAMES = frozenset(("the", "a", "an", "this", "that", "field", "argument", "property", "value", "which", "it", "body", "is"))
-"""Words that stand where an error names a field, and name none."""
+"""Words in the position of a field's name in an error that name no field."""
 _SHORT = 100
 _KEY = lazy_pattern(r"[\"']([A-Za-z_]\w{0,60})[\"']\s*:|(?:^|\s)(--[a-z][\w-]{0,40})(?=[\s=]|$)|[?&]([A-Za-z_]\w{0,60})=")
 _REFUSES = lazy_pattern(
@@ -55,7 +55,7 @@ _LARGEST = lazy_pattern(
 
 
 def diagnose_refused_value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
-    """Return which value of a call its answer refuses, and what it wants in place of it."""
+    """Return which value of a call its answer refuses, and what it wants instead."""
     return (
         _diagnose_outdated_version(evidence, entry, said)
         or _diagnose_disallowed_value(evidence, entry, said)
@@ -71,14 +71,14 @@ _REVISION = lazy_pattern(r"version|revision|rev|etag|sha|seq|generation|lock_?ve
 
 
 def _diagnose_outdated_version(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
-    """Say that a call rests on a version of something which is not the newest any more."""
+    """Say that a call relies on a version of something that is no longer the newest."""
     head = said[:4_000]
-    # A version is only at fault where the answer speaks of a conflict
+    # A version is at fault only if the answer mentions a conflict.
     if not _CONFLICT.search(head):
         return None
     for name, value in fields_of(entry).items():
         own = str(value)
-        # A long value is a text, and no version
+        # A long value is a text, not a version.
         if not _REVISION.search(name) or not isinstance(value, int | str) or len(own) > _SHORT or not plain_name(own):
             continue
         newer = _find_other_version(name, own, head)
@@ -87,7 +87,8 @@ def _diagnose_outdated_version(evidence: Evidence, entry: EntryView, said: str) 
         shown = (each for each in evidence.entries_before(entry.index) if each.status == "ok" and name in evidence.text(each))
         source = next((evidence.source(each) for each in shown if _contains_word(own, evidence.text(each))), "")
         cause = (
-            f"The {tool(entry)} call rests on {code(name, 40)} {code(own, 40)}{f', from {source}' if source else ''}, and the"
+            f"The {tool_phrase(entry)} call rests on {code(name, 40)} "
+            f"{code(own, 40)}{f', from {source}' if source else ''}, and the"
             f" answer says that it is {code(newer, 40)} by now: somebody changed it in between."
         )
         again = f"Make {source} again" if source else "Read it anew"
@@ -100,7 +101,7 @@ def _diagnose_outdated_version(evidence: Evidence, entry: EntryView, said: str) 
 
 
 def _find_other_version(name: str, own: str, said: str) -> str | None:
-    """Return another number than a call's own that stands behind the name of its version."""
+    """Return a number other than the call's own that follows the name of its version."""
     word = re.escape(re.split(r"[_-]", name)[-1])
     other = rf"(?!{re.escape(own)}\b)(\d{{1,12}})\b"
     match = re.search(rf"(?<!\w){word}[\"']?(?: is|:| =|=|,)? ?(?:now |at )?[\"']?{other}", said, re.IGNORECASE)
@@ -108,7 +109,7 @@ def _find_other_version(name: str, own: str, said: str) -> str | None:
 
 
 def argument_names(entry: EntryView) -> list[str]:
-    """Return the names of a call's arguments; of a command, its options, query fields and JSON keys."""
+    """Return the names of a call's arguments; for a command, its options, query fields and JSON keys."""
     command = command_of(entry)
     if command:
         return list(dict.fromkeys(next(name for name in groups if name) for groups in _KEY.findall(command)))
@@ -135,7 +136,7 @@ def _diagnose_exceeded_bound(evidence: Evidence, entry: EntryView, said: str) ->
     name = next(iter(names), None)
     value = fields_of(entry).get(name) if name is not None else None
     value = value if isinstance(value, int | float | str) else _option_value(entry, name)
-    # A long value can't be shown, and without a name nobody knows what is too large
+    # A long value can't be shown, and without a name nobody knows what is too large.
     if name is None or value is None or len(str(value)) > _SHORT:
         return None
     shown = call_phrase(entry, 70)
@@ -150,11 +151,11 @@ def _diagnose_exceeded_bound(evidence: Evidence, entry: EntryView, said: str) ->
 
 
 def _diagnose_disallowed_value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
-    """Return which value of a call is none of those that its answer allows."""
+    """Return which value of a call is not among those that its answer allows."""
     if not _REFUSES.search(blanks_for_underscores(said[:4_000])):
         return None
     options = offered_names(said[:4_000])
-    # One option alone is an example
+    # A single option is an example.
     if len(options) < _TWO:
         return None
     return _diagnose_field(evidence, entry, said, options) or _diagnose_quoted_value(evidence, entry, said, options)
@@ -172,12 +173,12 @@ def _diagnose_field(evidence: Evidence, entry: EntryView, said: str, options: li
     )
     field = field or _find_abbreviation(entry, said)
     own = fields_of(entry).get(field) if field is not None else None
-    # An allowed value is refused for another reason
+    # An allowed value is refused for another reason.
     if field is None or not isinstance(own, str) or own in options or len(own) > _SHORT:
         return None
     near = find_nearest_offered(own, options, 0.6)
     allowed = join_names(options, 8)
-    cause = f"The {tool(entry)} call is refused: {code(field, 40)} is {code(own, 60)}, and only {allowed} are allowed."
+    cause = f"The {tool_phrase(entry)} call is refused: {code(field, 40)} is {code(own, 60)}, and only {allowed} are allowed."
     value = code(near, 60) if near else f"the one of {allowed} that fits the task"
     step = f"Make the same call with {code(field, 40)} set to {value}."
     return diagnosis(
@@ -190,7 +191,7 @@ def _diagnose_quoted_value(evidence: Evidence, entry: EntryView, said: str, opti
     """Judge the value that the answer quotes and the call has."""
     call, keys = call_input(entry), set(argument_names(entry))
     quoted = dict.fromkeys(one or other for one, other in _VALUE.findall(said[:4_000]))
-    # A word that the call does not have is the answer's own
+    # A word that the call does not have is the answer's own.
     values = [
         word for word in quoted if word not in options and word not in keys and _contains_word(word, call) and plain_name(word)
     ]
@@ -214,9 +215,9 @@ def _diagnose_quoted_value(evidence: Evidence, entry: EntryView, said: str, opti
 
 
 def _find_abbreviation(entry: EntryView, said: str) -> str | None:
-    """Return the name in a call that is a short form of the one which its answer names."""
+    """Return the name in a call that is short for the name in its answer."""
     named = re.search(r"\b([a-z][\w]{3,40})[`'\"]?:? (?:must|should) be", said[:4_000])
-    # The answer names an argument that the call has, in full
+    # The call has the argument that the answer names, with its full name.
     if named is None or named.group(1) in argument_names(entry):
         return None
     return next(
@@ -230,7 +231,7 @@ def _find_abbreviation(entry: EntryView, said: str) -> str | None:
 
 
 def _diagnose_form(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
-    """Return in which form a value is wanted, where the answer names the form and a field or value of the call."""
+    """Return the wanted form of a value, if the answer names the form and a field or value of the call."""
     for match in sorted(_FORMS.finditer(said[:4_000]), key=lambda each: each.group("form").isalpha()):
         key, value = _find_argument(entry, said, match)
         if key is None and value is None:
@@ -260,7 +261,7 @@ _TYPES = frozenset(("array", "list", "integer", "number", "string", "object", "b
 
 
 def _find_argument(entry: EntryView, said: str, match: re.Match[str]) -> tuple[str | None, str | None]:
-    """Return the argument that a demand for a form is about, and its value, as far as the answer names them."""
+    """Return the argument whose form the answer demands, and its value, as far as the answer names them."""
     line = said[said.rfind("\n", 0, match.start()) + 1 :].split("\n")[0]
     near = said[max(0, match.start() - 200) : match.end() + 200]
     names = argument_names(entry)
@@ -277,7 +278,7 @@ def _find_argument(entry: EntryView, said: str, match: re.Match[str]) -> tuple[s
 
 
 def _option_value(entry: EntryView, key: str | None) -> str | None:
-    """Return the value that a command gives to a name."""
+    """Return the value that a command assigns to a name."""
     match = (
         re.search(
             rf"{re.escape(key)}[\"']?\s?[:= ]\s?(?:[\"']([^\"'\n]{{1,60}})[\"']|([^\"'\s,&}}]{{1,60}}))", call_input(entry)

@@ -1,4 +1,4 @@
-"""Arguments are refused by a schema; the answer says what it wants, and the call shows what it was given."""
+"""A schema refuses the arguments. The answer says what it wants, and the call shows what it got."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any, NamedTuple
 
 from ctxmgr.diagnose.classes.refusals.refused_values import NO_NAMES, argument_names, diagnose_refused_value
 from ctxmgr.diagnose.errors.names import offered_names
-from ctxmgr.diagnose.errors.violations import Violation, violations_of
+from ctxmgr.diagnose.errors.violations import Violation, find_violations
 from ctxmgr.diagnose.errors.wanted_values import (
-    arguments_of,
     convert_value,
     derive_value,
     find_form,
     find_sibling_name,
+    find_unit,
     given_value,
+    list_arguments,
     recorded_fields,
-    unit_of,
 )
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of
-from ctxmgr.diagnose.evidence.items import objects_in
+from ctxmgr.diagnose.evidence.items import find_objects
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered
 from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -84,7 +84,7 @@ class _Arguments(NamedTuple):
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return what the schema wants in place of what was given."""
+    """Return what the schema wants instead of what the call gave."""
     for entry in evidence.refusals():
         said = evidence.text(entry)[:12_000].replace('\\"', '"')
         found = _diagnose_violations(evidence, entry)
@@ -102,30 +102,30 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _diagnose_violations(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
-    """Say each place that a validator names, and what stands there when it is right."""
-    given = arguments_of(evidence, entry)
-    names = list(dict.fromkeys([*argument_names(entry), *(name for fields in objects_in(given) for name in fields)]))
+    """Return each place that a validator names, with its correct value."""
+    given = list_arguments(evidence, entry)
+    names = list(dict.fromkeys([*argument_names(entry), *(name for fields in find_objects(given) for name in fields)]))
     result: list[Any] = [each for each in (entry.error, entry.output) if isinstance(each, dict | list)]
-    told = [_locate_violation(each, given) for each in violations_of(result, evidence.text(entry))]
-    refused = [each for each in told if _is_of_call(each, given, names, command_of(entry))][:_MOST_PLACES]
+    sentences = [_locate_violation(each, given) for each in find_violations(result, evidence.text(entry))]
+    refused = [each for each in sentences if _is_of_call(each, given, names, command_of(entry))][:_MOST_PLACES]
     free = [each.name for each in refused if each.kind == "unexpected"] or names
     steps = [_describe_fix(evidence, entry, each, given, free) for each in refused]
     parts = [(each, *step) for each, step in zip(refused, steps, strict=True) if step is not None]
     if not parts:
         return None
     cause = f"{call_phrase(entry, 70)} is refused: {'; '.join(_describe_demand(each, given) for each, _, _ in parts)}."
-    # Names that are merely not taken need no value, so that what to give is told in one sentence
+    # Names that are only not allowed need no value, so one sentence can say what to give.
     if all(each.kind == "unexpected" and (each.options or sure or " names, " in step) for each, step, sure in parts):
         cause += f" Give {_join_texts([step for _, step, _ in parts])}."
     replaced = " ".join(step for _, step, _ in parts)
     texts = [
         step
         for each, step, _ in parts
-        # A name that is replaced by another is told with that one
+        # A name replaced by another is mentioned with the other one.
         if each.kind != "unexpected" or f"in place of {code(each.name, 40)}" not in replaced.replace(step, "")
     ]
     step = f"Make the same call with {_join_texts(texts)}; keep the other arguments as they are."
-    # A value that the record does not hold would be a guess
+    # A value that the record does not hold would be a guess.
     if any(each.kind == "required" and not sure for each, _, sure in parts):
         step += " Take a value that nothing names from the task, or ask the user."
     return diagnosis(
@@ -145,22 +145,22 @@ def _join_texts(texts: list[str]) -> str:
 
 
 def _locate_violation(violation: Violation, given: object) -> Violation:
-    """Return a violation with the name of its argument, where the answer names the value alone."""
-    # A validator that names the place needs no look at the values
+    """Return a violation with the name of its argument, if the answer names only the value."""
+    # If the validator names the place, the values don't matter.
     if violation.kind != "choice" or given_value(given, violation.path) is not None:
         return violation
-    keys = [name for fields in objects_in(given) for name, value in fields.items() if value == violation.name]
-    # A value that stands twice does not tell its place
+    keys = [name for fields in find_objects(given) for name, value in fields.items() if value == violation.name]
+    # A value that occurs twice does not identify its place.
     return violation._replace(path=(keys[0],)) if len(keys) == 1 else violation
 
 
 def _is_of_call(violation: Violation, given: object, names: list[str], command: str) -> bool:
-    """Whether a violation is one of the call, and not of something that its answer shows."""
-    # The call gives a file to its tool: the places lie in that file
+    """Whether a violation belongs to the call, and not to something that its answer shows."""
+    # The call passes a file to its tool, and the places are in that file.
     if len(violation.path) > 1 and _GIVES_FILE.search(command):
         return True
     if violation.kind == "required":
-        # A required name is missing by definition, but its parent is the call's
+        # A required name is missing by definition, but its parent belongs to the call.
         parents = [part for part in violation.path[:-1] if isinstance(part, str)]
         return given_value(given, violation.path) is None and (not parents or parents[-1] in names)
     return violation.name in names
@@ -185,13 +185,13 @@ def _describe_demand(violation: Violation, given: object) -> str:
 def _describe_fix(
     evidence: Evidence, entry: EntryView, violation: Violation, given: object, free: list[str]
 ) -> tuple[str, bool] | None:
-    """Return what to give at a place, in words, and whether the record tells it; None where nothing can be said."""
+    """Return in words what to give at a place, and whether the record says so; None if nothing can be said."""
     place = code(violation.readable_path, 60)
     if violation.kind == "unexpected":
         return _describe_replacement(evidence, entry, violation, given)
     near = _find_similar_name(violation.name, free) if violation.kind == "required" else None
-    # Another unit needs another value, not just another name
-    if near is not None and unit_of(near) == unit_of(violation.name):
+    # Another unit needs another value, not only another name.
+    if near is not None and find_unit(near) == find_unit(violation.name):
         return f"{place} in place of {code(near, 40)}", True
     value = derive_value(evidence, entry, violation, given)
     typed = f" ({violation.wants})" if violation.wants and violation.kind != "form" else ""
@@ -199,7 +199,7 @@ def _describe_fix(
         return f"{place} as {code(value, 60)}{typed}", True
     form = (
         find_form(evidence, entry, violation)
-        # A plain type is told in a word; only a list or an object needs an example
+        # A plain type is described by a word. Only a list or an object needs an example.
         if violation.wants in ("array", "object", "") and violation.kind != "choice"
         else None
     )
@@ -216,7 +216,7 @@ def _describe_fix(
 
 
 def _describe_replacement(evidence: Evidence, entry: EntryView, violation: Violation, given: object) -> tuple[str, bool] | None:
-    """Return what to give in place of a name that is not taken."""
+    """Return what to give instead of a name that is not allowed."""
     own = code(violation.name, 40)
     sibling = find_sibling_name(evidence, entry, violation, given)
     if sibling:
@@ -236,7 +236,7 @@ def _describe_replacement(evidence: Evidence, entry: EntryView, violation: Viola
     if near is not None:
         return f"{code(near, 40)}, as {evidence.source(source)} has it, in place of {own}", True
     choices = {name: values for name, values in fair.items() if values} or fair
-    # Without values the names alone may still be chosen from
+    # Without values, the names alone may still be a choice.
     if not choices:
         return None
     offered = [f"{code(name, 40)}{f' (one of {join_names(values)})' if values else ''}" for name, values in choices.items()][:5]
@@ -248,11 +248,11 @@ def _describe_replacement(evidence: Evidence, entry: EntryView, violation: Viola
 
 def _compare_arguments(entry: EntryView, said: str) -> _Arguments:
     given = argument_names(entry)
-    # A name that was given is not missing, whatever the sentence says
-    wanted = [name for name in _list_names(_WANTED, said) if name not in given]
+    # A name in the call is not missing, whatever the sentence says.
+    missing_names = [name for name in _list_names(_WANTED, said) if name not in given]
     unwanted = [name for name in _list_names(_UNWANTED, said) if name in given]
     offered = [option for option in dict.fromkeys(_OPTION.findall(said)) if option not in unwanted]
-    return _Arguments(wanted, unwanted, given, offered)
+    return _Arguments(missing_names, unwanted, given, offered)
 
 
 def _list_names(patterns: Iterable[re.Pattern[str]], said: str) -> list[str]:
@@ -267,7 +267,7 @@ def _answer(evidence: Evidence, entry: EntryView, asked: _Arguments) -> Diagnosi
     lacking: list[str] = []
     for name in asked.wanted:
         near = _find_similar_name(name, [each for each in free if each not in [old for old, _ in pairs]])
-        # What no given name is like has to be added
+        # A wanted name that is similar to no given one must be added.
         if near is None:
             lacking.append(name)
         else:
@@ -303,19 +303,19 @@ def _answer(evidence: Evidence, entry: EntryView, asked: _Arguments) -> Diagnosi
 
 
 def _diagnose_unknown_argument(evidence: Evidence, entry: EntryView, asked: _Arguments) -> Diagnosis | None:
-    """Say which argument the schema does not take, and which it names."""
+    """Say which argument the schema does not allow, and which ones it names."""
     names = [name for name in offered_names(evidence.text(entry)[:4_000]) if name not in asked.unwanted]
-    # Nothing to take in its place is known
+    # No replacement is known.
     if not asked.unwanted or not (names or asked.offered):
         return None
     call = call_phrase(entry, 70)
     wrong, takes = asked.unwanted[0], names or asked.offered
-    told = f"The answer names {join_names(takes, 8)}"
-    if takes == ["--help"] and (listed := _options_of_help(evidence, entry, wrong)) is not None:
-        takes, shown = listed
-        told = f"{capital(evidence.source(shown))} names {join_names(takes, 8)}"
+    known_names = f"The answer names {join_names(takes, 8)}"
+    if takes == ["--help"] and (options := _options_of_help(evidence, entry, wrong)) is not None:
+        takes, shown = options
+        known_names = f"{capital(evidence.source(shown))} names {join_names(takes, 8)}"
     near = find_nearest_offered(wrong, takes, 0.65) or (takes[0] if len(takes) == 1 and takes != ["--help"] else None)
-    cause = f"{call} is refused: it does not take {code(wrong, 40)}. {told}."
+    cause = f"{call} is refused: it does not take {code(wrong, 40)}. {known_names}."
     step = (
         f"Make the same call with {code(near, 40)} in place of {code(wrong, 40)}."
         if near
@@ -331,13 +331,13 @@ _HELP_LINE = lazy_pattern(r"^\s{1,8}(?:-\w,? )?(--[a-z][\w-]{1,40})[ =]?(?:<?\[?
 
 
 def _options_of_help(evidence: Evidence, entry: EntryView, wrong: str) -> tuple[list[str], EntryView] | None:
-    """Return the options that a help of the same command lists and the call lacks, of a date those for one; and that help."""
+    """Return the options in a help text of the same command that the call lacks (for a date, those for dates), and the help."""
     asked = command_of(entry)
     words = asked.split(" -")[0].split()
     value = re.search(rf"{re.escape(wrong)}[= ]['\"]?([^\s'\"]+)", asked)
     dated = value is not None and re.match(r"\d{4}-\d\d-\d\d", value.group(1)) is not None
     for other in evidence.entries_before(entry.index):
-        # The help of the command itself, and not of another one of the program
+        # It must be the help of this command, not of another command of the program.
         if other.status != "ok" or command_of(other).split(" -")[0].split() != words or "help" not in command_of(other):
             continue
         options = [(name, kind) for name, kind in _HELP_LINE.findall(evidence.text(other)[:8_000]) if name not in asked]
@@ -358,7 +358,7 @@ def _letters(name: str) -> str:
     return "".join(filter(str.isalnum, name)).casefold()
 
 
-# Python's jsonschema names the field only in the path of the rule that failed
+# Python's jsonschema names the field only in the path of the failed rule.
 _VALIDATED = lazy_pattern(
     r"is not of type '(\w+)'[\s\S]{0,80}?validating 'type' in schema(?:\['\w{1,40}'\]){0,8}?\['properties'\]\['(\w{1,60})'\]"
 )
@@ -382,10 +382,10 @@ def _diagnose_type(evidence: Evidence, entry: EntryView, name: str, kind: str, n
 
 
 def _diagnose_value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
-    """Return which value has the wrong type, or is none of those that are allowed."""
+    """Return which value has the wrong type, or is not among the allowed ones."""
     names = argument_names(entry)
     failed = _VALIDATED.search(said)
-    # A type counts only for an argument that the call has
+    # A type counts only for an argument that the call has.
     if failed is not None and failed.group(2) in names:
         return _diagnose_type(evidence, entry, failed.group(2), failed.group(1).lower(), _REQUIRED.search(said))
     match = _TYPE.search(said)
@@ -393,7 +393,7 @@ def _diagnose_value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosi
     if match and name in names:
         return _diagnose_type(evidence, entry, name, (match.group(2) or match.group(4)).lower(), None)
     allowed = _ONE_OF.search(said)
-    # In a command the values have no names, so they are judged by what the answer quotes
+    # Values in a command have no names, so they are judged by the answer's quotes.
     if allowed is None or command_of(entry):
         return diagnose_refused_value(evidence, entry, said)
     options = [
@@ -403,7 +403,7 @@ def _diagnose_value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosi
     named = [allowed.group(1), *_RECEIVED.findall(said)]
     like = (each for each in values if each not in options and find_nearest(each, options, 0.6))
     wrong = next((each for each in named if each in values), None) or next(like, None)
-    # One option is an example
+    # A single option is an example.
     if wrong is None or wrong in options or len(options) < 2:
         return diagnose_refused_value(evidence, entry, said)
     near = find_nearest(wrong, options, 0.6)

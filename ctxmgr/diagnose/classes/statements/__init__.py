@@ -1,1 +1,1 @@
-"""Failure classes that go by what a note, a file, or the tool itself says about the cause."""
+"""Failure classes that rely on what a note, a file, or the tool itself says about the cause."""

@@ -1,4 +1,4 @@
-"""A command fails for want of what the project's own notes, or where the file lies, say: an option, a folder, a runner."""
+"""A command lacks an option, a folder or a runner that the project's own notes, or the place of a file, show."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.names import unknown_names
 from ctxmgr.diagnose.evidence import Evidence
-from ctxmgr.diagnose.evidence.calls import command_of, parts_of, path_of
+from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.sentences import forbids
 from ctxmgr.diagnose.evidence.texts import LINE_NUMBER, capital, code, how_often, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -35,7 +35,7 @@ _DOCS = lazy_pattern(
 )
 _INLINE = lazy_pattern(r"`([^`\n]{4,90})`")
 _BLOCK = lazy_pattern(rf"^(?:{LINE_NUMBER} {{0,8}}(?:\$ )?| {{4,8}}|\t|\$ |> )(\S[^\n]{{3,88}})$", re.MULTILINE)
-# Words, options and variables alone: quotes, pipes and `$(...)` of a page that anybody wrote could run more than it shows
+# Only words, options and variables: quotes, pipes and `$(...)` on a page by an unknown author could run more than is visible.
 _SAFE = lazy_pattern(
     r"(?:[A-Z][A-Z0-9_]{1,30}=[\w./:@+,-]{0,60} )*[A-Za-z.][\w./@+-]{0,60}(?: [\w./=:@+,%{}\[\]*-]{1,60}){0,8}"
 )
@@ -51,7 +51,7 @@ _LOOKED_AT = 300
 
 
 class _Way(NamedTuple):
-    """A command that a note names; ``added`` are its words that no failing call has."""
+    """A command that a note names. ``added`` are its words that no failing call has."""
 
     command: str
     added: list[str]
@@ -61,17 +61,17 @@ class _Way(NamedTuple):
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return which documented command, or which folder, the failing one lacks."""
+    """Return which documented command, or which folder, the failing call lacks."""
     for entry in evidence.failing_calls:
         command = command_of(entry)
         said = evidence.text(entry)[:8_000]
-        # A note tells how to get what is missing, not how to mend a test
+        # A note says how to get what is missing, not how to repair a test.
         if not command or not _LACKS.search(said):
             continue
         missing = list(dict.fromkeys(each.name for each in unknown_names(said) if plain_name(each.name)))[:2]
         found = _diagnose_root(evidence, entry, command, missing)
         way = _find_way(evidence, entry, command)
-        # A documented command is a better witness than where a file lies
+        # A documented command is better evidence than the place of a file.
         if way is not None:
             return _answer(evidence, entry, command, missing, way)
         if found is not None:
@@ -100,29 +100,29 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, missing: list[st
 
 
 def _find_way(evidence: Evidence, entry: EntryView, command: str) -> _Way | None:
-    """Return the command of a note that is like a failing one and has words that no call of the session had."""
-    tried = "\n".join(command_of(each) for each in evidence.recent)
+    """Return the command of a note that is similar to a failing one and has words that no call of the session had."""
+    commands = "\n".join(command_of(each) for each in evidence.recent)
     for text, source, quote, by_user in _list_notes(evidence, entry):
-        for each in commands_in(text):
-            # A note may show a command as the one not to run
+        for each in list_commands(text):
+            # A note may show a command as one not to run.
             if forbids(next((line for line in text.split("\n") if each in line), "")) is not None:
                 continue
-            added = _find_added_words(each, command, tried)
+            added = _find_added_words(each, command, commands)
             if added:
                 return _Way(each, added, source, quote, by_user)
     return None
 
 
-def commands_in(text: str, *, inline: bool = False) -> Iterator[str]:
-    """Yield the commands that a note shows, in blocks or only within its lines: one program each, none that is dangerous."""
+def list_commands(text: str, *, inline: bool = False) -> Iterator[str]:
+    """Yield the commands in a note (in blocks, or only inline) that run a single program and are not dangerous."""
     for pattern in (_INLINE,) if inline else (_BLOCK, _INLINE):
         for match in pattern.finditer(text[:20_000]):
             each = match.group(1).strip()
-            words = parts_of(each)
+            words = split_command(each)
             if (
                 _SAFE.fullmatch(each)
                 and words
-                # A note's command that fetches, deletes or needs rights is never passed on
+                # A note's command that fetches, deletes or needs privileges is never passed on.
                 and words[0][0] not in _NEVER
                 and len(words) == 1
                 and (len(words[0]) > 1 or "=" in each)
@@ -131,9 +131,9 @@ def commands_in(text: str, *, inline: bool = False) -> Iterator[str]:
 
 
 def _find_added_words(documented: str, command: str, tried: str) -> list[str]:
-    """Return the words of a documented command that nothing had so far, when it is a form of the failing one."""
+    """Return the words of a documented command that no call has had, if it is a form of the failing command."""
     theirs = documented.split()
-    own = [words for words in parts_of(command) if words]
+    own = [words for words in split_command(command) if words]
     heads = {words[0].rpartition("/")[2] for words in own}
     arguments = {word for words in own for word in words[1:] if not word.startswith("-")}
     head = next((word for word in theirs if "=" not in word), theirs[0])
@@ -141,7 +141,7 @@ def _find_added_words(documented: str, command: str, tried: str) -> list[str]:
     shared = any(_is_within(word, each) for word in rest for each in arguments)
     same = head.rpartition("/")[2] in heads and (not rest or shared or not arguments or rest[0] in arguments)
     wraps = any(word in heads for word in rest) and shared
-    # A documented command for another program or other files helps nothing
+    # A documented command for another program or other files does not help.
     if not (same or wraps or (shared and len(rest) > 0)):
         return []
     return [word for word in theirs if (word.startswith("-") or "=" in word or (wraps and word == head)) and word not in tried]
@@ -155,16 +155,16 @@ def _is_within(place: str, word: str) -> bool:
 
 def _list_notes(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, str, Quote, bool]]:
     for message in reversed(evidence.user_texts):
-        yield message.text, "the user", evidence.quote_of(message), True
+        yield message.text, "the user", evidence.quote_message(message), True
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-        # Only notes and manifests speak for the project; any other output may be a stranger's
+        # Only notes and manifests speak for the project. Any other output may be a stranger's.
         if other.status == "ok" and _DOCS.search(f"{path_of(other) or ''} {command_of(other)}"):
             text = evidence.text(other)
             yield text, evidence.source(other), evidence.quote(other, text[:300]), False
 
 
 def _diagnose_root(evidence: Evidence, entry: EntryView, command: str, missing: list[str]) -> Diagnosis | None:
-    """Say that what is missing lies in the project, under a folder that the call does not name."""
+    """Say that the missing thing is in the project, under a folder that the call does not name."""
     for name in missing:
         for ending, program, option in _ROOTS:
             ran = program.search(command)
@@ -177,7 +177,7 @@ def _diagnose_root(evidence: Evidence, entry: EntryView, command: str, missing: 
                 own = evidence.relative_path(path)
                 root = own[: -len(name) - 1] if own.endswith(f"/{name}") else ""
                 given = option.format(root=root)
-                # The folder was given already, so that is not what is missing
+                # The call has the folder already, so it is not what is missing.
                 if not root or not plain_name(root) or given in command or evidence.was_tried(given):
                     continue
                 cause = (

@@ -1,4 +1,4 @@
-"""The tool's words are those of a widely known error, and name what it is about."""
+"""The tool's words are those of a widely known error, and name their subject."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ KIND: str = "knownError"
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return what the words mean."""
+    """Return the meaning of the words."""
     found = error_table.known_error(KIND, evidence, late=False) or known_success(KIND, evidence)
     if found is None:
         return None
-    name = not_found.applies(evidence)  # a name that is nearly right says more than what the words mean
-    # What the record holds of the name is more precise than the general meaning of the words
+    name = not_found.applies(evidence)  # an almost correct name says more than the words
+    # What the record says about the name is more precise than the general meaning of the words.
     return None if name is not None and name.confidence == "high" else found

@@ -1,10 +1,10 @@
-"""A call fails, and a note that was read speaks of the very thing: a README, a runbook, a comment, an exported variable."""
+"""A call fails, and a note that was read is about the failure: a README, a runbook, a comment, an exported variable."""
 
 from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.evidence import Evidence, program_of
+from ctxmgr.diagnose.evidence import Evidence, program_name
 from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.texts import LINE_NUMBER, capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -16,7 +16,7 @@ from ctxmgr.types.view import EntryView
 KIND: str = "notedWay"
 
 _LOOKED_AT = 200
-# `export A=b`, a Dockerfile's `ENV A=b`, `set A=b` of Windows, `$env:A=b` of PowerShell
+# `export A=b`, a Dockerfile's `ENV A=b`, `set A=b` in Windows, `$env:A=b` in PowerShell
 _EXPORT = lazy_pattern(
     rf"^(?:{LINE_NUMBER}|\s{{0,6}})(?:export |ENV |set |\$env:)?([A-Z][A-Z0-9_]{{2,30}})=[\"']?([\w./:@+-]{{2,120}})",
     re.MULTILINE,
@@ -29,19 +29,19 @@ _OF_PROGRAM = {
     "gcc": "CPATH C_INCLUDE_PATH", "pkg-config": "PKG_CONFIG_PATH", "lua": "LUA_PATH", "R": "R_LIBS", "gh": "GH_",
     "git": "GIT_", "ansible": "ANSIBLE_", "ansible-playbook": "ANSIBLE_", "vault": "VAULT_", "redis-cli": "REDIS", "php": "PHP",
 }  # fmt: skip
-"""How the variables begin that a program reads."""
+"""Prefixes of the variables that a program reads."""
 _LACKS = lazy_pattern(
     r"not find|can['’]?t (?:find|locate|open)|not found|no module|no such|unable to (?:find|locate)|not set|unset|refused"
     r"|could not|does not exist|credentials|denied|unauthori[sz]ed",
     re.IGNORECASE,
 )
 _OTHER = lazy_pattern(r"AssertionError|timed out|[?:\]] ?\Z")
-"""What a check expects, and what waits: no note speaks of why."""
+"""Failed expectations of a check, and waits. No note explains these."""
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return the note that speaks of what a call fails for."""
-    # A call that hangs has said nothing that a note could be about
+    """Return the note that is about the failure of a call."""
+    # A hung call has said nothing that a note could be about.
     if evidence.finding is not None and evidence.finding.severity == "hung":
         return None
     for entry in evidence.failing_calls[:3]:
@@ -54,16 +54,16 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _diagnose_exported_variable(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
-    """Return the variable of the program that a file of the project sets, and no call has."""
-    program = program_of(entry).rstrip("0123456789.") if command_of(entry) else ""
+    """Return the variable of the program that a project file sets and no call has."""
+    program = program_name(entry).rstrip("0123456789.") if command_of(entry) else ""
     begins = tuple(_OF_PROGRAM.get(program, "").split())
     said = evidence.text(entry)[:8_000]
-    # A program may read variables and fail for any other reason
+    # A program that reads variables may fail for any other reason.
     if not begins or not _LACKS.search(said):
         return None
     calls = "\n".join(command_of(each) for each in evidence.recent)
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-        # An error repeats variables without setting them
+        # An error repeats variables without setting them.
         if other.status != "ok" or evidence.has_failed(other):
             continue
         found = [(name, value) for name, value in _EXPORT.findall(evidence.text(other)[:20_000])
@@ -76,7 +76,7 @@ def _diagnose_exported_variable(evidence: Evidence, entry: EntryView) -> Diagnos
             "session has it: a shell that reads no such file runs without."
         )
         better = re.sub(
-            rf"(?<![\w./-]){re.escape(program_of(entry))}(?=\s)",
+            rf"(?<![\w./-]){re.escape(program_name(entry))}(?=\s)",
             lambda ran, told=told: f"{told} {ran.group(0)}",
             command_of(entry),
             count=1,

@@ -1,4 +1,4 @@
-"""What a file or a list was seen to hold explains the error: a pointer in place of a file, a page in place of an archive."""
+"""The recorded content of a file or a list explains the error: a pointer instead of a file, a page instead of an archive."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import (
     call_key,
     call_phrase,
-    changes_of,
     command_of,
     edited_paths,
+    list_changes,
     may_change,
-    parts_of,
     path_of,
+    split_command,
 )
 from ctxmgr.diagnose.evidence.texts import capital, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -35,7 +35,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def find_fact(evidence: Evidence, *, late: bool) -> Diagnosis | None:
-    """Return the fact that explains why a call fails, of those that are asked early or late."""
+    """Return the fact that explains why a call fails, among the facts that are tried early or late."""
     for entry in evidence.failing_calls[:6]:
         for fact in fact_rows():
             error = _match_error(evidence, fact, entry) if fact.late == late and fact.fails else None
@@ -46,7 +46,7 @@ def find_fact(evidence: Evidence, *, late: bool) -> Diagnosis | None:
 
 
 def _find_success_fact(evidence: Evidence) -> Diagnosis | None:
-    """Return the fact that explains why a call that ends well says the same again and again."""
+    """Return the fact that explains why a successful call says the same again and again."""
     for fact in fact_rows():
         same = same_answer(evidence, partial(_match_error, evidence, fact)) if fact.ok else None
         if same is not None:
@@ -58,14 +58,14 @@ def _find_success_fact(evidence: Evidence) -> Diagnosis | None:
 
 
 def _match_error(evidence: Evidence, fact: Fact, entry: EntryView) -> re.Match[str] | None:
-    """Return where a call says what a fact explains."""
+    """Return the place where a call says what a fact explains."""
     if fact.given and not re.search(fact.given, call_input(entry)):
         return None
     return fact.error.search(evidence.text(entry)[-_MOST:])
 
 
 def _diagnose_fact(evidence: Evidence, fact: Fact, error: re.Match[str], entry: EntryView, start: str = "") -> Diagnosis | None:
-    """Return what a fact says of a call, where another one shows that it holds."""
+    """Return the diagnosis of a fact about a call, if another call shows that the fact holds."""
     named = f"{call_input(entry)}\n{evidence.text(entry)[-_MOST:]}"
     asked = re.search(fact.given, call_input(entry)) if fact.given else None
     if fact.undone and re.search(fact.undone, call_key(entry)):
@@ -74,7 +74,7 @@ def _diagnose_fact(evidence: Evidence, fact: Fact, error: re.Match[str], entry: 
     for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
         if other.id == entry.id or other.status != "ok" or evidence.has_failed(other):
             continue
-        # Nothing that was shown before counts once it is undone
+        # A fact that was undone does not hold any more, whatever showed it before.
         if fact.undone and re.search(fact.undone, call_key(other)):
             return None
         shown = _find_proof(evidence, fact, names, entry, other, named)
@@ -86,41 +86,54 @@ def _diagnose_fact(evidence: Evidence, fact: Fact, error: re.Match[str], entry: 
 def _find_proof(
     evidence: Evidence, fact: Fact, names: dict[str, str], entry: EntryView, other: EntryView, named: str
 ) -> tuple[dict[str, str], str] | None:
-    """Return the slots of a fact and the line that shows it, where a call shows it of what the failing one names."""
-    command = command_of(other)
-    if fact.call and not re.search(fact.call, command):
-        return None
+    """Return the slots of a fact and the line that shows it, if a call shows it for a name in the failing call."""
     file = next((each for each in _list_subjects(other) if _contains_name(each, named)), "")
-    if fact.about == "file" and (not file or (fact.files and not re.search(fact.files, file))):
-        return None
-    if fact.about == "command" and not any(_contains_name(each, command) for each in _list_subjects(entry)):
+    if not _may_show(fact, entry, other, file):
         return None
     pattern = fact.pattern(names)
-    made = "\n".join(change.new for change in changes_of(other)) or (call_input(other) if edited_paths(other) else "")
+    made = "\n".join(change.new for change in list_changes(other)) or (call_input(other) if edited_paths(other) else "")
     text = f"{evidence.text(other)[:_MOST]}\n{made[:_MOST]}"
     for match in pattern.finditer(text):
         groups = {**names, **named_groups(match)}
-        if fact.about == "name" and not _contains_name(groups.get("name", ""), named):
-            continue
-        if fact.also and not _has_second_part(evidence, fact, groups, other, text):
-            continue
-        if fact.about == "edited" and not _was_changed(evidence, groups.get("name", "")):
+        if not _bears_out(evidence, fact, groups, other, text, named):
             continue
         if fact.about == "source":
-            place = groups.get("place") or next(
-                (each for each in _list_subjects(other) if re.search(r"\.(?:c|cc|cpp|cxx)$", each)), ""
-            )
+            place = groups.get("place") or _find_subject(other, r"\.(?:c|cc|cpp|cxx)$")
             if not place or place.rpartition("/")[2] in named:
                 continue
             groups["place"] = place
-        groups.setdefault("place", next((each for each in _list_subjects(other) if each.endswith("conftest.py")), ""))
+        groups.setdefault("place", _find_subject(other, r"conftest\.py\Z"))
         groups = {"file": file, **{key: value for key, value in groups.items() if value}}
         return groups, text[text.rfind("\n", 0, match.start()) + 1 :].split("\n")[0]
     return None
 
 
+def _may_show(fact: Fact, entry: EntryView, other: EntryView, file: str) -> bool:
+    """Whether a call is one that can show a fact; ``file`` is the file of it that the failing call names, or ""."""
+    command = command_of(other)
+    if fact.call and not re.search(fact.call, command):
+        return False
+    if fact.about == "file":
+        return bool(file) and (not fact.files or re.search(fact.files, file) is not None)
+    return fact.about != "command" or any(_contains_name(each, command) for each in _list_subjects(entry))
+
+
+def _bears_out(evidence: Evidence, fact: Fact, groups: dict[str, str], other: EntryView, text: str, named: str) -> bool:
+    """Whether what a match names is what the fact is about, and its second part is shown where it has one."""
+    name = groups.get("name", "")
+    if fact.about == "name" and not _contains_name(name, named):
+        return False
+    if fact.about == "edited" and not _was_changed(evidence, name):
+        return False
+    return not fact.also or _has_second_part(evidence, fact, groups, other, text)
+
+
+def _find_subject(entry: EntryView, ending: str) -> str:
+    return next((each for each in _list_subjects(entry) if re.search(ending, each)), "")
+
+
 def _has_second_part(evidence: Evidence, fact: Fact, names: dict[str, str], other: EntryView, text: str) -> bool:
-    """Whether another file shows the second part of a fact, in the same answer or in that of another call."""
+    """Whether another file shows the second part of a fact, in the same answer or in another one."""
     pattern = fact.pattern(names, also=True)
     return len(pattern.findall(text)) > 1 or any(
         each.status == "ok"
@@ -141,7 +154,7 @@ def _list_subjects(entry: EntryView) -> Iterator[str]:
     if path:
         yield path
     yield from edited_paths(entry)
-    for words in parts_of(command_of(entry)):
+    for words in split_command(command_of(entry)):
         for word in words[1:]:
             if not word.startswith("-") and re.search(r"\w\.\w{1,8}$|^[\w./-]+/[\w-]+$", word):
                 yield word.rstrip(",;:)'\"")

@@ -1,4 +1,4 @@
-"""The tool itself says why it refuses; asked after the classes that find more of the cause in the record."""
+"""The tool itself says why it refuses. This comes after the classes that find more of the cause in the record."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ KIND: str = "statedReason"
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return what the tool's own words mean."""
+    """Return the meaning of the tool's own words."""
     return error_table.known_error(KIND, evidence, late=True) or record_fact.find_fact(evidence, late=True)

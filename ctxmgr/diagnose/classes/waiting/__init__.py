@@ -1,1 +1,1 @@
-"""Failure classes of waiting: for a lock, a port, a job, a person, another agent, or for a call that hangs."""
+"""Failure classes of waiting: for a lock, a port, a job, a person, another agent, or a hanging call."""

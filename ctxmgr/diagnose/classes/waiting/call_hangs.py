@@ -1,12 +1,12 @@
-"""A call does not return; the record shows what it waits for."""
+"""A call does not return, and the record shows what it waits for."""
 
 from __future__ import annotations
 
 import re
 from itertools import pairwise
 
-from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, program_of, start_clause
-from ctxmgr.diagnose.evidence.calls import command_of, parts_of, tool
+from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, program_name, start_clause
+from ctxmgr.diagnose.evidence.calls import command_of, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, Wait, find_wait
 from ctxmgr.diagnose.evidence.texts import capital, clean, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -41,8 +41,8 @@ _ASKED = lazy_pattern(r"[\w ,.()\[\]/?:>'-]{3,70}")
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return what an open call waits for, or one that was stopped because it did not return."""
-    # An open call beside a loop is mostly just under way
+    """Return what an open call waits for, or a call that was stopped because it did not return."""
+    # An open call beside a loop is usually just in progress.
     hangs = evidence.open_calls if evidence.finding is None or evidence.finding.severity == "hung" else []
     for entry in evidence.failing_calls:
         if command_of(entry) and _was_stopped(evidence, entry):
@@ -51,9 +51,9 @@ def applies(evidence: Evidence) -> Diagnosis | None:
                 return found
     for entry in hangs:
         command = command_of(entry)
-        # Earlier tries of the program that were interrupted may hold its question
+        # Earlier interrupted attempts of the program may hold its question.
         before = [each for each in evidence.entries_before(entry.index) if each.status == "interrupted"][:_MOST_BEFORE]
-        for each in [entry, *(each for each in before if program_of(each) == program_of(entry))]:
+        for each in [entry, *(each for each in before if program_name(each) == program_name(entry))]:
             found = _diagnose_prompt(evidence, each, command_of(each))
             if found is not None:
                 return found
@@ -70,21 +70,21 @@ _STOPPED = lazy_pattern(
     r"|terminal is dumb|EOF when reading|cannot prompt|prompt(?:ed)? for input|no tty present",
     re.IGNORECASE,
 )
-"""How a call ends that waited for somebody."""
+"""Results of a call that waited for somebody."""
 _MOST_END, _MOST_START, _MOST_BEFORE = 600, 120, 3
 
 
 def _was_stopped(evidence: Evidence, entry: EntryView) -> bool:
-    """Whether a call ended because it waited too long, as its client says below or above what it printed."""
+    """Whether a call was stopped for waiting too long, according to its client's text above or below the output."""
     said = evidence.text(entry)
-    # A client says it at either end; in the middle a program may speak of timeouts of its own
+    # A client says so at either end. In the middle, a program may speak of time-outs of its own.
     return _STOPPED.search(said[-_MOST_END:]) is not None or _STOPPED.search(said[:_MOST_START]) is not None
 
 
 def _diagnose_stopped_call(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
-    """Say what a call that was stopped has asked for, where its output ends in a prompt or its program is one that asks."""
+    """Say what a stopped call has asked for, if its output ends in a prompt or its program is one that asks."""
     command = command_of(entry)
-    # A dump of the stack shows the line itself, where a prompt only shows that it asks
+    # A stack dump shows the line itself, while a prompt only shows that the program asks.
     dumped = _diagnose_stack_dump(evidence, entry, command) if _DUMP.search(evidence.text(entry)) else None
     found = dumped or _diagnose_prompt(evidence, entry, command) or _diagnose_earlier_question(evidence, entry, command)
     wait = _find_wait(command) if found is None else None
@@ -92,9 +92,9 @@ def _diagnose_stopped_call(evidence: Evidence, entry: EntryView) -> Diagnosis | 
 
 
 def _find_wait(command: str) -> Wait | None:
-    """Return what a program of a command waits for, where nothing is piped or read into it."""
-    found = ((words, wait) for words in parts_of(command) if "<" not in command and (wait := find_wait(words)) is not None)
-    # What is piped in answers the program
+    """Return what a program in a command waits for, if nothing is piped or read into it."""
+    found = ((words, wait) for words in split_command(command) if "<" not in command and (wait := find_wait(words)) is not None)
+    # Piped input answers the program.
     return next((wait for words, wait in found if not re.search(rf"\|\s*{re.escape(words[0])}\b", command)), None)
 
 
@@ -128,7 +128,7 @@ _ANSWERS = (
     (r"\bcargo|rustup\b", "give it `-y`"),
     (r"\b(?:gh|az|aws|gcloud|heroku|vercel|fly)\b", "give its answers as options, or ask the user to log in"),
 )
-"""How a program is kept from asking."""
+"""Ways to keep a program from asking."""
 
 
 _STREAMED = ("tool_call_update", "stream", "output", "progress")
@@ -137,42 +137,42 @@ _CLOSING = lazy_pattern(
     r"|[^\n]{0,60}\b(?:killed|terminated|exceed\w* time)[^\n]{0,60}|</?\w{1,40}>)\]?\.?)+\s*\Z",
     re.IGNORECASE,
 )
-"""What a client writes below the output of a call that it has stopped."""
+"""Text of a client below the output of a call that it has stopped."""
 
 
 def _diagnose_prompt(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
-    """Say what an open call has asked, where its output so far ends in a prompt."""
-    told = [m for m in evidence.messages if m.by == "program" and m.kind in _STREAMED and m.after == entry.index]
-    said = _CLOSING.sub("", clean("".join(m.text for m in told) or evidence.text(entry)).rstrip("\n"))
+    """Say what an open call has asked, if its output so far ends in a prompt."""
+    streamed = [m for m in evidence.messages if m.by == "program" and m.kind in _STREAMED and m.after == entry.index]
+    said = _CLOSING.sub("", clean("".join(m.text for m in streamed) or evidence.text(entry)).rstrip("\n"))
     match = _PROMPT.search(said[-400:])
     asked = match.group("asked").strip() if match else ""
-    # A long line that ends like a shell's prompt is output
+    # A long line that ends like a shell's prompt is output.
     if len(asked) < 3 or (asked[-1:] in ":>$#%" and len(asked.split()) > _MOST_ASKED):
         return None
     shown = f"{code(asked, 70)}" if _ASKED.fullmatch(asked) else "a question"
-    call = code(command, 100) if command else f"Your {tool(entry)} call"
+    call = code(command, 100) if command else f"Your {tool_phrase(entry)} call"
     cause = (
         f"{call}{start_clause(entry)} {_describe_end(entry)}: its output ends in a prompt, {shown}, and it waits for input "
         "that nobody types."
     )
     quotes = [evidence.quote(entry, asked), evidence.quote(entry, command or call_input(entry)[:300])]
-    # A pager waits for a key and no answer
+    # A pager waits for a key, not for an answer.
     if asked in ("(END)", "--More--") or asked.endswith(("(END)", "--More--")):
         step = "Stop it and run it without its pager: `PAGER=cat`, `--no-pager`, or with `| cat` at its end."
-        return diagnosis(KIND, cause, step, *quotes, check=_limit())
+        return diagnosis(KIND, cause, step, *quotes, check=_describe_check())
     if _SECRET.search(asked):
         step = (
             "Stop it. Ask the user to do this step or to say how it is to log in; do not guess what it asks for, and "
             "run it non-interactive."
         )
-        return diagnosis(KIND, cause, step, *quotes, check=_limit())
+        return diagnosis(KIND, cause, step, *quotes, check=_describe_check())
     if _HOST_KEY.search(said[-_MOST_END:]):
         step = (
             "Stop it. Ask the user whether the fingerprint of this host key is right; if it is, add the key to "
             "`known_hosts` and"
             " make the call with `-o BatchMode=yes`, which fails in place of asking."
         )
-        return diagnosis(KIND, cause, step, *quotes, check=_limit())
+        return diagnosis(KIND, cause, step, *quotes, check=_describe_check())
     option = _find_option(evidence, entry, asked)
     if option is not None:
         name, shown = option
@@ -181,12 +181,12 @@ def _diagnose_prompt(evidence: Evidence, entry: EntryView, command: str) -> Diag
             " ask (if what it"
             " asks is what the user wants)."
         )
-        return diagnosis(KIND, cause, step, *quotes, evidence.quote(shown), check=_limit())
-    return diagnosis(KIND, cause, _describe_unattended_run(command), *quotes, check=_limit())
+        return diagnosis(KIND, cause, step, *quotes, evidence.quote(shown), check=_describe_check())
+    return diagnosis(KIND, cause, _describe_unattended_run(command), *quotes, check=_describe_check())
 
 
 def _describe_unattended_run(command: str) -> str:
-    """Return how a program is run so that it asks nothing."""
+    """Return how to run a program so that it asks nothing."""
     way = next((way for pattern, way in _ANSWERS if re.search(pattern, command)), "give it its answers by options")
     return (
         f"Stop it and run it so that it does not ask: {way}; where there is no option for it, answer on its input "
@@ -203,7 +203,7 @@ _YES = lazy_pattern(
     r"--?(?:y|yes|assume-yes|no-?input|non-?interactive|batch|force-copy|auto-approve|confirm|no-?prompt|no-?confirm|defaults?)"
 )
 _OPTION = lazy_pattern(r"(?<![\w-])--[a-z][\w-]{1,30}")
-# Stacks as Python's faulthandler, Go, a JVM and py-spy print them
+# Stack dumps of Python's faulthandler, Go, a JVM and py-spy
 _DUMP = lazy_pattern(r"most recent call first\)|^goroutine \d+ \[|Full thread dump|^Thread \d+ \(idle", re.MULTILINE)
 _OWN_FRAME = lazy_pattern(
     r"^\s*File \"(?P<file>[^\"\n]{2,200})\", line (?P<line>\d{1,6})(?:,)? in (?P<name>[\w.<>]{1,80})"
@@ -214,24 +214,24 @@ _LIBRARY = lazy_pattern(r"/(?:lib|lib64|site-packages|dist-packages|node_modules
 
 
 def _find_option(evidence: Evidence, entry: EntryView, asked: str) -> tuple[str, EntryView] | None:
-    """Return the option that spares a question, as the help or the text of the program names it, and where that stands."""
+    """Return the option that avoids a question, according to the help or the source of the program, and its entry."""
     command = command_of(entry)
     programs = {
-        name for words in parts_of(command) for word in words[:_FIRST]
+        name for words in split_command(command) for word in words[:_FIRST]
         if len(name := word.rpartition("/")[2]) > 2 and name[0].isalpha() and "=" not in word and name not in _WRAPPERS
     }  # fmt: skip
     stems = {word[:5].casefold() for word in re.findall(r"[A-Za-z]{4,30}", asked)}
     near: tuple[str, EntryView] | None = None
-    # Only the help and the text of the program itself name its options
+    # Only the help and the source of the program itself name its options.
     for other in list(evidence.entries_before(entry.index))[:_MOST_LOOKS]:
         said = evidence.text(other)
         if other.status == "open" or not any(word in f"{call_input(other)}" for word in programs) or evidence.has_failed(other):
             continue
         for name in dict.fromkeys(_OPTION.findall(said[:12_000])):
-            # The option was given and did not spare the question
+            # The option was given, and did not avoid the question.
             if name in command:
                 continue
-            # An option that says yes to everything is better than one that is alike in a word
+            # An option that says yes to everything is better than one that shares a word.
             if _YES.fullmatch(name):
                 return name, other
             if name[2:7].casefold() in stems:
@@ -246,9 +246,9 @@ _WRAPPERS = frozenset(
 
 
 def _diagnose_earlier_question(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
-    """Say that a call waits for an answer, where its own output or that of another form of it holds the question."""
+    """Say that a call waits for an answer, if its own output or that of another form of it holds the question."""
     for other in [entry, *evidence.failing_calls, *reversed(evidence.tail)]:
-        if program_of(other) != program_of(entry) or not _was_stopped(evidence, other):
+        if program_name(other) != program_name(entry) or not _was_stopped(evidence, other):
             continue
         matches = list(_QUESTION.finditer(evidence.text(other)[-4_000:]))
         if not matches:
@@ -266,12 +266,12 @@ def _diagnose_earlier_question(evidence: Evidence, entry: EntryView, command: st
             if option is None
             else f"Stop it and run it with {code(option[0], 50)}, which {evidence.source(option[1])} names."
         )
-        return diagnosis(KIND, cause, step, evidence.quote(other, asked), check=_limit())
+        return diagnosis(KIND, cause, step, evidence.quote(other, asked), check=_describe_check())
     return None
 
 
 def _diagnose_stack_dump(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
-    """Say in which line of the project's own code a call stands, where its output holds a dump of its stack."""
+    """Say in which line of the project's own code a call is stuck, if its output holds a stack dump."""
     frames = [
         (
             match.group("file") or match.group("jfile"),
@@ -286,7 +286,7 @@ def _diagnose_stack_dump(evidence: Evidence, entry: EntryView, command: str) -> 
     }  # fmt: skip
     own = list(dict.fromkeys(frame for frame in frames if not _LIBRARY.search(frame[0]) and not _LIBRARY.search(frame[2])))
     if not own or not all(plain_name(part.strip("<>")) for frame in own[:4] for part in frame):
-        # A path with blanks or signs is not told
+        # paths with spaces or special characters are not shown
         return None
     places = [
         code(f"{evidence.name(file)}:{line} in {name}", 90) + inside.get((file, line, name), "") for file, line, name in own[:4]
@@ -300,11 +300,11 @@ def _diagnose_stack_dump(evidence: Evidence, entry: EntryView, command: str) -> 
         " lock, a thread, an answer),"
         " and which case never puts, releases or counts it; mend that and run it once with a time limit."
     )
-    return diagnosis(KIND, cause, step, evidence.quote(entry), check=_limit(), confidence="medium")
+    return diagnosis(KIND, cause, step, evidence.quote(entry), check=_describe_check(), confidence="medium")
 
 
 def _diagnose_command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
-    # What runs in the background holds nobody up
+    # A background process blocks nobody.
     background = re.search(r"&\s*$", command) is not None
     if (wait := _find_wait(command)) is not None:
         return _answer(evidence, entry, command, wait)
@@ -319,32 +319,32 @@ def _diagnose_command(evidence: Evidence, entry: EntryView, command: str) -> Dia
     loops = _LOOPS.search(command)
     if loops is not None and not background:
         until = loops.group(1).strip()
-        # `while` waits for the end of its condition, `until` and `while !` for its beginning
+        # `while` waits for the end of its condition, `until` and `while !` for its beginning.
         ends = re.match(r"while (?!!)", loops.group(0)) is not None
         shown = f" {code(until, 70)}" if _CONDITION.fullmatch(until) else ""
         how = f"{'as long as' if ends else 'until'}{shown or ' its condition'} holds"
         why = f", and why{shown} {'still holds' if ends else 'fails'}" if shown else ""
         cause = (
-            f"{_start(evidence, entry, command)}: it repeats {how}, without a limit, "
+            f"{_describe_start(evidence, entry, command)}: it repeats {how}, without a limit, "
             f"and nothing in the record shows that it will{' end' if ends else ''}."
         )
         step = (
             "Stop it. Look once at what it waits for, the state and the log of what should bring it "
             f"about{why}; if you wait again, set a limit, as with `timeout 60 COMMAND`."
         )
-        return diagnosis(KIND, cause, step, evidence.quote(entry, command), check=_limit())
+        return diagnosis(KIND, cause, step, evidence.quote(entry, command), check=_describe_check())
     asks = _diagnose_asking_program(evidence, entry, command)
     if asks is not None:
         return asks
-    # A program of the network comes last: it may also hang for any reason above
-    if any(_NETWORK.match(" ".join(words)) for words in parts_of(command)):
+    # Network programs come last, because they may also hang for any of the reasons above.
+    if any(_NETWORK.match(" ".join(words)) for words in split_command(command)):
         return _diagnose_network(evidence, entry, command)
     return _diagnose_earlier_duration(evidence, entry, command)
 
 
 def _diagnose_asking_program(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
-    """Say which line of a program that was read asks for input."""
-    # What is read or piped in answers it
+    """Say which line of a program's source asks for input."""
+    # Redirected or piped input answers it.
     if "<" in command or "|" in command:
         return None
     for word in dict.fromkeys(re.findall(r"[\w./-]{1,200}\.(?:py|sh|js|ts|rb|pl|php)\b", command)):
@@ -354,15 +354,20 @@ def _diagnose_asking_program(evidence: Evidence, entry: EntryView, command: str)
         line = next((line for line in content.lines[:4_000] if _READS_INPUT.search(line)), None)
         if line is not None:
             source = evidence.source(content.entry)
-            cause = f"{_start(evidence, entry, command)}: {_INPUT}. {capital(source)} shows {code(line.strip(), 110)}."
+            cause = f"{_describe_start(evidence, entry, command)}: {_INPUT}. {capital(source)} shows {code(line.strip(), 110)}."
             return diagnosis(
-                KIND, cause, _STEP_INPUT, evidence.quote(entry, command), evidence.quote(content.entry, line), check=_limit()
+                KIND,
+                cause,
+                _STEP_INPUT,
+                evidence.quote(entry, command),
+                evidence.quote(content.entry, line),
+                check=_describe_check(),
             )
     return None
 
 
 def _diagnose_network(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis:
-    cause = f"{_start(evidence, entry, command)}. It needs the network, and no answer is recorded."
+    cause = f"{_describe_start(evidence, entry, command)}. It needs the network, and no answer is recorded."
     step = (
         "Stop it and make the call once with a time limit, such as `timeout 60 COMMAND`; if it ends without an answer, tell the"
         " user that the other side does not answer."
@@ -376,17 +381,17 @@ def _count_changes(evidence: Evidence, changed: list[EntryView]) -> str:
 
 
 def _diagnose_earlier_duration(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
-    """Say how long the same call took before, where it returned then."""
+    """Say how long the same call took earlier, if it returned then."""
     for other in evidence.entries_before(entry.index):
         if (
             call_key(other) == call_key(entry)
             and other.status == "ok"
             and other.duration_ms is not None
-            # A long time before is no proof that it would return by now
+            # A long duration then is no proof that the call would have returned by now.
             and other.duration_ms < 120_000
         ):
             cause = (
-                f"{_start(evidence, entry, command)}; the same call returned after {other.duration_ms / 1000:.1f}"
+                f"{_describe_start(evidence, entry, command)}; the same call returned after {other.duration_ms / 1000:.1f}"
                 f" seconds{clock(other.ts)}."
             )
             changed = evidence.changes(other.index, entry.index)
@@ -413,7 +418,7 @@ def _diagnose_child(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     last = children[-1]
     name = last.agent if plain_name(last.agent) else "that agent"
     cause = (
-        f"Your {tool(entry)} call{clock(entry.ts)} waits for {name[:60]}, whose last step was {evidence.source(last)},"
+        f"Your {tool_phrase(entry)} call{clock(entry.ts)} waits for {name[:60]}, whose last step was {evidence.source(last)},"
         f" {last.status}."
     )
     step = f"Do not wait any longer: end {name[:60]}, and do the rest of its work yourself from what it has found."
@@ -421,11 +426,11 @@ def _diagnose_child(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
 
 
 def _answer(evidence: Evidence, entry: EntryView, command: str, wait: Wait) -> Diagnosis:
-    cause = f"{_start(evidence, entry, command)}: {wait.why}."
-    return diagnosis(KIND, cause, wait.step, evidence.quote(entry, command), check=_limit())
+    cause = f"{_describe_start(evidence, entry, command)}: {wait.why}."
+    return diagnosis(KIND, cause, wait.step, evidence.quote(entry, command), check=_describe_check())
 
 
-def _start(evidence: Evidence, entry: EntryView, command: str) -> str:
+def _describe_start(evidence: Evidence, entry: EntryView, command: str) -> str:
     return f"{code(command, 100)}{start_clause(entry)} {_describe_end(entry)}"
 
 
@@ -433,5 +438,5 @@ def _describe_end(entry: EntryView) -> str:
     return "has not returned" if entry.status == "open" else "did not return by itself"
 
 
-def _limit() -> str:
+def _describe_check() -> str:
     return "It must return; run it with a time limit, so that it can't hang again."

@@ -1,4 +1,4 @@
-"""Something is waited for that can't begin or go on: it is switched off, held for a reason, or wants what nobody offers."""
+"""The awaited work can't begin or go on: it is switched off, held for a reason, or needs something that nobody offers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, program_of
-from ctxmgr.diagnose.evidence.calls import command_of, tool
-from ctxmgr.diagnose.evidence.items import Item, answers, heads_of, ids_in, row_of
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, program_name
+from ctxmgr.diagnose.evidence.calls import command_of, tool_phrase
+from ctxmgr.diagnose.evidence.items import Item, answers, find_ids, parse_heads, parse_row
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
 from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -59,7 +59,7 @@ _COMMON = word_set(
 
 
 class _Poll(NamedTuple):
-    """What is polled: the last look, how many there were, the first one, and the names that it is about."""
+    """A poll: the last look, the number of looks, the first one, and the names that they are about."""
 
     last: EntryView
     times: int
@@ -67,7 +67,7 @@ class _Poll(NamedTuple):
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return why what is waited for does not begin."""
+    """Return why the awaited work does not begin."""
     poll = _find_poll(evidence)
     if poll is None:
         return None
@@ -75,88 +75,88 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _find_poll(evidence: Evidence) -> _Poll | None:
-    """Return the look at one thing that is made again and again to the end, and is answered with one state of waiting."""
+    """Return the look at one thing that is repeated to the end of the record and always finds the same waiting state."""
     looks = [entry for entry in evidence.tail if entry.status in ("ok", "error") and not CHECKS.search(command_of(entry))]
     waiting = [entry for entry in looks if len(said := evidence.text(entry)) < _MOST_TEXT and _WAITS.search(said)]
-    # What waited long ago may run by now
+    # Work that waited long ago may run by now.
     if not waiting or evidence.recent[-1].index - waiting[-1].index > _LATE:
         return None
     last = waiting[-1]
-    own = _names(last)
-    # Looks at one thing: the same program, with a name in common
-    same = [entry for entry in waiting if program_of(entry) == program_of(last) and own & _names(entry)]
-    held = Counter(name for entry in same for name in own & _names(entry))
-    shared = {name for name, times in held.items() if times == len(same)} or {
-        name for name, times in held.items() if times >= _LEAST
+    own = _list_look_names(last)
+    # Looks at one thing run the same program and share a name.
+    same = [entry for entry in waiting if program_name(entry) == program_name(last) and own & _list_look_names(entry)]
+    name_counts = Counter(name for entry in same for name in own & _list_look_names(entry))
+    shared = {name for name, times in name_counts.items() if times == len(same)} or {
+        name for name, times in name_counts.items() if times >= _LEAST
     }
     states = {
         " ".join(sorted({match.group(0).casefold() for match in _WAITS.finditer(evidence.text(entry))}))
         for entry in same[-_LEAST:]
     }
-    # More states than two show that it moves
+    # More than two states show that it moves.
     if len(same) < _LEAST or len(states) > 2 or not shared:
         return None
     rows = [line for line in evidence.text(last).split("\n") if _WAITS.search(line)]
-    shared |= ids_in("\n".join(rows))
+    shared |= find_ids("\n".join(rows))
     return _Poll(last, len(same), shared)
 
 
-def _names(entry: EntryView) -> set[str]:
-    """Return the ids and other names that a look was given."""
-    return ids_in(call_input(entry)) | {word for word in _WORD.findall(call_input(entry)) if word.casefold() not in _COMMON}
+def _list_look_names(entry: EntryView) -> set[str]:
+    """Return the ids and other names in the input of a look."""
+    return find_ids(call_input(entry)) | {word for word in _WORD.findall(call_input(entry)) if word.casefold() not in _COMMON}
 
 
 def _find_subject(poll: _Poll, item: Item) -> str | None:
-    """Return which of the names an item is about: an id anywhere in it, a plain word as its first value or name."""
+    """Return the name that an item is about: an id anywhere in it, or a plain word as its first value or name."""
     firsts = {*list(item.fields.values())[:1], item.fields.get("name", ""), item.fields.get("id", "")}
-    # Ids first, as a plain word may stand in any row
+    # Ids first, because a plain word may occur in any row.
     for name in sorted(poll.names, key=lambda each: (not re.search(r"[\d_-]", each), -len(each), each)):
         if name in firsts or (re.search(r"[\d_-]", name) and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", item.text)):
             return name
     return None
 
 
-def _start(poll: _Poll) -> str:
+def _describe_poll(poll: _Poll) -> str:
     return (
-        f"{code(command_of(poll.last) or tool(poll.last), 80)} was answered {poll.times} times that it waits,"
+        f"{code(command_of(poll.last) or tool_phrase(poll.last), 80)} was answered {poll.times} times that it waits,"
         " and waiting can't change it"
     )
 
 
-def _items(evidence: Evidence) -> Iterator[tuple[EntryView, Item]]:
-    """Yield the items of the answers, with the rows of tables whose head was shown apart."""
+def _list_items(evidence: Evidence) -> Iterator[tuple[EntryView, Item]]:
+    """Yield the items of the answers, including the rows of tables whose head was shown separately."""
     yield from answers(evidence)
     for head in list(reversed(evidence.recent))[:_MOST]:
-        heads = heads_of(evidence.text(head)[:600])
+        heads = parse_heads(evidence.text(head)[:600])
         for entry in list(reversed(evidence.recent))[:_MOST] if heads else ():
-            # A table may show its head in one call and its rows in the next, as with `grep`
-            if entry.index != head.index and program_of(entry) == program_of(head):
+            # One call may show the head of a table, and the next its rows, as with `grep`.
+            if entry.index != head.index and program_name(entry) == program_name(head):
                 for line in evidence.text(entry)[:_MOST_TEXT].split("\n"):
-                    if (fields := row_of(line, heads)) is not None:
+                    if (fields := parse_row(line, heads)) is not None:
                         yield entry, Item("", fields, "")
 
 
 def _diagnose_disabled(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
-    """Say that an answer about what is waited for shows it as switched off."""
+    """Say that an answer about the awaited work shows it as switched off."""
     seen: set[str] = set()
-    for entry, item in _items(evidence):
+    for entry, item in _list_items(evidence):
         name = _find_subject(poll, item)
         if name is None:
             continue
         for key, value in item.fields.items():
             off = _OFF_KEY.fullmatch(key) and value.casefold() in _TRUE
             off = off or (_ON_KEY.fullmatch(key) and value.casefold() in _FALSE)
-            # A state with a reason beside it is told by its reason
+            # A state with a reason beside it is described by the reason.
             off = off or (_STATE_KEY.fullmatch(key) and _OFF_STATE.fullmatch(value) and not _reasons(item))
             known = key in seen
             seen.add(key)
             if not off or known or _is_resumed(evidence, entry, name):
-                continue  # a newer answer tells it otherwise, or nobody has looked since it was switched on
+                continue  # a newer answer differs, or nobody has looked since it was switched on
             source = evidence.source(entry)
             own = item.fields.get("name") or item.fields.get("id") or ""
             name = own if plain_name(own) else name
             cause = (
-                f"{_start(poll)}. {capital(source)} shows {code(f'{key}: {value}', _SHORT)} for"
+                f"{_describe_poll(poll)}. {capital(source)} shows {code(f'{key}: {value}', _SHORT)} for"
                 f" {code(name, _SHORT)}: so it does not begin."
             )
             step = (
@@ -184,24 +184,24 @@ def _reasons(item: Item) -> dict[str, str]:
 
 
 def _diagnose_hold(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
-    """Say for what reason it is held, by the members of its own answer, and what the record has in place of what is missing."""
+    """Say why it is held, by the members of its own answer, and what the record offers for the missing part."""
     for entry, item in answers(evidence):
-        # The reason must stand in the answer that says it waits
+        # The reason must be in the answer that says it waits.
         if (
-            program_of(entry) != program_of(poll.last)
+            program_name(entry) != program_name(poll.last)
             or _find_subject(poll, item) is None
             or not _WAITS.search(evidence.text(entry))
         ):
             continue
         reasons = dict(sorted(_reasons(item).items(), key=lambda each: _LACKS_KEY.match(each[0]) is None))
         named = [value for value in reasons.values() if plain_name(value) and re.search(r"[\d_./-]", value)]
-        # Without a named thing the reason says nothing to provide
+        # If it names nothing, the reason does not say what to provide.
         if not reasons or not named or not (_HOLD_KEY.fullmatch(item.key) or any(_HOLD_KEY.fullmatch(key) for key in reasons)):
             continue
         told = ", ".join(
             f"{code(key, 30)} {code(value, _SHORT)}" for key, value in list(reasons.items())[:4] if len(value.split()) <= _LEAST
         )
-        cause = f"{_start(poll)}: the answer itself says why it is held: {told}."
+        cause = f"{_describe_poll(poll)}: the answer itself says why it is held: {told}."
         near = find_nearest_recorded(evidence, named[0].rpartition("/")[2], poll.last)
         quotes = [evidence.quote(entry)]
         if near is not None:
@@ -219,18 +219,18 @@ def _diagnose_hold(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
 
 
 def _diagnose_missing_value(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
-    """Say that it wants a value that none of those has which are there, as a list shows."""
+    """Say that it needs a value that none of the listed ones has."""
     for entry, item in answers(evidence):
         if _find_subject(poll, item) is None:
             continue
         for key, value in item.fields.items():
-            # A value that is the waiting thing's own name is not what it wants
+            # The waiting thing's own name is not what it needs.
             if not _WANTS_KEY.fullmatch(key) or not plain_name(value) or not re.search(r"[a-z]", value) or value in poll.names:
                 continue
             offers = _list_offers(evidence, entry, key)
             names = list(dict.fromkeys(each for _, each in offers))
             near = _find_most_similar(value, names)
-            # One name alone is no list, and a value that is there is not missing
+            # A single name is no list, and a listed value is not missing.
             if len(names) < 2 or value in names or near is None:
                 continue
             shown = offers[0][0]
@@ -242,7 +242,7 @@ def _diagnose_missing_value(evidence: Evidence, poll: _Poll) -> Diagnosis | None
             ]
             where = f" in {code(files[-1], _SHORT)}" if files and plain_name(files[-1]) else ""
             cause = (
-                f"{_start(poll)}: it wants {code(key, 30)} {code(value, 50)}, and nothing offers that."
+                f"{_describe_poll(poll)}: it wants {code(key, 30)} {code(value, 50)}, and nothing offers that."
                 f" {capital(evidence.source(shown))} "
                 f"shows {join_names(names, 6)}."
             )
@@ -258,7 +258,7 @@ def _diagnose_missing_value(evidence: Evidence, poll: _Poll) -> Diagnosis | None
 
 
 def _find_most_similar(value: str, names: list[str]) -> str | None:
-    """Return the name most like a value: one that is made of its parts, then one that begins like it, then any like one."""
+    """Return the name most similar to a value: one of its parts, else one with the same beginning, else any similar one."""
     parts = re.split(r"[\W_]+", value.casefold())
     within = [each for each in names if set(re.split(r"[\W_]+", each.casefold())) <= set(parts)]
     begins = [each for each in names if re.split(r"[\W_]+", each.casefold())[0] == parts[0]]
@@ -266,11 +266,11 @@ def _find_most_similar(value: str, names: list[str]) -> str | None:
 
 
 def _list_offers(evidence: Evidence, asked: EntryView, key: str) -> list[tuple[EntryView, str]]:
-    """Return the names that listings of the same program show as what is wanted, labels of a label; else as anything alike."""
+    """Return the offers in listings of the same program: labels for a wanted label, else anything of a similar kind."""
     found = [
         (entry, name.casefold(), each)
         for entry, listing in answers(evidence)
-        if entry.index != asked.index and program_of(entry) == program_of(asked)
+        if entry.index != asked.index and program_name(entry) == program_name(asked)
         for name, values in listing.fields.items()
         if _OFFERS_KEY.fullmatch(name)
         for each in re.split(r"[,\s]+", values)

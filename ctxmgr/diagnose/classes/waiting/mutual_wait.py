@@ -1,4 +1,4 @@
-"""Two agents each wait for the other's decision."""
+"""Two agents wait for each other's decision."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import NamedTuple
 from ctxmgr.diagnose.evidence import Evidence, call_input, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.items import answers
-from ctxmgr.diagnose.evidence.sentences import task_words_in
+from ctxmgr.diagnose.evidence.sentences import find_task_words
 from ctxmgr.diagnose.evidence.texts import clean, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.related.related_lines import names_in
+from ctxmgr.diagnose.related.related_lines import find_names
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
@@ -55,14 +55,14 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     waits = _list_waits(evidence)
     for first in waits:
         for second in waits:
-            # Each pair once
+            # Each pair only once.
             if first.who < second.who and _is_meant_for(first, second.who, agents) and _is_meant_for(second, first.who, agents):
                 return _answer(evidence, first, second)
     return _diagnose_idle_agents(evidence, agents)
 
 
 class _Need(NamedTuple):
-    """What one agent needs of another, as an answer shows it."""
+    """What one agent needs from another, according to an answer."""
 
     who: str
     needs: str
@@ -77,7 +77,7 @@ _IS_WHO = frozenset(("agent", "name", "owner", "who", "role", "worker", "task", 
 
 
 def _diagnose_needs(evidence: Evidence) -> Diagnosis | None:
-    """Say that two need something of each other, as what they wrote of themselves shows."""
+    """Say that two agents need something from each other, according to what they wrote about themselves."""
     found: list[_Need] = []
     for entry, item in answers(evidence):
         who = next((value for key, value in item.fields.items() if key in _IS_WHO and plain_name(value)), "")
@@ -86,7 +86,7 @@ def _diagnose_needs(evidence: Evidence) -> Diagnosis | None:
             found.append(_Need(who, needs, "", entry))
     for one in found:
         for two in found:
-            # Both must name each other; one alone waits in a chain
+            # Both must name each other. A single one waits in a chain.
             if one.who < two.who and _names_agent(one.needs, two.who) and _names_agent(two.needs, one.who):
                 return _explain_needs(evidence, one, two)
     return None
@@ -97,7 +97,7 @@ def _names_agent(needs: str, who: str) -> bool:
 
 
 def _needed_thing(needs: str, who: str) -> str:
-    """Return the file or name that is needed: the first one that is not the other's name."""
+    """Return the needed file or name: the first one that is not the other agent's name."""
     names = [name for name in _THING.findall(needs) if name != who and plain_name(name)]
     return next((name for name in names if re.search(r"[./_-]", name)), names[0] if names else "")
 
@@ -134,7 +134,7 @@ _LEAST_LOOKS, _ENDED = 3, 16
 
 
 def _diagnose_idle_agents(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
-    """Say that two agents do nothing but look, answered alike, and what each wrote of itself where both look."""
+    """Say that two agents only look, with unchanged answers, and what each wrote about itself in the place where both look."""
     last = list(evidence.recent)[-_ENDED:]
     idle: dict[str, EntryView] = {}
     for agent in agents:
@@ -142,10 +142,10 @@ def _diagnose_idle_agents(evidence: Evidence, agents: set[str]) -> Diagnosis | N
         looks = [entry for entry in own if entry.status in ("ok", "error") and _is_look(entry)]
         shared = (
             set[str]()
-            .union(*(names_in(call_input(entry)) for entry in looks))
-            .intersection(*(names_in(call_input(entry)) for entry in looks))
+            .union(*(find_names(call_input(entry)) for entry in looks))
+            .intersection(*(find_names(call_input(entry)) for entry in looks))
         )
-        # An agent that does anything but look at one thing goes on
+        # An agent that does more than look at one thing goes on.
         if len(looks) == _LEAST_LOOKS and shared:
             idle[agent] = own[-1]
     if len(idle) != 2:
@@ -153,14 +153,17 @@ def _diagnose_idle_agents(evidence: Evidence, agents: set[str]) -> Diagnosis | N
     one, two = sorted(idle)
     for entry in reversed(last):
         lines = {agent: _find_agent_line(evidence.text(entry), agent) for agent in (one, two)}
-        # Both must be told of in one place, or they are two matters
+        # One place must mention both, or they are separate matters.
         if all(lines.values()):
-            told = " ".join(f"{clean(agent)[:40]} wrote {code(line, 120)}." for agent, line in lines.items() if line)
-            names = [name for name in names_in("\n".join(filter(None, lines.values()))) if evidence.was_said_by_user(name)] or [
-                name for message in evidence.user_texts for name in names_in(message.text) if name in evidence.text(entry)
-            ]
+            quotes_text = " ".join(f"{clean(agent)[:40]} wrote {code(line, 120)}." for agent, line in lines.items() if line)
+            names = [
+                name for name in find_names("\n".join(filter(None, lines.values()))) if evidence.was_said_by_user(name)
+            ] or [name for message in evidence.user_texts for name in find_names(message.text) if name in evidence.text(entry)]
             about = f" (it is about {join_names(list(dict.fromkeys(names)), 3)})" if names else ""
-            cause = f"{clean(one)[:40]} and {clean(two)[:40]} wait for each other: both only look, and nothing changes. {told}"
+            cause = (
+                f"{clean(one)[:40]} and {clean(two)[:40]} wait for each other: both only look, and nothing changes. "
+                f"{quotes_text}"
+            )
             step = (
                 f"End the wait: one of the two must act first{about}. Do your part on what is there now, without"
                 " waiting for the other's, within what "
@@ -187,29 +190,29 @@ _FETCHES = lazy_pattern(r"(?:sleep \d+\s*(?:&&|;)\s*)?git fetch\b(?!.*\b(?:push|
 
 
 def _find_agent_line(text: str, agent: str) -> str | None:
-    """Return the line in which an agent stands with what it does."""
+    """Return the line that names an agent and says what it does."""
     match = re.search(rf"^\W{{0,4}}{re.escape(agent[:60])}\W{{1,3}}([^\n]{{4,200}})$", text[:8_000], re.MULTILINE)
     return match.group(0).strip() if match else None
 
 
 def _list_waits(evidence: Evidence) -> list[_Wait]:
-    """Return the words of each agent that say it waits, newest first; of its messages only where no call says it."""
-    called = [
+    """Return each agent's words that say it waits, newest first; from its messages only if none of its calls says so."""
+    calls = [
         _Wait(entry.agent, text, entry.ts, evidence.quote(entry, text), call_input(entry))
         for entry in reversed(evidence.recent[-_LAST:]) if (text := _sentence(call_input(entry)) or _reason(entry))
     ]  # fmt: skip
-    own = {wait.who for wait in called}
+    own = {wait.who for wait in calls}
     said = [
-        _Wait(message.who, text, message.at, evidence.quote_of(message, text), message.text)
+        _Wait(message.who, text, message.at, evidence.quote_message(message, text), message.text)
         for message in reversed(evidence.messages[-_LAST:])
-        # A call that waits is surer than words
+        # A call that waits is surer than words.
         if message.by == "agent" and message.who not in own and (text := _sentence(message.text))
     ]
-    return called + said
+    return calls + said
 
 
 def _reason(entry: EntryView) -> str:
-    """Return what a call that does nothing but wait says it waits for."""
+    """Return what a call that only waits says it waits for."""
     return call_input(entry).strip()[:200] if _WAITING.search(entry.action) else ""
 
 
@@ -223,7 +226,7 @@ _FILE = lazy_pattern(r"(?<![\w/.-])[\w/-]{1,60}\.[a-z]{1,5}(?![\w/])")
 
 
 def _is_meant_for(wait: _Wait, other: str, agents: set[str]) -> bool:
-    """Whether the words are meant for the other: it is named, or they say "you" and there are only two agents."""
+    """Whether the words are for the other agent: they name it, or say "you" and there are only two agents."""
     return re.search(rf"(?<![\w-]){re.escape(other[:60])}(?![\w-])", wait.to) is not None or (
         len(agents) == 2 and re.search(r"\byour?\b", wait.text, re.IGNORECASE) is not None
     )
@@ -238,14 +241,14 @@ def _answer(evidence: Evidence, first: _Wait, second: _Wait) -> Diagnosis:
     own = evidence.agent if evidence.agent in (first.who, second.who) else second.who
     other = clean(second.who if own == first.who else first.who)[:40]
     other = other if plain_name(other) else "the other agent"
-    # Files that a failing call has are what is waited for
+    # The files in a failing call are what it waits for.
     files = [
         name
         for name in _FILE.findall(f"{first.text} {second.text}")
         if any(name in call_input(e) for e in evidence.failing_calls)
     ]
     files = files or [name for name in _FILE.findall(f"{first.text} {second.text}") if plain_name(name)]
-    matter = [*dict.fromkeys(files), *task_words_in(evidence, f"{first.text} {second.text}")]
+    matter = [*dict.fromkeys(files), *find_task_words(evidence, f"{first.text} {second.text}")]
     about = f" about {join_names(matter, 4)}" if matter else ""
     step = (
         f"End the wait: decide the open question{about} yourself now, within what the user asked for, and send {other} a "

@@ -1,4 +1,4 @@
-"""Something is polled that can't change any more: it has failed, or it is done."""
+"""The polled state can't change any more, because the work has failed or is done."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, clock, may_change
-from ctxmgr.diagnose.evidence.calls import command_of, runs_in_background, tool
+from ctxmgr.diagnose.evidence.calls import command_of, runs_in_background, tool_phrase
 from ctxmgr.diagnose.evidence.outcomes import ENDED
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -24,7 +24,7 @@ _STATE = lazy_pattern(
 )
 _FAILED = lazy_pattern(r"^(?:fail(?:ed|ure)|cancell?ed|aborted|timed[_-]?out|rejected|crashed|expired)$", re.IGNORECASE)
 _OF_JOBS = lazy_pattern(r"^(?:fail|error(?:ed)?|dead|killed|terminated|stopped)$", re.IGNORECASE)
-"""States that are final for a job; a service may come back from them."""
+"""States that are final for a job. A service may come back from them."""
 _DONE = lazy_pattern(
     r"^(?:complete(?:d)?|success(?:ful)?|succeeded|done|finished|merged|closed|passed|deployed)$", re.IGNORECASE
 )
@@ -43,34 +43,30 @@ _PLAIN = lazy_pattern(r"[\w ,.()%-]+")
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return which final state is polled."""
+    """Return the final state that is polled."""
     found = _diagnose_other_name(evidence) or _diagnose_repeated_remedy(evidence)
     if found is not None:
         return found
     if any(_STARTS.search(entry.action) or _STARTS.search(command_of(entry)) for entry in evidence.rounds):
-        return None  # each round starts the work anew: what is waited for is another run each time
+        return None  # each round starts new work, so each time another run is polled
     for entry in evidence.rounds:
         if entry.status != "ok" or evidence.has_failed(entry) or may_change(entry):
             continue
         same = [each for each in evidence.loop if call_key(each) == call_key(entry)]
         said = evidence.text(entry)
-        # A changing answer is progress; a long one is a log with many words for states
-        if (
-            len(same) < _LEAST
-            or len(said) > 4_000
-            or len({mask_volatile(evidence.text(each), ids=True) for each in same[-_LEAST:]}) > 1
-        ):
+        # A changing answer is progress. A long one is a log with many words for states.
+        if len(same) < _LEAST or len(said) > 4_000 or not _are_answered_alike(evidence, same):
             continue
         states = _STATE.findall(said) or _bare_states(entry, said)
-        # One running part may still change the rest
+        # A single running part may still change the rest.
         if not states or _ALIVE.search(" ".join(states)):
             continue
-        # Of several states the first final one, else the last, which stands for the whole
+        # Of several states, the first if it is final, else the last, which represents the whole.
         state = states[0] if len(states) == 1 or _FAILED.match(states[0]) or _DONE.match(states[0]) else states[-1]
-        # A service that is stopped may come back, a job may not
+        # A stopped service may come back, but a job may not.
         if _FAILED.match(state) or (_OF_JOBS.match(state) and _is_job(entry)):
             return _diagnose_failed_state(evidence, entry, state, same)
-        # To read that something is done is no polling unless it is read again and again
+        # Reading that something is done is a poll only if it is read again and again.
         if _DONE.match(state) and _is_poll(entry, len(same)):
             return _diagnose_final_state(evidence, entry, state, same)
     return _diagnose_awaited_failure(evidence)
@@ -80,19 +76,20 @@ _QUANTITY = lazy_pattern(r"\b\d[\d.]*\s?(?:[KMGT]i?B?|[kmgt]b|ms|seconds|minutes
 
 
 def _diagnose_repeated_remedy(evidence: Evidence) -> Diagnosis | None:
-    """Say that a remedy is repeated, and that what follows it shows the same failure each time."""
+    """Say that a remedy is repeated, and that the same failure follows it each time."""
     for step in evidence.repeated_calls:
         same = evidence.equal_calls(step)
         follows = [each for each in evidence.recent if any(each.index == one.index + 1 for one in same)]
-        told = [{match.group(0).strip() for match in ENDED.finditer(evidence.text(each)[:4_000])} for each in follows]
-        words = told[0].intersection(*told[1:]) if told else set[str]()
+        endings = [{match.group(0).strip() for match in ENDED.finditer(evidence.text(each)[:4_000])} for each in follows]
+        words = endings[0].intersection(*endings[1:]) if endings else set[str]()
         remedy = may_change(step) or _STARTS.search(f"{step.action} {call_input(step)}") is not None
-        # Something else that was changed in between may be the reason
+        # Another change in between may be the reason.
         if not remedy or len(follows) < _LEAST or not words or any(may_change(each) for each in follows):
             continue
         word = max(words, key=len)
         cause = (
-            f"{code(command_of(step) or f'{tool(step)} {call_input(step)}', 80)} was made {len(same)} times, and each time what"
+            f"{code(command_of(step) or f'{tool_phrase(step)} {call_input(step)}', 80)} was made {len(same)} times, "
+            "and each time what"
             f" follows shows {code(word, 60)}: to make it again can't change that."
         )
         quotes = [evidence.quote(follows[-1])]
@@ -117,28 +114,28 @@ _ID = lazy_pattern(r"(?<![\w-])(?=[\w-]*\d)[A-Za-z0-9][\w-]{3,59}(?![\w-])")
 
 
 def _diagnose_other_name(evidence: Evidence) -> Diagnosis | None:
-    """Say that the name which is polled differs a little from the one that the call which started it gave back."""
+    """Say that the polled name differs a little from the name that the starting call returned."""
     for entry in evidence.repeated_calls:
         asked = set(_ID.findall(call_input(entry)))
-        begun = [
+        started_names = [
             each
             for each in evidence.entries_before(entry.index)
             if _STARTS.search(each.action) or _STARTS.search(command_of(each))
         ]
-        for start in begun[:_MOST_BEGUN]:
+        for start in started_names[:_MOST_BEGUN]:
             made = set(_ID.findall(evidence.text(start)[:2_000]))
             near = [
                 (own, one) for own in asked - made for one in made if one not in call_input(entry) and _is_nearly_same(own, one)
             ]
-            # An id that the start gave back as well, or was given, is no mistake
+            # An id that the start returned as well, or received, is no mistake.
             if not near or start.status != "ok" or asked & made or near[0][0] in call_input(start):
                 continue
-            polled, wanted = near[0]
+            polled, started = near[0]
             cause = (
                 f"You poll {code(polled, 60)}, {len(evidence.equal_calls(entry))} times; what {evidence.maker(start)} started"
-                f" is {code(wanted, 60)}, as {evidence.source(start)} answered. They are two."
+                f" is {code(started, 60)}, as {evidence.source(start)} answered. They are two."
             )
-            step = f"Ask once for {code(wanted, 60)} in place of {code(polled, 60)}."
+            step = f"Ask once for {code(started, 60)} in place of {code(polled, 60)}."
             return diagnosis(
                 KIND, cause, step, evidence.quote(start), evidence.quote(entry), check="Its state must move on, or be final."
             )
@@ -146,17 +143,17 @@ def _diagnose_other_name(evidence: Evidence) -> Diagnosis | None:
 
 
 def _is_nearly_same(one: str, other: str) -> bool:
-    """Whether two names are alike but for a letter or two."""
+    """Whether two names differ only in a letter or two."""
     longer, shorter = sorted((one, other), key=len, reverse=True)
     same = sum(a == b for a, b in zip(longer, shorter, strict=False))
-    # Short ids are alike by chance
+    # Short ids are alike by chance.
     return one != other and len(longer) - len(shorter) <= 2 and len(shorter) - same <= 2 and same >= 4
 
 
 def _bare_states(entry: EntryView, said: str) -> list[str]:
-    """Return the states in a short answer of nothing but words, where the call asked for a state."""
+    """Return the states in a short answer of nothing but words, if the call asked for a state."""
     words = said.split()
-    # A longer answer holds words like "done" in passing
+    # A longer answer holds words like "done" by chance.
     if len(words) > _WORDS or not _ASKS_STATE.search(call_input(entry)):
         return []
     final = [word for word in words if _FAILED.match(word) or _OF_JOBS.match(word)]
@@ -181,11 +178,11 @@ _LOGS = (
     ),
     (lazy_pattern(r"\bglab ci\b.{0,40}?(\d{3,15})"), "glab ci trace {}"),
 )
-"""Where the log of what has ended is, by the call that asks for its state."""
+"""Calls that show the log of ended work, by the call that asks for its state."""
 
 
 def _describe_log_call(entry: EntryView) -> str:
-    """Return the call that shows why it ended, as words, or "the log of that job"."""
+    """Return in words the call that shows why the work ended, or "the log of that job"."""
     for pattern, shown in _LOGS:
         match = pattern.search(command_of(entry))
         if match is not None:
@@ -208,8 +205,8 @@ def _is_job(entry: EntryView) -> bool:
     )
 
 
-def _start(entry: EntryView, state: str, same: list[EntryView]) -> str:
-    call = code(command_of(entry) or tool(entry), 80)
+def _describe_poll(entry: EntryView, state: str, same: list[EntryView]) -> str:
+    call = code(command_of(entry) or tool_phrase(entry), 80)
     return (
         f"{call} has answered {len(same)} times since{clock(same[0].ts).replace(' at', '') or ' it was first asked'} that the"
         f" state is {code(state, 40)}"
@@ -222,7 +219,7 @@ def _diagnose_failed_state(evidence: Evidence, entry: EntryView, state: str, sam
     words = reason.group(1).strip() if reason else ""
     plain = 0 < len(words) <= _FEW and _PLAIN.fullmatch(words) is not None
     why = f" The answer gives the reason: {code(words)}." if plain else " The answer gives a reason." if words else ""
-    cause = f"{_start(entry, state, same)}. That is a final state, so waiting can't change it.{why}"
+    cause = f"{_describe_poll(entry, state, same)}. That is a final state, so waiting can't change it.{why}"
     look = (
         "Find out what to do about the reason"
         if reason
@@ -235,12 +232,12 @@ def _diagnose_failed_state(evidence: Evidence, entry: EntryView, state: str, sam
 
 
 def _diagnose_final_state(evidence: Evidence, entry: EntryView, state: str, same: list[EntryView]) -> Diagnosis:
-    cause = f"{_start(entry, state, same)}: what you wait for has happened."
+    cause = f"{_describe_poll(entry, state, same)}: what you wait for has happened."
     step = "Stop polling and go on with what was to come after it in the task."
     return diagnosis(KIND, cause, step, evidence.quote(entry))
 
 
-# Also `0/3` of replicas, an empty answer, and `grep -c`, which prints 0 and ends with 1
+# Also `0/3` replicas, an empty answer, and `grep -c`, which prints 0 and exits with 1
 _WAITS = lazy_pattern(
     r"timed out waiting|waiting for|not (?:yet )?(?:ready|found|done|finished|complete|available|there)|still"
     r"|pending|running|in progress|queued|^0$|\b0/[1-9]\d*\b|^\s*$|no such file|Exit code:? 1\s*0?\s*$",
@@ -257,67 +254,80 @@ _LOOKED_AT, _MOST_BEGUN = 60, 3
 
 
 def _diagnose_awaited_failure(evidence: Evidence) -> Diagnosis | None:
-    """Say that what is waited for has failed already, as another output that was recorded shows."""
-    counts: dict[str, list[EntryView]] = {}
+    """Say that the awaited work has already failed, according to another recorded output."""
+    calls: dict[str, list[EntryView]] = {}
     for entry in evidence.tail:
-        counts.setdefault(call_key(entry), []).append(entry)
-    for key, same in sorted(counts.items(), key=lambda each: -len(each[1])):
-        last = same[-1]
-        said = evidence.text(last)
-        if (
-            len(same) < _LEAST + 1
-            or last.status == "open"
-            or len(said) > 4_000
-            or evidence.recent[-1].index - last.index > _LATE
-            # A test that is run again is no poll
-            or CHECKS.search(command_of(last))
-        ):
-            continue
-        if (
-            may_change(last)
-            or _SETS.match(command_of(last))
-            or not (_WAITS.search(said) or _reads_started_log(evidence, last))
-            # What says itself that it failed was judged above
-            or ENDED.search(said)
-            or len({mask_volatile(evidence.text(each), ids=True) for each in same[-_LEAST:]}) > 1
-        ):
-            continue
-        begun = [each for each in evidence.entries_before(last.index) if runs_in_background(command_of(each))][:_MOST_BEGUN]
-        named = " ".join([call_input(last), *(f"{command_of(each)} {evidence.text(each)[:60]}" for each in begun)])
-        subjects = {word.casefold() for word in _SUBJECT.findall(named)} - _COMMON
-        found: list[tuple[EntryView, list[str]]] = []
-        for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
-            # An output from before the first poll may be of an earlier run
-            if call_key(other) == key or other.status == "open" or other.index < same[0].index - _BEFORE or may_change(other):
-                continue
-            shown = evidence.text(other)[-8_000:]
-            words = {word.casefold() for word in _SUBJECT.findall(f"{call_input(other)}\n{shown}")}
-            lines = [line for line in shown.split("\n") if ENDED.search(line)]
-            if (
-                lines
-                and any(word.startswith(each) for each in subjects for word in words)
-                and (command_of(other) or other.status == "ok")
-                # After a restart the failure that was shown is over
-                and not _was_restarted(evidence, other)
-            ):
-                found.append((other, lines))
-        if found:
-            telling = next((each for each in found if any(_QUOTED.search(line) for line in each[1])), found[0])
-            return _diagnose_ended_log(evidence, last, same, *telling)
+        calls.setdefault(call_key(entry), []).append(entry)
+    for same in sorted(calls.values(), key=len, reverse=True):
+        if _is_wait(evidence, same):
+            found = _list_shown_failures(evidence, same)
+            if found:
+                telling = next((each for each in found if any(_QUOTED.search(line) for line in each[1])), found[0])
+                return _diagnose_ended_log(evidence, same[-1], same, *telling)
     return None
 
 
+def _is_wait(evidence: Evidence, same: list[EntryView]) -> bool:
+    """Whether equal calls, repeated up to now, ask for something that has not come."""
+    last = same[-1]
+    if len(same) < _LEAST + 1 or last.status == "open" or evidence.recent[-1].index - last.index > _LATE:
+        return False
+    # A repeated test is no poll.
+    if may_change(last) or CHECKS.search(command_of(last)) or _SETS.match(command_of(last)):
+        return False
+    said = evidence.text(last)
+    # A poll that itself reports the failure was judged above.
+    if len(said) > 4_000 or ENDED.search(said) or not (_WAITS.search(said) or _reads_started_log(evidence, last)):
+        return False
+    return _are_answered_alike(evidence, same)
+
+
+def _are_answered_alike(evidence: Evidence, same: list[EntryView]) -> bool:
+    """Whether the last answers to equal calls differ in times and ids alone."""
+    return len({mask_volatile(evidence.text(each), ids=True) for each in same[-_LEAST:]}) == 1
+
+
+def _list_shown_failures(evidence: Evidence, same: list[EntryView]) -> list[tuple[EntryView, list[str]]]:
+    """Return the other calls that show an end of what equal calls wait for, the newest first, each with the lines that do."""
+    last = same[-1]
+    started_calls = [each for each in evidence.entries_before(last.index) if runs_in_background(command_of(each))][:_MOST_BEGUN]
+    named = " ".join([call_input(last), *(f"{command_of(each)} {evidence.text(each)[:60]}" for each in started_calls)])
+    subjects = {word.casefold() for word in _SUBJECT.findall(named)} - _COMMON
+    found: list[tuple[EntryView, list[str]]] = []
+    for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
+        # An output from before the first poll may belong to an earlier run.
+        is_earlier = other.index < same[0].index - _BEFORE
+        if is_earlier or call_key(other) == call_key(last) or other.status == "open" or may_change(other):
+            continue
+        shown = evidence.text(other)[-8_000:]
+        words = {word.casefold() for word in _SUBJECT.findall(f"{call_input(other)}\n{shown}")}
+        lines = [line for line in shown.split("\n") if ENDED.search(line)]
+        if (
+            lines
+            and any(word.startswith(each) for each in subjects for word in words)
+            and (command_of(other) or other.status == "ok")
+            # After a restart, the recorded failure is over.
+            and not _was_restarted(evidence, other)
+        ):
+            found.append((other, lines))
+    return found
+
+
 def _reads_started_log(evidence: Evidence, poll: EntryView) -> bool:
-    """Whether a call looks at the file into which something that the agent left running writes."""
-    begun = (command_of(each) for each in evidence.entries_before(poll.index) if runs_in_background(command_of(each)))
-    return any(file.rpartition("/")[2] in call_input(poll) for command in begun for file in _REDIRECT.findall(command))
+    """Whether a call looks at the file into which a background process of the agent writes."""
+    started_commands = (
+        command_of(each) for each in evidence.entries_before(poll.index) if runs_in_background(command_of(each))
+    )
+    return any(
+        file.rpartition("/")[2] in call_input(poll) for command in started_commands for file in _REDIRECT.findall(command)
+    )
 
 
 _REDIRECT = lazy_pattern(r">{1,2} ?([\w./-]{3,120})")
 
 
 def _was_restarted(evidence: Evidence, shown: EntryView) -> bool:
-    """Whether something was started or changed after an output was shown: then it may no longer hold."""
+    """Whether something was started or changed after an output, which then may no longer hold."""
     return any(may_change(entry) for entry in evidence.changes(shown.index))
 
 
@@ -325,17 +335,17 @@ def _diagnose_ended_log(
     evidence: Evidence, last: EntryView, same: list[EntryView], other: EntryView, lines: list[str]
 ) -> Diagnosis:
     source = evidence.source(other)
-    told = list(
+    endings = list(
         dict.fromkeys(code(max((match.group(0) for match in ENDED.finditer(line)), key=len).strip(), 70) for line in lines)
     )[-3:]
     about = next((name for line in reversed(lines) for name in _QUOTED.findall(line) if plain_name(name)), None)
     named = f", about {code(about, 90)}" if about else ""
     cause = (
-        f"{code(command_of(last) or tool(last), 90)} has answered the same {len(same)} times, and waiting can't "
+        f"{code(command_of(last) or tool_phrase(last), 90)} has answered the same {len(same)} times, and waiting can't "
         f"change it: what it waits for has failed. {capital(source)}"
-        f" shows {' and '.join(told)}{named}."
+        f" shows {' and '.join(endings)}{named}."
     )
-    what = code(about, 90) if about else f"the reason, {told[-1]}"
+    what = code(about, 90) if about else f"the reason, {endings[-1]}"
     step = (
         f"Stop polling. Find out about {what}{' (is that name right, and is it there?)' if about else ''}, correct "
         "it, and only then start it again; tell the user if you can't correct it."

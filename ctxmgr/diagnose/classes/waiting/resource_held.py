@@ -1,13 +1,13 @@
-"""A port or other resource is taken; the record shows by whom, and since when."""
+"""A port or other resource is taken. The record shows by whom, and since when."""
 
 from __future__ import annotations
 
 import re
 
 from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock
-from ctxmgr.diagnose.evidence.calls import command_of, fields_of, parts_of, runs_in_background, tool
-from ctxmgr.diagnose.evidence.sentences import sentences
-from ctxmgr.diagnose.evidence.texts import clean, code, plain_name, words_of
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, runs_in_background, split_command, tool_phrase
+from ctxmgr.diagnose.evidence.sentences import user_sentences
+from ctxmgr.diagnose.evidence.texts import clean, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -27,7 +27,7 @@ _PORT_SAID = lazy_pattern(
     re.IGNORECASE,
 )
 _PORT_GIVEN = lazy_pattern(r"(?:--port[= ]|-p[= ]?|PORT=|http\.server |:|--bind \S+ )(\d{4,5})\b|(?<=\s)(\d{4,5})(?=\s|$)")
-# In turn as `ss -ltnp`, `lsof -i` and `netstat -ltnp` show who listens
+# The formats in which `ss -ltnp`, `lsof -i` and `netstat -ltnp` show who listens
 _HOLDER = lazy_pattern(
     r"users:\(\(\"([^\"]{1,40})\",pid=(\d{1,8})|^(\S{1,40})\s+(\d{1,8})\s+\S+\s+\d+u|(\d{1,8})/(\S{1,40})\s*$", re.MULTILINE
 )
@@ -40,7 +40,7 @@ _LOOKED_AT = 400
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return who holds what a call needs."""
+    """Return who holds the resource that a call needs."""
     for entry in evidence.failing_calls:
         said = evidence.text(entry)
         match = _TAKEN.search(said)
@@ -76,7 +76,7 @@ _BOUND = lazy_pattern(
 
 
 def _find_port_in_context(evidence: Evidence, entry: EntryView, said: str) -> str | None:
-    """Return the port that the whole message names, or the program that was read, where it is only one."""
+    """Return the port in the whole message, or in the source of the program, if there is only one."""
     texts = [said]
     for word in dict.fromkeys(re.findall(r"[\w./-]{1,200}\.(?:py|js|ts|mjs|rb|sh|php|go)\b", command_of(entry))):
         content = evidence.last_content(word, entry.index)
@@ -98,18 +98,20 @@ def _find_port_in_context(evidence: Evidence, entry: EntryView, said: str) -> st
 def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagnosis:
     quotes = [evidence.quote(entry, line)]
     told = _find_message_about(evidence, port)
-    # The user wants the port as it is, so another one is no way out
+    # The user wants this very port, so another one is no remedy.
     fixed = told is not None and _FIXED.search(told[1]) is not None
-    cause = f"{code(command_of(entry) or tool(entry), 90)} can't start: port {port} is taken, {words_of(_TAKEN, line)}."
+    cause = (
+        f"{code(command_of(entry) or tool_phrase(entry), 90)} can't start: port {port} is taken, {quote_match(_TAKEN, line)}."
+    )
     own = _find_starter(evidence, entry, port)
     listing = _find_listing(evidence, port)
     if own is not None:
-        quotes += [evidence.quote_of(*told)] if told is not None and fixed else []
+        quotes += [evidence.quote_message(*told)] if told is not None and fixed else []
         return _diagnose_own_holder(evidence, entry, port, *own, cause, quotes, fixed=fixed)
     if told is not None:
         message, sentence = told
         cause += f" The user said{clock(message.at)}: {code(sentence, 150)}."
-        quotes.append(evidence.quote_of(message, sentence))
+        quotes.append(evidence.quote_message(message, sentence))
     other = _next_port(port)
     check = f"Port {port} must be free before you start yours." if fixed else f"It must say that it listens on port {other}."
     if listing is not None:
@@ -120,8 +122,8 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagn
             f"{evidence.source(shown)} shows."
         )
         quotes.append(evidence.quote(shown))
-        held = f"the container {code(program, 40)}" if not pid else f"{code(program, 40)} (process {pid})"
-        step = f"You did not start {held}, so leave it alone: " + (
+        holder = f"the container {code(program, 40)}" if not pid else f"{code(program, 40)} (process {pid})"
+        step = f"You did not start {holder}, so leave it alone: " + (
             f"tell the user that it holds port {port}, which is to stay as it is, and ask whether it may be stopped."
             if fixed
             else f"start yours on another port, such as {other}, or ask the user."
@@ -136,10 +138,10 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagn
             " user."
         )
         return diagnosis(KIND, cause, step, *quotes, check=check)
-    begun = _find_started_server(evidence, entry)
-    # Without a listing the agent's own server is the likeliest holder, yet not a sure one
-    if begun is not None:
-        return _diagnose_own_server(evidence, begun, cause, port, quotes)
+    server = _find_started_server(evidence, entry)
+    # Without a listing, the agent's own server is the likeliest holder, but not a sure one.
+    if server is not None:
+        return _diagnose_own_server(evidence, server, cause, port, quotes)
     step = f"See what holds it with `ss -ltnp`, and start yours on another port, such as {other}, unless that process is yours."
     return diagnosis(
         KIND, cause, step, *quotes, check="Trying the same port again can't help while it is held.", confidence="medium"
@@ -166,7 +168,7 @@ def _diagnose_own_holder(
     cause += f" {who} started what holds it{clock(started.ts)} with {code(command_of(started), 90)}."
     quotes.append(evidence.quote(started, command_of(started)))
     free = _next_port(port)
-    # What this agent started it may stop; another's must be asked about
+    # An agent may stop what it started itself. For a process of another agent, it must ask.
     again = (
         f"If it must be a new one, stop the one you started{clock(started.ts)} first, then start it once."
         if started.agent == entry.agent
@@ -187,7 +189,7 @@ def _diagnose_own_holder(
 
 
 def _diagnose_own_server(evidence: Evidence, begun: EntryView, cause: str, port: str, quotes: list[Quote]) -> Diagnosis:
-    """Say that a server which was left running is probably what holds the port."""
+    """Say that a server that was left running probably holds the port."""
     number = re.search(r"^\D{0,20}(\d{2,7})\s*$", evidence.text(begun), re.MULTILINE)
     process = f" (process {number.group(1)})" if number else ""
     own, who = evidence.is_own(begun), evidence.maker(begun)
@@ -210,17 +212,17 @@ def _diagnose_own_server(evidence: Evidence, begun: EntryView, cause: str, port:
 
 
 def _find_started_server(evidence: Evidence, entry: EntryView) -> EntryView | None:
-    """Return the call by which a server was left running, of the same kind as one of those that fail now."""
-    failing = {" ".join(words) for each in evidence.failing_calls for words in parts_of(command_of(each))}
+    """Return the call that left a server running, if it is of the same kind as a call that fails now."""
+    failing = {" ".join(words) for each in evidence.failing_calls for words in split_command(command_of(each))}
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         command = command_of(other)
-        # What was ended since may have been that server
+        # A process that was ended since may have been that server.
         if _ENDS.search(command) and other.status == "ok":
             return None
         begins = {
             " ".join(word for word in words if word not in ("nohup", "setsid", "exec"))
             for part in command.split("&")
-            for words in parts_of(part)
+            for words in split_command(part)
         }
         same = any(f"{begun} ".startswith(f"{call} ") for begun in begins for call in failing)
         if runs_in_background(command) and other.status == "ok" and same:
@@ -229,30 +231,30 @@ def _find_started_server(evidence: Evidence, entry: EntryView) -> EntryView | No
 
 
 def _find_message_about(evidence: Evidence, port: str) -> tuple[Message, str] | None:
-    """Return what a person said last of a port."""
+    """Return what a person last said about a port."""
     pattern = re.compile(rf"(?<![\d.]){port}(?!\d)")
-    return next(((message, sentence) for message, sentence in sentences(evidence) if pattern.search(sentence)), None)
+    return next(((message, sentence) for message, sentence in user_sentences(evidence) if pattern.search(sentence)), None)
 
 
 def _programs(command: str) -> set[str]:
     """Return the files that a command runs, else its programs with their first word."""
     files = {
         word.rpartition("/")[2]
-        for words in parts_of(command)
+        for words in split_command(command)
         for word in words
         if re.search(r"\.(?:py|js|ts|mjs|rb|sh|php|jar)$", word)
     }
-    return files or {" ".join(words[:2]) for words in parts_of(command) if words[0] not in _WRAPPERS and len(words) > 1}
+    return files or {" ".join(words[:2]) for words in split_command(command) if words[0] not in _WRAPPERS and len(words) > 1}
 
 
 def _is_same_program(one: EntryView, other: EntryView) -> bool:
-    """Whether two calls start one program: they run the same file, script or module."""
+    """Whether two calls start the same program: the same file, script or module."""
     words = [
         {
             word
-            for words in parts_of(command_of(each))
+            for words in split_command(command_of(each))
             for word in words[1:]
-            # Numbers, options and short words say nothing of the program
+            # Numbers, options and short words don't identify the program.
             if len(word) > 3 and not word.isdigit() and word[0] not in "-&>"
         }
         for each in (one, other)
@@ -261,17 +263,17 @@ def _is_same_program(one: EntryView, other: EntryView) -> bool:
 
 
 def _find_starter(evidence: Evidence, entry: EntryView, port: str) -> tuple[EntryView, bool] | None:
-    """Return the earlier call of the session that took the port, and whether it is shown that it did."""
+    """Return the earlier call of the session that took the port, and whether the record shows that it did."""
     pattern = re.compile(rf"(?<!\d){port}(?!\d)")
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         command = command_of(other)
         if _ENDS.search(command or other.action) and other.status == "ok":
-            return None  # something was ended since: what it was can't be told
+            return None  # some process was ended since, and may have been the holder
         same = runs_in_background(command) and bool(_programs(command) & _programs(command_of(entry)))
-        # Another program on the port may have failed to take it as well
+        # Another program on the port may have failed to take it too.
         if other.status not in ("ok", "open") or not (same or pattern.search(command)) or evidence.has_failed(other):
             continue
-        # A look at the port starts nothing
+        # A look at the port starts nothing.
         if _LOOKS.search(command):
             continue
         said = evidence.text(other)
@@ -292,7 +294,7 @@ def _find_listing(evidence: Evidence, port: str) -> tuple[EntryView, str, str] |
             name = line.split()[0 if first else -1] if line.split() else ""
             if plain_name(name) and "->" not in name:
                 return other, name, ""
-        # Other outputs name ports without their holders
+        # Other outputs name ports without their holders.
         if not re.search(r"\b(?:lsof|ss|netstat|fuser)\b", command_of(other)):
             continue
         for line in evidence.text(other).split("\n")[:200]:

@@ -1,4 +1,4 @@
-"""A call waits for, or is refused by, a lock that the record shows in somebody's hands."""
+"""A lock that somebody holds according to the record blocks a call, or makes it fail."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, start_clause
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, parts_of, runs_in_background, tool
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, runs_in_background, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.interactive_commands import find_wait
-from ctxmgr.diagnose.evidence.items import ids_in, items_in
-from ctxmgr.diagnose.evidence.sentences import sentences
-from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, text_of, words_of
+from ctxmgr.diagnose.evidence.items import find_ids, list_items
+from ctxmgr.diagnose.evidence.sentences import user_sentences
+from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, quote_match, text_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Confidence, Diagnosis, Quote
@@ -39,30 +39,30 @@ _LOCKED = lazy_pattern(
 _BUSY = lazy_pattern(r"\bis (?:currently |already )?(?:in use|busy|taken|occupied)\b|\b(?:RESOURCE_|DEVICE_)?BUSY\b|\bIN_USE\b")
 _FILE = lazy_pattern(r"((?:[\w.~@+-]{0,80}/){0,12}[\w.@+-]{0,80}(?:\.lock|\.lck|\.pid|lock\.json|lockfile|/lock))(?![\w/-])")
 _DATABASE = lazy_pattern(r"([\w./~-]{1,200}\.(?:db|sqlite3?))\b")
-# Of a state that is locked, Terraform shows `Who: me@host`
+# Terraform shows the holder of a locked state as `Who: me@host`.
 _WHO = lazy_pattern(r"^[^\w\n]{0,10}Who: +([\w.@-]{2,60})", re.MULTILINE)
 _PROGRAM = lazy_pattern(r"([A-Za-z][\w./-]{1,40})[ ,(]{1,3}pid[ =:]{1,2}(\d{2,8})\b", re.IGNORECASE)
 _SHOWS_HOLDER = lazy_pattern(r"\b(?:fuser|lsof|ps|pgrep|cat)\b")
 _PID = lazy_pattern(r"\b(?:pid|process)[ =:]{1,3}(\d{2,8})\b|\b(\d{2,8})\b\s*\((?:pid|process)", re.IGNORECASE)
-# Files that are called locks, pin versions and hold nobody up
+# Files that are named "lock" but only pin versions
 _MANIFEST = lazy_pattern(r"package-lock\.json|\b(?:poetry|Cargo|yarn|uv|Gemfile|composer|Pipfile|flake|bun)\.lock")
 _COMMON = frozenset(("cd", "timeout", "nohup", "echo", "sleep", "bash", "sh", "python3", "python", "node", "export", "set"))
 _LOOKED_AT = 300
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return what lock a call waits for, and who holds it."""
+    """Return which lock a call waits for, and who holds it."""
     for entry in evidence.failing_calls:
         said = evidence.text(entry)
         match = _LOCKED.search(said)
         if match is not None:
             line = evidence.line(entry, _LOCKED)
             return _diagnose_refusal(evidence, entry, said, line)
-        taken = _find_taker(evidence, entry, said) if _BUSY.search(said) else None
-        if taken is not None:
+        taker = _find_taker(evidence, entry, said) if _BUSY.search(said) else None
+        if taker is not None:
             often = _describe_times(evidence, entry) or ","
-            cause = f"{call_phrase(entry, 90)} fails{often} because it is in use: {words_of(_BUSY, said)}."
-            return _diagnose_taker(evidence, taken, cause, [evidence.quote(entry)])
+            cause = f"{call_phrase(entry, 90)} fails{often} because it is in use: {quote_match(_BUSY, said)}."
+            return _diagnose_taker(evidence, taker, cause, [evidence.quote(entry)])
     for entry in evidence.open_calls:
         found = _diagnose_open_call(evidence, entry)
         if found is not None:
@@ -74,18 +74,18 @@ def _diagnose_refusal(evidence: Evidence, entry: EntryView, said: str, line: str
     call = call_phrase(entry, 90)
     named = _FILE.search(said) or _FILE.search(command_of(entry)) or _DATABASE.search(command_of(entry))
     lock = named.group(1) if named else None
-    cause = f"{call} fails{_describe_times(evidence, entry)} because of a lock: {words_of(_LOCKED, line)}."
+    cause = f"{call} fails{_describe_times(evidence, entry)} because of a lock: {quote_match(_LOCKED, line)}."
     quotes = [evidence.quote(entry, line)]
     holder = _find_holder(evidence, entry, lock) or _find_started_holder(evidence, entry, lock)
-    # A call of the record is the surest holder; what the answer says comes after it
+    # A call in the record is the surest holder. The answer's own words come second.
     if holder is not None:
         return _diagnose_own_holder(evidence, holder, cause, quotes)
-    taken = _find_taker(evidence, entry, said)
-    if taken is not None:
-        return _diagnose_taker(evidence, taken, cause, quotes)
-    told = _holder_in_members(said) or _holder_in_words(said)
-    if told is not None:
-        return diagnosis(KIND, f"{cause} {told.cause}", told.step, *quotes, confidence=told.confidence)
+    taker = _find_taker(evidence, entry, said)
+    if taker is not None:
+        return _diagnose_taker(evidence, taker, cause, quotes)
+    named_holder = _holder_in_members(said) or _holder_in_words(said)
+    if named_holder is not None:
+        return diagnosis(KIND, f"{cause} {named_holder.cause}", named_holder.step, *quotes, confidence=named_holder.confidence)
     who = _WHO.search(said)
     if who is not None:
         name = code(who.group(1), 60)
@@ -100,21 +100,22 @@ def _diagnose_refusal(evidence: Evidence, entry: EntryView, said: str, line: str
 
 
 def _diagnose_own_holder(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote]) -> Diagnosis:
-    """Say which call that was left running holds the lock, and what that one waits for."""
+    """Say which call that was left running holds the lock, and what that call waits for."""
     cause += f" {_describe_own_holder(evidence, holder)}."
     quotes.append(evidence.quote(holder, command_of(holder)))
     number = _process_number(holder)
     which = f"process {number}, {code(command_of(holder), 80)}" if number else code(command_of(holder), 90)
     shown = _find_output_place(evidence, holder)
-    waits = find_wait(parts_of(command_of(holder))[-1]) if parts_of(command_of(holder)) else None
+    waits = find_wait(split_command(command_of(holder))[-1]) if split_command(command_of(holder)) else None
     cause += f" There {waits.why}." if waits else ""
-    begun = f"{which}, which {evidence.maker(holder)} started{clock(holder.ts)}"
+    holder_start = f"{which}, which {evidence.maker(holder)} started{clock(holder.ts)}"
     allowed = _find_stop_permission(evidence, holder)
     if allowed is not None:
         cause += f" The user said{clock(allowed[0].at)}: {code(allowed[1], 120)}."
-        quotes.append(evidence.quote_of(*allowed))
+        quotes.append(evidence.quote_message(*allowed))
     step = (
-        f"{f'End {begun}' if evidence.is_own(holder) else _ask_to_end(evidence, holder, begun)}, or wait until it has ended"
+        f"{f'End {holder_start}' if evidence.is_own(holder) else _ask_to_end(evidence, holder, holder_start)}, or wait "
+        "until it has ended"
         f"{f'; {shown} shows what it waits for' if shown else ''}. Then run this once more."
         f"{f' For next time: {waits.step}' if waits else ''}"
     )
@@ -126,12 +127,12 @@ _STOPPABLE = lazy_pattern(r"\b(?:may|can|could|feel free to)\b[^.]{0,40}\b(?:sto
 
 
 def _find_stop_permission(evidence: Evidence, holder: EntryView) -> tuple[Message, str] | None:
-    """Return the sentence of the user that allows to stop what a call runs, by a word that the two share."""
+    """Return the user's sentence that allows to stop what a call runs, identified by a word in both."""
     names = {word[:4].casefold() for word in _PLAIN.findall(command_of(holder)) if word not in _COMMON}
     return next(
         (
             (message, sentence)
-            for message, sentence in sentences(evidence)
+            for message, sentence in user_sentences(evidence)
             if _STOPPABLE.search(sentence) and any(word[:4].casefold() in names for word in _PLAIN.findall(sentence))
         ),
         None,
@@ -141,9 +142,9 @@ def _find_stop_permission(evidence: Evidence, holder: EntryView) -> tuple[Messag
 def _diagnose_process_holder(
     evidence: Evidence, said: str, lock: str | None, cause: str, quotes: list[Quote]
 ) -> Diagnosis | None:
-    """Say which process the message names as the holder, or that it is gone."""
+    """Say which process the message names as the holder, or that the process is gone."""
     named = _PROGRAM.search(said)
-    # A process that a look-up did not find holds nothing any more
+    # A process that a look-up did not find holds nothing any more.
     if named is not None and plain_name(named.group(1)) and _find_failed_lookup(evidence, named.group(2)) is None:
         name, number = code(named.group(1), 50), named.group(2)
         step = (
@@ -172,8 +173,8 @@ def _diagnose_process_holder(
 
 
 def _diagnose_file_holder(evidence: Evidence, entry: EntryView, lock: str | None, cause: str, quotes: list[Quote]) -> Diagnosis:
-    """Say which other program takes the lock, where one was read; else that its holder is to be found."""
-    # Who else uses the lock's file is a weaker hint than a number
+    """Say which other program uses the lock, if its source was read; else that its holder must be found."""
+    # A program that uses the lock's file is a weaker hint than a process number.
     user = _find_locking_program(evidence, entry, lock) if lock else None
     if user is not None:
         program, shown = user
@@ -184,7 +185,7 @@ def _diagnose_file_holder(evidence: Evidence, entry: EntryView, lock: str | None
         )
         return diagnosis(KIND, cause, step, *quotes, evidence.quote(shown), confidence="medium")
     what = f" {code(lock, 80)}" if lock and plain_name(lock) else ""
-    # What a tool gives out has no process, and no file
+    # A lease that a tool grants has neither a process nor a file.
     if not what and not command_of(entry):
         step = "See who has it, and until when, with the call that shows it; do other work until it is given back."
         return diagnosis(
@@ -200,7 +201,7 @@ def _diagnose_file_holder(evidence: Evidence, entry: EntryView, lock: str | None
 
 
 class _Holder(NamedTuple):
-    """Who holds what is refused, or until when, as the answer says it."""
+    """Who holds the refused thing, or until when, according to the answer."""
 
     cause: str
     step: str
@@ -218,11 +219,11 @@ _MOMENT = lazy_pattern(r"(?:\d{4}-\d\d-\d\d)?[T ]?(?:\d{1,2}:\d\d[\d:.]{0,10} ?(
 
 
 def _holder_in_members(said: str) -> _Holder | None:
-    """Return who holds it and until when, by the members of a structured answer."""
-    fields = [each for item in items_in(said) for each in item.fields.items()] if "{" in said else []
+    """Return the holder and the end of the lock, from the members of a structured answer."""
+    fields = [each for item in list_items(said) for each in item.fields.items()] if "{" in said else []
     who = next((value for name, value in fields if _HOLDER.search(name) and _NAME.fullmatch(value)), "")
     until = next((value for name, value in fields if _UNTIL.search(name) and value and _MOMENT.fullmatch(value)), "")
-    # Without a name or a time the members say nothing that helps
+    # Without a name or a time, the members do not help.
     return _describe_holder(who, until) if who or until else None
 
 
@@ -233,16 +234,16 @@ _IN_WORDS = lazy_pattern(
 
 
 def _holder_in_words(said: str) -> _Holder | None:
-    """Return who holds it and until when, by the sentence that refuses it: "C-17 is leased by mara until 16:30"."""
+    """Return the holder and the end of the lock, from the refusing sentence: "C-17 is leased by mara until 16:30"."""
     match = _IN_WORDS.search(said)
-    # A program or another call has it: that is not to be asked
+    # The holder is a program or another call, which can't be asked.
     if match is None or not (match.group("until") or re.search(r"[\d@_-]", match.group("who"))) or _PID.search(said):
         return None
     return _describe_holder(match.group("who"), match.group("until") or "")._replace(confidence="medium")
 
 
 def _describe_holder(who: str, until: str) -> _Holder:
-    """Return who holds it and until when as sentences; one of the two may be empty."""
+    """Return the holder and the end of the lock as sentences. One of the two may be empty."""
     cause = " ".join(
         each
         for each in (f"{code(who, 40)} holds it" if who else "It is held", f"until {code(until, 40)}" if until else "")
@@ -267,16 +268,16 @@ _BACK = (("checkout", "check it in"), ("check_out", "check it in"), ("reserve", 
 
 
 def _find_taker(evidence: Evidence, entry: EntryView, said: str) -> EntryView | None:
-    """Return the call that took what is refused, by an id that it shares, where the same agent has not given it back."""
+    """Return the call that took the refused thing, matched by a shared id, unless the same agent has given it back."""
     asked = call_input(entry)
-    ids = ids_in(said) | ids_in(asked)
+    ids = find_ids(said) | find_ids(asked)
     given_back: set[str] = set()
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         if other.status != "ok" or evidence.has_failed(other):
             continue
-        name = _verbs(other)
-        shared = ids & (ids_in(call_input(other)) | ids_in(evidence.text(other)))
-        # Newest first: what was given back after it was taken is free
+        name = _call_verbs(other)
+        shared = ids & (find_ids(call_input(other)) | find_ids(evidence.text(other)))
+        # Newest first: a thing given back after it was taken is free.
         if _GIVES.search(name):
             given_back |= shared
         elif _TAKES.search(name) and shared - given_back:
@@ -284,20 +285,20 @@ def _find_taker(evidence: Evidence, entry: EntryView, said: str) -> EntryView | 
     return None
 
 
-def _verbs(entry: EntryView) -> str:
-    """Return the words that say what a call does: the name of its tool, of a command its first plain words."""
-    # Git and look-ups take nothing of this kind
-    commands = [words for words in parts_of(command_of(entry)) if words[0] not in ("git", "cat", "ls", "cd")]
+def _call_verbs(entry: EntryView) -> str:
+    """Return the words for what a call does: the name of its tool, or the first plain words of its commands."""
+    # Git and look-ups take no locks of this kind.
+    commands = [words for words in split_command(command_of(entry)) if words[0] not in ("git", "cat", "ls", "cd")]
     plain = [word for words in commands for word in words[:3] if re.fullmatch(r"[a-z_-]{3,20}", word)]
     return " ".join(plain) if command_of(entry) else entry.action
 
 
 def _diagnose_taker(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote]) -> Diagnosis:
-    """Say which call of which agent took what is refused, and that it must be given back."""
+    """Say which agent's call took the refused thing, and that it must be given back."""
     own = evidence.is_own(holder)
     name = evidence.maker(holder)
-    call = code(command_of(holder) or tool(holder), 60)
-    ids = sorted(ids_in(call_input(holder)) | ids_in(evidence.text(holder)[:600]), key=lambda each: (-len(each), each))
+    call = code(command_of(holder) or tool_phrase(holder), 60)
+    ids = sorted(find_ids(call_input(holder)) | find_ids(evidence.text(holder)[:600]), key=lambda each: (-len(each), each))
     locks = [each for each in ids if each not in call_input(holder)][:1] or ids[:1]
     cause += (
         f" {'You' if own else name} took it{clock(holder.ts)} with {call}{f' ({join_names(locks)})' if locks else ''} and did"
@@ -319,19 +320,19 @@ def _diagnose_taker(evidence: Evidence, holder: EntryView, cause: str, quotes: l
 
 
 def _process_number(holder: EntryView) -> str | None:
-    """Return the number of the process that a call left running, or the id under which its client knows it."""
+    """Return the number of the process that a call left running, or the id that its client has for it."""
     said = text_of(holder.output, 400)
     match = (
         re.fullmatch(r"\D{0,20}(\d{2,8})\s*", said)
         or re.search(r"\b(?:with )?ID:? (\w{2,24})\b", said)
         or re.search(r"^(?:started|pid|process)[ =:]{1,2}(\d{2,8})$", said, re.IGNORECASE | re.MULTILINE)
     )
-    # A number within other words may count anything
+    # A number within other words may count anything.
     return match.group(1) if match and plain_name(match.group(1)) else None
 
 
 def _find_output_place(evidence: Evidence, holder: EntryView) -> str | None:
-    """Return the file or the look-up in which the output of a call stands that was left running."""
+    """Return the file or the look-up with the output of a call that was left running."""
     file = re.search(r">{1,2} ?([\w./-]{3,80})", command_of(holder))
     if file is not None and file.group(1) != "/dev/null":
         return code(file.group(1), 60)
@@ -342,13 +343,13 @@ def _find_output_place(evidence: Evidence, holder: EntryView) -> str | None:
 
 
 def _find_locking_program(evidence: Evidence, entry: EntryView, lock: str) -> tuple[str, EntryView] | None:
-    """Return another program that was read and names the lock's file, and the call that showed it."""
+    """Return another program whose source names the lock's file, and the call that showed the source."""
     name = lock.rpartition("/")[2]
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         if other.status != "ok" or len(name) <= len(".lock") or name not in evidence.text(other):
             continue
         for program in re.findall(r"[\w./-]{2,80}\.(?:py|sh|js|ts|rb|pl)\b", call_input(other)):
-            # A program that fails itself is the one that waits
+            # A program that fails itself is the waiting one.
             if plain_name(program) and not any(
                 program.rpartition("/")[2] in call_input(each) for each in evidence.failing_calls
             ):
@@ -357,14 +358,14 @@ def _find_locking_program(evidence: Evidence, entry: EntryView, lock: str) -> tu
 
 
 def _find_failed_lookup(evidence: Evidence, number: str) -> EntryView | None:
-    """Return the look-up that found no process of that number, or None."""
+    """Return the look-up that found no process with that number, or None."""
     named = re.compile(rf"\b(?:ps|pgrep|kill|pidof)\b[^\n]{{0,80}}\b{number}\b")
     none = re.compile(
         rf"no (?:such )?process\b[^\n]{{0,20}}\b{number}\b|\b{number}\b[^\n]{{0,30}}no such process", re.IGNORECASE
     )
     for each in list(reversed(evidence.recent))[:40]:
         said = evidence.text(each)
-        # An open or denied look-up has found nothing out
+        # An open or denied look-up has found nothing.
         if each.status == "open" or (each.status == "denied"):
             continue
         if none.search(said) or (re.match(r"ps\b", command_of(each)) and named.search(command_of(each)) and number not in said):
@@ -373,11 +374,11 @@ def _find_failed_lookup(evidence: Evidence, number: str) -> EntryView | None:
 
 
 def _diagnose_open_call(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
-    """Return what lock an open call waits for, as its own words or the program that was read show."""
+    """Say which lock an open call waits for, according to its own words or to its program's source."""
     command = command_of(entry)
     if not command:
         return None
-    # flock names its file on the command line
+    # flock names its file on the command line.
     asked = _FILE.search(command) if re.search(r"\bflock\b|\blockfile\b", command) else None
     if asked is not None:
         return _answer(evidence, entry, asked.group(1), None, command)
@@ -388,14 +389,14 @@ def _diagnose_open_call(evidence: Evidence, entry: EntryView) -> Diagnosis | Non
         named = next((line for line in content.lines[:2_000] if _FILE.search(line) and not _MANIFEST.search(line)), None)
         waiting = _find_waiting_line(content.lines, named) if named is not None else None
         match = _FILE.search(named or "")
-        # A program may name a lock that it never waits for
+        # A program may name a lock without ever waiting for it.
         if waiting is not None and match is not None:
             return _answer(evidence, entry, match.group(1), content.entry, waiting)
     return None
 
 
 def _find_waiting_line(lines: Sequence[str], named: str) -> str | None:
-    """Return the line of a program that waits for the lock, or None where none is seen."""
+    """Return the line of a program that waits for the lock, or None if there is none."""
     variable = re.match(r"\s*(?:export |const |let |var )?(\w{2,40})\s*=", named)
     words = re.compile(
         rf"\b(?:while|until|wait|sleep|acquire|flock)\b.{{0,80}}\b{variable.group(1) if variable else 'lock'}\b",
@@ -416,11 +417,11 @@ def _answer(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | 
     if holder is not None:
         cause += f" {_describe_own_holder(evidence, holder)}."
         quotes.append(evidence.quote(holder, command_of(holder)))
-        held = f"{code(command_of(holder), 80)}, which holds the lock"
+        holder_text = f"{code(command_of(holder), 80)}, which holds the lock"
         step = (
-            f"Stop this call, end {held}, and run it once more."
+            f"Stop this call, end {holder_text}, and run it once more."
             if evidence.is_own(holder)
-            else f"Stop this call. {_ask_to_end(evidence, holder, held)}, and run yours once more when it has ended."
+            else f"Stop this call. {_ask_to_end(evidence, holder, holder_text)}, and run yours once more when it has ended."
         )
         return diagnosis(KIND, cause, step, *quotes, check="Make sure the holder is gone before you run it again.")
     seen = _find_listing(evidence, entry, lock)
@@ -439,8 +440,10 @@ def _answer(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | 
 
 def _find_holder(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView | None:
     """Return an earlier call that names the same lock and has not ended, or was sent to the background."""
-    heads = {word for words in parts_of(command_of(entry)) for word in words[:3] if word not in _COMMON and not word.isdigit()}
-    # A lock of the program's own is held by another call of that program
+    heads = {
+        word for words in split_command(command_of(entry)) for word in words[:3] if word not in _COMMON and not word.isdigit()
+    }
+    # If the program makes the lock itself, another call of that program holds it.
     if not lock or _is_of_program(entry, lock):
         own = (other for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if _is_left_running(other))
         found = next(
@@ -449,8 +452,8 @@ def _find_holder(evidence: Evidence, entry: EntryView, lock: str | None) -> Entr
                 for other in own
                 if not evidence.has_failed(other)
                 and (
-                    heads & {word for words in parts_of(command_of(other)) for word in words[:3]}
-                    or (not lock and _runs_one_of(evidence, other, heads))
+                    heads & {word for words in split_command(command_of(other)) for word in words[:3]}
+                    or (not lock and _runs_any(evidence, other, heads))
                 )
             ),
             None,
@@ -470,49 +473,49 @@ def _find_holder(evidence: Evidence, entry: EntryView, lock: str | None) -> Entr
 
 
 def _is_left_running(entry: EntryView) -> bool:
-    """Whether a call was left running: it is open, it was sent to the background, or its client was told to do so."""
+    """Whether a call was left running: it is open, or it was sent to the background, by its command or its client."""
     flags = (value for name, value in fields_of(entry).items() if "background" in name.casefold())
     return entry.status == "open" or runs_in_background(command_of(entry)) or any(value is True for value in flags)
 
 
 def _is_of_program(entry: EntryView, lock: str) -> bool:
-    """Whether a lock is one that the program of a call makes for itself, as `.git/index.lock`."""
-    heads = {words[0].rpartition("/")[2] for words in parts_of(command_of(entry))} - _COMMON
-    # Short names stand in many paths
+    """Whether the program of a call makes a lock for itself, such as `.git/index.lock`."""
+    heads = {words[0].rpartition("/")[2] for words in split_command(command_of(entry))} - _COMMON
+    # Short names occur in many paths.
     return any(re.search(rf"(?:^|/)\.?{re.escape(head)}(?:/|\b)", lock) for head in heads if len(head) > 2)
 
 
 def _program_names(evidence: Evidence, started: EntryView, name: str) -> bool:
-    """Whether the program that a call started was read, and names a file."""
-    words = (word for words in parts_of(command_of(started)) for word in words if re.fullmatch(r"[\w./-]+\.\w{1,4}", word))
+    """Whether the source of the program that a call started was read, and names a file."""
+    words = (word for words in split_command(command_of(started)) for word in words if re.fullmatch(r"[\w./-]+\.\w{1,4}", word))
     return any((seen := evidence.last_content(word, started.index)) is not None and name in seen.text for word in words)
 
 
-def _runs_one_of(evidence: Evidence, started: EntryView, programs: set[str]) -> bool:
-    """Whether a call takes a lock of one of these programs, or starts a script that was read and runs one of them."""
+def _runs_any(evidence: Evidence, started: EntryView, programs: set[str]) -> bool:
+    """Whether a call names a lock of one of these programs, or starts a script whose recorded source runs one."""
     command = command_of(started)
     if any(re.search(rf"(?<![\w-]){re.escape(each)}[._-]lock(?![\w-])", command) for each in programs):
         return True
-    scripts = [word for words in parts_of(command) for word in words if re.fullmatch(r"[\w./-]+\.\w{1,4}", word)]
+    scripts = [word for words in split_command(command) for word in words if re.fullmatch(r"[\w./-]+\.\w{1,4}", word)]
     seen = [content for word in scripts if (content := evidence.last_content(word, started.index)) is not None]
     return any(re.search(rf"(?:^|[;&|]|\bdo) ?{re.escape(each)} ", one.text, re.M) for one in seen for each in programs)
 
 
 def _find_started_holder(evidence: Evidence, entry: EntryView, lock: str | None) -> EntryView | None:
-    """Return the call that the agent left running, whose number a look at the lock's file shows as its holder."""
+    """Return the call left running whose number the lock's file shows as its holder."""
     name = (lock or "").rpartition("/")[2]
     looks = [
         other for other in list(reversed(evidence.recent))[:_LOOKED_AT]
         if name and other.status == "ok" and name in command_of(other) and _SHOWS_HOLDER.search(command_of(other))
     ]  # fmt: skip
     numbers = {number for other in looks for number in re.findall(r"\b\d{2,8}\b", evidence.text(other)[:2_000])}
-    begun = (each for each in evidence.entries_before(entry.index) if runs_in_background(command_of(each)))
-    return next((each for each in begun if numbers & set(re.findall(r"\b\d{2,8}\b", evidence.text(each)[:200]))), None)
+    started_calls = (each for each in evidence.entries_before(entry.index) if runs_in_background(command_of(each)))
+    return next((each for each in started_calls if numbers & set(re.findall(r"\b\d{2,8}\b", evidence.text(each)[:200]))), None)
 
 
 def _find_listing(evidence: Evidence, entry: EntryView, lock: str) -> EntryView | None:
     name = lock.rpartition("/")[2]
-    # A short name is found in any listing
+    # A short name occurs in any listing.
     if len(name) < 5:
         return None
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
@@ -526,7 +529,7 @@ def _find_listing(evidence: Evidence, entry: EntryView, lock: str) -> EntryView 
 
 
 def _ask_to_end(evidence: Evidence, holder: EntryView, what: str) -> str:
-    """Return the step that leaves to another agent what it started."""
+    """Return the step that leaves it to another agent to end what it started."""
     return f"Ask {evidence.maker(holder)} to end {what}"
 
 

@@ -1,4 +1,4 @@
-"""A call waits for a process or file that the record shows: it failed, it runs until it is stopped, or it lies elsewhere."""
+"""A call waits for a process or file in the record: it failed, it runs until it is stopped, or it is somewhere else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, runs_in_back
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON
 from ctxmgr.diagnose.evidence.outcomes import ENDED
 from ctxmgr.diagnose.evidence.paths import mentions
-from ctxmgr.diagnose.evidence.texts import capital, code, plain_name, words_of
+from ctxmgr.diagnose.evidence.texts import capital, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -24,14 +24,14 @@ _PROCESS = lazy_pattern(
 _FILE = lazy_pattern(
     r"\b(?:until (?:\[{1,2}|test)|while ! (?:\[{1,2}|test)|while (?:\[{1,2}|test) !) -[efrs] [\"']?([\w./~-]{2,160})"
 )
-"""A loop that ends when a file is there; one that ends when a file is gone waits for a lock."""
+"""A loop that ends when a file exists. A loop that ends when a file is gone waits for a lock."""
 _REDIRECT = lazy_pattern(r"(?<!2)>{1,2} ?([\w./-]{3,120})")
 _LOOKED_AT, _MOST_BEGUN = 200, 6
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what a call waits for, and why it will not come or end."""
-    # An open call beside a loop is mostly just under way
+    # An open call beside a loop is usually just in progress.
     hangs = evidence.open_calls if evidence.finding is None or evidence.finding.severity == "hung" else []
     for entry in [*hangs, *evidence.failing_calls]:
         command = command_of(entry)
@@ -47,33 +47,35 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _diagnose_process_wait(evidence: Evidence, entry: EntryView, number: str) -> Diagnosis | None:
-    """Say which call of the record started the process that is waited for."""
+    """Say which call of the record started the awaited process."""
     shown = re.compile(rf"(?<!\d){number}(?!\d)")
-    begun = next((each for each in _list_started_calls(evidence, entry) if shown.search(evidence.text(each)[:200])), None)
-    if begun is None:
+    started_call = next(
+        (each for each in _list_started_calls(evidence, entry) if shown.search(evidence.text(each)[:200])), None
+    )
+    if started_call is None:
         return None
-    cause = f"{call_phrase(entry)} waits for process {number}. That is what {evidence.source(begun)} started"
-    if RUNS_ON.search(command_of(begun)):
+    cause = f"{call_phrase(entry)} waits for process {number}. That is what {evidence.source(started_call)} started"
+    if RUNS_ON.search(command_of(started_call)):
         cause += ": it does not end by itself, but runs until it is stopped."
         step = f"Stop waiting, and go on while process {number} runs; `kill {number}` ends it when you need it no more."
     else:
-        log = _log_file(begun)
+        log = _log_file(started_call)
         look = f"at its output in {code(log, 90)}, and " if log is not None else ""
         cause += ", and the record does not show that it ends."
         step = f"Stop waiting. Look once {look}with `ps -o stat,etime,args -p {number}` whether it still runs and works."
     return diagnosis(
-        KIND, cause, step, evidence.quote(begun), evidence.quote(entry, command_of(entry)),
+        KIND, cause, step, evidence.quote(started_call), evidence.quote(entry, command_of(entry)),
         check="If you wait again, set a limit: `timeout 60 COMMAND`.",
     )  # fmt: skip
 
 
 def _diagnose_file_wait(evidence: Evidence, entry: EntryView, file: str) -> Diagnosis | None:
-    """Say that the file lies elsewhere, or that what was to make it has failed."""
-    begun = _list_started_calls(evidence, entry)
-    since = begun[0].index if begun else entry.index
+    """Say that the file is somewhere else, or that the call that should make it has failed."""
+    started_calls = _list_started_calls(evidence, entry)
+    since = started_calls[0].index if started_calls else entry.index
     name = file.rpartition("/")[2]
     for mention in mentions(evidence, name, entry.index):
-        # What was named before the start may be an old copy; a call that only asks for a place does not show it
+        # A file named before the start may be an old copy. A call that only names a path does not show that it exists.
         if mention.given or mention.entry.index <= since or not plain_name(mention.path):
             continue
         if not evidence.same_place(mention.path, file):
@@ -87,8 +89,8 @@ def _diagnose_file_wait(evidence: Evidence, entry: EntryView, file: str) -> Diag
                 KIND, cause, step, evidence.quote(mention.entry), evidence.quote(entry, command_of(entry)),
                 check="The file must be there and be complete.", confidence="medium",
             )  # fmt: skip
-    # Of several jobs only one that names the file is sure to make it
-    makers = begun if len(begun) == 1 else [each for each in begun if name in command_of(each)]
+    # Of several jobs, only one that names the file surely makes it.
+    makers = started_calls if len(started_calls) == 1 else [each for each in started_calls if name in command_of(each)]
     for maker in makers[:_MOST_BEGUN]:
         found = _diagnose_failed_maker(evidence, entry, maker, file)
         if found is not None:
@@ -97,7 +99,7 @@ def _diagnose_file_wait(evidence: Evidence, entry: EntryView, file: str) -> Diag
 
 
 def _diagnose_failed_maker(evidence: Evidence, entry: EntryView, maker: EntryView, file: str) -> Diagnosis | None:
-    """Say that a job which was to make the file has failed, as a look at its log shows."""
+    """Say that the job that should make a file has failed, according to a look at its log."""
     log = _log_file(maker)
     for look in evidence.entries_before(entry.index):
         if look.index <= maker.index:
@@ -105,10 +107,10 @@ def _diagnose_failed_maker(evidence: Evidence, entry: EntryView, maker: EntryVie
         if log is None or log.rpartition("/")[2] not in call_input(look):
             continue
         line = next((line for line in reversed(evidence.text(look).split("\n")) if ENDED.search(line)), None)
-        # The newest look counts: a job that failed before may have been mended in its place
+        # The newest look counts: a job that failed earlier may have been repaired.
         if line is None:
             return None
-        said = told_lines([line.strip()]) or words_of(ENDED, line)
+        said = told_lines([line.strip()]) or quote_match(ENDED, line)
         cause = (
             f"{call_phrase(entry)} waits for {code(file, 80)}, and what was to make it has failed:"
             f" {evidence.source(look)} shows {said}. Nothing in the record makes it any more."
@@ -125,7 +127,7 @@ def _diagnose_failed_maker(evidence: Evidence, entry: EntryView, maker: EntryVie
 
 
 def _list_started_calls(evidence: Evidence, entry: EntryView) -> list[EntryView]:
-    """Return the calls before one that left something running, the newest first."""
+    """Return the calls that left something running before another call, the newest first."""
     return [each for each in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if runs_in_background(command_of(each))]
 
 

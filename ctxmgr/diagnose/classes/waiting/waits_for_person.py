@@ -1,4 +1,4 @@
-"""The work waits for a person's approval or answer, and asking a machine again can't bring it."""
+"""The work waits for a person's approval or answer, which no repeated request to a machine can bring."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, clock, may_change
-from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool
-from ctxmgr.diagnose.evidence.items import Item, answers, ids_in
-from ctxmgr.diagnose.evidence.sentences import sentences
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
+from ctxmgr.diagnose.evidence.items import Item, answers, find_ids
+from ctxmgr.diagnose.evidence.sentences import user_sentences
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, code, plain_name, text_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.lazy_pattern import lazy_pattern
@@ -77,15 +77,15 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 
 
 def _find_open_question(evidence: Evidence) -> Message | None:
-    """Return the newest question of the stuck agent that no person has answered."""
+    """Return the stuck agent's newest question that no person has answered."""
     for message in reversed(evidence.messages):
         if message.by == "user":
-            # A person has spoken since, so the question is answered or dropped
+            # A person has spoken since, so the question is answered or dropped.
             return None
         own = (
             message.by == "agent"
             and (evidence.agent is None or message.who == evidence.agent)
-            # A thought is put to nobody
+            # A thought is addressed to nobody.
             and "thought" not in message.kind
         )
         if own and _ASKS.search(message.text):
@@ -102,18 +102,19 @@ def _diagnose_unanswered_question(evidence: Evidence) -> Diagnosis | None:
         for entry in evidence.loop
         if _looks_for_answer(evidence, entry) and (question.after is None or entry.index > question.after)
     ]
-    # To look for an answer once or twice is no waiting
+    # Looking for an answer once or twice is no waiting.
     if len(polls) < _LEAST:
         return None
-    asked = _sentence(question.text)
+    asked = _find_question(question.text)
     last = polls[-1]
     cause = (
-        f"You asked the user{clock(question.at)}: {code(asked, 150)}. No answer is recorded, and you called {_call(last)}"
+        f"You asked the user{clock(question.at)}: {code(asked, 150)}. No answer is recorded, and you called {_call_text(last)}"
         f" {len(polls)} times since; it can't answer for them."
     )
     return diagnosis(
         KIND, cause, "Stop calling. Put the question to the user once more in one sentence, and end your turn.",
-        evidence.quote_of(question, asked), evidence.quote(last), check="Go on only when a message of the user answers it.",
+        evidence.quote_message(question, asked), evidence.quote(last),
+        check="Go on only when a message of the user answers it.",
     )  # fmt: skip
 
 
@@ -124,69 +125,72 @@ def _looks_for_answer(evidence: Evidence, entry: EntryView) -> bool:
 
 
 def _diagnose_pending_review(evidence: Evidence) -> Diagnosis | None:
-    """Say that a job or review waits for somebody, where its own answer says so each time."""
-    found = [entry for entry in evidence.tail if _is_pending(evidence, entry)]
-    last = found[-1] if found else None
-    # What was pending long ago is no trouble any more
-    if last is None or evidence.recent[-1].index - last.index > _NEAR:
+    """Say that a job or review waits for somebody, if its own answer says so each time."""
+    same = _list_pending_answers(evidence)
+    if not same:
         return None
-    same = [entry for entry in found if call_key(entry) == call_key(last) or entry.action == last.action]
-    changed = any(may_change(entry) for entry in same) or may_change(last)
-    # A call that changes something each time is work, unless it is refused
-    if len(same) < _LEAST + 1 or (changed and not evidence.has_failed(last)):
-        return None
+    last = same[-1]
     said = evidence.text(last)
     match = _PENDING.search(blanks_for_underscores(said))
     words = said[match.start() : match.end()] if match else ""
     cause = (
-        f"{_call(last)}{_describe_subject(last)} was answered {len(same)} times that a person's approval or decision is "
+        f"{_call_text(last)}{_describe_subject(last)} was answered {len(same)} times that a person's approval or decision is "
         f"missing: {code(words, 60)}."
     )
     quotes = [evidence.quote(last)]
-    role = _ROLE.search(blanks_for_underscores(words))
-    who = f"the {role.group(1).lower()}" if role and role.group(1).lower() not in ("human", "person", "owner") else "a person"
     person = _find_person(evidence, last)
     if person is not None:
         return _diagnose_person(evidence, person, cause, quotes, code(words, 60))
-    named = next(
-        (
-            (name.strip(), each)
-            for each in [*reversed(same), *list(evidence.entries_before(last.index))[:_LOOKED_AT]]
-            for name in _NAMED.findall(evidence.text(each)[:4_000])
-        ),
-        None,
-    )
-    # A name that stands beside the state is surer than a list of approvers
-    if named is None:
-        named = next(
-            (
-                (name, each)
-                for each in [last, *evidence.entries_before(last.index)][:_LOOKED_AT]
-                for name in _list_approvers(evidence.text(each))
-            ),
-            None,
-        )
-    # Longer texts are sentences, and no names
-    if named is not None and plain_name(named[0].replace(" ", "-")) and len(named[0].split()) < 4:
+    role = _ROLE.search(blanks_for_underscores(words))
+    who = f"the {role.group(1).lower()}" if role and role.group(1).lower() not in ("human", "person", "owner") else "a person"
+    named = _find_named_decider(evidence, same)
+    if named is not None:
         who = code(named[0], 40)
         cause += f" {capital(evidence.source(named[1]))} names {who}."
         quotes.append(evidence.quote(named[1]))
-    for message, sentence in sentences(evidence):
-        if _ABOUT.search(sentence):
-            cause += f" The user said{clock(message.at)}: {code(sentence, 140)}."
-            quotes.append(evidence.quote_of(message, sentence))
-            break
+    by_user = next((each for each in user_sentences(evidence) if _ABOUT.search(each[1])), None)
+    if by_user is not None:
+        message, sentence = by_user
+        cause += f" The user said{clock(message.at)}: {code(sentence, 140)}."
+        quotes.append(evidence.quote_message(message, sentence))
     step = (
         f"Stop asking for the state: asking can't bring the decision. Tell the user that this ({code(words, 60)}) "
-        f"waits for {who}, "
-        "and for what, ask for the decision,"
-        " and end your turn. What stands in outputs is no approval."
+        f"waits for {who}, and for what, ask for the decision, and end your turn. What stands in outputs is no approval."
     )
     return diagnosis(KIND, cause, step, *quotes, check="Look at the state once when the user says that it was decided.")
 
 
+def _list_pending_answers(evidence: Evidence) -> list[EntryView]:
+    """Return the calls like the latest one that was answered with "pending", or none where they are no waiting."""
+    pending = [entry for entry in evidence.tail if _is_pending(evidence, entry)]
+    # Something pending long ago is no trouble any more.
+    if not pending or evidence.recent[-1].index - pending[-1].index > _NEAR:
+        return []
+    last = pending[-1]
+    same = [entry for entry in pending if call_key(entry) == call_key(last) or entry.action == last.action]
+    # A call that changes something each time is work, unless it is refused.
+    is_work = any(may_change(entry) for entry in same) and not evidence.has_failed(last)
+    return [] if is_work or len(same) < _LEAST + 1 else same
+
+
+def _find_named_decider(evidence: Evidence, same: list[EntryView]) -> tuple[str, EntryView] | None:
+    """Return the name of whoever is to decide, and the call whose output has it, where an output names one."""
+    last = same[-1]
+    earlier = list(evidence.entries_before(last.index))[:_LOOKED_AT]
+    beside_state = (
+        (name.strip(), each) for each in [*reversed(same), *earlier] for name in _NAMED.findall(evidence.text(each)[:4_000])
+    )
+    approvers = ((name, each) for each in [last, *earlier][:_LOOKED_AT] for name in _list_approvers(evidence.text(each)))
+    # A name beside the state is surer than a list of approvers.
+    named = next(beside_state, None) or next(approvers, None)
+    # Longer texts are sentences, not names.
+    if named is None or not plain_name(named[0].replace(" ", "-")) or len(named[0].split()) >= 4:
+        return None
+    return named
+
+
 class _Person(NamedTuple):
-    """Who is to decide: a name or a role as words, where that stands, and what is undecided there."""
+    """The person who must decide: a name or a role in words, its entry, and what is undecided there."""
 
     name: str
     role: str
@@ -195,49 +199,58 @@ class _Person(NamedTuple):
 
 
 def _diagnose_undecided(evidence: Evidence) -> Diagnosis | None:
-    """Say that calls are refused, or a state is polled, of what another answer shows as undecided by a person."""
+    """Say that calls are refused, or a state is polled, because a person has not decided, according to another answer."""
     steps = evidence.failing_calls[:2] or evidence.repeated_calls[:1]
     for step in steps:
         person = _find_person(evidence, step, decided=True) if step.status != "open" else None
-        # A failure counts only where it says that it lacks the decision
+        # A failure counts only if it says that it lacks the decision.
         if person is None or (evidence.has_failed(step) and not _REFUSES.search(evidence.text(step))):
             continue
-        cause = f"{_call(step)}{_describe_subject(step)} gets no further, because a person's decision is missing."
+        cause = f"{_call_text(step)}{_describe_subject(step)} gets no further, because a person's decision is missing."
         return _diagnose_person(evidence, person, cause, [evidence.quote(step)], "")
     return None
 
 
 def _find_person(evidence: Evidence, step: EntryView, *, decided: bool = False) -> _Person | None:
-    """Return who is to decide what a call is about, by the members of answers with its ids, else by what notes say.
+    """Return who must decide what a call is about, by the members of answers with its ids, else according to notes.
 
     Args:
         evidence: the session.
-        step: the call that waits.
-        decided: whether an answer must show by its members that it is undecided.
+        step: the waiting call.
+        decided: the members of an answer must show that it is undecided.
     """
-    about = ids_in(f"{call_input(step)}\n{evidence.text(step)}") | set(_FILES.findall(evidence.text(step)))
-    open_one: tuple[EntryView, str] | None = None
+    about = find_ids(f"{call_input(step)}\n{evidence.text(step)}") | set(_FILES.findall(evidence.text(step)))
+    open_state = ""
     made: EntryView | None = None
     for entry, item in answers(evidence):
-        # Only what was answered before the step can have caused it
-        if entry.index > step.index or not about & ids_in(item.text):
+        # Only earlier answers can have caused the step.
+        if entry.index > step.index or not about & find_ids(item.text):
             continue
         if made is not None and entry.index != made.index:
-            return None  # what the newest answer about it shows is decided
+            return None  # the newest answer about it shows a decision
         state = _decision_state(item)
-        made = entry if state == "" and open_one is None else None if state else made
+        if state == "" and not open_state:
+            made = entry
         if not state:
             continue
-        name = next((value for key, value in item.fields.items() if _WHO.search(key) and _is_name(value)), "")
-        role = next((value for key, value in item.fields.items() if key == "role" and _ROLE_WORDS.fullmatch(value)), "")
-        if name or role:
-            found = _Person(name.split(" (")[0], role or name.partition(" (")[2].rstrip(")"), entry, state)
-            return _find_deputy(evidence, found) or found
-        open_one = open_one or (entry, state)
-    if decided and open_one is None:
+        made = None  # the same answer shows something about it that is still open
+        person = _read_person(item, entry, state)
+        if person is not None:
+            return _find_deputy(evidence, person) or person
+        open_state = open_state or state
+    if decided and not open_state:
         return None
     noted = _find_noted_person(evidence, step, about)
-    return noted if open_one is None or noted is None else noted._replace(state=open_one[1])
+    return noted._replace(state=open_state) if open_state and noted is not None else noted
+
+
+def _read_person(item: Item, entry: EntryView, state: str) -> _Person | None:
+    """Return the person whom the members of an item name, by name, role or both."""
+    name = next((value for key, value in item.fields.items() if _WHO.search(key) and _is_name(value)), "")
+    role = next((value for key, value in item.fields.items() if key == "role" and _ROLE_WORDS.fullmatch(value)), "")
+    if not name and not role:
+        return None
+    return _Person(name.split(" (")[0], role or name.partition(" (")[2].rstrip(")"), entry, state)
 
 
 _WHO = lazy_pattern(
@@ -247,7 +260,7 @@ _WHO = lazy_pattern(
 _FILES = lazy_pattern(r"(?<![\w./-])[\w.-]{1,40}/[\w./-]{2,60}")
 _NAME = lazy_pattern(r"@?[A-Za-z][\w.@'-]{1,40}(?: [A-Z][\w.'-]{1,30}){0,2}(?: \([\w -]{3,40}\))?")
 _ROLE_WORDS = lazy_pattern(r"[A-Za-z][\w -]{2,40}")
-# Whoever a ticket is assigned to works on it, and decides nothing
+# The assignee of a ticket works on it, but does not decide.
 _DECIDES = lazy_pattern(
     r"approv|(?<!as)sign|review|confirm|releas|consent|decid|decision|authori|permit|clearance", re.IGNORECASE
 )
@@ -269,7 +282,7 @@ _REFUSES = lazy_pattern(
 
 
 def _decision_state(item: Item) -> str | None:
-    """Return the state of a decision that an item shows as open, "" of one that was made, None of no decision."""
+    """Return the state of a decision that an item shows as open; "" for a decision that was made, None for no decision."""
     for key, value in item.fields.items():
         if _DECIDES.search(key) and (value in ("null", "none", "false", "") or _OPEN_STATE.fullmatch(value)):
             return f"{key}: {value}"
@@ -306,7 +319,7 @@ _PROSE = (
     ),
     lazy_pattern(r"^\S*/\S* +(?P<name>@[\w./-]{2,40})(?P<role>)$", re.MULTILINE),
 )
-"""How notes name who decides; the last is a line of a file of code owners."""
+"""How notes name who decides. The last pattern is a line in a file of code owners."""
 _AWAY = lazy_pattern(
     r"\b(?:on leave|away|out of (?:the )?office|absent|on holiday|on vacation|sick|unavailable|parental)\b", re.IGNORECASE
 )
@@ -318,7 +331,7 @@ _STANDS_IN = lazy_pattern(
 
 
 def _find_noted_person(evidence: Evidence, step: EntryView, about: set[str]) -> _Person | None:
-    """Return whom notes that were read name for a decision; of lines for paths the one for a path that was shown."""
+    """Return the person whom notes name for a decision; from lines for paths, the one for a recorded path."""
     paths = "\n".join(evidence.text(each)[:4_000] for each in list(evidence.entries_before(step.index + 1))[:_LOOKED_AT])
     for entry in list(evidence.entries_before(step.index + 1))[:_LOOKED_AT]:
         said = evidence.text(entry)[:8_000]
@@ -337,7 +350,7 @@ def _find_noted_person(evidence: Evidence, step: EntryView, about: set[str]) -> 
 
 
 def _find_deputy(evidence: Evidence, person: _Person) -> _Person | None:
-    """Return who stands in for a person that an answer shows as away."""
+    """Return the deputy of a person whom an answer shows as absent."""
     parts = [part for part in re.split(r"[\W_]+", person.name) if len(part) > 2]
     if not parts:
         return None
@@ -350,7 +363,7 @@ def _find_deputy(evidence: Evidence, person: _Person) -> _Person | None:
 
 
 def _diagnose_person(evidence: Evidence, person: _Person, cause: str, quotes: list[Quote], what: str) -> Diagnosis:
-    """Say who is to decide, and that asking the state again brings nothing."""
+    """Say who must decide, and that reading the state again brings nothing."""
     name = code(person.name, 40) if person.name else f"the {person.role}"
     role = f" ({person.role})" if person.role and person.name else ""
     source = evidence.source(person.shown)
@@ -362,10 +375,10 @@ def _diagnose_person(evidence: Evidence, person: _Person, cause: str, quotes: li
         f" them, or the user, what is to be decided{f' ({what})' if what else ''}, and end your turn. What stands"
         " in outputs is no approval."
     )
-    for message, sentence in sentences(evidence):
+    for message, sentence in user_sentences(evidence):
         if _ABOUT.search(sentence):
             cause += f" The user said{clock(message.at)}: {code(sentence, 120)}."
-            quotes.append(evidence.quote_of(message, sentence))
+            quotes.append(evidence.quote_message(message, sentence))
             break
     return diagnosis(
         KIND,
@@ -378,7 +391,7 @@ def _diagnose_person(evidence: Evidence, person: _Person, cause: str, quotes: li
 
 
 def _describe_subject(entry: EntryView) -> str:
-    """Return what a call is about: the first plain name with a digit that it was given, as words."""
+    """Return in words what a call is about: the first plain name with a digit in its input."""
     names = [] if command_of(entry) else [each for each in fields_of(entry).values() if isinstance(each, str)]
     name = next((each for each in names if plain_name(each) and any(map(str.isdigit, each)) and len(each) <= _LONGEST), "")
     return f" of {code(name, 40)}" if name else ""
@@ -410,12 +423,12 @@ def _is_pending(evidence: Evidence, entry: EntryView) -> bool:
 
 
 def _diagnose_open_call(evidence: Evidence) -> Diagnosis | None:
-    """Say that a call which asks a person has no answer yet."""
+    """Say that a call that asks a person has no answer yet."""
     entry = next((each for each in evidence.open_calls if vocabulary.asks_human(each.action)), None)
     if entry is None:
         return None
     asked = _asked_text(entry)
-    cause = f"You asked the user{clock(entry.ts)} with {tool(entry)}: {code(asked, 150)}. No answer is recorded."
+    cause = f"You asked the user{clock(entry.ts)} with {tool_phrase(entry)}: {code(asked, 150)}. No answer is recorded."
     step = "Wait: end your turn with this question in one sentence. Do not ask in another form."
     return diagnosis(KIND, cause, step, evidence.quote(entry, asked), check="Go on only when the user has answered.")
 
@@ -428,12 +441,12 @@ def _asked_text(entry: EntryView) -> str:
     )[0]
 
 
-def _sentence(text: str) -> str:
+def _find_question(text: str) -> str:
     parts = re.findall(r"[^.!?\n]{1,300}[.!?]?", text[:4_000])
     return next((part.strip() for part in reversed(parts) if "?" in part and part.strip()), None) or next(
         (part.strip() for part in reversed(parts) if _ASKS.search(part)), text[:300]
     )
 
 
-def _call(entry: EntryView) -> str:
-    return code(command_of(entry) or tool(entry), 80)
+def _call_text(entry: EntryView) -> str:
+    return code(command_of(entry) or tool_phrase(entry), 80)

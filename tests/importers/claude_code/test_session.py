@@ -1,4 +1,4 @@
-"""The Claude Code importer on the cases that its format describes: branches, refusals, large output, late figures."""
+"""One session of Claude Code put together: branches, refusals, large output, late figures, ids and durations."""
 
 from __future__ import annotations
 

@@ -53,19 +53,19 @@ class Project:
         self._guard = guard
 
     def get_context(self, request: GetContextRequest) -> GetContextResponse:
-        """Return context keys; see `ctxmgr.access.project.get_keys`."""
+        """Return context keys; see `ctxmgr.access.project_state.get_keys`."""
         return get_keys(self._source, self._guard, request)
 
     def set_context(self, request: SetContextRequest) -> SetContextResponse:
-        """Set context keys; see `ctxmgr.access.project.set_keys`."""
+        """Set context keys; see `ctxmgr.access.project_state.set_keys`."""
         return set_keys(self._source, self._guard, request)
 
     def record_execution(self, request: RecordExecutionRequest) -> Execution:
-        """Record a run of an agent; see `ctxmgr.access.project.record_execution`."""
+        """Record a run of an agent; see `ctxmgr.access.project_state.record_execution`."""
         return record_execution(self._source, self._visible, self._guard, request)
 
     def list_executions(self, request: ListExecutionsRequest) -> ListExecutionsResponse:
-        """Return runs of agents; see `ctxmgr.access.project.list_executions`."""
+        """Return runs of agents; see `ctxmgr.access.project_state.list_executions`."""
         return list_executions(self._source, self._visible, self._guard, request)
 
     def rules(self) -> list[AccessRule]:
@@ -115,7 +115,7 @@ def get_keys(store: Store, guard: AccessGuard, request: GetContextRequest) -> Ge
     Raises:
         NotFound: a named key does not exist or may not be read. Both cases look the same (ruling 16).
     """
-    every = _all(store)
+    every = _list_all_keys(store)
     readable = [item for item in every if guard.reads_key(item.key)]
     wanted = list(dict.fromkeys(request.keys))
     names = {item.key for item in readable}
@@ -134,7 +134,7 @@ def get_keys(store: Store, guard: AccessGuard, request: GetContextRequest) -> Ge
     return GetContextResponse(status="ok" if found else "empty", keys=found)
 
 
-def _all(store: Store) -> list[ContextKey]:
+def _list_all_keys(store: Store) -> list[ContextKey]:
     current = store.artifacts.current()
     keys = [item for item in store.shared.context_keys() if item.key != VERSION_KEY]
     if current is not None:
@@ -270,7 +270,7 @@ def record_execution(source: Store, visible: Store, guard: AccessGuard, request:
     identity = known[0].id if known else str(records[0]["id"])
     stored = _read_back(source, visible, identity)
     guard.log("execution record", "write", [(request.agent, session)], resource_type="history")
-    return _view(*stored, guard, source)
+    return _execution_view(*stored, guard, source)
 
 
 def _read_back(source: Store, visible: Store, identity: str) -> tuple[EntryView, Record]:
@@ -297,7 +297,7 @@ def _records(
     if known is None:
         facts = {
             "contextVersion": store.artifacts.current() if request.context_version is None else request.context_version,
-            "artifacts": _ids(store, guard, request.input_artifacts), "tokenCount": request.input_tokens,
+            "artifacts": _resolve_ids(store, guard, request.input_artifacts), "tokenCount": request.input_tokens,
             "sprint": request.sprint,
         }  # fmt: skip
         records.append(
@@ -311,7 +311,7 @@ def _records(
         # The end of a failed run may be unknown: the run reports nothing, and a crash is found only later (spec 003).
         ended = request.completed_at or (now() if request.status == "completed" else None)
         duration = None if ended is None else _milliseconds(start, ended)
-        output = {"artifacts": _ids(store, guard, request.output_artifacts), "tokenCount": request.output_tokens}
+        output = {"artifacts": _resolve_ids(store, guard, request.output_artifacts), "tokenCount": request.output_tokens}
         status = "ok" if request.status == "completed" else "error"
         error = None if status == "ok" else {"type": "ExecutionFailed", "message": request.error or "no reason given"}
         records.append(
@@ -344,7 +344,7 @@ def _milliseconds(started: str, ended: str) -> float | None:
     return None if start is None or end is None else max(0.0, round((end - start) * 1000, 3))
 
 
-def _ids(store: Store, guard: AccessGuard, named: Sequence[str]) -> list[str]:
+def _resolve_ids(store: Store, guard: AccessGuard, named: Sequence[str]) -> list[str]:
     """Return the ids of artifacts named by id or as AGENT/NAME."""
     found: list[str] = []
     for text in dict.fromkeys(named):
@@ -366,7 +366,7 @@ def list_executions(
     """Return runs, newest first, without those whose history the asker may not read."""
     found = visible.shared.executions(agent=request.agent, task=request.task, sprint=request.sprint, status=request.status)
     page = found[request.offset : request.offset + request.limit]
-    views = [_view(entry, record, guard, source) for entry, record in page]
+    views = [_execution_view(entry, record, guard, source) for entry, record in page]
     return ListExecutionsResponse(
         status="ok" if views else "empty",
         executions=views,
@@ -374,7 +374,7 @@ def list_executions(
     )
 
 
-def _view(entry: EntryView, record: Record, guard: AccessGuard, source: Store) -> Execution:
+def _execution_view(entry: EntryView, record: Record, guard: AccessGuard, source: Store) -> Execution:
     given, made = json_object(record.get("input")), json_object(entry.output)
     status: ExecutionStatus = "started" if entry.status == "open" else "completed" if entry.status == "ok" else "failed"
     duration = entry.duration_ms
@@ -384,7 +384,7 @@ def _view(entry: EntryView, record: Record, guard: AccessGuard, source: Store) -
     return Execution.model_validate(
         {
             "id": entry.id, "session": entry.session, "index": entry.index, "agent": entry.agent,
-            "task": _text(record.get("task")), "sprint": _text(given.get("sprint")), "status": status,
+            "task": _text_or_none(record.get("task")), "sprint": _text_or_none(given.get("sprint")), "status": status,
             "context_version": _number(given.get("contextVersion")),
             "input_artifacts": _readable(given.get("artifacts"), guard, source),
             "input_tokens": _number(given.get("tokenCount")),
@@ -392,7 +392,7 @@ def _view(entry: EntryView, record: Record, guard: AccessGuard, source: Store) -
             "output_tokens": _number(made.get("tokenCount")),
             "started_at": entry.ts, "completed_at": None if ended is None else time_or_none(ended),
             "duration_seconds": None if duration is None else duration / 1000,
-            "error": _text(json_object(entry.error).get("message")) if entry.error is not None else None,
+            "error": _text_or_none(json_object(entry.error).get("message")) if entry.error is not None else None,
         }
     )  # fmt: skip
 
@@ -406,7 +406,7 @@ def _readable(value: object, guard: AccessGuard, source: Store) -> list[str]:
     return [row.id for row in rows if row is not None and guard.reads(row.agent, row.name)]
 
 
-def _text(value: object) -> str | None:
+def _text_or_none(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 

@@ -16,14 +16,14 @@ from ctxmgr.types.finding import Finding
 from ctxmgr.types.view import EntryView, EventView
 
 ENTRIES = 400
-"""Newest entries that are read; earlier ones hardly ever bear on the present failure."""
+"""Newest entries that are read. Earlier ones hardly ever matter for the present failure."""
 
 RELATED, RELATED_ENTRIES = 8, 60
-"""Most related sessions that are read, latest first, and the newest entries of each."""
+"""Maximum related sessions that are read (the latest first), and the newest entries read from each."""
 
-_MAX_SESSIONS, _MAX_COMPARED = 1_000, 40  # sessions looked at, and those whose first message is read to compare it
-_MIN_TASK_WORDS = 4  # "go on", "continue" begin many sessions that have nothing in common
-_MAX_MESSAGES, _MAX_FIRST = 200, 20  # newest messages, and those at the beginning
+_MAX_SESSIONS, _MAX_COMPARED = 1_000, 40  # sessions considered, and those whose first message is compared
+_MIN_TASK_WORDS = 4  # short openings such as "go on" are common to unrelated sessions
+_MAX_MESSAGES, _MAX_FIRST = 200, 20  # newest messages, and messages from the beginning
 _MESSAGE_TYPES = (
     "user_message", "user_message_chunk", "message", "agent_message_chunk", "thought", "agent_thought_chunk", "compaction",
     "waiting", "interrupt", "nudge", "error",
@@ -38,7 +38,7 @@ class RelatedSession:
         key: row key of the session.
         session: its id.
         bond: what both have in common: "project", "workflow" or "task".
-        earlier: whether it began before the other one.
+        earlier: it began before the other one.
         entries: number of its entries.
     """
 
@@ -52,40 +52,40 @@ class RelatedSession:
 def related_sessions(store: Store, session: str, limit: int = RELATED) -> list[RelatedSession]:
     """Return up to ``limit`` sessions of the same work, latest activity first (ruling 25).
 
-    If both name the folder of their project, they are related only if it is the same. Else they are related if both are
-    runs of the same named workflow, or if a person began both with the same words.
+    If both sessions name their project's folder, they are related only if it is the same. Otherwise they are related if both
+    are runs of the same named workflow, or if a person began both with the same words.
     """
     key = store.sessions.key(session)
     if key is None:
         return []
     own, others = store.sessions.others(key, _MAX_SESSIONS)
-    task = _task(store, key)
+    task = _find_task(store, key)
     found: list[RelatedSession] = []
     compared = 0
     for other in others:
         if len(found) >= limit:
             break
-        bond = _bond(own, other)
-        # Comparing first words reads a record of each session, so it is the last resort.
+        bond = _find_bond(own, other)
+        # A comparison of first words reads a record of each session, so it comes last.
         if bond is None and task and None in (own.folder, other.folder) and compared < _MAX_COMPARED:
             compared += 1
-            bond = "task" if _task(store, other.key) == task else None
+            bond = "task" if _find_task(store, other.key) == task else None
         if bond is not None and other.entries:
             earlier = own.first is None or other.first is None or other.first <= own.first
             found.append(RelatedSession(other.key, other.session, bond, earlier, other.entries))
     return found
 
 
-def _bond(own: Origin, other: Origin) -> str | None:
+def _find_bond(own: Origin, other: Origin) -> str | None:
     if own.folder is not None and other.folder is not None:
-        # Different folders settle it: the same words ("fix the tests") begin work in any project.
+        # Different folders decide it: the same words ("fix the tests") may begin work in any project.
         return "project" if own.folder.rstrip("/") == other.folder.rstrip("/") else None
     named = own.workflow if not own.imported and not other.imported else None
     return "workflow" if named and named == other.workflow else None
 
 
-def _task(store: Store, key: int) -> str:
-    """Return a person's first message in a session, normalised for comparison; "" if it is too short to name a task."""
+def _find_task(store: Store, key: int) -> str:
+    """Return a person's first message in a session, normalised for comparison; "" if it is too short to describe a task."""
     record = store.sessions.first_message(key)
     data: Any = None if record is None else record.get("data")
     text: Any = cast("dict[str, Any]", data).get("text") if isinstance(data, dict) else data
@@ -100,7 +100,7 @@ def newest_entries(store: Store, session: str, limit: int = RELATED_ENTRIES) -> 
 
 
 class RelatedEntries(Sequence[EntryView]):
-    """The newest entries of related sessions, oldest session first; read on first access, for most diagnoses need none."""
+    """The newest entries of related sessions, oldest session first. Read on first access, because most diagnoses need none."""
 
     def __init__(self, read: Callable[[], Sequence[EntryView]]) -> None:
         self._read = read
@@ -128,7 +128,7 @@ def related_entries(store: Store, session: str) -> RelatedEntries:
 
 
 def build_evidence(store: Store, session: str, finding: Finding | None) -> Evidence:
-    """Return the evidence for a finding, or with None for the end of the session; of a long session the newest part.
+    """Return the evidence for a finding, or for the end of the session if it is None; only the newest part of a long session.
 
     Raises:
         CtxmgrError: the session can't be read.
@@ -136,10 +136,10 @@ def build_evidence(store: Store, session: str, finding: Finding | None) -> Evide
     entries = newest_entries(store, session, ENTRIES)
     last = _events(store, session, _MESSAGE_TYPES, _MAX_MESSAGES, newest_first=True)
     shown = _events(store, session, ("tool_call_update",), _MAX_FIRST, newest_first=True)
-    said = _merge(last[::-1], shown[::-1])
-    # In a short session the newest messages are the first ones too.
+    said = _merge_events(last[::-1], shown[::-1])
+    # In a short session, the newest messages include the first ones.
     known = {event.id for event in said}
-    # The first two types are what people said: the task stands there.
+    # The first two types are messages of people, which contain the task.
     first = _events(store, session, _MESSAGE_TYPES[:2], _MAX_FIRST, newest_first=False)
     opening = [event for event in first if event.id not in known]
     messages = messages_of([*opening, *said])
@@ -153,26 +153,26 @@ def session_folder(store: Store, session: str) -> str:
 
 
 def diagnose_findings(store: Store, session: str, findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings; unresolved ones with their cause, or, if none is known, with the most useful thing to look at.
+    """Return the findings. Unresolved ones get their cause or, if none is known, the most useful thing to look at.
 
     The session is read once for all of them.
 
     Raises:
         CtxmgrError: the session can't be read.
     """
-    # Of the end of the session, whichever finding it is for: reading it is what takes the time.
+    # Read the end of the session for all findings, since reading takes most of the time.
     known = build_evidence(store, session, None)
-    return [finding if finding.resolved is not None else _with_cause(known, finding) for finding in findings]
+    return [finding if finding.resolved is not None else _add_cause(known, finding) for finding in findings]
 
 
-def _with_cause(known: Evidence, finding: Finding) -> Finding:
+def _add_cause(known: Evidence, finding: Finding) -> Finding:
     about = replace(known, finding=finding)
     return finding.model_copy(update={"diagnosis": diagnose(about) or contrast(about)})
 
 
-def _merge(said: Sequence[EventView], shown: Sequence[EventView]) -> list[EventView]:
+def _merge_events(said: Sequence[EventView], shown: Sequence[EventView]) -> list[EventView]:
     """Merge messages and the output of calls in progress, in the order of the log."""
-    # What was said before the first entry stands behind none.
+    # Messages before the first entry have no entry before them.
     return sorted([*said, *shown], key=lambda event: -1 if event.after is None else event.after)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ctxmgr.access.guard import AccessGuard
-from ctxmgr.access.project import list_executions, record_execution
+from ctxmgr.access.project_state import list_executions, record_execution
 from ctxmgr.errors import Conflict, Denied, InvalidInput, NotFound
 from ctxmgr.history.query.filtered_store import FilteredStore
 from ctxmgr.store import Store

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.history import evidence
-from ctxmgr.history.evidence import (
+from ctxmgr.history import session_evidence
+from ctxmgr.history.session_evidence import (
     ENTRIES,
     build_evidence,
     diagnose_findings,
@@ -77,7 +77,7 @@ def test_first_words_are_compared_of_a_few_sessions_only(store: Store, monkeypat
     """Each comparison reads a record."""
     for name in ("a", "b", "c", "new"):
         store.append(session(name, task=TASK))
-    monkeypatch.setattr(evidence, "_MAX_COMPARED", 2)
+    monkeypatch.setattr(session_evidence, "_MAX_COMPARED", 2)
 
     assert len(bonds(store)) == 2
 
@@ -95,13 +95,13 @@ def test_entries_of_related_sessions_are_read_when_they_are_wanted(store: Store,
     for number, name in enumerate(("old", "newer", "now")):
         store.append([{**record, "ts": at(10 * number)} for record in session(name, "/p")])
     asked: list[str] = []
-    read = evidence.related_sessions
+    read = session_evidence.related_sessions
 
     def counted(of: Store, name: str) -> Any:
         asked.append(name)
         return read(of, name)
 
-    monkeypatch.setattr(evidence, "related_sessions", counted)
+    monkeypatch.setattr(session_evidence, "related_sessions", counted)
     found = related_entries(store, "now")
     assert asked == []
     assert [each.session for each in found] == ["old", "newer"]
@@ -111,8 +111,8 @@ def test_entries_of_related_sessions_are_read_when_they_are_wanted(store: Store,
 
 def test_the_evidence_of_a_long_session_is_its_end_and_its_first_words(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a person asked for at the beginning bears on it, however long ago; what was said between is left out."""
-    monkeypatch.setattr(evidence, "_MAX_MESSAGES", 3)
-    monkeypatch.setattr(evidence, "_MAX_FIRST", 1)
+    monkeypatch.setattr(session_evidence, "_MAX_MESSAGES", 3)
+    monkeypatch.setattr(session_evidence, "_MAX_FIRST", 1)
     store.append(session("s", "/p/shop", task="do it"))
     store.append([event("s", number, "message", {"text": f"m{number}"}, after=number, agent="coder") for number in range(1, 9)])
     store.append([record for number in range(1, 9) for record in (entry("s", number), result("s", number, "ok"))])

@@ -1,4 +1,4 @@
-"""Reading: by id or by name, as of any version, verified; what was changed behind the store's back is never served."""
+"""Finding artifacts: by id or by name, as of any version, and verified: what was changed behind the store is never served."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from ctxmgr.artifacts.version_folders import audit
 from ctxmgr.errors import Damaged, InvalidInput, NotFound
 from ctxmgr.store import Store
 from ctxmgr.types.artifact import (
-    ArtifactLogRequest,
     GetRequest,
     ListArtifactsRequest,
 )
-from tests.artifacts.putting import back, get, meddle, object_of, put, put_one, text
+from tests.artifacts.putting import get, meddle, object_of, put, put_one, text
 
 
 @pytest.mark.requirement("003-S5")
@@ -71,45 +70,6 @@ def test_what_is_not_found_is_answered_with_similar_names(artifacts: ArtifactSto
         get(artifacts, "system_architect/notes.md", 99)
 
 
-def test_nothing_is_found_where_nothing_is(artifacts: ArtifactStore) -> None:
-    """A store without artifacts answers not found, an empty list, and no fault."""
-    with pytest.raises(NotFound):
-        get(artifacts, "arch/a.md")
-    assert artifacts.list(ListArtifactsRequest()).status == "empty"
-    assert artifacts.versions() == []
-
-
-def test_a_list_is_filtered_and_paged(artifacts: ArtifactStore) -> None:
-    """The list of a version is ordered by owner and name, narrowed by owner and type, and comes in pages."""
-    put(artifacts, "b", z_md="# z\n", a_yaml="a: 1\n")
-    put(artifacts, "a", c_yaml="c: 1\n")
-
-    def names(**asked: object) -> list[str]:
-        found = artifacts.list(ListArtifactsRequest.model_validate(asked))
-        return [f"{item.agent}/{item.name}" for item in found.artifacts]
-
-    assert names() == ["a/c.yaml", "b/a.yaml", "b/z.md"]
-    assert names(version=1) == ["b/a.yaml", "b/z.md"]
-    assert names(agent="b", type="yaml") == ["b/a.yaml"]
-    page = artifacts.list(ListArtifactsRequest(offset=1, limit=1)).page
-    assert (names(offset=1, limit=1), page.total, page.next_offset) == (["b/a.yaml"], 3, 2)
-    with pytest.raises(NotFound):
-        names(version=9)
-
-
-def test_the_log_has_every_content(artifacts: ArtifactStore) -> None:
-    """The log of an artifact lists all it ever was, newest first, past a rollback too."""
-    for number in (1, 2):
-        put(artifacts, "arch", a_yaml=f"a: {number}\n")
-    back(artifacts, 1)
-    put(artifacts, "arch", a_yaml="a: 3\n")
-
-    rows = artifacts.log(ArtifactLogRequest(agent="arch", name="a.yaml")).artifacts
-    assert [row.version for row in rows] == [3, 2, 1]
-    with pytest.raises(NotFound):
-        artifacts.log(ArtifactLogRequest(agent="arch", name="b.yaml"))
-
-
 @pytest.mark.parametrize("change", ["other", "longer", "gone", "link"])
 def test_changed_bytes_are_never_served(artifacts: ArtifactStore, store: Store, folder: Path, change: str) -> None:
     """Bytes that were changed, or are gone, behind the store's back are found by their hash, told of, and not served."""
@@ -138,17 +98,6 @@ def test_an_intact_copy_in_a_version_is_served(artifacts: ArtifactStore, folder:
     meddle(folder / "v1" / "arch" / "a.yaml", b"a: 9\n")
     with pytest.raises(Damaged):
         get(artifacts, "arch/a.yaml")
-
-
-def test_putting_it_again_repairs_what_was_changed(artifacts: ArtifactStore, store: Store, folder: Path) -> None:
-    """The same content put again brings damaged bytes back, without a new version."""
-    put(artifacts, "arch", a_yaml="a: 1\n")
-    meddle(object_of(folder, "a: 1\n"), b"a: 9\n")
-
-    assert put(artifacts, "arch", a_yaml="a: 1\n").changed is False
-
-    assert text(artifacts, "arch/a.yaml") == "a: 1\n"
-    assert store.artifacts.current() == 1
 
 
 def test_bytes_that_are_gone_altogether_are_told_of(artifacts: ArtifactStore, store: Store, folder: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.access.guard import AccessGuard
-from ctxmgr.access.project import get_keys, set_keys
+from ctxmgr.access.project_state import get_keys, set_keys
 from ctxmgr.errors import CtxmgrError, Denied, InvalidInput, NotFound
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import ACCESS, KEY, VERSION

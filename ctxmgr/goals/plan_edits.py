@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ctxmgr.errors import InvalidInput, NotFound
-from ctxmgr.goals.changes import CHANGES, EVENT, find
+from ctxmgr.goals.changes import CHANGES, EVENT, find_node
 from ctxmgr.goals.repository import BEGIN, GoalRepository
 from ctxmgr.goals.state import Node, State, state_view
 from ctxmgr.log.codec import Record
@@ -124,21 +124,21 @@ def tasks_data(drafts: Sequence[TaskDraft], minted: int) -> list[dict[str, Any]]
     made: list[dict[str, Any]] = []
     for number, draft in enumerate(drafts, minted + 1):
         name = f"t{number}"
-        made.append({**_leaf(name, draft), "nodes": subtasks(name, draft.subtasks, 0)})
+        made.append({**_make_leaf(name, draft), "nodes": subtasks(name, draft.subtasks, 0)})
     return made
 
 
 def subtasks(parent: str, drafts: Sequence[SubtaskDraft], minted: int) -> list[dict[str, Any]]:
     """Return new subtasks of a task, as event data; ids go on from ``minted``."""
-    return [_leaf(f"{parent}.{number}", draft) for number, draft in enumerate(drafts, minted + 1)]
+    return [_make_leaf(f"{parent}.{number}", draft) for number, draft in enumerate(drafts, minted + 1)]
 
 
-def _leaf(name: str, draft: SubtaskDraft) -> dict[str, Any]:
+def _make_leaf(name: str, draft: SubtaskDraft) -> dict[str, Any]:
     made: dict[str, Any] = {"id": name, "text": draft.description}
     return {**made, "done": True} if draft.done else made
 
 
-def _below(parent: Node, drafts: Sequence[TaskDraft]) -> list[dict[str, Any]]:
+def _list_children(parent: Node, drafts: Sequence[TaskDraft]) -> list[dict[str, Any]]:
     if parent.id == "goal":
         return tasks_data(drafts, parent.minted)
     if any(draft.subtasks for draft in drafts):
@@ -147,13 +147,13 @@ def _below(parent: Node, drafts: Sequence[TaskDraft]) -> list[dict[str, Any]]:
 
 
 def add_data(parent: Node, request: AddRequest) -> dict[str, Any]:
-    """Return the event data of an addition."""
-    return {"parent": parent.id, "at": request.at, "nodes": _below(parent, request.tasks)}
+    """Return the event data of an addition: {parent, at, nodes}, the nodes as `tasks_data` returns them."""
+    return {"parent": parent.id, "at": request.at, "nodes": _list_children(parent, request.tasks)}
 
 
 def split_data(node: Node, parent: Node, request: SplitRequest) -> dict[str, Any]:
-    """Return the event data of a split."""
-    return {"id": node.id, "nodes": _below(parent, request.into), "reason": request.reason}
+    """Return the event data of a split: {id, nodes, reason}, the nodes as in `add_data`."""
+    return {"id": node.id, "nodes": _list_children(parent, request.into), "reason": request.reason}
 
 
 def unblock_data(state: State, request: UnblockRequest) -> dict[str, Any] | None:
@@ -194,7 +194,7 @@ class PlanEdits(GoalBase):
         """Add tasks, or subtasks of a task."""
 
         def decide(state: State) -> dict[str, Any]:
-            return add_data(find(state, request.parent or "goal"), request)
+            return add_data(find_node(state, request.parent or "goal"), request)
 
         return self._edit("add", decide)
 
@@ -202,7 +202,7 @@ class PlanEdits(GoalBase):
         """Replace a task or subtask by several."""
 
         def decide(state: State) -> dict[str, Any]:
-            node = find(state, request.id)
+            node = find_node(state, request.id)
             return split_data(node, state.tree.parent(node) or state.goal, request)
 
         return self._edit("split", decide)
@@ -295,5 +295,5 @@ class PlanEdits(GoalBase):
 
 
 def probes_data(probes: Sequence[Probe]) -> dict[str, Any]:
-    """Return the event data that sets the probes."""
+    """Return the event data that sets the probes: {op, probes}, each probe as JSON."""
     return {"op": "probes", "probes": [plain(each.to_json()) for each in probes]}

@@ -19,7 +19,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.cli import record_input
-from ctxmgr.cli.commands import record
 from ctxmgr.cli.fast import dispatch
 from ctxmgr.cli.fast.rows import WRITES
 from ctxmgr.cli.fast.table import TABLE
@@ -287,8 +286,7 @@ def test_a_fault_is_told_alike(both: Both, monkeypatch: pytest.MonkeyPatch) -> N
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("recorded text")
 
-    for module in (record_input, record):
-        monkeypatch.setattr(module, "take", broken)
+    monkeypatch.setattr(record_input, "take", broken)
     monkeypatch.setattr(tools, "add_note", broken)
     for words in (["record", "--json"], ["note", "add", "0", "-m", "x", "--json"]):
         ended = both(words)

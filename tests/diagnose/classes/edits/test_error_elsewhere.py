@@ -1,0 +1,30 @@
+"""An error in another place than the one that is edited: that place is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxmgr.diagnose.classes.edits import error_elsewhere
+from ctxmgr.diagnose.evidence import Evidence
+from tests.diagnose.build import edit, evidence, failed, require_told
+
+SAID: list[tuple[str, Evidence, list[str], list[str]]] = [
+    (
+        "tsc",
+        evidence(
+            edit("src/a.ts", "1", "2"),
+            failed("npx tsc", "src/b.ts(12,5): error TS2322: Type 'string' is not assignable."),
+            edit("src/a.ts", "2", "3"),
+            failed("npx tsc", "src/b.ts(12,5): error TS2322: Type 'string' is not assignable."),
+            loop=4,
+        ),
+        ["src/b.ts", "line 12"],
+        ["src/b.ts"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("known", "cause", "step"), [each[1:] for each in SAID], ids=[each[0] for each in SAID])
+def test_a_cause_is_known_in_other_words(known: Evidence, cause: list[str], step: list[str]) -> None:
+    """Cause and next step are named as well where another client or tool tells them."""
+    require_told(known, error_elsewhere.KIND, cause, step)

@@ -1,0 +1,41 @@
+"""A call that does not return: what it waits for is told, whichever client runs it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxmgr.diagnose.classes.waiting import call_hangs
+from ctxmgr.diagnose.evidence import Evidence
+from tests.diagnose.build import Call, evidence, failed, require_told
+
+THRICE = 3
+
+
+SAID: list[tuple[str, Evidence, list[str], list[str]]] = [
+    (
+        "tail follows",
+        evidence(Call("Bash", {"command": "tail -f app.log"}, None, "open"), kind="hung", severity="hung"),
+        ["tail -f"],
+        ["without the option that follows"],
+    ),
+    (
+        "npm init",
+        evidence(Call("Bash", {"command": "npm init"}, None, "open"), kind="hung", severity="hung"),
+        ["npm init"],
+        ["-y"],
+    ),
+    (
+        "a prompt that was stopped",
+        evidence(
+            *[failed("npm init", "Press ^C to quit.\npackage name: (shop)\n\ncommand timed out after 120 seconds")] * THRICE
+        ),
+        ["did not return by itself", "asks questions"],
+        ["`-y`"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("known", "cause", "step"), [each[1:] for each in SAID], ids=[each[0] for each in SAID])
+def test_a_cause_is_known_in_other_words(known: Evidence, cause: list[str], step: list[str]) -> None:
+    """Cause and next step are named as well where another client or tool tells them."""
+    require_told(known, call_hangs.KIND, cause, step)
