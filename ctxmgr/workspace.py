@@ -220,7 +220,7 @@ class Workspace:
         return ContextPackages(self.source, self.store, self.guard)
 
     def _read(self, command: str, tool: Callable[[Store, _Q], _R], request: _Q) -> _R:
-        """Call a reading tool, and log for an agent what it was shown, or that it failed."""
+        """Call a reading tool. If an agent asks, log the shown resources or the failure."""
         return self.log_read(command, lambda: tool(self.store, request), lambda answer: answer.to_json())
 
     def log_read(self, command: str, tool: Callable[[], _T], shown: Callable[[_T], object]) -> _T:

@@ -110,7 +110,7 @@ def parse_pattern(text: str) -> Pattern:
     if text == SELF:
         return Pattern("self")
     pattern = Pattern("agent", text[:-2]) if text.endswith("/*") else _exact_pattern(text)
-    # Other globs are refused, not matched literally: a person who writes "debugger/src/*.py" expects it to match.
+    # Other globs are refused instead of matched literally, because people expect "debugger/src/*.py" to match files.
     if ANY in pattern.agent or ANY in pattern.name:
         raise InvalidInput(f"pattern {quote_name(text)} has a '*' that does not stand for everything of one owner", FORMS)
     if fault := agent_fault(pattern.agent):

@@ -345,7 +345,7 @@ def _milliseconds(started: str, ended: str) -> float | None:
 
 
 def _resolve_ids(store: Store, guard: AccessGuard, named: Sequence[str]) -> list[str]:
-    """Return the ids of artifacts named by id or as AGENT/NAME."""
+    """Return the ids of artifacts given as ids or as AGENT/NAME."""
     found: list[str] = []
     for text in dict.fromkeys(named):
         agent, slash, name = text.partition("/")

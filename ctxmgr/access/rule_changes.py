@@ -179,7 +179,7 @@ def _package_reads(store: Store) -> Iterator[PastRead]:
     for record in store.shared.events(PACKAGE):
         data = json_object(record.get("data"))
         for item in _list_tables(data.get("items")):
-            # A record without a type means an artifact, one without "got" a full one; omitted items were not read.
+            # An item without a type is an artifact, and one without "got" is a full one. Omitted items were not read.
             if item.get("type", "artifact") == "artifact" and item.get("got", "full") != "omitted":
                 resource = Resource(type="artifact", agent=str(item.get("source")), name=str(item.get("name")))
                 yield _make_past_read(record, data.get("agent"), "context assemble", resource, allowed=True)
@@ -262,7 +262,7 @@ def read_table(text: str, name: str) -> dict[str, Any]:
     """Parse a TOML file, or a JSON file if its name ends so; return its table, {key: value}.
 
     Raises:
-        InvalidInput: it is too long, broken, nested too deep, or not one table.
+        InvalidInput: the file is too long, broken, nested too deeply, or not one table.
     """
     if len(text) > MAX_TEXT:
         raise InvalidInput(f"{name}: longer than {MAX_TEXT:,} characters", "split the file")

@@ -1,16 +1,18 @@
-"""The command line: parse, build a request, call, show. The only package that talks to a terminal; it may import any other.
+"""The command line: parse the words, build a request, call the library, show the answer.
 
-Begin with `COMMANDS`, which says which module holds each command, and with `_run_words`, the way of a command line:
+Only this package talks to a terminal. It may import any other package. Start with `COMMANDS`, which names the module of each
+command, and with `_run_words`, which runs a command line in these steps:
 
-- `command_line` takes the global options out of the words for `invocation`, the process of one command; it answers ``--help``
-  from texts that are prepared (`fast.help_texts`).
-- `fast.dispatch` parses by a generated table, and calls the handler of a quick command or the function in `commands`.
-- What it does not understand, and what nobody has prepared, `application` hands to typer, which names the fault.
-- A command reads its options (`options`, `address`, `requests`) and hands its work to `output.answer`, which opens the store,
-  turns errors into exit codes (`exits`), and shows the answer: `envelope` as JSON, `text_formats` as CSV or Markdown, and for
-  people `terminal.Printer` through the one filter `views.safe_text`.
+- `command_line` moves the global options from the words to `invocation`, which holds the state of the process. It answers
+  ``--help`` from prepared texts (`fast.help_texts`).
+- `fast.dispatch` parses by a generated table. It calls the handler of a quick command or the function in `commands`.
+- `application` passes every other command line to typer, which also reports faults of usage.
+- A command reads its options (`options`, `address`, `requests`) and passes its work to `output.answer`. That function opens the
+  store, turns errors into exit codes (`exits`), and shows the answer: as JSON by `envelope`, as CSV or Markdown by
+  `text_formats`, for people by `terminal.Printer`, which filters all text with `views.safe_text`.
 
-`views` has what several commands draw, `report` pages and checks of builds, `browse` the terminal browser.
+`views` has the views that several commands share, `report` the HTML pages and the checks of builds, `browse` the terminal
+browser.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ def typer_command(command: Any) -> Any:
 
 
 def _name(function: Any) -> tuple[str, Any] | None:
-    """Return name and declaration of the quick command that a function declares, None for any other function."""
+    """Return the name and declaration of the quick command that a function declares; None for any other function."""
     found = ((name, command_by_name(name)) for name in TABLE)
     place = function.__module__, function.__qualname__
     return next((each for each in found if each[1] and each[1]["quick"] and tuple(each[1]["function"]) == place), None)

@@ -1,6 +1,6 @@
-"""Output of all commands: the answer and its exit code, the envelope of JSON answers, lines, errors, messages on stderr.
+"""Output of all commands: the answer with its exit code, the envelope of JSON answers, lines, errors, messages on stderr.
 
-Every command loads this module, so answers are written here as JSON or a line of text; `ctxmgr.cli.output` has other forms.
+Every command loads this module. It writes answers as JSON or as one line of text; `ctxmgr.cli.output` has the other forms.
 """
 
 from __future__ import annotations
@@ -179,14 +179,14 @@ FORMATS = ("table", "json", "ndjson", "md", "csv", "tsv")
 
 
 class OutputOptions:
-    """How to show the answer: in one of the formats, with some fields of each row, or as the results of a jq program.
+    """How to show the answer: the format, the fields of each row, or a jq program.
 
-    ``raw`` prints strings among these results without quotes.
+    ``raw`` prints strings that the jq program finds without quotes.
     """
 
     __slots__ = ("fields", "format", "jq", "raw")
 
-    # By hand: what makes data classes takes longer to load than this module.
+    # Written by hand, because a data class takes longer to load than this module.
     def __init__(
         self,
         format: str = "table",  # noqa: A002 -- as the option
@@ -198,7 +198,7 @@ class OutputOptions:
 
     @property
     def verbatim(self) -> bool:
-        """Whether the rows are written as they are, as JSON."""
+        """Whether the rows are written unchanged as JSON."""
         return self.format in ("json", "ndjson") and not self.fields and self.jq is None
 
     @property
@@ -207,10 +207,10 @@ class OutputOptions:
         return self.format in ("table", "md") and not self.fields
 
     def check(self) -> None:
-        """Refuse output options that can't be met, before anything is done.
+        """Refuse output options that can't be met, before any work is done.
 
         Raises:
-            InvalidInput: an unknown format, or a faulty jq program.
+            InvalidInput: the format is unknown, or the jq program is faulty.
         """
         if self.format not in FORMATS:
             raise InvalidInput(f"unknown format {self.format!r}", f"formats: {', '.join(FORMATS)}")
@@ -224,13 +224,13 @@ class Answer:
     """The answer of a command.
 
     Attributes:
-        data: JSON values: a list of rows or one object.
+        data: JSON values: a list of rows, or one object.
         draw: shows the answer to people.
-        page: the page that the rows are, or what `make_page` makes it of; kept as JSON has it.
-        next: commands that may come next.
+        page: the page of the rows as JSON; given as a `Page` or as the arguments of `make_page`.
+        next: commands to suggest.
         code: the exit code.
-        columns: the names of the columns, where there may be no row that has them.
-        texts: puts long texts into the lines of output, in place of the marks that rows hold for them.
+        columns: names of the columns, for answers without rows.
+        texts: replaces the marks that rows hold for long texts by those texts, in the lines of output.
         line: the answer as one line of text, for pipes; ``draw`` shows it elsewhere.
     """
 
@@ -261,14 +261,14 @@ class Answer:
 
 
 def output_options(as_json: bool, form: str | None, fields: str | None, jq: str | None, raw: bool = False) -> OutputOptions:
-    """Return how the answer is wanted, from the options; `OutputOptions.check` says whether that can be done."""
+    """Return the output options of a command line. `OutputOptions.check` tells whether they can be met."""
     # A jq program reads the envelope, so it implies JSON.
     chosen = "json" if as_json or jq is not None else form or os.environ.get("CTXMGR_FORMAT") or "table"
     return OutputOptions(chosen, tuple(name.strip() for name in (fields or "").split(",") if name.strip()), jq, raw)
 
 
 def take_output_options(values: dict[str, Any]) -> OutputOptions:
-    """Take the output options out of the values of a command line, and return what they come to."""
+    """Remove the output options from the values of a command line and return them as `OutputOptions`."""
     return output_options(*(values.pop(name) for name in OUTPUT))
 
 
@@ -281,27 +281,27 @@ def end(code: int) -> None:
 
 
 def show_answer(command: str, how: OutputOptions, work: Callable[[], Answer], write: WriteForm, *, writes: bool) -> int:
-    """Do the work of a command and show its answer, or what went wrong; return the exit code.
+    """Do the work of a command and show its answer or the error; return the exit code.
 
-    ``write`` writes the forms that are neither JSON nor a line of text, see `ctxmgr.cli.output.write_form`.
+    ``write`` writes all other forms than JSON and one line of text, see `ctxmgr.cli.output.write_form`.
     """
-    # First: a command that writes must not learn afterwards that its answer can't be shown.
+    # Check first: a command that writes must not find out afterwards that its answer can't be shown.
     try:
         how.check()
         done = work()
     except CtxmgrError as error:
         return report_error(command, how.format, error)
     except OSError as error:
-        if error.filename is None:  # not the work but our own output failed
+        if error.filename is None:  # our own output failed, not the work
             raise
         reason = f"{os.fsdecode(error.filename)}: {error.strerror}"
         return report_error(command, how.format, StorageFailed(reason, "check it, and its permissions"))
     try:
         _emit(command, how, done, write)
     except BrokenPipeError:
-        quiet(int(done.code))  # what was found stands, though nobody reads on
+        quiet(int(done.code))  # the exit code stays that of the answer, although the reader has closed the pipe
     except CtxmgrError as error:
-        # A faulty --fields or --jq shows only now; whoever repeats a command that writes would write twice.
+        # A faulty --fields or --jq may show only now. Say that the work is done: repeating the command would write twice.
         hint = f"the command itself is done; {error.hint}" if writes else error.hint
         return report_error(command, how.format, InvalidInput(error.message, hint))
     return int(done.code)
@@ -319,7 +319,7 @@ def _emit(command: str, how: OutputOptions, done: Answer, write: WriteForm) -> N
 
 
 def _emit_verbatim(command: str, how: OutputOptions, done: Answer) -> None:
-    """Write the envelope, or the rows one a line."""
+    """Write the envelope, or one row per line."""
     restored = str if done.texts is None else done.texts.restore
     if how.format == "json":
         write_json(envelope(command, done.status, done.data, done.page, done.warnings, done.next), restored)
@@ -329,7 +329,7 @@ def _emit_verbatim(command: str, how: OutputOptions, done: Answer) -> None:
 
 
 def say_warnings(lines: Iterable[str]) -> None:
-    """Say what a person should hear, each line by itself."""
+    """Write each warning as a message of its own."""
     for line in lines:
         say(f"ctxmgr: {line}")
 
@@ -349,7 +349,7 @@ def compile_jq(expression: str) -> Any:
     """
     try:
         import jq
-    except ImportError:  # there is no wheel of it for every platform
+    except ImportError:  # not every platform has a wheel of jq
         raise InvalidInput("--jq needs the package jq, which is not installed here", "pip install jq") from None
     try:
         return cast("Any", jq).compile(expression)

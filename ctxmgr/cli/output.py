@@ -1,7 +1,7 @@
-"""Answer the commands that are declared in `commands`: open the library, do the work, write the answer, end with its code.
+"""Answer the commands that are declared in `commands`: open the library, do the work, write the answer, exit with its code.
 
-Rows as JSON are written by `ctxmgr.cli.envelope`; here are the other forms: drawn for people, Markdown, CSV or TSV, some fields
-of each row, or what a jq program finds.
+`ctxmgr.cli.envelope` writes rows as JSON. This module writes the other forms: views for people, Markdown, CSV or TSV, selected
+fields of each row, or the results of a jq program.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T")
     Place = tuple[str | None, str | None]
-    """A session, and a store."""
+    """(session, store), each of them optional."""
 
-_MAX_INDEX_DIGITS = 9  # of a list index in --fields; Python refuses to parse numbers of thousands of digits
+_MAX_INDEX_DIGITS = 9  # digits of a list index in --fields; Python refuses to parse numbers of thousands of digits
 
 
 def answer(
@@ -105,7 +105,7 @@ def answer(
 
 
 def resolve_place(command: str, how: OutputOptions, target: str | None, session: str | None, store: str | None) -> Place:
-    """Return (session, store) as a command line names them, see `locate_store`; an error is reported and ends the command."""
+    """Return (session, store) as named on a command line, see `locate_store`. An error is reported and ends the command."""
     from ctxmgr.cli.address import locate_store
 
     return resolve(command, how, locate_store, target, session, store)
@@ -133,7 +133,7 @@ def answer_without_store(command: str, how: OutputOptions, work: Callable[[], An
 
 
 def fail(command: str, how: OutputOptions, error: CtxmgrError) -> NoReturn:
-    """Say what went wrong, as the caller reads it, and end with the error's exit code."""
+    """Report an error in the chosen format, and end with the error's exit code."""
     from ctxmgr.cli.declarations import Exit
 
     raise Exit(report_error(command, how.format, error))
@@ -148,7 +148,7 @@ def write_form(command: str, how: OutputOptions, done: Answer) -> None:
     from ctxmgr.cli.terminal import open_pager, printer
     from ctxmgr.cli.views.safe_text import safe
 
-    out = printer()  # made first: it teaches stdout to escape what its encoding can't hold
+    out = printer()  # made first, because it makes stdout escape characters that its encoding can't hold
     data = _with_fields(done.data, how.fields)
     if how.format == "json":
         document = envelope(command, done.status, data, done.page, done.warnings, done.next)
@@ -159,8 +159,8 @@ def write_form(command: str, how: OutputOptions, done: Answer) -> None:
         return
     say_warnings(done.warnings)
     if how.format in ("table", "md") and done.status == "empty" and _says_all(done.warnings):
-        return  # the view would only repeat that there is nothing
-    # The names of columns are given where there may be no row to take them from.
+        return  # the view would only say again that there is nothing
+    # A command may name its columns, because there may be no row to take them from.
     rows, columns = as_rows(data), how.fields or done.columns
     if how.format == "ndjson":
         write_lines(map(ascii_json, rows))

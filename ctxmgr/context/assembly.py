@@ -100,7 +100,7 @@ def _collect(audience: Readers, shown: VisibleArtifacts, texts: Texts, request: 
     if request.goal is not None:
         found.know_goal(request.goal)
     needs = read_needs(audience.store, request.agent)
-    # Two packages of one state must be equal, in whatever order the needs were recorded.
+    # Sorted, because two packages of the same state must be equal, in whatever order the needs were recorded.
     for need in sorted(needs, key=lambda need: (need.priority, need.pattern)):
         found.need(need)
     named = [*request.items, *([GOAL] if request.goal is not None else [])]
@@ -114,7 +114,7 @@ def _collect(audience: Readers, shown: VisibleArtifacts, texts: Texts, request: 
 
 
 def read_needs(store: Store, agent: str | None) -> list[AgentNeed]:
-    """Return the needs of an agent, or of all.
+    """Return the needs of an agent, or all needs (None).
 
     Raises:
         Damaged: a recorded need can't be read.
@@ -196,7 +196,7 @@ def _drop_unreadable(order: Order, error: UnreadableError, texts: Texts, found: 
 
 
 def _add_descriptions(assembly: Assembly, texts: Texts) -> Assembly:
-    """Return the assembly with the reason for each item that is only described."""
+    """Return the assembly with the reasons for items that are only described."""
     decisions = [
         made.model_copy(update={"reason": "it is no text: it is described instead"})
         if made.got == "summary" and isinstance(kept := texts.shelf.get((made.type, made.id)), TextItem) and not kept.whole

@@ -90,7 +90,7 @@ _MAX_DEPTH = 6
 
 
 def write_yaml(fields: Mapping[str, Any], indent: int = 0) -> str:
-    """Return the fields that are not None as YAML, with texts of several lines as literal blocks, also in nested maps."""
+    """Return the fields that are not None as YAML. Texts of several lines, also in nested maps, become literal blocks."""
     return "".join(_write_field(key, value, indent) for key, value in fields.items() if value is not None)
 
 
@@ -292,7 +292,7 @@ class VisibleArtifacts:
         from difflib import get_close_matches
 
         own = self.list_by_owner(named.source)
-        # The owner's names first: a wrong name is more likely than a wrong owner.
+        # Names of the owner come first, because a wrong name is more likely than a wrong owner.
         every = own if len(own) >= _MAX_COMPARED else [*own, *self._artifacts.state(self.version)]
         names = dict.fromkeys(f"{row.agent}/{row.name}" for row in every if self._audience.reads(row.agent, row.name))
         return get_close_matches(named.text, list(names)[:_MAX_COMPARED], n=_MAX_SUGGESTED)

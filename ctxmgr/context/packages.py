@@ -553,7 +553,7 @@ def _omission(made: Decision) -> str | None:
 
 
 def _budget_table(order: Order, head: int, warning_cost: int, plan: BudgetPlan) -> list[BudgetRow]:
-    """Return the use of the budget; the rows add up to it."""
+    """Return the use of the budget as rows that add up to it."""
     rows = [
         BudgetRow(name="reserved for the prompt", tokens=order.set_aside.prompt),
         BudgetRow(name="project and task context", tokens=head),

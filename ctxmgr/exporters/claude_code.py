@@ -58,7 +58,7 @@ class _Transcript:
         self.lines.append(json.dumps(record))
 
     def step(self, number: int, step: Turn, model: str | None) -> None:
-        """Add what was said, or what a model answered and its calls brought."""
+        """Add a message, or a response of the model with the results of its calls."""
         if step.source == "agent":
             self._answer(number, step, model)
         elif step.source == "user":

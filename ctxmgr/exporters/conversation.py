@@ -40,11 +40,11 @@ class Call:
 
 @dataclass(slots=True)
 class Turn:
-    """Something that was said to an agent, or one response of its model with the calls that it asked for.
+    """A message to an agent, or one response of its model with the calls in it.
 
     Attributes:
-        source: ``user``, ``agent``, or the type of an event of the program's; ``data`` says more.
-        usage: the data of its usage event.
+        source: ``user``, ``agent``, or the type of another event; ``data`` has its data.
+        usage: data of the usage event.
     """
 
     source: str
@@ -177,7 +177,7 @@ class _Reader:
             step.text, step.data = words, data
 
     def _open(self, part: Part, at: str | None) -> Turn:
-        """Return the model response under way."""
+        """Return the current model response, or a new one."""
         last = part.steps[-1] if part.steps else None
         return last if last is not None and last.source == "agent" else self._new(part, "agent", at)
 
@@ -208,7 +208,7 @@ def build_conversation(session: str, records: Iterable[Record]) -> Conversation:
 
 
 def first_token_count(step: Turn, *names: str) -> int | None:
-    """Return the first of these counts of a step's usage."""
+    """Return the first of these counts that a step's usage has, or None."""
     return next((count for name in names if isinstance(count := step.usage.get(name), int)), None)
 
 

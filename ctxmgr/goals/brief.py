@@ -230,7 +230,7 @@ def _choose_parts(parts: list[_Part], room: int, needed: int) -> tuple[str, list
 
 
 def _cut_part(part: _Part, space: int) -> str:
-    """Return the lines of a part that fit; a single line is shortened."""
+    """Return the lines of a part that fit. A single line is shortened."""
     lines: list[str] = []
     for line in part.lines:
         if len("\n".join([*lines, line])) > space:

@@ -79,7 +79,7 @@ def _check_add(state: State, data: Data) -> None:
 
 def _add(state: State, data: Data, ts: str | None) -> None:
     parent = find_node(state, data.get("parent") or GOAL_ID)
-    # With children it is no leaf any more, and only leaves are worked on.
+    # With children the node is no leaf, and only leaves can be active.
     if state.active == parent.id:
         _leave_active(state)
     # New subtasks continue a task that was blocked for failed attempts. A block by a person stays.
@@ -360,7 +360,7 @@ def _check_one(tree: Tree, parent: str, node: object, ids: set[str]) -> int:
 
 
 def _insert(state: State, parent: Node, at: int, nodes: list[Data]) -> None:
-    """Insert new nodes below ``parent``, and set the statuses of parents from their children; some of these may be done."""
+    """Insert new nodes below ``parent``, some of which may be done, and update the statuses of parents."""
     made = [_make_node(each) for each in nodes]
     state.tree.insert(parent, at, made)
     for node in (*made, parent):
@@ -395,12 +395,12 @@ def fold(state: State, record: Record) -> None:
     try:
         kind, ts = record.get("kind"), record.get("ts")
         op = _event_data(record).get("op") if kind == "event" and record.get("type") == EVENT else None
-        # These concern the folder and not the session: a goal that replaces another one begins a new session.
+        # These operations concern the folder instead of the session, because a replacement of the goal begins a new session.
         if op in ("create", "own", "release"):
             _change(state, {**_event_data(record), "session": record.get("session")}, ts)
         elif state.exists and record.get("session") == state.session:
             _apply_record(state, record, kind, ts if isinstance(ts, str) else None)
-        # Cut, for a record may hold any text, and this one goes into every state file.
+        # Shortened, because a record may contain any text, and every state file contains this one.
         if isinstance(ts, str):
             state.last_ts = ts[:64]
     except (CtxmgrError, TypeError, ValueError, KeyError, AttributeError, RecursionError):

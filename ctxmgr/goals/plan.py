@@ -441,7 +441,7 @@ def _sections(tokens: Sequence[Token]) -> tuple[_Section, str]:
 
 
 def _outside_quotes(tokens: Sequence[Token]) -> Iterator[Token]:
-    """Yield the tokens that stand in no block quote."""
+    """Yield the tokens outside of block quotes."""
     depth = 0
     for token in tokens:
         if token.type in ("blockquote_open", "blockquote_close"):
@@ -451,7 +451,7 @@ def _outside_quotes(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _open_section(open_sections: list[_Section], level: int) -> None:
-    """Begin a section of a level, in the last open one above it."""
+    """Begin a section in the last open section of a higher level."""
     while open_sections[-1].level >= level:
         open_sections.pop()
     section = _Section(level, "")
@@ -466,7 +466,7 @@ def _read_plain_title(content: str) -> tuple[str, bool]:
 
 
 def _find_goal(top: _Section, first: str) -> str | None:
-    """Return the goal, from the only title or a line "Goal: ..."; a title is removed from the sections."""
+    """Return the goal, from the only title or from a line "Goal: ...". A title is removed from the sections."""
     if len(top.parts) == 1 and (top.parts[0].parts or top.parts[0].items) and not top.items:
         title = top.parts[0]
         top.items, top.parts = title.items, title.parts
@@ -478,7 +478,7 @@ def _find_goal(top: _Section, first: str) -> str | None:
 
 
 def _list_steps(section: _Section, notes: list[str]) -> list[Item]:
-    """Return a section's steps: its own list, then those of its subsections."""
+    """Return a section's steps: those of its own list, then those of its subsections."""
     items = [item for item in section.items if item.text]
     for part in section.parts:
         if part.name in _BACKGROUND_HEADINGS:

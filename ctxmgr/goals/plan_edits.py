@@ -129,7 +129,7 @@ def tasks_data(drafts: Sequence[TaskDraft], minted: int) -> list[dict[str, Any]]
 
 
 def subtasks(parent: str, drafts: Sequence[SubtaskDraft], minted: int) -> list[dict[str, Any]]:
-    """Return new subtasks of a task, as event data; ids go on from ``minted``."""
+    """Return new subtasks of a task as event data. Ids continue after ``minted``."""
     return [_make_leaf(f"{parent}.{number}", draft) for number, draft in enumerate(drafts, minted + 1)]
 
 

@@ -80,18 +80,18 @@ def _probe_claim(seen: ProbeResult) -> Claim:
 
 
 def _list_paths(state: State) -> dict[str, str]:
-    """Return the paths that the latest successful actions name, each with the action that named it last."""
+    """Return path -> the last action that named it, for the paths of the latest successful actions."""
     found: dict[str, str] = {}
     for item in state.actions:
         if item.status == "ok" and (path := _find_path(item)):
-            # At the end again: where there are too many, the latest ones are kept.
+            # Move it to the end, because only the latest paths are kept.
             found.pop(path, None)
             found[path] = item.action
     return dict(list(found.items())[-_MAX_PATHS:])
 
 
 def _find_path(item: Action) -> str | None:
-    # Of a deleted file it is right that it is not there.
+    # A deleted file is supposed to be missing.
     if not isinstance(item.args, dict) or _REMOVES_FILES.search(item.action):
         return None
     fields = cast("dict[str, Any]", item.args)
@@ -196,7 +196,7 @@ class Goals(PlanEdits):
         return answer(item, node, refusal(state, item, node, self._guard), recorded=False)
 
     def begin(self, request: ActionRequest) -> RecordAnswer:
-        """Record the begin of an action, unless it is refused; until its result is recorded its effect is unknown."""
+        """Record the beginning of an action, unless it is refused. Its effect is unknown until its result is recorded."""
         return self._record_action(ActionRequest(action=request.action, args=request.args, agent=request.agent))
 
     def record(self, request: RecordRequest) -> RecordAnswer:
@@ -257,7 +257,7 @@ class Goals(PlanEdits):
         return self._end_attempt(request, success=True)
 
     def fail(self, request: EndRequest) -> GoalAnswer:
-        """End the attempt at the current leaf as failed; after too many failures the leaf is blocked."""
+        """End the attempt at the current leaf as failed. After too many failures, the leaf is blocked."""
         return self._end_attempt(request, success=False)
 
     def _end_attempt(self, request: EndRequest, *, success: bool) -> GoalAnswer:

@@ -181,7 +181,7 @@ class Tree:
 def _status_from_children(node: Node, *, is_root: bool) -> NodeStatus:
     statuses = [child.status for child in node.children if child.status not in _REMOVED]
     if not statuses:
-        # A task without a child that counts is given up with them; the goal can still get new tasks.
+        # A task without remaining children is given up with them. The goal can still get new tasks.
         return "pending" if is_root else "dropped"
     if all(status == "done" for status in statuses):
         return "done"

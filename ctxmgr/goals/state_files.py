@@ -101,7 +101,7 @@ def save(folder: str, state: State, included: HistoryExtent, generation: int, *,
     """
     header = Header(v=_VERSION, generation=generation, history=included)
     text = json.dumps({**header.to_json(), **state.to_json()}, separators=(",", ":"))
-    # The last member, so that it can be cut off and the rest be hashed as it stands.
+    # The last field, so that it can be cut off and the rest be hashed unchanged.
     checked = f'{text[:-1]},"check":"{_checksum(text)}"}}\n'
     path = os.path.join(folder, STATE)
     try:
@@ -233,19 +233,20 @@ def identity() -> dict[str, Any]:
 
 
 def is_alive(owner: Owner, last_ts: str | None, now: float) -> bool:
-    """Whether an owner may still be at work: its process runs, or, if it is on another machine, it wrote a moment ago.
+    """Whether an owner may still work: its process runs or, on another machine, has written recently.
 
     ``last_ts`` is the time of its last record, ``now`` the present in seconds since 1970.
 
-    A stopped process is not at work: its goal can be taken over, and it is refused when it goes on. Neither is this process
-    itself, for it has released what it held before.
+    A stopped process does not count: its goal can be taken over, and it is refused when it continues. This process does not
+    count either, because it has released what it held before.
     """
     pid = owner.pid
-    # A folder shared by machines: process ids of another one mean nothing here, so the time of its last record decides.
+    # The folder may be shared by machines. Process ids of another machine mean nothing here, so the
+    # time of its last record decides.
     if owner.host != _host_name() or not isinstance(pid, int) or isinstance(pid, bool) or not 0 < pid < 1 << 31:
         written = parse_time(last_ts)
         return written is not None and 0 <= now - written < LEASE
-    # After a reboot the same id belongs to another process.
+    # After a reboot, the same id belongs to another process.
     return owner.boot == _boot_id() and pid != os.getpid() and _is_running(pid, owner.start)
 
 
@@ -403,13 +404,13 @@ def _signature() -> bytes:
 
 
 def process_start(pid: int) -> str:
-    """Return the start time of a process in ticks since boot; "0" if unknown."""
+    """Return the start time of a process in ticks since boot, or "0" if it is unknown."""
     fields = _process_state(pid)
     return fields[1] if fields else "0"
 
 
 def _process_state(pid: int) -> tuple[str, str] | None:
-    """Return the state letter and the start time (ticks since boot) of a process; None if unknown."""
+    """Return the state letter and the start time (ticks since boot) of a process, or None if they are unknown."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
             # Split after the last ")": the command's name before it may contain blanks and brackets.

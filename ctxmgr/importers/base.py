@@ -52,7 +52,7 @@ class Place:
 
 
 def find_files(places: Iterable[Place], home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-    """Yield the files at these places, each once."""
+    """Yield the files at these places without repetition."""
     seen: set[Path] = set()
     for place in places:
         for path in sorted(place.root(home, environment).glob(place.pattern), key=str):  # a log comes before its folder
@@ -210,7 +210,7 @@ class Log:
         return self.transcripts[key]
 
     def has_part(self, session: object, part: str) -> bool:
-        """Whether there is a transcript of this part of a session."""
+        """Whether this part of a session has a transcript."""
         return self._session_key(session, part) in self.transcripts
 
     def _session_key(self, session: object, part: str) -> tuple[str, str]:
@@ -360,7 +360,7 @@ class FormatDescription:
 
     def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
         """Yield the logs at the places where the agent keeps them."""
-        # Without `is_log` these are all: by None `filter` keeps what is true, as every path is.
+        # Without `is_log`, `filter(None, …)` keeps all paths, because every path is true.
         return filter(self.is_log, find_files(self.places, home, environment))
 
     def companions(self, path: Path) -> Sequence[Path]:
@@ -447,7 +447,7 @@ class JsonImporter(FormatDescription):
 
 
 def _holds_later(path: Path, head: bytes, pattern: re.Pattern[bytes]) -> bool:
-    """Whether a document whose beginning is all that is known holds this in its first megabytes."""
+    """Whether the first megabytes of a document contain the pattern. Only its beginning is in ``head``."""
     if len(head) < _MIN_FULL_HEAD or not head.startswith((b"{", b"[")):
         return False
     try:

@@ -253,7 +253,7 @@ def _add_thoughts(t: Transcript, message: Mapping[str, Any], at: object) -> None
 
 
 def _read_parts(t: Transcript, role: str, content: object, at: object, record_id: str | None) -> None:
-    """Read the parts of a message; what is said in a row is one saying."""
+    """Read the parts of a message. Successive texts form one message."""
     person = role in PEOPLE
     said: list[str] = []
     pictures = 0

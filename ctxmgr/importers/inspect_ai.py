@@ -106,7 +106,7 @@ class _Samples:
 
 
 def _flatten_events(events: Sequence[dict[str, Any]], depth: int = 0) -> Iterator[dict[str, Any]]:
-    """Yield the events in their order; those that older versions hold within that of a tool are a span of its agent's."""
+    """Yield the events in their order. Events that older versions nest in a tool event become a span of the tool's agent."""
     for event in events:
         within = [mapping(item) for item in sequence(event.get("events"))] if depth < _MAX_DEPTH else []
         if not any(item.get("event") in ("model", "tool") for item in within):
@@ -142,7 +142,7 @@ def _read_response(t: Transcript, event: dict[str, Any], kept: Mapping[str, Any]
     at = event.get("completed") or event.get("timestamp")
     output = mapping(event.get("output"))
     t.step = f"{t.part}:{t.place}"
-    # A model may be asked for several answers at once; the solver goes on with the first.
+    # A model may return several answers at once. The solver continues with the first.
     for choice in sequence(output.get("choices"))[:1]:
         message = mapping(_insert_attachments(mapping(choice).get("message"), kept))
         read_message(t, {**message, "role": "assistant", "id": None}, at, None, response=t.place)
@@ -159,7 +159,7 @@ def _read_call(t: Transcript, event: dict[str, Any], kept: Mapping[str, Any]) ->
     name = event.get("id")
     t.call(name, event.get("function"), _insert_attachments(event.get("arguments"), kept), event.get("timestamp"))
     error = mapping(event.get("error"))
-    # Written while the tool runs; a log that ends so is of an evaluation that hung or was killed.
+    # Written while the tool runs. If a log ends like this, the evaluation hung or was killed.
     if event.get("pending") is True or ("result" not in event and not error):
         return
     # Inspect's approvers refuse a call before it runs.
@@ -169,7 +169,7 @@ def _read_call(t: Transcript, event: dict[str, Any], kept: Mapping[str, Any]) ->
 
 
 def _insert_attachments(value: object, kept: Mapping[str, Any], depth: int = 0) -> Any:
-    """Return a value with the long texts in it that the log keeps apart."""
+    """Return a value with the long texts that the log stores separately."""
     if isinstance(value, str) and value.startswith(_ATTACHMENT):
         return kept.get(value[len(_ATTACHMENT) :], value)
     if depth < _MAX_DEPTH and isinstance(value, dict):

@@ -51,7 +51,7 @@ def _row(log: Log, row: Mapping[str, Any], after: Mapping[tuple[str, str], str])
     # A namespace has ``node:task`` for each nested subgraph. The first node gives the name of the agent.
     t = log.session(thread, agent=space.split(":")[0], part=f"{thread}/{space}", parent="") if space else root
     t.place = f"{checkpoint}.{row.get('task_id')}.{row.get('idx')}"
-    # A write belongs to the checkpoint before it; the one after it was made when it was there.
+    # A write belongs to the previous checkpoint. The next checkpoint was made after the write.
     _write(log, root, t, row, _checkpoint_time(after.get((thread, checkpoint), checkpoint)))
 
 
@@ -79,7 +79,7 @@ def _messages(value: object) -> list[dict[str, Any]]:
 
 
 def _full_message(item: object) -> dict[str, Any]:
-    """Return a message; its short forms are a person's text, and (role, text)."""
+    """Return a message in full. Its short forms are the text of a person, and (role, text)."""
     pair = sequence(item)
     if _is_pair(pair):
         return {"role": pair[0], "content": pair[1]}
@@ -104,7 +104,7 @@ def _message(root: Transcript, t: Transcript, message: dict[str, Any], at: str |
 
 
 def _checkpoint_time(checkpoint: str) -> str | None:
-    """Return when a checkpoint was made, which its id, a UUID of version 6, tells."""
+    """Return the time of a checkpoint. Its id is a UUID of version 6, which contains the time."""
     digits = checkpoint.replace("-", "")
     try:
         # Version 6 of RFC 9562: 48 bits of the time, the version, then the last 12 bits of the time.

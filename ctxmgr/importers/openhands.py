@@ -163,7 +163,7 @@ class _Conversation:
 
 
 def _count_usage(t: Transcript, state: dict[str, Any], at: object) -> None:
-    """Count the responses that a conversation's state lists; each update lists them all again."""
+    """Count the responses in the state of a conversation. Each update lists all of them again."""
     kinds = mapping(state.get("usage_to_metrics")) or mapping(mapping(state.get("stats")).get("usage_to_metrics"))
     for kind in map(mapping, kinds.values()):
         for used in map(mapping, sequence(kind.get("token_usages"))):

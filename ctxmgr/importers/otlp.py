@@ -190,9 +190,9 @@ class SpanReader:
             span.trace = span.trace or own
 
     def _transcript(self, span: Span) -> Transcript:
-        """Return the part of the agent whose span it is; one that a tool call of another agent started is a sub-agent's."""
-        # The agents above it, up to one that is known already or that no call started. A loop and no recursion: a hostile
-        # trace holds thousands of them, or a circle.
+        """Return the part of a span's agent. If a tool call of another agent started it, it is a sub-agent."""
+        # The agents above it, up to a known one or one that no call started. Iterative, because a hostile trace may
+        # contain thousands of them, or a circle.
         line, visited = [span], {id(span)}
         while (calling := self._calling_span(line[-1])) is not None and id(calling) not in visited:
             line.append(calling)
@@ -206,14 +206,14 @@ class SpanReader:
         return found
 
     def _find_part(self, span: Span) -> tuple[str, str, str]:
-        """Return the session of a span, its agent, and the part of a sub-agent, which is empty for the session's own agent."""
+        """Return (session, agent, part) of a span. The part is empty for the session's own agent."""
         name, first = self._traces.get(span.trace, (span.trace, ""))
         agent = span.agent or first or "main"
         # The first agent of a trace is the session's own. Every other name in it is a sub-agent.
         return name, agent, "" if agent in (first, "main") else f"{name}/{agent}"
 
     def _calling_span(self, span: Span) -> Span | None:
-        """Return the tool call of another agent that started the agent of this span; None where it is known or has none."""
+        """Return the tool call of another agent that started this span's agent. None if there is none or the agent is known."""
         name, agent, part = self._find_part(span)
         if not part or self._log.has_part(name, part):
             return None
@@ -314,7 +314,7 @@ class SpanReader:
             t.failure(span.error or span.first("error.type"), at, f"{span.own}:error", reason="apiError")
 
     def _drop_executed(self, t: Transcript, message: dict[str, Any], end: int) -> dict[str, Any]:
-        """Return a message without the calls whose execution was told of before it, for batches may come in any order."""
+        """Return a message without calls whose execution was already added, because batches may arrive in any order."""
         lists = {name: sequence(message.get(name)) for name in ("tool_calls", "parts", "content")}
         kept = {name: [item for item in listed if not self._was_executed(t, item, end)] for name, listed in lists.items()}
         return message | {name: items for name, items in kept.items() if lists[name]}
@@ -414,7 +414,7 @@ def call_key(span: Span) -> str:
 
 
 def _drop_spelling(given: object) -> str:
-    """Return arguments without what their spellings, as JSON or as Python shows them, differ in."""
+    """Return arguments without the characters in which their forms, as JSON or as shown by Python, differ."""
     return _SPELLING.sub("", given if isinstance(given, str) else json.dumps(given) if given else "")[:_MAX_COMPARED]
 
 
@@ -470,7 +470,7 @@ def _log_of_result(t: Transcript, span: Span, at: object) -> None:
     if t.has_answer(span.key):
         return
     spent = number(span.count("duration_ms")) or 0
-    # The record is written when the tool ends; only its duration tells when it began.
+    # The record is written when the tool ends. Only its duration tells when the tool began.
     start = int(span.start - spent * 1e6) if span.start else None
     t.call(span.key, span.first(*_TOOLS), parse_json(span.first(*_GIVEN)), start)
     status = "error" if span.first("success") in (False, "false") else "ok"

@@ -215,7 +215,7 @@ def _format(seconds: float | None) -> str | None:
 
 
 def milliseconds_between(start: str | None, end: str | None) -> float | None:
-    """Return the milliseconds from one `moment` to another, or None when one is none or they run backwards."""
+    """Return the milliseconds between two results of `moment`; None if one is missing or they are in the wrong order."""
     start_time, ended = parse_time(start), parse_time(end)
     return (
         round((ended - start_time) * 1000, 3) if start_time is not None and ended is not None and ended >= start_time else None

@@ -225,7 +225,7 @@ class TextFinder:
 
     @staticmethod
     def _order(seen: _Pass, weights: Sequence[float], limit: int) -> list[_Match]:
-        """Return the best matches by a coarse score from counts alone, the later ones first among equals."""
+        """Return the best matches by an approximate score from counts alone, later ones first among equals."""
         pairs = [(counts, match) for counts, alike in seen.alike.items() for match in alike.latest]
         average = sum(match.length for _, match in pairs) / max(1, len(pairs)) or 1.0
         scored = ((round(score(counts, weights, match.length / average), 6), match.place, match) for counts, match in pairs)

@@ -184,7 +184,7 @@ def _lesson_lines(entries: Sequence[EntryView]) -> list[Line]:
 
 
 def _open_lines(entries: Sequence[EntryView], messages: Sequence[EventView]) -> list[Line]:
-    # The last entry of each call decides: a call that failed and was repeated with success is not open.
+    # The last entry of each call decides: a failed call that later succeeded is not open.
     latest = {(entry.agent, entry.action, _input_text(entry)): entry for entry in entries}
     last_success = {(entry.agent, entry.action): entry.index for entry in entries if entry.status == "ok"}
     lines: list[Line] = []
@@ -233,5 +233,5 @@ def _quote(text: str, limit: int) -> str:
 
 
 def _display_name(text: str) -> str:
-    # Names of agents and actions are recorded text: quoted where they could pass for more than a name.
+    # Names of agents and actions are recorded text. Quote them if they could be mistaken for more than a name.
     return text if re.fullmatch(r"[\w.:/@-]{1,80}", text) else _quote(text, 80)

@@ -186,7 +186,7 @@ class EmbeddedMemory:
         return (self._ranker or LexicalRanker(found.weights)).rank(query, found.episodes)
 
     def _store_reflection(self, request: ReflectRequest, answer: Reflection, sources: list[Episode], found: Candidates) -> str:
-        """Store a reflection in the named session, else in that of its newest source; return its id."""
+        """Store a reflection in the named session, else in the session of its newest source, and return its id."""
         session = request.session or answer.sessions[0]
         key = session_key(self._store, session)
         author = request.author or REFLECTOR
@@ -469,7 +469,7 @@ def _reflection_lines(found: Reflection, newest: Sequence[Episode]) -> Iterator[
 
 
 def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
-    """Yield a title and its lines; nothing where there is no line."""
+    """Yield a title and its lines; nothing if there are no lines."""
     if lines:
         yield f"\n## {title}"
         yield from lines

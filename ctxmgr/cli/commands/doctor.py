@@ -83,7 +83,7 @@ def _checks(store: str | None, model: str | None, base_url: str | None, llm_mode
     yield check_routes(config)
     for check in check_store(store, folder, os.environ, config):
         yield check
-        if check.name in ("store.damage", "store.server"):  # said of a store that could be opened
+        if check.name in ("store.damage", "store.server"):  # these checks ran on a store that could be opened
             yield from check_artifacts(find_store(folder, os.environ, config)[0] if store is None else store)
     yield from check_shipping()
     yield check_cache(os.environ, home)

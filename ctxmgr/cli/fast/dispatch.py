@@ -1,7 +1,7 @@
 """Read a command line by the command table and run it; typer reads any line that is not understood completely.
 
-Some commands have a handler on plain rows (`ctxmgr.cli.fast.rows`). For everything else the function that typer would call is
-loaded, with what it needs.
+Some commands have a handler on plain rows (`ctxmgr.cli.fast.rows`). For all others the function that typer would call is loaded
+with its imports.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from ctxmgr.cli.fast.rows import Handler
 
     class Quick(TypedDict):
-        """What the handler on rows does not understand, and what the request of the command admits."""
+        """What the handler on rows does not understand, and the values that the command's request admits."""
 
         beyond: list[str]
         ranges: dict[str, tuple[int, int]]
         choices: dict[str, list[str]]
 
     class Command(TypedDict):
-        """A command: its function, its arguments and options with the parameter and kind of each, their defaults.
+        """A command: its function, and its arguments and options with the parameter, kind and default of each.
 
-        ``function`` is a module and a name in it. ``how`` says that it takes the options of output as one. With ``many`` the
-        last argument takes any number of words. ``required`` names parameters that must be given. ``quick`` is null for a
-        command without a handler on rows.
+        ``function`` is a module and a name in it. ``how`` says whether the output options are passed as one parameter. With
+        ``many`` the last argument takes any number of words. ``required`` names parameters that must be given. ``quick`` is
+        null for a command without a handler on rows.
         """
 
         function: tuple[str, str]
@@ -61,12 +61,12 @@ def answer_command(arguments: list[str]) -> int | None:
 
 
 def run_command(name: str, command: Command, values: dict[str, Any]) -> int:
-    """Run a command by the values of its parameters; return its exit code."""
+    """Run a command with the values of its parameters; return its exit code."""
     if is_quick(command, values):
         from ctxmgr.cli.envelope import take_output_options
         from ctxmgr.cli.fast.rows import quick_answer
 
-        # A copy, in which files take the place of sessions: the function that answers otherwise reads the options as given.
+        # A copy: `quick_answer` puts files in the place of sessions, and the declared function needs the options as given.
         copied = dict(values)
         code = quick_answer(name, _handler(name), copied, take_output_options(copied))
         if code is not None:
@@ -202,6 +202,6 @@ def _value(kind: str, word: str | None) -> Any:
 
 
 def is_quick(command: Command, values: dict[str, Any]) -> bool:
-    """Whether the command has a handler on rows, and that understands all that was given."""
+    """Whether the command has a handler on rows that understands all given options."""
     quick = command["quick"]
     return quick is not None and all(values[name] == command["defaults"][name] for name in quick["beyond"])

@@ -67,9 +67,9 @@ def first_paragraph(text: str) -> str:
 
 
 def body_lines(lines: Sequence[str]) -> tuple[str, ...]:
-    """Return the first lines of a body that are more than brackets, with their relative indentation."""
+    """Return the first lines of a body, without lines of brackets only, with their relative indentation."""
     shown = [line.rstrip().expandtabs(4) for line in lines if line.strip(" \t{}();,")][: BODY_LINES[0] + 1]
-    # The first line may have been cut out of one, without the blanks before it.
+    # The first line may begin in the middle of a line, without its indentation.
     least = min((len(line) - len(line.lstrip()) for line in shown[1:] or shown), default=0)
     return tuple(line[min(least, len(line) - len(line.lstrip())) :] for line in shown)
 

@@ -88,9 +88,9 @@ class _ParallelFilesImporter(FormatDescription):
 
 
 def _merge_records(counts: Sequence[FileCount], stack: ExitStack) -> Iterator[tuple[LogFile, Raw | None]]:
-    """Yield each record with its file, by time across files and by place inside each; None at a file's end.
+    """Yield each record with its file, by time across files and by place inside a file; None at the end of a file.
 
-    A record without a time follows the one before it.
+    A record without a time follows the previous one.
     """
     heads: list[tuple[float, int, Raw | None]] = []
     opened: list[tuple[LogFile, Iterator[Raw]]] = []
@@ -230,7 +230,7 @@ def _groups(paths: Iterable[Path]) -> list[list[Path]]:
             by_session[heads[path].session].append(path)
         else:
             groups.append([path])
-    # Originals first, since of two records with one id the first is kept.
+    # Originals first, because the first of two records with one id is used.
     return sorted(groups, key=lambda group: _sort_key(heads[group[0]], group[0], heads))
 
 
@@ -240,14 +240,14 @@ def _read_heads(paths: Iterable[Path]) -> dict[Path, Head]:
         try:
             heads.setdefault(path, read_head(path))
         except OSError:
-            # A group all the same, so that reading it says why it can't be read.
+            # Grouped too, so that reading it reports why it can't be read.
             heads.setdefault(path, Head(session=path.stem))
     return heads
 
 
 def _sort_key(head: Head, path: Path, heads: dict[Path, Head]) -> tuple[int, bytes, str]:
-    """Return the sort key of a session: forks behind their origin, else by last time, since a copy goes on longer."""
-    # The depth in the line of forks; recorded ids may form a circle.
+    """Return the sort key of a session: forks after their origin, else by last time, because a copy continues longer."""
+    # The depth in the chain of forks. Recorded ids may form a circle.
     origins = {other.session: other.forked_from for other in heads.values() if other.is_main}
     depth, origin, seen = 0, head.forked_from, {head.session}
     while origin in origins and origin not in seen:

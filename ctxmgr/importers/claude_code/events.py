@@ -299,7 +299,7 @@ def result_output(record: dict[str, Any], block: dict[str, Any], path: Path, ses
 
 
 def _drop_bytes(item: object) -> Any:
-    """Return a block without the bytes of a picture or document: their size says enough."""
+    """Return a block with the size of a picture or document instead of its bytes."""
     block = mapping(item)
     data = mapping(block.get("source")).get("data")
     if not isinstance(data, str):

@@ -148,7 +148,7 @@ class Source:
             return Raw(line.number, self._place, kind, value, _record_time(value), False)
         if self._keeps_places and (uuid := ident(value.get("uuid"))):
             self.places.setdefault(uuid, self._place)
-        # A record of ours is ASCII, so it may be longer than its line: ``é`` has two bytes there and six here.
+        # Our records are ASCII, so they may be longer than the line: ``é`` has two bytes there and six here.
         return Raw(line.number, self._place, kind, value, _record_time(value), line.length > MAX_LINE // 4)
 
     def _see_version(self, version: object) -> None:
@@ -161,7 +161,7 @@ class Source:
 
 
 def _record_time(value: dict[str, Any]) -> str | None:
-    """Return a record's timestamp as RFC 3339 in UTC, None when it has none."""
+    """Return a record's timestamp as RFC 3339 in UTC, or None."""
     stamp = value.get("timestamp")
     return moment(stamp) if isinstance(stamp, str) else None
 
@@ -328,8 +328,8 @@ def _parse_head(path: Path, size: int, changed: int) -> Head:
 
 
 def _name_session(head: Head, path: Path, sessions: list[str], *, sidechain: bool) -> None:
-    """Set the session of a log, the agent if it is a sub-agent's, and what it was forked from, by its records and its name."""
-    # A resumed session begins with copies of another one's records, which name that one.
+    """Set the session of a log and the id of its sub-agent, from its records and its name."""
+    # A resumed session begins with copies of another session's records, which have that session's id.
     head.session = path.stem if path.stem in sessions or not sessions else sessions[0]
     if head.journal:
         head.session = _folder_session(path) or head.session

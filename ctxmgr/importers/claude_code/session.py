@@ -265,7 +265,7 @@ class Threads:
         return self._new(file, agent, parent, turn)
 
     def _find_by_prompt(self, value: dict[str, Any]) -> Launch | None:
-        """Match a sub-agent that nothing links to its call by the prompt it was given."""
+        """Match a sub-agent without a link to its call by its prompt."""
         words = "\n".join(texts(mapping(value.get("message")).get("content")))[:_MAX_COMPARED].strip()
         for launch in self._launches.values():
             # Two calls may have the same prompt. Each is matched once, in their order.
@@ -498,7 +498,7 @@ class Session:
             thread.event(*error, raw.ts, self._record_id(file, raw, 0))
 
     def _record_id(self, file: LogFile, raw: Raw, place: int, key: str | None = None) -> str:
-        """Return the source's own id for a block; without one, its place in the response or in the file."""
+        """Return the source's id for a block, or an id from its place in the response or in the file."""
         if uuid := ident(raw.value.get("uuid")):
             return f"{uuid}:{place}" if place else uuid
         if key is not None:

@@ -296,7 +296,7 @@ def _facts_from_json(body: dict[str, Any], outcome: Outcome, exit_code: int | No
 
 
 def _set_status(outcome: Outcome, exit_code: int | None, facts: Facts, failed: bool) -> None:
-    """Decide the status: an abort or refusal first, then the exit code, then the tool's words, then flags."""
+    """Decide the status: by an abort or refusal first, then by exit code, words of the tool, and flags."""
     if outcome.error is not None or (exit_code == 0 and facts.status is None):
         return
     words = outcome.output if isinstance(outcome.output, str) else ""
@@ -320,7 +320,7 @@ def _set_status(outcome: Outcome, exit_code: int | None, facts: Facts, failed: b
 
 
 def _drop_pictures(value: Any) -> Any:
-    """Replace the bytes of pictures in content parts by their length; the picture is not text to search."""
+    """Replace the bytes of pictures in content parts by their length, because pictures can't be searched."""
     content = sequence(value)
     if not content:
         return value

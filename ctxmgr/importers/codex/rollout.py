@@ -351,7 +351,7 @@ class Words:
             self._queue(message)
 
     def _queue_named(self, message: _PendingMessage, by_person: list[str], by_harness: list[str], origin: str | None) -> None:
-        """Queue a message whose parts name their writers: a person's part first, what the harness added as one of its own."""
+        """Queue a message whose parts name their writers: first the part of the person, then that of the harness."""
         self.named_before = self.named_before or message.role == "user"
         if not by_person:
             message.origin = origin or harness_origin(message.words) or ("developer" if message.role != "user" else "harness")
@@ -365,7 +365,7 @@ class Words:
             self._queue(rest)
 
     def _judge_unnamed(self, message: _PendingMessage) -> bool:
-        """Say who wrote a message that names nobody, as far as that is known now; return False where it was told before."""
+        """Judge who wrote a message whose writer is not named; return False if the message repeats an earlier one."""
         words = message.words
         message.origin = harness_origin(words) or ("developer" if message.role != "user" else None)
         if not message.open:
@@ -464,7 +464,7 @@ class Words:
 
 
 def _split_by_writer(payload: dict[str, Any]) -> tuple[list[str], list[str], str | None]:
-    """Split a message's texts by named writer: (a person's, the harness's, what the harness part is)."""
+    """Split a message's texts by named writer: (a person's texts, the harness's texts, kind of the harness part)."""
     passthrough = mapping(payload.get(PASSTHROUGH))
     parts = sequence(passthrough.get("content_item_metadata"))
     marks = [text(mapping(mapping(part).get("provenance")).get("type")) for part in parts]
