@@ -1,7 +1,7 @@
 """See where agent workflows go in circles or hang, and get them going again.
 
-The public names are resolved when first used, so that importing the recorder never loads the rest. Agents record with
-`Recorder`, everything else asks `Workspace`; docs/architecture.md has the map of the packages.
+Agents record with `Recorder`; everything else asks `Workspace`. These names are resolved at first use, so that importing the
+recorder does not load the rest. docs/architecture.md has the map of the packages.
 """
 
 from __future__ import annotations

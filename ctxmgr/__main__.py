@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> int:
-    """Run the command line and return its exit code; answer ``--version`` before anything is loaded."""
+    """Run the command line and return its exit code. Answer ``--version`` before loading anything."""
     if sys.argv[1:] not in (["--version"], ["-V"]):
         from ctxmgr.cli import main as run
 
@@ -14,16 +14,16 @@ def main() -> int:
     try:
         sys.stdout.write(f"ctxmgr {__version__}\n")
         sys.stdout.flush()
-    except (OSError, AttributeError):  # a full device, or no stdout at all
+    except (OSError, AttributeError):  # a full device, or no stdout
         return 5
     return 0
 
 
 def start() -> None:
-    """Run the command line and end the process with its exit code."""
+    """Run the command line and exit with its code."""
     code = main()
     if "typing" not in sys.modules and not (sys.flags.inspect or sys.gettrace() or sys.getprofile()):
-        # Nothing was loaded that has something to do at the end: taking the interpreter down would take longer than a query.
+        # No loaded module needs cleanup at exit, and shutting down the interpreter would take longer than a query.
         import os
 
         if sys.stderr is not None:

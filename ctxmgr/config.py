@@ -1,11 +1,11 @@
-"""Settings from files and the environment, and who may set which: where the store is, thresholds, models, commands.
+"""Settings from files and the environment: the store, thresholds, models, commands, and who may set them.
 
-Precedence: arguments of a call, then the environment, then the project's file (``ctxmgr.toml``, or ``[tool.ctxmgr]`` of
-``pyproject.toml``, in the nearest folder upwards that has either), then the user's own file
-(``$XDG_CONFIG_HOME/ctxmgr/config.toml``), then built-in values.
+Precedence: arguments of a call, then the environment, then the project's file (``ctxmgr.toml``, or ``[tool.ctxmgr]`` in
+``pyproject.toml``, from the nearest parent folder that has either), then the user's own file
+(``$XDG_CONFIG_HOME/ctxmgr/config.toml``), then the defaults.
 
-A project's file may have been written by somebody else. It tunes, and grants nothing (design ruling 29): `SETTINGS` is the
-one table of what it may set. Other settings in it are left out and named, unless the user trusts the file (`grant`).
+Somebody else may have written a project's file. It can tune, but grants nothing (design ruling 29). The table `SETTINGS` says
+what such a file may set. Other settings in it are ignored and reported, unless the user trusts the file (`grant`).
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from ctxmgr.log.ids import now
 _FOLDER = os.path.join("ctxmgr", "trust")
 _SUFFIX = ".json"
 _MAX_TRUST_BYTES = 1_000_000
-_GROUP_AND_OTHERS = 0o077  # of the permission bits
+_GROUP_AND_OTHERS = 0o077  # permission bits
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """One trusted file.
+    """A trusted file.
 
     Attributes:
-        path: of the settings file, with its folder's links resolved.
+        path: path of the settings file, with links in its folder resolved.
         digest: SHA-256 of its content in hex.
-        commands: fingerprints of the probes' commands that are trusted with it.
-        since: when that was said, RFC 3339.
+        commands: fingerprints of the commands of probes that the user trusted with it.
+        since: time of the trust, RFC 3339.
     """
 
     path: str
@@ -46,12 +46,12 @@ class Trust:
 
 
 def trust_folder(environment: Mapping[str, str]) -> str:
-    """Return the folder that holds the records of trust."""
+    """Return the folder of the trust records."""
     return os.path.join(paths.user_folder(environment, "XDG_STATE_HOME", os.path.join(".local", "state")), _FOLDER)
 
 
 def identity(path: str | os.PathLike[str]) -> str:
-    """Return a settings file's path with the links of its folder resolved, but not a link that the file itself may be."""
+    """Return the path of a settings file with links in its folder resolved. If the file itself is a link, the link stays."""
     folder, name = os.path.split(os.path.abspath(path))
     return os.path.join(os.path.realpath(folder), name)
 
@@ -59,11 +59,11 @@ def identity(path: str | os.PathLike[str]) -> str:
 def find(path: str | os.PathLike[str], content: bytes, environment: Mapping[str, str]) -> Trust | None:
     """Return the trust in a file with this content, or None.
 
-    What others could have written is not believed: a record or a folder that is not the user's own, that others may use,
-    or that lies in the project itself.
+    Records that somebody else may have written do not count. The record and its folder must belong to the user alone, and must
+    lie outside of the project.
     """
     folder, place = trust_folder(environment), identity(path)
-    # A project that holds the state folder (a home under version control) could bring its own trust along.
+    # A project that contains the state folder (a home under version control) could come with its own trust.
     if _contains(os.path.dirname(place), folder) or not _is_private(folder):
         return None
     found = _read(os.path.join(folder, _name(place)))
@@ -71,16 +71,16 @@ def find(path: str | os.PathLike[str], content: bytes, environment: Mapping[str,
 
 
 def grant(path: str | os.PathLike[str], content: bytes, commands: Collection[str], environment: Mapping[str, str]) -> Trust:
-    """Trust a file with this content, and these commands with it.
+    """Trust a file with this content, together with these commands.
 
     Raises:
-        InvalidInput: the state folder lies in the project, whose author could trust himself there.
-        StorageFailed: the system refused; the trust is as it was.
+        InvalidInput: the project contains the state folder, so its author could write the trust there.
+        StorageFailed: the system refuses; the trust is unchanged.
     """
     import json
 
     folder, place = trust_folder(environment), identity(path)
-    # Else the project could write the record of its own trust.
+    # Otherwise the project could come with a record of its own trust.
     if _contains(os.path.dirname(place), folder):
         raise InvalidInput(
             f"{place} can't be trusted: the state folder {folder} lies in the same project",
@@ -99,15 +99,15 @@ def grant(path: str | os.PathLike[str], content: bytes, commands: Collection[str
 
 
 def revoke(path: str | os.PathLike[str], environment: Mapping[str, str]) -> bool:
-    """End the trust in a file, whatever it holds by now; return whether there was any.
+    """End the trust in a file, whatever its content is now. Return whether there was any.
 
     Raises:
-        StorageFailed: the system refused.
+        StorageFailed: the system refuses.
     """
     place = os.path.join(trust_folder(environment), _name(identity(path)))
     try:
         os.unlink(place)
-    except (FileNotFoundError, NotADirectoryError):  # there was none
+    except (FileNotFoundError, NotADirectoryError):  # the file was not trusted
         return False
     except OSError as error:
         raise StorageFailed(f"can't remove {place}: {error.strerror}", "check the folder and its permissions") from None
@@ -115,7 +115,7 @@ def revoke(path: str | os.PathLike[str], environment: Mapping[str, str]) -> bool
 
 
 def list_trusted(environment: Mapping[str, str]) -> list[Trust]:
-    """Return all trusted files, ordered by path; records that can't be read are left out."""
+    """Return all trusted files, ordered by path. Unreadable records are skipped."""
     folder = trust_folder(environment)
     if not _is_private(folder):
         return []
@@ -128,13 +128,13 @@ def _name(place: str) -> str:
 
 
 def _digest(content: bytes) -> str:
-    from hashlib import sha256  # most projects have no settings to be trusted
+    from hashlib import sha256  # imported here, because most projects have no settings that need trust
 
     return sha256(content).hexdigest()
 
 
 def _contains(project: str, folder: str) -> bool:
-    """Whether the project's folder holds the state folder, by its name or by a link on the way to it."""
+    """Whether the project's folder contains the state folder, by its path or through links."""
     return is_inside(project, os.path.realpath(folder))
 
 
@@ -150,7 +150,7 @@ def _read(path: str) -> Trust | None:
     import json
 
     try:
-        # Whoever can write this file can grant, so only one that is its user's alone counts.
+        # A record grants trust, so it counts only if no other user can write it.
         status = os.lstat(path)
         if status.st_uid != os.geteuid() or status.st_mode & _GROUP_AND_OTHERS:
             return None
@@ -175,14 +175,14 @@ LiveMode = Literal["advise", "deny", "watch"]
 
 
 class Setting(NamedTuple):
-    """Who may set something. The user always may, by an option, the environment or his own file.
+    """Who may change a setting. Users always may, by an option, the environment or their own file.
 
     Attributes:
-        project: what a project's file may do without being trusted: set it freely, name places ``inside`` its own folder,
-            or only ``restrict`` what is allowed.
+        project: what a project's file may do without trust: set it freely, name places ``inside`` its own folder, or only
+            ``restrict`` what is allowed.
         about: what it sets, in a sentence.
-        option: the command line's name for it, None when it has none.
-        variable: of the environment, None when there is none.
+        option: the option of the command line, or None.
+        variable: the environment variable, or None.
     """
 
     project: Literal["free", "inside", "restrict"]
@@ -209,37 +209,37 @@ SETTINGS: Mapping[str, Setting] = {
     "live.watch": Setting("restrict", "Whether the first hook starts the watcher, which finds calls that hang."),
     "live.desktop": Setting("restrict", "Whether the watcher tells you on the desktop."),
 }
-"""Every setting of a file. A file that holds anything else is refused, so that a new setting must be entered here first."""
+"""Every setting of a file. Files with other settings are refused, so a new setting must be added here first."""
 
 _TABLES = frozenset(name.partition(".")[0] for name in SETTINGS if "." in name)
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The settings that hold in a folder.
+    """The settings for a folder.
 
     Attributes:
-        path: the project's file, or None when there is none.
+        path: the project's file, or None.
         user: the user's own file, or None.
         store: path of the store, resolved against the folder of the file that names it.
-        detect: the ``detect`` table, checked by the detectors' settings.
-        attempts: how often the same loop is answered before a person is needed.
-        diff: whether continuations leave out what their agent was given before.
-        model: the ``recover.model`` table, checked where a model is chosen.
-        routes: the ``recover.routes`` table, or the path of a file that holds one; checked where it is used.
-        artifacts: the ``artifacts`` table: which versions `version prune` keeps; checked where it is used.
+        detect: the ``detect`` table; the detectors' settings check it.
+        attempts: number of answers to the same loop before a person is needed.
+        diff: whether continuations leave out what their agent got before.
+        model: the ``recover.model`` table, checked when a model is chosen.
+        routes: the ``recover.routes`` table, or the path of a file that holds one; checked at use.
+        artifacts: the ``artifacts`` table, which says which versions `version prune` keeps; checked at use.
         allow_commands: whether probes of a goal may run commands.
-        trusted_commands: fingerprints of the commands that may be run; None when all may that ``allow_commands`` allows.
-        live_mode: what the hook of a client does about a loop: tell the agent (``advise``), refuse the call as well when it
-            goes on (``deny``), or only keep count (``watch``).
-        live_quiet: kinds of findings, and actions, of which the hook says nothing.
-        live_exec: the command that calls a person when an agent goes on after all, or hangs; empty for none.
+        trusted_commands: fingerprints of the commands that may run; None if ``allow_commands`` alone decides.
+        live_mode: what a client's hook does about a loop: tell the agent (``advise``), also refuse the call if the loop goes on
+            (``deny``), or only count (``watch``).
+        live_quiet: kinds of findings, and actions, that the hook does not report.
+        live_exec: the command that calls a person if an agent continues its loop or hangs; empty for none.
         live_watch: whether hooks start the watcher, which looks for hangs.
-        live_desktop: whether a person is also called by a notice on the desktop.
-        origins: setting -> the origin of its value.
-        refused: settings that the project's file holds and may not.
+        live_desktop: whether a notice on the desktop calls a person too.
+        origins: setting -> origin of its value.
+        refused: settings in the project's file that it may not set.
         trusted: whether the user trusts the project's file.
-        foreign: files of other users that would hold as well if they were the user's.
+        foreign: files that are ignored because they belong to other users.
     """
 
     path: Path | None = None
@@ -264,23 +264,23 @@ class Config:
     foreign: tuple[str, ...] = ()
 
     def find_file(self, setting: str) -> Path | None:
-        """Return the file that a setting's value is from, None when it is built in."""
+        """Return the file that sets a setting, or None for a default."""
         return {"user": self.user, "project": self.path}.get(self.origins.get(setting, "built-in"))
 
     def is_quiet(self, kind: str, evidence: Mapping[str, Any]) -> bool:
-        """Whether nothing is said of a finding with this evidence: its kind is quiet, or each of the actions that it names."""
+        """Whether the hook must not report this finding: its kind is quiet, or all actions in its evidence are."""
         kinds, actions = self.live_quiet
         named = {str(step.get("action")) for name in ("steps", "openCalls") for step in evidence.get(name) or ()}
         return kind in kinds or (bool(named) and named <= actions)
 
     @property
     def routes_folder(self) -> Path | None:
-        """The folder that files named by the routing table must lie in; None where they may lie anywhere."""
+        """The folder that must contain the files named in the routing table; None if they may lie anywhere."""
         confined = self.path is not None and self.origins.get("recover.routes") == "project" and not self.trusted
         return self.path.parent if confined and self.path is not None else None
 
     def warnings(self, *names: str) -> list[str]:
-        """Return a line for every setting and file that was left out, or for the settings named: what, and what to do."""
+        """Return a line per ignored setting and file, with what to do about it; with ``names``, only for these settings."""
         left_out = [self._refusal(name) for name in self.refused if not names or name in names]
         return left_out if names else left_out + [foreign_file_message(path) for path in self.foreign]
 
@@ -296,7 +296,7 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """A file of settings: its raw content, and its checked values by the names of `SETTINGS`."""
+    """A file of settings: its raw content, and its checked values under the names in `SETTINGS`."""
 
     path: Path
     content: bytes
@@ -304,14 +304,14 @@ class SettingsFile:
 
 
 def load_config(folder: Path, environment: Mapping[str, str] | None = None) -> Config:
-    """Return the configuration that holds in a folder.
+    """Return the configuration for a folder.
 
     Args:
-        folder: where to start looking upwards for the project's file.
-        environment: of the process by default; says where the user's own file and his trust are.
+        folder: where the upward search for the project's file starts.
+        environment: by default that of the process; it locates the user's own file and trust records.
 
     Raises:
-        InvalidInput: a file is not TOML, is no regular file of a bearable size, or holds an unknown or wrong setting.
+        InvalidInput: a file is not TOML, not a regular file, too large, or has an unknown or wrong setting.
     """
     environment = os.environ if environment is None else environment
     foreign: list[str] = []
@@ -319,7 +319,7 @@ def load_config(folder: Path, environment: Mapping[str, str] | None = None) -> C
     if project is None:
         return _merge(user, None, {}, (), None, foreign)
     refused = tuple(name for name, value in project.values.items() if not _is_allowed(project.path, name, value))
-    # Trust is looked up only where it can change something.
+    # Trust is looked up only if it can make a difference.
     asks = refused or "recover.routes" in project.values
     trusted = find(project.path, project.content, environment) if asks else None
     kept = {name: value for name, value in project.values.items() if trusted is not None or name not in refused}
@@ -327,14 +327,14 @@ def load_config(folder: Path, environment: Mapping[str, str] | None = None) -> C
 
 
 def foreign_file_message(path: str) -> str:
-    """Return the line about a file of settings that is another user's."""
+    """Return the warning about a file of settings that belongs to another user."""
     return f"{path} belongs to another user: left out. To have it, make it yours with chown, or copy what you want of it"
 
 
 def project_file(folder: Path, foreign: list[str] | None = None) -> SettingsFile | None:
-    """Return the settings of the project's file that holds in a folder, whether or not it may set them.
+    """Return the settings in the nearest project file, including those that it may not set.
 
-    ``foreign`` gets the nearer ones that belong to other users.
+    ``foreign`` collects nearer files that belong to other users.
 
     Raises:
         InvalidInput: as `load_config`.
@@ -347,19 +347,19 @@ def project_file(folder: Path, foreign: list[str] | None = None) -> SettingsFile
 
 
 def grants(file: SettingsFile) -> list[str]:
-    """Return the names of the settings in a project's file that hold only while the user trusts it."""
+    """Return the names of the settings in a project's file that need the user's trust."""
     return [name for name, value in file.values.items() if not _is_allowed(file.path, name, value)]
 
 
 def _is_allowed(path: Path, name: str, value: Any) -> bool:
-    """Whether a project's file may set this without being trusted."""
+    """Whether a project's file may set this without trust."""
     rule = SETTINGS[name].project
     if rule == "free":
         return True
     if rule == "inside":
-        # A table of routes names files too; these are held back where they are read.
+        # A table of routes names files too. They are checked where the table is read.
         return not isinstance(value, str) or paths.is_project_store(str(path.parent), value)
-    return value is False or value in ({"name": "none"}, [])  # what switches off is allowed to anybody
+    return value is False or value in ({"name": "none"}, [])  # switching off is always allowed
 
 
 def _user(environment: Mapping[str, str]) -> SettingsFile | None:
@@ -368,7 +368,7 @@ def _user(environment: Mapping[str, str]) -> SettingsFile | None:
         status = os.stat(path)
     except (OSError, ValueError):
         return None
-    # Root may set settings for all users. Reading is not asked about: settings are no secret.
+    # Root may set settings for all users. Read permission does not matter, because settings are not secret.
     if status.st_uid not in (0, os.geteuid()) or status.st_mode & stat.S_IWOTH:
         raise InvalidInput(f"{path}: others can write it, and it may grant things", f"own it, and chmod o-w {path}")
     return _file(Path(path), (), lenient=False)
@@ -381,7 +381,7 @@ def _file(path: Path, names: tuple[str, ...], *, lenient: bool) -> SettingsFile 
 
         value: Any = tomllib.loads(content.decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        if lenient:  # somebody else's pyproject.toml is not ours to complain about
+        if lenient:  # a faulty pyproject.toml of somebody else is not reported
             return None
         reason = error.strerror if isinstance(error, OSError) else _reason(error)
         raise InvalidInput(f"{path}: {reason}", "mend the file, or move it away") from None
@@ -395,10 +395,10 @@ def _reason(error: Exception) -> str:
 
 
 def _values(path: Path, table: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a file by their names, each checked for its type.
+    """Return the settings of a file under the names in `SETTINGS`, after checking their types.
 
     Raises:
-        InvalidInput: one is unknown or of the wrong type.
+        InvalidInput: a setting is unknown or has the wrong type.
     """
     known = sorted({name.partition(".")[0] for name in SETTINGS})
     if unknown := sorted(set(table) - set(known)):
@@ -412,7 +412,7 @@ def _values(path: Path, table: dict[str, Any]) -> dict[str, Any]:
         if name not in SETTINGS:
             known = [setting.partition(".")[2] for setting in SETTINGS if setting.startswith(name.partition(".")[0] + ".")]
             raise InvalidInput(f"{path}: unknown setting {name}", f"known: {', '.join(known)}")
-    # A table before it is looked at: ``model = "none"`` switches off, which a project may do without being trusted.
+    # Converted before the check: ``model = "none"`` switches models off, which a project may do without trust.
     if isinstance(values.get("recover.model"), str):
         values["recover.model"] = {"name": values["recover.model"]}
     for name, value in values.items():
@@ -438,7 +438,7 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str, str]] = {
 
 def _check(path: Path, name: str, value: Any) -> None:
     kinds, words, hint = _KINDS.get(name, ((object,), "", ""))
-    # In Python True is a number too.
+    # In Python, True is an int too.
     wrong = not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds and object not in kinds)
     wrong = wrong or (name == "recover.attempts" and value < 1) or (name == "live.mode" and value not in get_args(LiveMode))
     wrong = wrong or (kinds == (list,) and not all(isinstance(item, str) and item for item in cast("list[Any]", value)))
@@ -454,7 +454,7 @@ def _merge(
     trusted: Trust | None,
     foreign: list[str],
 ) -> Config:
-    """Return the settings of both files; a table of thresholds is merged by its keys, anything else is taken whole."""
+    """Return the settings of both files. Tables of thresholds are merged key by key; other values are replaced."""
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
     settings: list[tuple[Origin, SettingsFile, str]] = []
@@ -462,9 +462,9 @@ def _merge(
         settings.extend(("user", user, name) for name in user.values)
     if project is not None:
         settings.extend(("project", project, name) for name in kept)
-    for origin, file, name in settings:  # the project's come last and replace the user's
+    for origin, file, name in settings:  # those of the project come last and replace the user's
         path, value = file.path, file.values[name]
-        # A project's own path lies in its folder, so ``~`` is no home there.
+        # A project's store lies in its folder, so ``~`` does not mean the home there.
         if name == "store" and not paths.is_url(value):
             value = str(path.parent / (os.path.expanduser(value) if origin == "user" else value))
         elif name == "recover.routes" and isinstance(value, str):
@@ -472,7 +472,7 @@ def _merge(
         elif name in ("detect", "artifacts"):
             value = {**values.get(name, {}), **value}
         values[name], origins[name] = value, origin
-    # What the user allows himself covers any command; what a project's file allows, those that he saw when he trusted it.
+    # The user's own file allows any command. A project's file allows only the commands that the user saw when trusting it.
     commands = trusted.commands if trusted is not None and origins.get("goal.allow_commands") == "project" else None
     return Config(
         path=None if project is None else project.path,
@@ -499,10 +499,10 @@ def _merge(
 
 
 def find_store(folder: Path, environment: Mapping[str, str], config: Config) -> tuple[str, bool]:
-    """Return (the store's path, whether it was chosen explicitly).
+    """Return (path of the store, whether it was chosen explicitly).
 
-    ``CTXMGR_STORE``, else the configuration, else the nearest ``.ctxmgr/history.db`` upwards, else the one that a writing
-    command would make in this folder.
+    The path is ``CTXMGR_STORE``, else the configured store, else the nearest ``.ctxmgr/history.db`` upwards, else the path at
+    which a writing command would create one.
     """
     if named := environment.get(STORE_VARIABLE):
         return named, True

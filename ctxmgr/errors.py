@@ -1,7 +1,7 @@
-"""Every error that ctxmgr raises on purpose: what happened, to what, and what to do next.
+"""Every error that ctxmgr raises on purpose. Its message says what happened to what, its hint what to do next.
 
-``kind`` is the contract that programs read (design section 5); the message is for people. How a kind becomes an exit
-code is the command line's business, not the library's.
+Programs read ``kind``, which is part of the contract (design section 5); the message is for people. The command line maps kinds
+to exit codes; the library has none.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ class InvalidInput(CtxmgrError):
 
 
 class Conflict(CtxmgrError):
-    """A record with a known id and other content; nothing was written."""
+    """A record has a known id but other content; nothing was written."""
 
     kind = "conflict"
 
 
 class NotFound(CtxmgrError):
-    """A named thing does not exist (or may not be seen)."""
+    """A named thing does not exist, or the agent may not see it."""
 
     kind = "notFound"
 
 
 class NoSession(NotFound):
-    """No session has this name; a front end that knows files may say more about it."""
+    """No session has this name. Front ends that know files may add to the hint."""
 
     def __init__(self, named: str) -> None:
         super().__init__(f"no session {named!r}", "'ctxmgr sessions' lists them")
@@ -57,13 +57,13 @@ class NoSession(NotFound):
 
 
 class Denied(CtxmgrError):
-    """A write that the access rules don't grant to the agent that asks; nothing was written (a denied read is `NotFound`)."""
+    """The access rules do not grant the agent this write; nothing was written. A denied read is `NotFound`."""
 
     kind = "denied"
 
 
 class OutOfBounds(CtxmgrError):
-    """An index that the session's history does not reach."""
+    """An index lies outside of the session's history."""
 
     kind = "outOfBounds"
 
@@ -72,7 +72,7 @@ class OutOfBounds(CtxmgrError):
 
 
 class NoHistory(CtxmgrError):
-    """An operation that needs at least one entry met an empty history."""
+    """An operation needs at least one entry, but the history is empty."""
 
     kind = "noHistory"
 
@@ -81,33 +81,33 @@ class NoHistory(CtxmgrError):
 
 
 class Damaged(CtxmgrError):
-    """A store or log that can't be read or written safely."""
+    """A store or log can't be read or written safely."""
 
     kind = "damaged"
 
 
 class StorageFailed(CtxmgrError):
-    """The operating system refused a read or write: no space, no permission, input/output error."""
+    """The operating system refused to read or write: no space, no permission, input/output error."""
 
     kind = "storage"
     retryable = True
 
 
 class Busy(CtxmgrError):
-    """Another live process holds what is needed."""
+    """Another live process holds a required resource."""
 
     kind = "busy"
     retryable = True
 
 
 class Superseded(CtxmgrError):
-    """Another owner has taken over what this one was working on; nothing was written."""
+    """Another owner has taken over the work; nothing was written."""
 
     kind = "superseded"
 
 
 class BudgetExceeded(CtxmgrError):
-    """A token budget that can't hold what is required; nothing was assembled."""
+    """The token budget is too small for the required content; nothing was assembled."""
 
     kind = "budget"
 
@@ -119,19 +119,19 @@ class RecoveryRefused(CtxmgrError):
 
 
 class AttemptsUsedUp(CtxmgrError):
-    """The same loop has been recovered as often as allowed; a person is needed."""
+    """The same loop has used up its attempts; a person is needed."""
 
     kind = "needsHuman"
 
 
 class NotStuck(CtxmgrError):
-    """Recovery was asked for a session in which nothing is wrong."""
+    """A recovery was requested for a session in which nothing is wrong."""
 
     kind = "healthy"
 
 
 class DegenerateLoopError(CtxmgrError):
-    """A workflow repeats itself without progress (FR-002); ``finding`` holds the pattern."""
+    """A workflow repeats itself without progress (FR-002). ``finding`` holds the pattern."""
 
     kind = "degenerateLoop"
 
@@ -141,7 +141,7 @@ class DegenerateLoopError(CtxmgrError):
 
 
 class HungError(CtxmgrError):
-    """A workflow stopped making progress (FR-003); ``finding`` holds the last action and the silence."""
+    """A workflow has stopped making progress (FR-003). ``finding`` holds the last action and the length of the silence."""
 
     kind = "hung"
 
@@ -154,6 +154,6 @@ _NAMED = 5
 
 
 def candidates(names: Iterable[str]) -> str:
-    """Return the hint of an error about an id that fits several: those it fits, of many the first ones."""
+    """Return the hint of an error about an ambiguous id: the ids that match, or the first ones of many."""
     shown = list(dict.fromkeys(names))
     return f"one of: {', '.join(shown[:_NAMED])}" + (", and more" if len(shown) > _NAMED else "")

@@ -1,11 +1,11 @@
-"""Record what agents do: one call per action, message or tool update, for any store.
+"""Record what agents do, with one call per action, message or tool update, into any store.
 
-Importing this module loads the standard library alone, so that it can live inside any agent. What it promises is the
-journal's (see `ctxmgr.log.journal`): a call that has returned has been handed to the kernel, or is on the disk at level
-``os``. Nothing here depends on an orderly end: an action whose process dies stays open, which is what happened.
+Importing this module loads only the standard library, so that it can run inside any agent. `ctxmgr.log.journal` defines its
+guarantee: when a call returns, the kernel has the record, or the disk at level ``os``. Nothing depends on an orderly end. If a
+process dies, its action stays open, which is the truth.
 
-`RecordTemplate` writes most entries and results: it encodes the constant parts of a record once, and the bytes equal those of
-`ctxmgr.log.codec.encode` and masking. A record of an unusual shape is encoded in the ordinary way.
+`RecordTemplate` writes most entries and results. It encodes the constant parts of a record once, and its bytes equal those of
+`ctxmgr.log.codec.encode` with masking. Records with an unusual shape are encoded in the ordinary way.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _current: ContextVar[tuple[str, str] | None] = ContextVar("ctxmgr_action", defau
 
 
 def current_entry(session: str) -> str | None:
-    """Return the id of the entry whose `action` is under way in this thread or task, None if there is none."""
+    """Return the id of the entry whose `action` is running in this thread or task, or None."""
     current = _current.get()
     return current[1] if current and current[0] == session else None
 
 
 class Context(TypedDict, total=False):
-    """The arguments of `Recorder.entry` besides agent, action and input."""
+    """Optional arguments of `Recorder.entry`, apart from agent, action and input."""
 
     input_type: str | None
     turn: str | int | None
@@ -51,18 +51,18 @@ class Context(TypedDict, total=False):
 
 
 class Details(Context, total=False):
-    """The arguments of `Recorder.entry` besides agent and action."""
+    """Optional arguments of `Recorder.entry`, apart from agent and action."""
 
     input: object
 
 
 class Step:
-    """One action while it happens.
+    """An action while it runs.
 
     Attributes:
-        id: of its entry, once entered.
-        output: set it to what came out.
-        usage: set it to ``{"inputTokens", "outputTokens"}``.
+        id: id of its entry, after entering the context.
+        output: set this to the output.
+        usage: set this to ``{"inputTokens", "outputTokens"}``.
     """
 
     def __init__(self, recorder: Recorder, agent: str | None, name: str, details: Details) -> None:
@@ -75,11 +75,11 @@ class Step:
         self._error: dict[str, Any] | None = None
 
     def fail(self, message: str, type: str = "Error") -> None:  # noqa: A002
-        """Let the action count as failed without raising."""
+        """Mark the action as failed without an exception."""
         self._status, self._error = "error", {"type": type, "message": message}
 
     def deny(self, message: str = "denied", type: str = "Denied") -> None:  # noqa: A002
-        """Let the action count as denied: somebody or some rule did not allow it."""
+        """Mark the action as denied, by a person or a rule."""
         self._status, self._error = "denied", {"type": type, "message": message}
 
     def __enter__(self) -> Step:
@@ -109,7 +109,7 @@ class Step:
 
 
 class KeepOriginalError:
-    """Keeps a failure to record from replacing the agent's own exception; it becomes a note on that."""
+    """Keeps a failure of recording from replacing the agent's own exception. The failure becomes a note on the exception."""
 
     def __init__(self, error: BaseException | None) -> None:
         self._error = error
@@ -125,15 +125,15 @@ class KeepOriginalError:
 
 
 def error_body(error: BaseException | dict[str, Any] | str | None) -> dict[str, Any] | None:
-    """Return the ``error`` field for an exception, a message or a finished field."""
+    """Return the ``error`` field for an exception, a message, or a finished field."""
     if isinstance(error, BaseException):
         return {"type": type(error).__name__, "message": describe(error)}
     return {"type": "Error", "message": error} if isinstance(error, str) else error
 
 
 def is_interruption(error: BaseException) -> bool:
-    """Return whether the exception comes from outside the action: Ctrl-C, exit, or a cancelled task."""
-    # By name: asyncio's, trio's and concurrent.futures' cancellations, without importing any of them.
+    """Return whether the exception comes from outside of the action: Ctrl-C, exit, or a cancelled task."""
+    # Compare names, to recognise the cancellations of asyncio, trio and concurrent.futures without importing these.
     names = {kind.__name__ for kind in type(error).__mro__}
     return not isinstance(error, Exception) or bool(names & {"CancelledError", "Cancelled"})
 
@@ -141,61 +141,61 @@ def is_interruption(error: BaseException) -> bool:
 __all__ = ["SINKS", "Recorder", "Sink", "Step", "is_live", "live_sessions"]
 
 SINKS = {".db": "ctxmgr.store.recorder_sink:open_sink", ".sqlite": "ctxmgr.store.recorder_sink:open_sink"}
-"""Where a target that is no ``.jsonl`` file is written: suffix to ``module:function(path, durability, mask) -> Sink``.
+"""Suffix of a target other than ``.jsonl`` -> its sink, as ``module:function(path, durability, mask) -> Sink``.
 
-By name, because the recorder stands below the stores and may not import them: who records into a file of lines must
-not have to load a database.
+Given by name, because the recorder lies below the stores and may not import them. Recording into a log must not load a
+database.
 """
 _OTHER_SINK = "ctxmgr.store.recorder_sink:open_sink"
 _EPISODES = "ctxmgr.memory.episodes:retain_at"
-"""The function that keeps the episode of an ended session: ``module:function(path, session)``, by name like the sinks."""
+"""The function that stores the episode of an ended session: ``module:function(path, session)``, by name like the sinks."""
 
-_MAX_FIELD = MAX_LINE // 8  # bytes; a record has fewer than eight members of free form
+_MAX_FIELD = MAX_LINE // 8  # bytes; a record has fewer than eight free-form fields
 
 Outcome = Literal["completed", "failed", "cancelled"]
 OnLive = Literal["refuse", "join", "fork"]
 
 
 class Sink(Protocol):
-    """What a recorder writes to."""
+    """The target of a recorder."""
 
     def append(self, records: Sequence[Record]) -> object:
-        """Store the records in order, all or none; return when they are as durable as promised."""
+        """Store the records in order, all or none. When it returns, they are as durable as promised."""
         ...
 
     def close(self) -> None:
-        """Release what is held."""
+        """Release all resources."""
         ...
 
 
 class Recorder:
-    """Writes one process of one session.
+    """Records one process of one session.
 
-    Safe to share between threads. A forked child goes on as a process of its own in the same session.
+    Threads may share a recorder. A forked child continues as its own process in the same session.
 
     Args:
         target: path of a ``.jsonl`` log or of a database, or any `Sink`.
         session: id of the workflow; a new one by default.
         process: id of this execution; a new one by default.
         workflow: name of the workflow.
-        agent: used where a call names none.
+        agent: default agent of calls that name none.
         durability: ``process`` (default) or ``os``; see `ctxmgr.log.journal`.
-        mask: whether secrets of known shapes are masked before they are written.
-        on_live: what to do when a live process holds the session: ``refuse`` it, ``join`` it (entries stay apart by
-            process), or ``fork`` a new session that names the old one in ``meta.forkedFrom``.
-        meta: anything worth knowing about this execution; pid and host are added.
-        episode: whether what the session decided, learned and left open is kept in memory when it ends (see
-            `ctxmgr.memory.episodes`). Only a session in which something failed or was said has any; then `end` opens the
-            target as a store, which loads more than the standard library.
+        mask: whether to mask secrets of known shapes before writing.
+        on_live: what to do if a live process holds the session: ``refuse`` it, ``join`` it (entries stay separate by process),
+            or ``fork`` a new session that names the old one in ``meta.forkedFrom``.
+        meta: further facts about this execution; pid and host are added.
+        episode: whether to store in memory, at the end, what the session decided, learned and left open (see
+            `ctxmgr.memory.episodes`). Only a session with a failure or an event has an episode. Then `end` opens the target as
+            a store, which loads more than the standard library.
 
     Attributes:
         session: id of the session.
         process: id of this execution.
 
     Raises:
-        InvalidInput: when the target is neither a path nor a sink.
-        Busy: when the session is live and ``on_live`` is ``refuse``.
-        StorageFailed: when the target can't be written.
+        InvalidInput: the target is neither a path nor a sink.
+        Busy: the session is live and ``on_live`` is ``refuse``.
+        StorageFailed: the target can't be written.
     """
 
     def __init__(
@@ -223,7 +223,7 @@ class Recorder:
         self._path = self._sink_argument = None
         if isinstance(target, (str, os.PathLike)):
             name = os.fspath(target)
-            # The working directory may change before a forked child opens the target again.
+            # Absolute, because the working directory may change before a forked child opens the target again.
             self._path = name if "://" in name else os.path.abspath(name)
         elif callable(getattr(target, "append", None)) and callable(getattr(target, "close", None)):
             self._sink_argument = target
@@ -244,8 +244,8 @@ class Recorder:
         _open_recorders.add(self)
 
     def _take_session(self, on_live: OnLive) -> str | None:
-        """Claim the session; return the one it was forked from, if it was."""
-        if self._path is None or "://" in self._path:  # no file to lie beside: the store itself keeps writers apart
+        """Claim the session. Return the session that it was forked from, or None."""
+        if self._path is None or "://" in self._path:  # there is no file to lock; the store itself keeps writers apart
             return None
         try:
             self._claim = claim(self._path, self.session, self.process, join=on_live == "join")
@@ -267,14 +267,14 @@ class Recorder:
         return cast("Sink", getattr(import_module(module), name)(self._path, self._durability, self._mask))
 
     def _start(self, **extra: str) -> None:
-        # Asked of its class: an object around a sink may pass on what it does not know, past its own `append`.
+        # Ask the class: a wrapper around a sink may forward unknown attributes past its own `append`.
         encoded = cast("EncodedSink", self._sink) if hasattr(type(self._sink), "append_made") else None
         self._template = RecordTemplate(encoded, self.session, self.process) if encoded is not None else None
         meta = {"pid": os.getpid(), "host": os.uname().nodename, **self._meta, **extra}
         self._put(self._record("session", {"process": self.process, "workflow": self._workflow, "meta": meta}))
 
     def leave_parent(self) -> None:
-        """Become, in a forked child, a process of its own; what that needs happens at the first use."""
+        """Mark a forked child as its own process. The work for that is done at the next call."""
         self._fork_lock = threading.Lock()
         self._forked = True
 
@@ -284,17 +284,17 @@ class Recorder:
                 return
             parent, self.process = self.process, ids.new_id()
             if self._path is not None and not isinstance(self._sink, Journal):
-                self._inherited = self._sink  # kept open: closing a database opened before the fork can damage it
+                self._inherited = self._sink  # keep it open, because closing a database opened before the fork can damage it
                 self._sink = self._open_sink()
-            # The parent may be alive, and holds the session as well.
+            # The parent may be alive and hold the session too.
             if self._path is not None and self._claim is not None:
                 self._claim = claim(self._path, self.session, self.process, join=True)
             self._start(forkedFrom=parent)
-            # Last of all: where something above fails, the next call begins again.
+            # Set last, so that the next call tries again if anything above fails.
             self._forked = False
 
     def _record(self, kind: str, fields: dict[str, Any], present: str | None = None) -> Record:
-        # null is an input too
+        # null is a valid input
         present_fields = {name: value for name, value in fields.items() if value is not None or name == "input"}
         return {"v": 1, "kind": kind, "session": self.session, "ts": present or ids.now(), **present_fields}
 
@@ -316,9 +316,9 @@ class Recorder:
             try:
                 self._sink.append((record,))
                 return
-            except InvalidInput:  # an odd value; looking for one beforehand would cost every record
+            except InvalidInput:  # an odd value; checking for one in advance would slow down every record
                 pass
-        # In two steps: values that are no JSON are converted, and only if the record is still refused are large ones cut.
+        # Two steps: convert values that are not JSON, and cut large values only if the record is still refused.
         record = {name: value if type(value) is str else plain(value) for name, value in record.items()}
         try:
             self._sink.append((record,))
@@ -339,18 +339,18 @@ class Recorder:
         timeout_ms: float | None = None,
         meta: dict[str, Any] | None = None,
     ) -> str:
-        """Record that an action begins and return its id. Until `result` is called for it, the entry is open.
+        """Record the beginning of an action and return its id. The entry stays open until `result` is called for it.
 
         Args:
-            agent: who acts; None for the recorder's own.
+            agent: the acting agent; None for the recorder's default.
             action: name of the tool or step.
-            input: what it is given; values that are no JSON are converted, never refused.
+            input: the arguments; values that are not JSON are converted, never refused.
             input_type: by default the JSON type of the input or the name of its class.
-            turn: what belongs to one turn of a human has the same value.
-            step: what one response of a model asked for has the same value.
-            parent: id of the entry within which this one happens; by default the surrounding `action`.
-            task: id of the task it serves.
-            timeout_ms: declared limit, in milliseconds.
+            turn: a value shared by all entries of one human turn.
+            step: a value shared by all entries that one model response asked for.
+            parent: id of the entry within which this action runs; by default the surrounding `action`.
+            task: id of the task that the action serves.
+            timeout_ms: declared time limit, in milliseconds.
             meta: anything else.
         """
         if self._forked or self._ended:
@@ -364,7 +364,7 @@ class Recorder:
             try:
                 self._template.entry(entry, present, (agent, action, kind), input)
                 return entry
-            except (InvalidInput, TypeError):  # the template refused it: it is encoded in the ordinary way
+            except (InvalidInput, TypeError):  # the template refused the value, so encode the record in the ordinary way
                 pass
         fields: dict[str, Any] = {"id": entry, "agent": agent, "action": action, "inputType": kind, "input": input}
         fields["process"] = self.process
@@ -383,14 +383,14 @@ class Recorder:
         duration_ms: float | None = None,
         usage: dict[str, Any] | None = None,
     ) -> None:
-        """Record what completed the entry.
+        """Record the result of an entry.
 
         Args:
             entry: id from `entry`.
             status: ``ok``, ``error``, ``denied`` or ``interrupted``.
-            output: what came out.
+            output: the output.
             error: an exception, a message, or ``{"type", "message"}``.
-            duration_ms: how long it took, in milliseconds.
+            duration_ms: duration in milliseconds.
             usage: ``{"inputTokens", "outputTokens"}``.
         """
         if self._forked or self._ended:
@@ -411,10 +411,10 @@ class Recorder:
         """Record a message, thought or tool update and return its id.
 
         Args:
-            type: a type of log format 1, an alias of `ctxmgr.log.codec.EVENT_ALIASES`, or any other name, which is kept.
+            type: a type of log format 1, an alias from `ctxmgr.log.codec.EVENT_ALIASES`, or any other name, which is kept.
             data: its content.
-            entry: the entry it belongs to; by default the surrounding `action`.
-            agent: whose it is.
+            entry: the entry that it belongs to; by default the surrounding `action`.
+            agent: its agent; by default the recorder's.
         """
         self._has_episode = True
         event = ids.new_id()
@@ -425,8 +425,7 @@ class Recorder:
     def action(self, agent: str | None, name: str, **details: Unpack[Details]) -> Step:
         """Return a context manager that records the action: its beginning on entering, its result on leaving.
 
-        Takes the arguments of `entry`. An exception becomes the result and goes on its way. Works in ``async with``
-        too.
+        It takes the arguments of `entry`. An exception is recorded as the result and propagates. ``async with`` works too.
         """
         return Step(self, agent, name, details)
 
@@ -434,7 +433,7 @@ class Recorder:
         return current_entry(self.session)
 
     def end(self, outcome: Outcome = "completed") -> None:
-        """Record how the session ended, close, and keep its episode; calling it again does nothing."""
+        """Record the end of the session, close the target, and store the episode. A second call does nothing."""
         if self._ended:
             return
         try:
@@ -447,7 +446,7 @@ class Recorder:
 
     def _retain(self, path: str) -> None:
         module, _, name = _EPISODES.partition(":")
-        with suppress(Exception):  # whatever stands in the way of an episode must not cost the agent its end
+        with suppress(Exception):  # a failed episode must not disturb the agent's end
             getattr(import_module(module), name)(path, self.session)
 
     def _release(self) -> None:
@@ -487,56 +486,56 @@ os.register_at_fork(after_in_child=_leave_parent)
 
 
 _MAX_NAMES = 1_000
-"""Combinations of agent, action and input type that are remembered; a program may make up names."""
+"""Maximum number of cached combinations of agent, action and input type, because a program may make up names."""
 _STATUSES = frozenset({"ok", "error", "denied", "interrupted"})
 _ID_LENGTH, _ID_SIGNS = 36, b"0123456789abcdef-"
 
 
 class EncodedSink(Protocol):
-    """A sink that takes encoded records too; see `ctxmgr.log.journal.Journal`."""
+    """A sink that also accepts encoded records; see `ctxmgr.log.journal.Journal`."""
 
     masked: Callable[[bytes], bytes]
 
     def append_made(self, head: bytes, value: bytes, tail: bytes) -> None:
-        """Store one record put together from these parts. Only the value is still to be masked."""
+        """Store one record, made of these parts. Only ``value`` still needs masking."""
         ...
 
 
 class RecordTemplate:
-    """Writes the entries and results of one process into a sink, from parts that are mostly encoded already.
+    """Writes the entries and results of one process into a sink, with most parts encoded in advance.
 
-    A record of an unusual shape is refused with a TypeError, for the recorder to encode in the ordinary way.
+    It refuses a record of an unusual shape with a TypeError. The recorder then encodes it in the ordinary way.
     """
 
     def __init__(self, sink: EncodedSink, session: str, process: str) -> None:
         self._sink = sink
         self._takes_any = isinstance(sink, Journal)
-        # No secret reaches from one of these parts into another: each of them ends behind a member or its name.
+        # The parts can be masked separately, because each ends after a field or its name, and no secret spans two of them.
         self._entry = sink.masked(b'{"v":1,"kind":"entry","session":%b,"ts":"' % encode_value(session, 1)).decode("ascii")
-        # The first one is the kind: the session stands behind it.
+        # The first "entry" is the kind, because the session comes after it.
         self._result = self._entry.replace("entry", "result", 1)
         self._tail = sink.masked(b',"process":%b}' % encode_value(process, 1))
         self._names: dict[tuple[str, str, str], str] = {}
 
     def entry(self, entry: str, present: str, names: tuple[str, str, str], value: object) -> None:
-        """Append the entry; ``names`` are its agent, action and input type.
+        """Append the entry. ``names`` are its agent, action and input type.
 
         Raises:
-            InvalidInput, TypeError: when a part of it can't be written as it is; nothing was written.
+            InvalidInput, TypeError: a part can't be written unchanged; nothing was written.
         """
-        if not (self._takes_any or is_plain(value)):  # a log takes any value that has a form in JSON
+        if not (self._takes_any or is_plain(value)):  # a log accepts any value that JSON can express
             raise TypeError("a value to be converted")
         members = self._names.get(names) or self._remember(names)
         head = f'{self._entry}{present}","id":"{entry}"{members}'.encode("ascii")
         self._sink.append_made(head, encode_value(value, 1), self._tail)
 
     def result(self, present: str, entry: str, status: str, output: object, took: float | None) -> None:
-        """Append a result without an error and usage; an ``output`` of None is none.
+        """Append a result without error and usage. An ``output`` of None is left out.
 
         Raises:
             InvalidInput, TypeError: as `entry`.
         """
-        # A caller may pass anything, also what can't be hashed.
+        # Callers may pass any value, even an unhashable one.
         if type(status) is not str or status not in _STATUSES or not _is_id(entry) or not (self._takes_any or is_plain(output)):
             raise TypeError("a value to be converted")
         head = f'{self._result}{present}","entry":"{entry}","status":"{status}"'.encode("ascii")
@@ -557,7 +556,7 @@ class RecordTemplate:
 
 
 def _is_id(text: object) -> bool:
-    """Whether the text looks like an id as `ids.new_id` makes them, which is spelled as it is and never taken for a secret."""
+    """Whether the text looks like an id from `ids.new_id`. Such ids need no escapes and are never taken for secrets."""
     return (
         type(text) is str and len(text) == _ID_LENGTH and text.isascii() and not text.encode("ascii").translate(None, _ID_SIGNS)
     )

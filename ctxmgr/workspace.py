@@ -1,9 +1,9 @@
-"""The composition root and public facade: open a workspace, then call its methods.
+"""The public facade: open a workspace, then call its methods.
 
     with Workspace.open() as workspace:
         workspace.list(ListRequest(limit=20))
 
-Every method takes one request and returns one response, the same from every front end.
+Every method takes one request and returns one response, the same for every front end.
 """
 
 from __future__ import annotations
@@ -83,12 +83,12 @@ _T = TypeVar("_T")
 
 
 class Workspace:
-    """One opened store with its settings.
+    """An open store with its settings.
 
     Attributes:
-        store: the history as the asker sees it.
-        source: the store itself; the same object, unless an agent asks.
-        agent: the agent that asks, under the access rules; None is the operator.
+        store: the history as the asker may see it.
+        source: the whole store; the same object, unless an agent asks.
+        agent: the agent that asks, under the access rules; None for the operator.
         config: the configuration.
         warnings: warnings for a person: refused settings, no store yet, damage, masking off.
     """
@@ -122,25 +122,25 @@ class Workspace:
         agent: str | None = None,
         scratch: bool = False,
     ) -> Workspace:
-        """Open a store: the named one, else the one that `ctxmgr.config.find_store` finds.
+        """Open the named store, else the one that `ctxmgr.config.find_store` finds.
 
         Args:
             location: path of the store; None to find it.
-            create: create a missing store, as writing commands do. Without it, a missing store that nobody named is read as
-                an empty one.
+            create: create a missing store, as writing commands do. Otherwise, a missing store that nobody named is read as
+                empty.
             readonly: refuse to write, as reading commands do; such a store is never migrated.
             masked: mask secrets in new records.
             folder: the folder where the search starts; by default the current one.
-            environment: the environment of the process.
+            environment: by default that of the process.
             progress: called with (done, total) during long indexing.
-            agent: ask as this agent: it sees only what its access rules grant (spec 003, "Access Control"), and its reads
-                are logged, so the store is opened for writing if possible.
-            scratch: accept and discard writes where nothing can be recorded, as with another agent's log.
+            agent: the agent that asks. It sees only what its access rules grant (spec 003, "Access Control"). Its reads are
+                logged, so the store is opened for writing if possible.
+            scratch: accept and discard writes if nothing can be recorded, as for another agent's log.
 
         Raises:
             NotFound: a store was named and does not exist.
             InvalidInput: a file of no known format, or a write to another agent's log.
-            CtxmgrError: it can't be opened.
+            CtxmgrError: the store can't be opened.
         """
         folder = folder or Path.cwd()
         config = load_config(folder, environment)
@@ -151,7 +151,7 @@ class Workspace:
         )
         if agent is not None:
             check_asker_name(agent)
-        # A store that is not there has nothing to hide; the agent gets the same empty history as the operator.
+        # A missing store has nothing to hide, so an agent gets the same empty history as the operator.
         if agent is not None and (create or explicit or exists(path)):
             return cls._open_as(agent, path, config, explicit=explicit, create=create, masked=masked, progress=progress)
         store, warnings = open_history(
@@ -182,7 +182,7 @@ class Workspace:
 
         try:
             source, _ = open_history(path, explicit=explicit, create=create, masked=masked, progress=progress, scratch=True)
-        except StorageFailed:  # read-only: accesses can't be logged, but the answers stay the same
+        except StorageFailed:  # read-only: accesses can't be logged, but the answers are the same
             source, _ = open_history(path, explicit=explicit, readonly=True, progress=progress)
         try:
             visible = FilteredStore(source, agent, Rules(source.shared.rules()))
@@ -193,7 +193,7 @@ class Workspace:
 
     @cached_property
     def guard(self) -> AccessGuard:
-        """The asker's guard for resources other than the history, which is filtered already."""
+        """Access checks for resources other than the history, which is already filtered."""
         from ctxmgr.access.guard import AccessGuard
 
         return AccessGuard(self.source, self.agent)
@@ -207,7 +207,7 @@ class Workspace:
 
     @cached_property
     def artifacts(self) -> ArtifactStore:
-        """Versioned artifacts, as far as the asker may see and change them."""
+        """Versioned artifacts that the asker may see and change."""
         from ctxmgr.artifacts.service import ArtifactStore
 
         return ArtifactStore(self.source, self.guard)
@@ -220,7 +220,7 @@ class Workspace:
         return ContextPackages(self.source, self.store, self.guard)
 
     def _read(self, command: str, tool: Callable[[Store, _Q], _R], request: _Q) -> _R:
-        """Call a reading tool, and log for an agent what it was shown, or that it failed."""
+        """Call a reading tool. If an agent asks, log the shown resources or the failure."""
         return self.log_read(command, lambda: tool(self.store, request), lambda answer: answer.to_json())
 
     def log_read(self, command: str, tool: Callable[[], _T], shown: Callable[[_T], object]) -> _T:
@@ -241,7 +241,7 @@ class Workspace:
         return int(getattr(self.store, "hidden", 0))
 
     def trace(self, request: TraceRequest) -> TraceResponse:
-        """Return the ordered history of an action or agent."""
+        """Return the history of an action or agent in order."""
         from ctxmgr.history.query import requests
 
         return self._read("trace", requests.trace, request)
@@ -271,7 +271,7 @@ class Workspace:
         return self._read("messages", requests.messages, request)
 
     def add_note(self, request: AddNoteRequest) -> AddNoteResponse:
-        """Annotate entries."""
+        """Add a note to entries."""
         from ctxmgr.history.query import requests
 
         return requests.add_note(self.store, request)
@@ -322,7 +322,7 @@ class Workspace:
         return RetainResponse(episode=note_episode(note))
 
     def recall(self, request: RecallRequest) -> RecallResponse:
-        """Return the episodes of memory that answer a query best."""
+        """Return the best matching episodes of memory."""
         from ctxmgr.memory.note_memory import EmbeddedMemory
 
         return self._read("memory recall", lambda store, asked: EmbeddedMemory(store).recall(asked), request)
@@ -334,22 +334,22 @@ class Workspace:
         return self._read("memory reflect", lambda store, asked: EmbeddedMemory(store).reflect(asked), request)
 
     def sessions(self, request: SessionsRequest) -> SessionsResponse:
-        """Return the sessions, each judged by the detectors."""
+        """Return the sessions with the verdicts of the detectors."""
         from ctxmgr.history import detection
 
         return self._read("sessions", lambda store, asked: detection.sessions(store, asked, self.config.detect), request)
 
     def detect(self, request: DetectRequest, progress: Callable[[int, int], None] | None = None) -> DetectResponse:
-        """Return the findings in a session, or in all; ``progress`` is called with (sessions done, sessions in all)."""
+        """Return the findings in one session or in all. ``progress`` is called with (sessions done, sessions in total)."""
         from ctxmgr.history import detection
 
         return self._read("detect", lambda store, asked: detection.detect_(store, asked, self.config.detect, progress), request)
 
     def sql(self, request: SqlRequest) -> SqlResponse:
-        """Return the rows of a person's own SELECT over the documented views (docs/sql.md).
+        """Return the rows of a user's SELECT over the documented views (docs/sql.md).
 
         Raises:
-            InvalidInput: it is not a single SELECT, names a table that is no view, or is invalid.
+            InvalidInput: the query is not a single SELECT, names a table that is not a view, or is invalid.
         """
         from ctxmgr.history import analysis
 
@@ -358,7 +358,7 @@ class Workspace:
         return answer
 
     def sql_views(self) -> builtins.list[SqlView]:
-        """Return the views that a query may name, with their columns."""
+        """Return the views that a query may use, with their columns."""
         from ctxmgr.history import analysis
 
         return analysis.views(self.store)
@@ -373,22 +373,22 @@ class Workspace:
         return answer
 
     def _log_analysis(self, command: str) -> None:
-        """Log a read of everything that the agent may see, since sums do not tell from which records they are."""
+        """Log a read of everything that the agent may see, because sums do not tell which records they come from."""
         if self.agent is not None:
             from ctxmgr.history import analysis
 
             self.guard.log(command, "read", analysis.owners(self.store), resource_type="history", hidden=self._hidden())
 
     def adjust(self, detect: Mapping[str, Any]) -> None:
-        """Use this table of detection settings from now on, instead of the configuration's."""
+        """Replace the configured detection settings with this table."""
         self.config = replace(self.config, detect=detect)
 
     def require_progress(self, request: DetectRequest) -> None:
         """Check that the session is healthy, for callers that want an exception if it is not (FR-002, FR-003).
 
         Raises:
-            DegenerateLoopError: it loops; ``finding`` has the pattern.
-            HungError: it stopped making progress; ``finding`` has the last action and the time since.
+            DegenerateLoopError: it is in a loop; ``finding`` has the pattern.
+            HungError: it has stopped making progress; ``finding`` has the last action and the time since.
         """
         for verdict in self.detect(request).verdicts:
             for finding in verdict.findings:
@@ -397,16 +397,16 @@ class Workspace:
                     raise raised(f"session {verdict.session!r}: {finding.reason}", finding)
 
     def recover(self, request: RecoverRequest, progress: Callable[[str], None] | None = None) -> RecoverResponse:
-        """Return exactly one continuation for a session that is stuck.
+        """Return exactly one continuation for a stuck session.
 
         Args:
             request: the session and options.
-            progress: called with each line about the work of a model.
+            progress: called with lines about the work of a model.
 
         Raises:
-            NoHistory: the session is empty. NotStuck: it is healthy. RecoveryRefused: a recovery is running already.
-            AttemptsUsedUp: a human is needed. InvalidInput: the request is invalid.
-            NotFound: the last continuation is asked for, and there is none.
+            NoHistory: the session is empty. NotStuck: it is healthy. RecoveryRefused: a recovery is already running.
+            AttemptsUsedUp: a person is needed. InvalidInput: the request is invalid.
+            NotFound: the last continuation is requested, but there is none.
         """
         if request.last:
             from ctxmgr.types.operations import RecoverResponse
@@ -417,14 +417,14 @@ class Workspace:
         return Service(self.store, self.config, progress=progress).stuck(self._key(request.session), request)
 
     def request(self, request: AgentRequest, progress: Callable[[str], None] | None = None) -> RecoverResponse:
-        """Answer an agent that asks for context itself, or a review or merge agent that has finished.
+        """Answer an agent that asks for context, or a review or merge agent that has finished.
 
         Args:
-            request: the asking agent, and its question.
-            progress: called with each line about the work of a model.
+            request: the asking agent and its question.
+            progress: called with lines about the work of a model.
 
         Raises:
-            NoHistory: the session is empty. RecoveryRefused: a recovery is running already, or the request is not allowed.
+            NoHistory: the session is empty. RecoveryRefused: a recovery is already running, or the request is not allowed.
             InvalidInput: the request is invalid.
         """
         from ctxmgr.recover.service import Service
@@ -432,14 +432,14 @@ class Workspace:
         return Service(self.store, self.config, progress=progress).asked(self._key(request.session), request)
 
     def continuation(self, session: str | None = None, continuation_id: str | None = None) -> Continuation:
-        """Return a recorded continuation: the one with this id or id prefix, else the session's last one.
+        """Return a recorded continuation: the one with this id or prefix, else the last one of the session.
 
         Raises:
-            NotFound: there is none. InvalidInput: the prefix fits several ids.
+            NotFound: there is none. InvalidInput: the prefix is ambiguous.
         """
         from ctxmgr.recover.earlier_answers import recorded_continuation
 
-        # An id names a continuation of whatever session; without one the latest session is asked.
+        # An id alone is searched in all sessions. Without an id, the latest session is used.
         anywhere = session is None and continuation_id is not None
         found = recorded_continuation(self.store, None if anywhere else self._key(session), continuation_id)
         if found is None:
@@ -448,12 +448,12 @@ class Workspace:
         return found
 
     def agent_prompt(self, request: PromptRequest) -> AgentPrompt:
-        """Return the instructions for an agent that may ask the context manager, with the names of the routing table.
+        """Return the instructions for an agent that may ask the context manager, with the names in the routing table.
 
-        Without a table the agents of the latest session are named.
+        Without a table, the agents of the latest session are named.
 
         Raises:
-            NotFound: the table does not name this agent. InvalidInput: it is no routing table.
+            NotFound: the table does not name this agent. InvalidInput: the routing table is invalid.
         """
         from ctxmgr.recover.agent_instructions import agent_prompt
         from ctxmgr.recover.routing.routes import from_history
@@ -475,7 +475,7 @@ class Workspace:
         progress: Callable[[int, int, Path], None] | None = None,
         indexing: Callable[[int, int], None] | None = None,
     ) -> ImportReport:
-        """Import logs, and store the episodes of foreign sessions that have ended; see `ctxmgr.history.ingest`."""
+        """Import logs, and store the episodes of ended sessions in foreign formats; see `ctxmgr.history.ingest`."""
         from ctxmgr.history.formats import OWN_FORMAT
         from ctxmgr.history.ingest import import_logs
 
@@ -483,7 +483,7 @@ class Workspace:
             self.store, paths, home=home or Path.home(), environment=os.environ, only=only, trust_project=trust_project,
             progress=progress, indexing=indexing,
         )  # fmt: skip
-        # Not for our own format: such a log has its episodes already, and export and import must neither lose nor add records.
+        # Not for our own format: its logs have their episodes already, and export plus import must not change the records.
         foreign = [each.session for each in report.files if each.format != OWN_FORMAT]
         if report.added and foreign:
             from ctxmgr.memory.episodes import retain_ended_sessions
@@ -492,7 +492,7 @@ class Workspace:
         return report
 
     def indexes(self, session: str, ids: Sequence[str]) -> dict[str, int]:
-        """Return entry id -> index of those entries that exist in the session, to show references as ``@42``."""
+        """Return entry id -> index for those ids that exist in the session, to show references as ``@42``."""
         from ctxmgr.store.row_mapper import entry_places
 
         key = session_key(self.store, session)
@@ -505,20 +505,20 @@ class Workspace:
         return key
 
     def close(self) -> None:
-        """Release the store; an agent's filtered store closes the whole one too."""
+        """Close the store. A store that is filtered for an agent also closes the whole store."""
         self.store.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        # What closing says must not hide the error that is on its way; without one it may say that nothing is on the disk.
+        # An error of closing must not hide the original error. Without one it is raised: records may not be on the disk.
         with suppress(CtxmgrError) if error is not None else nullcontext():
             self.close()
 
 
 def release_reserve(location: str | None) -> bool:
-    """Release the space that is reserved for a prune on a full disk; return whether there was any.
+    """Release the space reserved for a prune on a full disk. Return whether there was any.
 
     Args:
         location: path of the store; None to find it as `Workspace.open` does.

@@ -1,5 +1,5 @@
-"""Who may read or write what, and the state that a project's agents share.
+"""Access rules, which say who may read or write what, and the state that a project's agents share.
 
-Begin with `rules` (which of several rules decides, ruling 14, and why) and `guard` (asked before each read and write);
-`project` holds context keys and executions. May import `ctxmgr.store`, `ctxmgr.types` and below.
+Start with `rules` (which rule decides, ruling 14, and why) and `guard` (checks each read and write). `project` holds context
+keys and executions. This package may import `ctxmgr.store`, `ctxmgr.types` and the layers below.
 """

@@ -1,4 +1,4 @@
-"""Check and log the accesses of one agent, or of the operator (spec 003)."""
+"""Check and log the accesses of one agent or of the operator (spec 003)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ctxmgr.store.project_session import ACCESS, PROJECT
 from ctxmgr.types.access import Asked, Resource, ResourceType
 from ctxmgr.types.plain_records import build
 
-_DEPTH = 12  # levels of an answer that are searched; our own answers have fewer, and below them is recorded text
+_DEPTH = 12  # levels of an answer to search; our answers have fewer, and deeper ones belong to recorded text
 
 
 def find_resources(answer: Any) -> list[tuple[str, str]]:
-    """Return the (agent, session) of every entry and event in a JSON answer, each once, in order of appearance.
+    """Return each distinct (agent, session) of the entries and events in a JSON answer, in order of appearance.
 
-    Without an agent the owner is ``user``, as in rules.
+    Records without an agent belong to ``user``, as in rules.
     """
     found: dict[tuple[str, str], None] = {}
     _walk_resources(answer, found, _DEPTH)
@@ -34,7 +34,7 @@ def _walk_resources(value: Any, found: dict[tuple[str, str], None], depth: int) 
         if kind in ("entry", "event") and isinstance(session, str):
             agent = fields.get("agent")
             found.setdefault((agent if isinstance(agent, str) else "user", session))
-            return  # below it is recorded text, which may imitate entries of others
+            return  # deeper values are recorded text, which may imitate other entries
         for item in fields.values() if depth else ():
             _walk_resources(item, found, depth - 1)
     elif isinstance(value, list | tuple):
@@ -43,15 +43,15 @@ def _walk_resources(value: Any, found: dict[tuple[str, str], None], depth: int) 
 
 
 MAX_LOGGED = 200
-"""Resources that one access event lists at most; the counts beside them are exact."""
+"""Maximum number of resources that one access event lists. Its counts are exact."""
 
 
 class AccessGuard:
-    """Answers for one asker whether something may be read or written, and logs what was asked.
+    """Decides for one asker what may be read or written, and logs the accesses.
 
     Attributes:
-        agent: who asks; None is the operator, who may do everything and of whom nothing is logged.
-        warnings: what a person should hear, e.g. that a denial could not be logged.
+        agent: the asking agent; None for the operator, who may do everything and whose accesses are not logged.
+        warnings: warnings for a person, e.g. that a denial could not be logged.
     """
 
     def __init__(self, store: Store, agent: str | None = None, rules: Rules | None = None) -> None:
@@ -61,7 +61,7 @@ class AccessGuard:
         self.warnings: list[str] = []
 
     def may(self, permission: Asked, resource_type: ResourceType, owner: str, name: str) -> bool:
-        """Whether the asker may read or write this."""
+        """Whether the asker may read or write this resource."""
         return self.rules.may(self.agent, permission, resource_type, owner, name)
 
     def reads(self, agent: str, name: str) -> bool:
@@ -73,11 +73,11 @@ class AccessGuard:
         return self.may("write", "artifact", agent, name)
 
     def reads_key(self, key: str) -> bool:
-        """Whether the asker may read this key of the context."""
+        """Whether the asker may read this context key."""
         return self.may("read", "context", *key_resource(key))
 
     def writes_key(self, key: str) -> bool:
-        """Whether the asker may set this key of the context."""
+        """Whether the asker may set this context key."""
         return self.may("write", "context", *key_resource(key))
 
     def log(
@@ -91,12 +91,12 @@ class AccessGuard:
         failed: str | None = None,
         hidden: int = 0,
     ) -> None:
-        """Record one access: the (owner, name) pairs that were granted, those denied or missing, and how many were hidden.
+        """Log one access: (owner, name) of granted resources and of denied or missing ones, and the number of hidden ones.
 
-        Nothing is recorded for the operator. A store that can't be written is no reason to refuse a read: the asker's
-        answer stays the same, and `warnings` says that the log lacks it.
+        Nothing is logged for the operator. If the store can't be written, the answer to a read stays the same, and `warnings`
+        says that the log is incomplete.
         """
-        # The operator owns the store: a log of all that a person reads would only bury what agents ask for.
+        # The operator owns the store. Logging everything that a person reads would only bury the accesses of agents.
         if self.agent is None:
             return
         data = {
@@ -111,13 +111,13 @@ class AccessGuard:
 
 
 def _logged_resources(name: str, resource_type: ResourceType, things: Iterable[tuple[str, str]]) -> dict[str, object]:
-    # A context package may need one artifact for several reasons; the log says once that it was read.
+    # A context package may need one artifact for several reasons. The log lists the artifact once.
     each = list(dict.fromkeys(things))
     rows = [Resource(type=resource_type, agent=owner, name=thing).to_json() for owner, thing in each[:MAX_LOGGED]]
     return {name: rows, f"{name}Count": len(each)}
 
 
 def key_resource(key: str) -> tuple[str, str]:
-    """Return (owner, name) of a context key as rules match it; see `ctxmgr.access.patterns.context_resource`."""
+    """Return (owner, name) of a context key for rules; see `ctxmgr.access.patterns.context_resource`."""
     resource = context_resource(key)
     return resource.agent, resource.name

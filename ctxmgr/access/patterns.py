@@ -1,6 +1,6 @@
-"""Check and split what rules name (spec 003, Pattern matching): agents, owners, patterns, and the resources that they protect.
+"""Check and parse the names in rules (spec 003, Pattern matching): agents, owners, patterns and resources.
 
-Names are compared literally: case, ``_`` against ``-`` and the forms of Unicode all make another name.
+Names are compared literally. Different case, ``_`` instead of ``-``, or another Unicode form make a different name.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ctxmgr.types.access import MAX_PRIORITY, MIN_PRIORITY, AccessRule, Asked, P
 ANY = "*"
 SELF = "self"
 MAX_NAME = 255
-"""Longest name of an agent, in bytes of UTF-8."""
+"""Maximum length of an agent's name in bytes of UTF-8."""
 MAX_PATTERN = 512
-"""Longest pattern, in characters."""
+"""Maximum length of a pattern in characters."""
 PRIORITIES = (MIN_PRIORITY, MAX_PRIORITY)
-"""The lowest and the highest priority, both allowed; the lower counts first."""
+"""The lowest and the highest allowed priority. A lower number takes precedence."""
 VERSION_KEY = "context_version"
-"""The one context key that nobody sets: it shows the current version, and who makes, rolls back or prunes versions must be
-allowed to write it (spec 003, rollback step 3)."""
+"""The context key that nobody sets: it shows the current version. Agents need write access to it to make, roll back or prune
+versions (spec 003, rollback step 3)."""
 
 RESOURCE_TYPES: tuple[str, ...] = get_args(ResourceType)
 PERMISSIONS: tuple[str, ...] = get_args(Permission)
@@ -33,7 +33,7 @@ _UNNAMEABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})  # control characters, lone su
 
 
 class Pattern(NamedTuple):
-    """A parsed pattern; ``agent`` and ``name`` are empty where its form has none."""
+    """A parsed pattern. ``agent`` and ``name`` are empty in forms without them."""
 
     form: Literal["all", "self", "agent", "exact"]
     agent: str = ""
@@ -41,7 +41,7 @@ class Pattern(NamedTuple):
 
     @property
     def specificity(self) -> int:
-        """3 for one resource, 2 for what belongs to one agent, 1 for everything; the higher counts first."""
+        """3 for one resource, 2 for everything of one agent, 1 for everything. The higher one takes precedence."""
         return {"exact": 3, "agent": 2, "self": 2, "all": 1}[self.form]
 
 
@@ -51,19 +51,19 @@ def quote_name(text: str) -> str:
 
 
 def is_unnameable(text: str) -> bool:
-    """Whether the text holds a control character, a line break or an unpaired surrogate."""
+    """Whether the text contains a control character, a line break or an unpaired surrogate."""
     return not text.isprintable() and any(unicodedata.category(character) in _UNNAMEABLE for character in text)
 
 
-# Cached, like `parse_pattern`: a filtered history asks for every record, and names the same few agents and patterns.
+# Cached, like `parse_pattern`, because a filtered history asks for every record but with few agents and patterns.
 @lru_cache(maxsize=4096)
 def agent_fault(name: str) -> str | None:
-    """Return why a name can't be an agent's, as the end of a sentence; None when it can."""
+    """Return why a text can't be the name of an agent, as the end of a sentence, or None if it can."""
     if not name:
         return "is empty"
     if name in (ANY, SELF):
         return "means something else in access rules"
-    # The count of characters first: a huge name is refused without being encoded.
+    # Count characters first, so that a huge name is refused without encoding it.
     if len(name) > MAX_NAME or len(name.encode("utf-8", "surrogatepass")) > MAX_NAME:
         return f"is longer than {MAX_NAME} bytes"
     if is_unnameable(name):
@@ -72,10 +72,10 @@ def agent_fault(name: str) -> str | None:
 
 
 def check_agent(name: str) -> str:
-    """Return the name, checked: an agent of this name may ask or be named in a rule.
+    """Return the name if an agent of this name may ask or be named in a rule.
 
     Raises:
-        InvalidInput: it is empty, ``*`` or ``self``, too long, or holds a control character.
+        InvalidInput: the name is empty, ``*`` or ``self``, too long, or contains a control character.
     """
     if fault := agent_fault(name):
         raise InvalidInput(f"agent {quote_name(name)} {fault}", f"name one agent, with at most {MAX_NAME} printable bytes")
@@ -83,10 +83,10 @@ def check_agent(name: str) -> str:
 
 
 def check_owner(name: str) -> str:
-    """Return the name, checked: an agent of this name may own artifacts.
+    """Return the name if an agent of this name may own artifacts.
 
     Raises:
-        InvalidInput: it is no name of an agent, or holds a ``/``, which ends the owner in 'OWNER/NAME'.
+        InvalidInput: it is not a valid agent name, or contains a ``/``, which ends the owner in 'OWNER/NAME'.
     """
     if "/" in check_agent(name):
         raise InvalidInput(f"agent {quote_name(name)} holds a '/', so it can't own artifacts", "take an owner without '/'")
@@ -98,7 +98,7 @@ def parse_pattern(text: str) -> Pattern:
     """Parse a pattern: ``*``, ``self``, ``AGENT/*`` or ``AGENT/NAME``.
 
     Raises:
-        InvalidInput: it has none of the four forms, or is longer than 512 characters.
+        InvalidInput: the text has none of these forms, or more than 512 characters.
     """
     if len(text) > MAX_PATTERN:
         raise InvalidInput(f"pattern {quote_name(text)} is longer than {MAX_PATTERN} characters", FORMS)
@@ -110,7 +110,7 @@ def parse_pattern(text: str) -> Pattern:
     if text == SELF:
         return Pattern("self")
     pattern = Pattern("agent", text[:-2]) if text.endswith("/*") else _exact_pattern(text)
-    # Other globs are refused, not matched literally: a person who writes "debugger/src/*.py" expects it to match.
+    # Other globs are refused instead of matched literally, because people expect "debugger/src/*.py" to match files.
     if ANY in pattern.agent or ANY in pattern.name:
         raise InvalidInput(f"pattern {quote_name(text)} has a '*' that does not stand for everything of one owner", FORMS)
     if fault := agent_fault(pattern.agent):
@@ -128,15 +128,15 @@ def _exact_pattern(text: str) -> Pattern:
 
 
 def check_rule(rule: AccessRule) -> AccessRule:
-    """Return the rule, checked: it can be evaluated.
+    """Return the rule if it can be evaluated.
 
     Raises:
-        InvalidInput: its agent, resource type, pattern, permission or priority can't be used.
+        InvalidInput: its agent, resource type, pattern, permission or priority is invalid.
     """
     if rule.agent != ANY:
         check_agent(rule.agent)
     parse_pattern(rule.pattern)
-    # A shape that was built unchecked would otherwise match nothing, which lets a forbidding rule vanish silently.
+    # An unchecked shape would match nothing, so a forbidding rule would silently have no effect.
     check_choice("resource type", rule.resource_type, RESOURCE_TYPES)
     check_choice("permission", rule.permission, PERMISSIONS)
     check_priority(rule.priority)
@@ -144,27 +144,27 @@ def check_rule(rule: AccessRule) -> AccessRule:
 
 
 def check_priority(value: object) -> int:
-    """Return the value, checked: it is a priority that a rule may have.
+    """Return the value if a rule may have this priority.
 
     Raises:
-        InvalidInput: it is none.
+        InvalidInput: the value is not a valid priority.
     """
-    # Not isinstance: True would be priority 1.
+    # Not `isinstance`, which would accept True as priority 1.
     if type(value) is not int or not PRIORITIES[0] <= value <= PRIORITIES[1]:
         raise InvalidInput("priority must be a whole number of at most 32 bits", "the lower number counts first; 100 is usual")
     return value
 
 
 def rule_key(rule: AccessRule) -> tuple[str, str, str, str]:
-    """Return the identity of a rule: agent, resource type, pattern and permission, but not priority (ruling 14)."""
+    """Return the identity of a rule: agent, resource type, pattern and permission, without the priority (ruling 14)."""
     return rule.agent, rule.resource_type, rule.pattern, rule.permission
 
 
 def check_choice(what: str, value: object, known: tuple[str, ...]) -> str:
-    """Return the value, checked: it is one of the known words.
+    """Return the value if it is one of the known words.
 
     Raises:
-        InvalidInput: it is none of them.
+        InvalidInput: it is not.
     """
     if not isinstance(value, str):
         raise InvalidInput(f"{what} must be text", f"known: {', '.join(known)}")
@@ -189,11 +189,11 @@ def parse_resource(resource_type: str, text: str) -> Resource:
     """Parse a resource as people write it.
 
     The text is split at its first ``/``: ``OWNER/NAME`` for an artifact, ``KEY`` or ``OWNER/KEY`` for the context,
-    ``AGENT/SESSION`` or ``AGENT`` for history. An agent alone stands for what it did in a session that no rule names, so
-    it is matched by ``*``, ``self`` and ``AGENT/*`` only. An owner that itself holds a ``/`` can't be written so.
+    ``AGENT/SESSION`` or ``AGENT`` for history. An agent alone stands for its records in a session that no rule names, so only
+    ``*``, ``self`` and ``AGENT/*`` match. Owners with a ``/`` in their name can't be written.
 
     Raises:
-        InvalidInput: an unknown resource type, a part that is missing, or a name that can't be used.
+        InvalidInput: the resource type is unknown, a part is missing, or a name is invalid.
     """
     kind = cast("ResourceType", check_choice("resource type", resource_type, RESOURCE_TYPES))
     hint = _HINTS[kind]
@@ -211,7 +211,7 @@ def parse_resource(resource_type: str, text: str) -> Resource:
 
 
 def context_resource(key: str) -> Resource:
-    """Return a stored context key as a resource: ``a/b`` belongs to ``a``, a key without ``/`` to the project."""
+    """Return a stored context key as a resource. ``a/b`` belongs to ``a``, a key without ``/`` to the project."""
     owner, slash, name = key.partition("/")
-    # Unchecked: names in a foreign history may break our rules.
+    # Without validation, because names in a foreign history may break our rules.
     return Resource.model_construct(type="context", agent=owner if slash else PROJECT_OWNER, name=name if slash else key)

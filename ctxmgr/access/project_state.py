@@ -1,4 +1,4 @@
-"""The shared state of a project as one agent may see and change it; its context keys follow spec 003."""
+"""The shared state of a project, as far as one agent may see and change it. Context keys follow spec 003."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Project:
     """Context keys, executions and access rules of a store.
 
     Args:
-        source: the store itself.
-        visible: the part of its history that the asker may see; the same store for the operator.
-        guard: who asks.
+        source: the whole store.
+        visible: the part of the history that the asker may see; for the operator, the same store.
+        guard: access checks for the asker.
     """
 
     def __init__(self, source: Store, visible: Store, guard: AccessGuard) -> None:
@@ -69,26 +69,26 @@ class Project:
         return list_executions(self._source, self._visible, self._guard, request)
 
     def rules(self) -> list[AccessRule]:
-        """Return the access rules in force, in the order in which they count."""
+        """Return the current access rules in order of evaluation."""
         return self._source.shared.rules()
 
     def change_rules(self, add: Iterable[AccessRule] = (), remove: Iterable[AccessRule] = ()) -> RuleChangeResult:
-        """Put rules in force and take others out; see `ctxmgr.access.rule_changes.change_rules`."""
+        """Add and remove access rules; see `ctxmgr.access.rule_changes.change_rules`."""
         from ctxmgr.access.rule_changes import change_rules
 
         return change_rules(self._source, self._guard, add=add, remove=remove)
 
     def load_default_rules(self) -> RuleChangeResult:
-        """Put the template's rules and needs in force; see `ctxmgr.access.rule_changes.load_default`."""
+        """Add the template's rules and needs; see `ctxmgr.access.rule_changes.load_default`."""
         from ctxmgr.access.rule_changes import load_default
 
         return load_default(self._source, self._guard)
 
     def explain_access(self, agent: str, permission: str, resource_type: str, resource: str) -> AccessExplanation:
-        """Return whether an agent may do something, and why.
+        """Return whether an agent has an access, and why.
 
         Raises:
-            InvalidInput: a name, a permission or a resource type that can't be used.
+            InvalidInput: a name, the permission or the resource type is invalid.
         """
         from ctxmgr.access.patterns import check_agent, check_choice, parse_resource
 
@@ -97,7 +97,7 @@ class Project:
         return self._guard.rules.explain(check_agent(agent), asked, parse_resource(resource_type, resource))
 
     def test_rules(self, rules: Iterable[AccessRule], *, replay: bool) -> Replay:
-        """Check rules that are not in force; ``replay`` holds them against the reads of the past."""
+        """Check rules without adding them. ``replay`` applies them to past reads."""
         from ctxmgr.access.patterns import check_rule
         from ctxmgr.access.rule_changes import replay_reads
         from ctxmgr.access.rules import Rules
@@ -113,7 +113,7 @@ def get_keys(store: Store, guard: AccessGuard, request: GetContextRequest) -> Ge
     """Return context keys with their values.
 
     Raises:
-        NotFound: a key that was named is not there, or may not be read: the two look the same (ruling 16).
+        NotFound: a named key does not exist or may not be read. Both cases look the same (ruling 16).
     """
     every = _list_all_keys(store)
     readable = [item for item in every if guard.reads_key(item.key)]
@@ -123,7 +123,7 @@ def get_keys(store: Store, guard: AccessGuard, request: GetContextRequest) -> Ge
     if absent is not None:
         from difflib import get_close_matches
 
-        # Among the readable ones: a suggestion must not reveal a key that is hidden.
+        # Only among readable keys, because a suggestion must not reveal a hidden key.
         similar = get_close_matches(absent, sorted(names), n=3)
         guard.log("context get", "read", denied=[key_resource(absent)], resource_type="context", failed="no such key")
         hint = f"did you mean {', '.join(similar)}?" if similar else "'ctxmgr context get' shows all"
@@ -145,20 +145,20 @@ def _list_all_keys(store: Store) -> list[ContextKey]:
 
 
 def set_keys(store: Store, guard: AccessGuard, request: SetContextRequest) -> SetContextResponse:
-    """Set context keys, all or none, and record the change in history. ``old`` and ``new`` values are in the answer.
+    """Set all given context keys or none, and record the change in history. The answer has the old and the new values.
 
     Raises:
         Denied: the asker may not set a key, whether it exists or not.
-        NotFound: a key that is not there, unless new ones are wanted.
-        InvalidInput: a key, or a value that does not have its type.
+        NotFound: a key does not exist, and creating keys is not requested.
+        InvalidInput: a key is invalid, or a value does not have its type.
     """
-    # Asked first, for all of them: whoever may not write must not learn which keys exist.
+    # Check the permission for all keys first, so that an agent without it does not learn which keys exist.
     refused = [item.key for item in request.updates if not guard.writes_key(item.key)]
     if refused:
         guard.log("context set", "write", denied=[key_resource(key) for key in refused], resource_type="context")
         raise Denied(f"{guard.agent} may not set the context key {refused[0]!r}", "'ctxmgr access explain' names the rule")
     author = request.author or guard.agent or "operator"
-    # One transaction for reading the old values and appending the new ones: of two writers, one sees the other's change.
+    # Read old values and append new ones in one transaction, so that the second of two writers sees the first one's change.
     with store.engine.transaction():
         known = {item.key: item for item in store.shared.context_keys()}
         changes = [_change(update, known, create=request.create) for update in request.updates]
@@ -177,7 +177,7 @@ def set_keys(store: Store, guard: AccessGuard, request: SetContextRequest) -> Se
     guard.log("context set", "write", [key_resource(item.key) for item in changes], resource_type="context")
     stored = {item.key: item for item in store.shared.context_keys()}
     return SetContextResponse(
-        updated=[made.model_copy(update={"new_value": stored[made.key].value}) for made in changes]  # as stored, thus masked
+        updated=[made.model_copy(update={"new_value": stored[made.key].value}) for made in changes]  # as stored, i.e. masked
     )
 
 
@@ -201,16 +201,16 @@ def _check_key(key: str) -> None:
     if key == VERSION_KEY:
         raise InvalidInput(f"{VERSION_KEY} follows from the versions", "'ctxmgr version rollback' changes it")
     odd = not key or key != key.strip() or "*" in key or not key.isprintable()
-    # For the rules ``project/x`` is the key ``x``, so it can't be another one.
+    # Rules use ``project/x`` for the key ``x``, so it must not be another key.
     if odd or key.startswith(("/", "project/")) or key.endswith("/") or len(key.encode("utf-8", "replace")) > _MAX_KEY_BYTES:
         raise InvalidInput(f"{key[:80]!r} can't be a context key", "use 1 to 255 bytes without '*' and control characters")
-    # A masked key would be stored under another name than the one that was asked for.
+    # Masking would store the key under another name.
     if mask(line := codec.encode({"key": key})) is not line:
         raise InvalidInput("the context key looks like a secret", "keys are shown everywhere: take another one")
 
 
 def _convert_value(key: str, value: Any, kind: ValueType) -> Any:
-    """Return the value in its type; text is parsed, since a command line has nothing else."""
+    """Return the value converted to its type. Text is parsed, because a command line has only text."""
     if kind == "string":
         if isinstance(value, str):
             return value
@@ -244,18 +244,18 @@ def record_execution(source: Store, visible: Store, guard: AccessGuard, request:
 
     Args:
         source: the store to write to.
-        visible: the part of it that the asker may see; the same store for the operator.
-        guard: who asks.
-        request: the run, and what is new of it.
+        visible: the part of it that the asker may see; for the operator, the same store.
+        guard: access checks for the asker.
+        request: the run, and what is new about it.
 
     Raises:
         Denied: the asker may not write the agent's history.
-        NotFound: an artifact that is not there, or may not be read.
-        Conflict: the run has ended before.
+        NotFound: an artifact does not exist, or may not be read.
+        Conflict: the run has already ended.
         InvalidInput: invalid times, an end before the start, or an invalid agent name.
     """
     check_agent(request.agent)
-    # Looked up in what the asker may see: a hidden run of this id is treated like a missing one.
+    # Look only in the visible part, so that a hidden run with this id is treated as missing.
     known = visible.shared.execution(request.execution_id) if request.execution_id else None
     session = known[0].session if known else request.session or PROJECT
     owner = known[0].agent if known else request.agent
@@ -274,7 +274,7 @@ def record_execution(source: Store, visible: Store, guard: AccessGuard, request:
 
 
 def _read_back(source: Store, visible: Store, identity: str) -> tuple[EntryView, Record]:
-    """Return an appended run as the asker sees it: its index in the session must not count hidden entries."""
+    """Return an appended run as the asker sees it, because its index in the session must not count hidden entries."""
     visible.catch_up()
     stored = visible.shared.execution(identity) or source.shared.execution(identity)
     assert stored is not None, "an appended execution can be read back"
@@ -284,14 +284,14 @@ def _read_back(source: Store, visible: Store, identity: str) -> tuple[EntryView,
 def _records(
     store: Store, guard: AccessGuard, request: RecordExecutionRequest, known: tuple[EntryView, Record] | None, session: str
 ) -> list[Record]:
-    """Return the records to append: an entry, a result, or both; none when the start is known already."""
+    """Return the records to append: an entry, a result, or both; none if the start is already known."""
     _check_times(request, known)
     if known is not None and request.status == "started":
         return []
     if known is not None and known[0].status != "open":
         raise Conflict(f"execution {known[0].id} has ended before", "record a new one")
     records: list[Record] = []
-    # A run that is told of when it is over begins where it ended, at the latest.
+    # If a run is recorded only after its end, the end also serves as its start.
     started = request.started_at or (request.completed_at if request.status != "started" else None) or now()
     identity = known[0].id if known else request.execution_id or new_id()
     if known is None:
@@ -308,7 +308,7 @@ def _records(
         )  # fmt: skip
     if request.status != "started":
         start = str(known[1].get("ts")) if known else started
-        # Nobody may know when a failed run ended: a crash is only found later, and the run itself reports nothing (spec 003).
+        # The end of a failed run may be unknown: the run reports nothing, and a crash is found only later (spec 003).
         ended = request.completed_at or (now() if request.status == "completed" else None)
         duration = None if ended is None else _milliseconds(start, ended)
         output = {"artifacts": _resolve_ids(store, guard, request.output_artifacts), "tokenCount": request.output_tokens}
@@ -340,12 +340,12 @@ def _check_times(request: RecordExecutionRequest, known: tuple[EntryView, Record
 
 def _milliseconds(started: str, ended: str) -> float | None:
     start, end = parse_time(started), parse_time(ended)
-    # A clock that was set back in between gives no negative time.
+    # Never negative, even if the clock was set back in between.
     return None if start is None or end is None else max(0.0, round((end - start) * 1000, 3))
 
 
 def _resolve_ids(store: Store, guard: AccessGuard, named: Sequence[str]) -> list[str]:
-    """Return the ids of artifacts named by id or as AGENT/NAME."""
+    """Return the ids of artifacts given as ids or as AGENT/NAME."""
     found: list[str] = []
     for text in dict.fromkeys(named):
         agent, slash, name = text.partition("/")
@@ -379,7 +379,7 @@ def _execution_view(entry: EntryView, record: Record, guard: AccessGuard, source
     status: ExecutionStatus = "started" if entry.status == "open" else "completed" if entry.status == "ok" else "failed"
     duration = entry.duration_ms
     started = parse_time(entry.ts) if entry.ts else None
-    # Ends are stored as durations, so a clock that was set back between start and end gives no negative time.
+    # The record has a duration instead of an end, so a clock that was set back gives no negative time.
     ended = None if entry.status == "open" or started is None or duration is None else started + duration / 1000
     return Execution.model_validate(
         {
@@ -398,7 +398,7 @@ def _execution_view(entry: EntryView, record: Record, guard: AccessGuard, source
 
 
 def _readable(value: object, guard: AccessGuard, source: Store) -> list[str]:
-    """Return the ids of artifacts that the asker may read; the operator also sees ids of pruned ones."""
+    """Return the ids of artifacts that the asker may read. The operator also sees the ids of pruned artifacts."""
     ids = [item for item in cast("list[object]", value) if isinstance(item, str)] if isinstance(value, list) else []
     if guard.agent is None:
         return ids

@@ -1,7 +1,7 @@
-"""Change the access rules from requests or from a TOML or JSON file, and show what rules that are not in force would do.
+"""Change the access rules by requests or from a TOML or JSON file, and show the effect of proposed rules.
 
-A file is taken as a whole or not at all, and each error in it is named with its place. The default rules of
-spec 003 are such a file.
+A file is accepted completely or not at all, and every error message names the place in the file. The default rules of spec 003
+are such a file.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class PastRead:
     """A recorded read.
 
     Attributes:
-        at: time (RFC 3339), None where it was not recorded.
-        agent: who asked, None for the operator.
+        at: time (RFC 3339), None if it was not recorded.
+        agent: the agent that asked, None for the operator.
         command: the command that read.
-        resource: the thing that was read.
-        allowed: whether it was allowed, None where that was not recorded.
+        resource: the resource that was read.
+        allowed: whether the read was allowed, None if that was not recorded.
     """
 
     at: str | None
@@ -46,10 +46,9 @@ class PastRead:
 
 
 def replay(old: Rules, new: Rules, reads: Iterable[PastRead]) -> Replay:
-    """Return which allowed reads of the past the new rules would block, and which denied ones they would allow.
+    """Return the past reads that new rules would block, and the denied ones that they would allow, in their order.
 
-    Where the answer was not recorded, the old rules give it. The operator's reads are counted and never change. The
-    order is that of the reads.
+    If the result of a read was not recorded, the old rules decide. Reads by the operator are counted but never change.
     """
     count = 0
     blocked: list[ReplayedRead] = []
@@ -83,17 +82,17 @@ def change_rules(
     remove: Iterable[AccessRule] = (),
     author: str | None = None,
 ) -> RuleChangeResult:
-    """Add and remove rules, as one change that is recorded in history.
+    """Add and remove rules as one change, which is recorded in history.
 
-    A rule is identified by agent, resource type, pattern and permission: adding it again sets its priority, and removing
-    it ignores the priority.
+    Agent, resource type, pattern and permission identify a rule. Adding it again sets its priority; removing it ignores the
+    priority.
 
     Raises:
-        Denied: an agent asks; only the operator changes rules.
+        Denied: an agent asks; only the operator may change rules.
         InvalidInput: a rule can't be evaluated.
     """
     require_operator(guard, "change access rules")
-    # Read and written in one transaction: of two changes at once the second sees what the first one did.
+    # Read and write in one transaction, so that the second of two concurrent changes sees the first one.
     with store.engine.transaction():
         before = {rule_key(rule): rule for rule in store.shared.rules()}
         new = {rule_key(rule): check_rule(rule) for rule in add}
@@ -113,13 +112,13 @@ def change_rules(
 
 
 def load_default(store: Store, guard: AccessGuard, author: str | None = None) -> RuleChangeResult:
-    """Add the template's rules, needs and context keys; existing keys keep their values.
+    """Add the template's rules, needs and context keys. Existing keys keep their values.
 
     Raises:
         Denied: an agent asks.
     """
     require_operator(guard, "load the default access rules")
-    # One transaction for rules, needs and keys: a kill leaves the whole template or nothing of it.
+    # One transaction, so that a kill leaves either the whole template or nothing of it.
     with store.engine.transaction():
         done = change_rules(store, guard, add=default_rules(), author=author)
         known = {(need.agent, need.pattern) for need in store.shared.needs()}
@@ -139,12 +138,12 @@ def load_default(store: Store, guard: AccessGuard, author: str | None = None) ->
 
 
 _SYSTEM = "system"
-"""Author of the keys that a project begins with (spec 003)."""
+"""Author of the initial keys of a project (spec 003)."""
 _CAMEL = {"max_tokens": "maxTokens", "use_summary": "useSummary"}
 
 
 def require_operator(guard: AccessGuard, what: str) -> None:
-    """Require that the operator asks, e.g. to "change access rules".
+    """Require that the operator asks. ``what`` is e.g. "change access rules".
 
     Raises:
         Denied: an agent asks.
@@ -155,7 +154,7 @@ def require_operator(guard: AccessGuard, what: str) -> None:
 
 
 def replay_reads(store: Store, new: Rules) -> Replay:
-    """Return the effect that another set of rules would have had on the recorded reads."""
+    """Return the effect that a proposed set of rules would have had on the recorded reads."""
     return replay(Rules(store.shared.rules()), new, past_reads(store))
 
 
@@ -180,7 +179,7 @@ def _package_reads(store: Store) -> Iterator[PastRead]:
     for record in store.shared.events(PACKAGE):
         data = json_object(record.get("data"))
         for item in _list_tables(data.get("items")):
-            # A record without a type means an artifact, one without "got" a full one; omitted items were not read.
+            # An item without a type is an artifact, and one without "got" is a full one. Omitted items were not read.
             if item.get("type", "artifact") == "artifact" and item.get("got", "full") != "omitted":
                 resource = Resource(type="artifact", agent=str(item.get("source")), name=str(item.get("name")))
                 yield _make_past_read(record, data.get("agent"), "context assemble", resource, allowed=True)
@@ -224,21 +223,21 @@ def _list_tables(value: object) -> list[dict[str, Any]]:
 
 
 MAX_TEXT = 4 * 1024 * 1024
-"""Longest accepted file, in characters."""
+"""Maximum length of a file in characters."""
 
 _EXAMPLE = 'e.g. rules = [{agent = "debugger", resource_type = "artifact", pattern = "*", permission = "read", priority = 30}]'
 _FIELDS = ("agent", "resource_type", "resourceType", "pattern", "permission", "priority")
 
 
 def parse_rules_file(text: str, name: str) -> list[AccessRule]:
-    """Return the rules of a file, in its order.
+    """Return the rules of a file in its order.
 
     The file holds an array ``rules`` of tables with ``agent``, ``resource_type`` (or ``resourceType``), ``pattern``,
-    ``permission`` and, when it is not 100, ``priority``. A file whose name ends in ``.json`` is JSON, every other one TOML.
-    Arrays ``needs`` and ``keys`` beside it, as the default template has them, are left alone.
+    ``permission`` and an optional ``priority`` (default 100). A file whose name ends in ``.json`` is JSON, any other is TOML.
+    Arrays ``needs`` and ``keys``, as in the default template, are ignored.
 
     Raises:
-        InvalidInput: it is neither, holds anything else, or a rule twice; the message says where.
+        InvalidInput: the file is neither, has other content, or has a rule twice; the message says where.
     """
     values = read_table(text, name)
     if unknown := sorted(set(values) - {"rules", "needs", "keys"}):
@@ -253,7 +252,7 @@ def parse_rules_file(text: str, name: str) -> list[AccessRule]:
             rule = _make_rule(row)
         except InvalidInput as error:
             raise InvalidInput(f"{place}: {error.message}", error.hint) from None
-        # By identity: a rule that stands there twice word for word is a double as well.
+        # Compare identities, because a literal repetition of a rule is a duplicate too.
         if rules.setdefault(rule_key(rule), rule) is not rule:
             raise InvalidInput(f"{place}: this agent, type, pattern and permission stand there before", "keep one of the two")
     return list(rules.values())
@@ -263,11 +262,11 @@ def read_table(text: str, name: str) -> dict[str, Any]:
     """Parse a TOML file, or a JSON file if its name ends so; return its table, {key: value}.
 
     Raises:
-        InvalidInput: it is too long, broken, nested too deep, or not one table.
+        InvalidInput: the file is too long, broken, nested too deeply, or not one table.
     """
     if len(text) > MAX_TEXT:
         raise InvalidInput(f"{name}: longer than {MAX_TEXT:,} characters", "split the file")
-    # The byte order mark that Windows editors put first.
+    # Windows editors begin files with a byte order mark.
     text = text.removeprefix("\ufeff")
     try:
         values: Any
@@ -277,7 +276,7 @@ def read_table(text: str, name: str) -> dict[str, Any]:
             values = tomllib.loads(text)
     except RecursionError:
         raise InvalidInput(f"{name}: nested too deep", _EXAMPLE) from None
-    except ValueError as error:  # errors of both decoders, and integers of more digits than Python converts
+    except ValueError as error:  # errors of both parsers, and integers with too many digits for Python
         raise InvalidInput(
             f"{name}: {error}", "a file whose name ends in .json is read as JSON, every other one as TOML"
         ) from None
@@ -288,7 +287,7 @@ def read_table(text: str, name: str) -> dict[str, Any]:
 
 def _make_table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
-    # `json` alone would keep the last of the two and say nothing; TOML refuses them by itself.
+    # `json` would silently keep the last duplicate. TOML refuses duplicates by itself.
     if len(table) != len(pairs):
         raise ValueError("an object names the same key twice")
     return table
@@ -320,12 +319,12 @@ _NEED = {"max_tokens": None, "use_summary": False, "priority": 100}
 
 
 def default_rules() -> list[AccessRule]:
-    """Return the template's rules, in the order of its file."""
+    """Return the rules of the template in the order of its file."""
     return parse_rules_file(_default_text(), DEFAULT_FILE)
 
 
 def default_needs() -> list[dict[str, Any]]:
-    """Return the template's needs, i.e. what the packages of its agents hold, in the order of its file.
+    """Return the needs of the template, i.e. the contents of its agents' packages, in the order of its file.
 
     Each has ``agent``, ``pattern``, ``need`` (``required``, ``optional``, ``if_exists`` or ``reference``), ``max_tokens``
     (None: no limit), ``use_summary`` and ``priority``.
@@ -335,7 +334,7 @@ def default_needs() -> list[dict[str, Any]]:
 
 
 def default_keys() -> list[dict[str, Any]]:
-    """Return the context keys that a project begins with: ``key``, ``value`` and ``description`` of each, all texts."""
+    """Return the initial context keys of a project, each with ``key``, ``value`` and ``description`` as texts."""
     return [dict(row) for row in cast("list[dict[str, Any]]", read_table(_default_text(), DEFAULT_FILE)["keys"])]
 
 

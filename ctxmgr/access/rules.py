@@ -1,6 +1,6 @@
-"""Evaluate a set of access rules, and explain the answer; it does not depend on the order of the rules.
+"""Evaluate a set of access rules, and explain the result. The order of the rules does not matter.
 
-A rule is found by agent, resource type and pattern; of those that match, the one that decides is named.
+Rules are looked up by agent, resource type and pattern. Exactly one of the matching rules decides.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.log import codec
 from ctxmgr.types.access import DEFAULT_PRIORITY, AccessExplanation, AccessRule, Asked, OverriddenRule, Resource, ResourceType
 
-# Permissions of rules that decide each question: write grants read, so it counts for both (ruling 14).
+# Permissions of rules that take part in each decision. Write grants read, so it counts for both (ruling 14).
 _COUNTS: dict[str, frozenset[str]] = {"read": frozenset({"read", "write", "none"}), "write": frozenset({"write", "none"})}
 
 
 class RankedRule(NamedTuple):
-    """A rule and its place in the order; the lower rank counts first."""
+    """A rule with its rank. The lower rank takes precedence."""
 
     rank: tuple[int, int, int]
     rule: AccessRule
@@ -39,7 +39,7 @@ class RankedRule(NamedTuple):
 
 @dataclass(slots=True)
 class _RuleGroup:
-    """The rules for one agent and one type of resource, by form of pattern: a lookup reads only rules that may match."""
+    """The rules for one agent and one resource type, grouped by form of pattern, so that a lookup reads few rules."""
 
     everything: list[RankedRule] = field(default_factory=lambda: list[RankedRule]())
     own: list[RankedRule] = field(default_factory=lambda: list[RankedRule]())
@@ -65,7 +65,7 @@ class _RuleGroup:
 
 
 class RuleIndex:
-    """Checked rules by agent, resource type and pattern."""
+    """Checked rules, indexed by agent, resource type and pattern."""
 
     def __init__(self, rules: Iterable[AccessRule]) -> None:
         self._groups: dict[tuple[str, str], _RuleGroup] = {}
@@ -73,8 +73,8 @@ class RuleIndex:
             self._groups.setdefault((rule.agent, rule.resource_type), _RuleGroup()).add(RankedRule(rank(rule), rule))
 
     def matching_rules(self, asker: str, resource_type: str, owner: str, name: str) -> list[RankedRule]:
-        """Return the rules that match this agent and resource, unordered; none when the name can't be an agent's."""
-        # A name such as ``*`` would match rules that were written for others.
+        """Return the rules that match this agent and resource, unordered; none for an invalid agent name."""
+        # A name such as ``*`` would match rules that are meant for other agents.
         if agent_fault(asker) is not None:
             return []
         found: list[RankedRule] = []
@@ -84,14 +84,14 @@ class RuleIndex:
         return found
 
     def forbidding_rules(self, asker: str, resource_type: str) -> Iterable[AccessRule]:
-        """Yield the rules with ``none`` that match this agent and type of resource."""
+        """Yield the rules with permission ``none`` that match this agent and resource type."""
         for agent in (asker, ANY):
             if (group := self._groups.get((agent, resource_type))) is not None:
                 yield from group.forbidding_rules()
 
 
 def rank(rule: AccessRule) -> tuple[int, int, int]:
-    """Return the sort key: lower priority first, then the more specific pattern, then a named agent before ``*``."""
+    """Return the rank of a rule: lower priority first, then the more specific pattern, then a named agent before ``*``."""
     return rule.priority, -parse_pattern(rule.pattern).specificity, int(rule.agent == ANY)
 
 
@@ -101,12 +101,12 @@ def counts(rule: AccessRule, asked: str) -> bool:
 
 
 def winner(matching: list[RankedRule], asked: str) -> RankedRule | None:
-    """Return the rule that decides, None when none takes part.
+    """Return the deciding rule, or None if no rule takes part.
 
-    At the same best rank ``none`` wins; among equal rules the choice does not depend on their order.
+    At the same best rank, ``none`` wins. Among equal rules, the choice does not depend on their order.
 
     Raises:
-        InvalidInput: something else than read or write is asked for.
+        InvalidInput: ``asked`` is neither read nor write.
     """
     check_choice("permission to ask for", asked, ASKED)
     speaking = [ranked for ranked in matching if counts(ranked.rule, asked)]
@@ -116,22 +116,22 @@ def winner(matching: list[RankedRule], asked: str) -> RankedRule | None:
 
     def order(ranked: RankedRule) -> tuple[bool, bool, str]:
         rule = ranked.rule
-        # Behind ``none`` the rule that says it outright, so that an explanation names that one.
+        # After ``none``, prefer the rule with exactly the requested permission, because an explanation shows it.
         return rule.permission != "none", rule.permission != asked, rule.pattern
 
     return min((ranked for ranked in speaking if ranked.rank == best), key=order)
 
 
 def grants(decided: RankedRule | None) -> bool:
-    """Whether the deciding rule allows; without one, access is denied."""
+    """Whether the deciding rule allows the access. Without a deciding rule, access is denied."""
     return decided is not None and decided.rule.permission != "none"
 
 
 def explain(matching: list[RankedRule], agent: str, asked: Asked, resource: Resource) -> AccessExplanation:
-    """Return the explanation for an agent, given all rules that match it and the resource.
+    """Return the explanation of a decision, given all rules that match the agent and the resource.
 
     Raises:
-        InvalidInput: something else than read or write is asked for.
+        InvalidInput: ``asked`` is neither read nor write.
     """
     decided = winner(matching, asked)
     allowed = grants(decided)
@@ -198,10 +198,10 @@ def _loss_reason(lost: RankedRule, decided: RankedRule | None, asked: Asked) -> 
 def _rules_that_would_grant(
     matching: list[RankedRule], decided: RankedRule | None, agent: str, asked: Asked, resource: Resource
 ) -> list[AccessRule]:
-    """Return rules that would each, added alone, grant it: for the one resource first, then for all of its owner.
+    """Return rules that would each, added alone, grant the access: for the resource itself, then for everything of its owner.
 
-    A rule for everything is offered only where nothing narrower can name the resource. A suggestion may replace a rule of
-    the same key: that changes nothing, since that rule granted too and lost. No rule helps an invalid agent name.
+    A rule for everything is suggested only if no narrower pattern can name the resource. A suggestion may replace a rule with
+    the same key. That is harmless, because the replaced rule granted too and lost. No rule helps an invalid agent name.
     """
     found: list[AccessRule] = []
     for pattern in dict.fromkeys((f"{resource.agent}/{resource.name}", f"{resource.agent}/*", ANY)):
@@ -216,7 +216,7 @@ def _rules_that_would_grant(
 
 
 def _matches_exactly(pattern: str, resource: Resource) -> bool:
-    """Whether a pattern, made from a resource's names, is valid and parses back to them; names may hold ``*`` or ``/``."""
+    """Whether a pattern made from a resource's names is valid and parses back to them. Names may contain ``*`` or ``/``."""
     try:
         parts = parse_pattern(pattern)
     except InvalidInput:
@@ -227,7 +227,7 @@ def _matches_exactly(pattern: str, resource: Resource) -> bool:
 
 
 def _priorities(decided: RankedRule | None) -> list[int]:
-    """Return the priorities to try: the default, that of the blocking rule, and one before it."""
+    """Return the priorities to try: the default, that of the blocking rule, and the next lower number."""
     if decided is None:
         return [DEFAULT_PRIORITY]
     blocking = decided.rule.priority
@@ -238,22 +238,22 @@ def _would_grant(rule: AccessRule, matching: list[RankedRule], resource: Resourc
     if agent_fault(rule.agent) is not None:
         return False
     index = RuleIndex([*(ranked.rule for ranked in matching), rule])
-    # The permission of a suggested rule is the one that was asked for.
+    # A suggested rule has the requested permission.
     return grants(winner(index.matching_rules(rule.agent, resource.type, resource.agent, resource.name), rule.permission))
 
 
-_MAX_ANSWERS = 100_000  # answers; a long history asks for few agents and sessions, again and again
-_NO_RULE_NAMES_IT = "\0"  # a name that no rule and no agent can have, for everything that no rule names
+_MAX_ANSWERS = 100_000  # cached answers; a long history repeats few agents and sessions
+_NO_RULE_NAMES_IT = "\0"  # a name that no rule and no agent can have; stands for everything that no rule names
 
 
 class Rules:
-    """An immutable set of rules to query; answers are cached."""
+    """An immutable set of rules that caches its answers."""
 
     def __init__(self, rules: Iterable[AccessRule] = ()) -> None:
-        """Check and index the rules; duplicates count once.
+        """Check and index the rules. Duplicates count once.
 
         Raises:
-            InvalidInput: a rule can't be evaluated. It is not left out, for it might forbid something.
+            InvalidInput: a rule can't be evaluated. It is not skipped, because it might forbid something.
         """
         known = {_values(rule): rule for rule in map(check_rule, rules)}
         self._rules = tuple(known[values] for values in sorted(known))
@@ -261,7 +261,7 @@ class Rules:
         self._answers: dict[tuple[str, str, str, str, str], bool] = {}
 
     def __iter__(self) -> Iterator[AccessRule]:
-        """Yield the rules in their canonical order: by resource type, agent, pattern, permission and priority."""
+        """Yield the rules in canonical order: by resource type, agent, pattern, permission and priority."""
         return iter(self._rules)
 
     def __len__(self) -> int:
@@ -269,22 +269,22 @@ class Rules:
 
     @cached_property
     def digest(self) -> str:
-        """16 hex digits, equal for the same rules in any order."""
+        """16 hex digits that are equal for the same rules in any order."""
         text = json.dumps([_values(rule) for rule in self._rules], separators=(",", ":"))
         return codec.digest(text.encode("ascii"))[:16]
 
     def allows(self, agent: str | None, permission: Asked, resource: Resource) -> bool:
         """Whether an agent may read or write a resource. None is the operator, who may do everything.
 
-        It never raises because of a name: an agent called ``*`` or ``self``, or by an invalid name, may do nothing.
+        Invalid names raise no error: an agent called ``*`` or ``self``, or with an invalid name, may do nothing.
 
         Raises:
-            InvalidInput: something else than read or write is asked for.
+            InvalidInput: the permission is neither read nor write.
         """
         return self.may(agent, permission, resource.type, resource.agent, resource.name)
 
     def may(self, agent: str | None, permission: Asked, resource_type: ResourceType, owner: str, name: str) -> bool:
-        """Answer like `allows`, for callers that ask very often and have no `Resource` at hand."""
+        """Answer like `allows`, for frequent callers without a `Resource`."""
         if agent is None:
             return True
         key = (agent, permission, resource_type, owner, name)
@@ -292,27 +292,27 @@ class Rules:
         if answer is None:
             answer = grants(winner(self._index.matching_rules(agent, resource_type, owner, name), permission))
             if len(self._answers) >= _MAX_ANSWERS:
-                # Emptied, not evicted one by one: simpler than an LRU, and hardly ever reached.
+                # Cleared completely, which is simpler than an LRU and hardly ever happens.
                 self._answers.clear()
             self._answers[key] = answer
         return answer
 
     def find_rule(self, agent: str, permission: Asked, resource: Resource) -> AccessRule | None:
-        """Return the rule that decides; None when none does, which means denied."""
+        """Return the deciding rule, or None if access is denied for lack of one."""
         decided = winner(self._index.matching_rules(agent, resource.type, resource.agent, resource.name), permission)
         return None if decided is None else decided.rule
 
     def explain(self, agent: str, permission: Asked, resource: Resource) -> AccessExplanation:
-        """Return the answer with the rule that decides, those that lost, and rules that would grant it."""
+        """Return the decision with the deciding rule, the rules that lost, and rules that would grant the access."""
         return explain(
             self._index.matching_rules(agent, resource.type, resource.agent, resource.name), agent, permission, resource
         )
 
     def everything(self, agent: str | None, resource_type: ResourceType, permission: Asked) -> bool:
-        """Whether no resource of this type, whatever its owner and name, is denied to the agent.
+        """Whether the agent may access all resources of this type, whatever their owners and names.
 
-        A forbidding rule that wins anywhere also wins at the resource it matches that the fewest other rules match. So it is
-        enough to test that one for each forbidding rule, and one resource that no rule names.
+        If a forbidding rule wins for any resource, it also wins for the matching resource that the fewest other rules match. So
+        it is enough to test that resource for each forbidding rule, and one resource that no rule names.
         """
         if agent is None:
             return True

@@ -1,5 +1,5 @@
-"""What every other package stands on: files that a hostile project can't misuse, and data classes that load quickly.
+"""The lowest layer: access to files in hostile projects, and data classes that load quickly.
 
-Imports nothing of the project, and of the standard library little: a hook loads `paths` at every call of an agent. Begin with
-`paths.open_regular`, by which every file that may be somebody else's is opened.
+This package imports nothing else of ctxmgr and little of the standard library, because a hook loads `paths` at every call of an
+agent. Start with `paths.open_regular`, which opens every file that may belong to somebody else.
 """

@@ -1,7 +1,7 @@
-"""Data classes without the cost of `dataclasses`, whose import and decorator take longer than most commands work.
+"""Data classes without `dataclasses`, whose import and decorator take longer than most commands.
 
-The decorator does what the standard library's does, for the options that it knows, and the functions of `dataclasses` work on
-its classes. The difference is when the methods are made: ``__init__`` is compiled for the first instance.
+For the supported options, the decorator behaves like the one of the standard library, and the functions of `dataclasses` work
+with its classes. Only the time of compilation differs: ``__init__`` is compiled when the first instance is created.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ else:
     _NO_DEFAULT = object()
 
     class _Field:
-        """The declaration of one field."""
+        """The declaration of a field."""
 
         __slots__ = ("compare", "default", "init", "make", "repr")
 
@@ -24,7 +24,7 @@ else:
             self.default, self.make, self.init, self.repr, self.compare = default, make, init, repr, compare
 
     class _Fields:
-        """The ``__dataclass_fields__`` of a class, made when `dataclasses` asks for them."""
+        """The ``__dataclass_fields__`` of a class, created when `dataclasses` reads it."""
 
         def __get__(self, _: object, cls: Any) -> dict[str, Any]:
             import dataclasses
@@ -34,7 +34,7 @@ else:
                 options = {"init": own.init, "repr": own.repr, "compare": own.compare}
                 options |= {} if own.make is _NO_DEFAULT else {"default_factory": own.make}
                 made[name] = dataclasses.field(**options, **({} if own.default is _NO_DEFAULT else {"default": own.default}))
-                # The decorator of the standard library fills these in; its functions skip a field without them.
+                # The decorator of the standard library sets these attributes. Its functions skip a field without them.
                 made[name].name, made[name].type, made[name]._field_type = name, annotation, dataclasses._FIELD
             return made
 
@@ -46,7 +46,7 @@ else:
         repr: bool = True,  # noqa: A002
         compare: bool = True,
     ) -> Any:
-        """Return the declaration of a field beside its type; see `dataclasses.field`."""
+        """Return the declaration of a field; see `dataclasses.field`."""
         return _Field(default, default_factory, init, repr, compare)
 
     def dataclass(cls: Any = None, /, *, frozen: bool = False, slots: bool = False) -> Any:
@@ -71,7 +71,7 @@ else:
                     default if isinstance(default, _Field) else _Field(default, _NO_DEFAULT, True, True, True),
                 )
         if slots:
-            # A class can't be given slots afterwards, and a default conflicts with the slot of its name: a new one is made.
+            # A class can't get slots later, and a default conflicts with the slot of the same name, so create a new class.
             left_out = {"__dict__", "__weakref__", *fields}
             body = {name: value for name, value in cls.__dict__.items() if name not in left_out}
             body["__slots__"] = tuple(name for name in fields if name not in inherited)
@@ -94,7 +94,7 @@ else:
         shown_fields = tuple(name for name, (_, own) in fields if own.repr)
 
         def first(self: Any, *arguments: Any, **named: Any) -> None:
-            # Most classes that a command loads are never instantiated, and compiling is the dear part.
+            # Compiling is the expensive part, and most classes that a command loads are never instantiated.
             cls.__init__ = _initialiser(cls, frozen)
             cls.__init__(self, *arguments, **named)
 
@@ -115,11 +115,11 @@ else:
         methods = {"__init__": first, "__repr__": shown, "__eq__": equal}
         methods["__hash__"] = (lambda self: hash(values(self))) if frozen else None
         methods |= {"__setattr__": refuse, "__delattr__": refuse} if frozen else {}
-        if frozen:  # pickle would set the attributes of a frozen class with slots, which it refuses
+        if frozen:  # pickle would set attributes, which a frozen class with slots refuses
             methods["__getstate__"] = lambda self: [getattr(self, name) for name in names]
             methods["__setstate__"] = lambda self, state: [object.__setattr__(self, *pair) for pair in zip(names, state)]  # noqa: B905
         for name, method in methods.items():
-            # A class with an ``__eq__`` of its own has a ``__hash__`` of None already, which would stay.
+            # A class with its own ``__eq__`` already has a ``__hash__`` of None, which must be replaced.
             if name not in cls.__dict__ or name == "__hash__":
                 setattr(cls, name, method)
 
@@ -137,7 +137,7 @@ else:
                 value = f"{anew} if {name} is _NO_DEFAULT else {name}"
             else:
                 parameters.append(name if own.default is _NO_DEFAULT else f"{name}=_default_{place}")
-            # Defaults are passed by name into the compiled code: it holds no text of a value, only names of fields.
+            # Defaults are passed into the compiled code by name, so the code contains names of fields but no values.
             lines.append(f" _set(self, {name!r}, {value})" if frozen else f" self.{name} = {value}")
         lines += [" self.__post_init__()"] if hasattr(cls, "__post_init__") else []
         exec(f"def __init__({', '.join(parameters)}):\n" + ("\n".join(lines) or " pass"), known)

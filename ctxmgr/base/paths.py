@@ -1,4 +1,4 @@
-"""Find settings files and stores, and create private folders."""
+"""Open files safely, find settings files and stores, and create private folders."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ if TYPE_CHECKING:
     from typing import Any
 
 OWN_FOLDERS = frozenset({".ctxmgr", ".agent_context", ".ctxmgr-index"})
-"""Folders that this program makes inside a project: none of them is ever followed when it is a link."""
+"""Folders that ctxmgr creates in a project. They are never followed if they are links."""
 
 MAX_SETTINGS_BYTES = 1_000_000
-"""Bytes of a file of settings or of a schema that are read."""
+"""Maximum size of a file of settings or of a schema, in bytes."""
 
 SIDE_FILES = ("-wal", "-shm", "-journal")
 """Suffixes of the files that SQLite keeps beside a database (sqlite.org/tempfiles.html)."""
 
 DATABASES = (".db", ".sqlite", ".sqlite3")
-"""Suffixes by which a file is a database, though it may be empty while all records are still in the file beside it."""
+"""Suffixes of databases. Such a file may be empty while all records are still in the write-ahead log."""
 
-_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # a pipe that is put there meanwhile must not block
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # not blocking, in case the file is replaced by a pipe
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")  # ends a journal that names another file (sqlite.org/fileformat2.html)
 
 
 def open_regular(path: str | os.PathLike[str], *, follow: bool = True) -> int:
-    """Return a descriptor of a regular file for reading; a pipe or a device is not even opened.
+    """Return a descriptor of a regular file for reading. A pipe or a device is never opened.
 
     Args:
-        path: of the file.
+        path: path of the file.
         follow: whether the file itself may be a link.
 
     Raises:
-        OSError: it can't be opened, or is something else; ``strerror`` says what.
+        OSError: the file can't be opened, or is not a regular file; ``strerror`` says which.
     """
-    # Asked before it is opened, for opening some devices does something; and after it, for it may have changed.
+    # Checked before opening, because opening some devices has effects, and after it, because the path may have changed.
     _require_regular(os.stat(path, follow_symlinks=follow).st_mode, path)
     descriptor = os.open(path, _READ if follow else _READ | os.O_NOFOLLOW)
     try:
@@ -57,16 +57,16 @@ def read_regular(path: str | os.PathLike[str], most: int, *, follow: bool = True
     descriptor = open_regular(path, follow=follow)
     with open(descriptor, "rb") as stream:
         content = stream.read(most + 1)
-    # One byte more was asked for, so this says "too long" without trusting the size that the system tells.
+    # One more byte was read than allowed, so the check does not rely on the size that the system reports.
     if len(content) > most:
         raise OSError(errno.EFBIG, f"larger than {most:,} bytes", os.fspath(path))
     return content
 
 
 def packaged_text(module: str, name: str) -> str:
-    """Return the text of a file that is packaged beside a module, which is named by its ``__file__``.
+    """Return the text of a file beside a module, given by the ``__file__`` of the module.
 
-    `importlib.resources` takes longer to load than most of these files to read.
+    `importlib.resources` takes longer to load than most of these files.
     """
     with open(os.path.join(os.path.dirname(module), name), encoding="utf-8") as stream:
         return stream.read()
@@ -80,15 +80,15 @@ def _require_regular(mode: int, path: str | os.PathLike[str]) -> None:
 
 
 def require_no_link(path: str, *, writing: bool) -> None:
-    """Refuse a path that would lead through a link that a project can hold.
+    """Refuse a path through a link that a project may contain.
 
-    Folders of ours on the way (`OWN_FOLDERS`) are never links, nor is what lies directly in them. Anything else may be one
-    when it is only read. What lies above is not looked at: a home or a project may itself be reached through a link. A
-    relative path is one inside the current folder, so that no link may lead a write out of it. Where a project decides, a
-    file with a second name (a hard link, as an archive can hold) is not written to either.
+    Folders of ctxmgr on the way (`OWN_FOLDERS`) and their direct entries must not be links. Other parts may be links if the
+    file is only read. Parts above are not checked, because a home or a project may be reached through a link. For writing, a
+    relative path must not lead out of the current folder. A file with a second name (a hard link, as an archive can hold) is
+    not written either if a project controls it.
 
     Raises:
-        OSError: the path is, or leads through, such a link.
+        OSError: the path is such a link, or leads through one.
     """
     parts = path.split(os.sep)
     for count, part in enumerate(parts, 1):
@@ -105,16 +105,16 @@ def require_no_link(path: str, *, writing: bool) -> None:
 
 
 def require_one_name(path: str | int) -> None:
-    """Refuse a regular file that has a second name: whoever planted it chose what else is written to. A missing file is fine.
+    """Refuse a regular file with a second name, through which a write would change another file. A missing file is fine.
 
     Raises:
-        OSError: it has one.
+        OSError: the file has several names.
     """
     try:
         status = os.stat(path)
     except FileNotFoundError:
         return
-    # A folder always has several names.
+    # Every folder has several hard links.
     if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
         raise OSError(errno.EMLINK, "a hard link: another file would change with it; put a copy in its place", path)
 
@@ -122,13 +122,13 @@ def require_one_name(path: str | int) -> None:
 def require_plain_database(path: str) -> None:
     """Refuse side files of a SQLite database that would lead SQLite to a file outside of its folder.
 
-    SQLite opens them by their names. A link would have it write to another file, and a journal may name a further file,
-    which is deleted when the journal is played back.
+    SQLite opens side files by name. A link would make it write to another file. A journal may name a further file, which SQLite
+    deletes when it plays back the journal.
 
     Raises:
         OSError: there is such a side file.
     """
-    # Beside the file itself: SQLite follows a link to a database before it names its side files.
+    # Use the real path, because SQLite follows a link to a database before it derives the names of side files.
     real = os.path.realpath(path)
     for suffix in SIDE_FILES:
         side = real + suffix
@@ -149,7 +149,7 @@ def _names_another(journal: str) -> bool:
 
 
 def is_inside(folder: str, path: str) -> bool:
-    """Whether a path lies in a folder by its name and by every link on the way to it."""
+    """Whether a path lies in a folder, both by its name and after resolving links."""
     inner = os.path.normpath(os.path.join(folder, path))
     above = os.path.normpath(folder)
     if inner == above or not inner.startswith(above.rstrip(os.sep) + os.sep):
@@ -166,7 +166,7 @@ USER_FILE = os.path.join(NAME, "config.toml")
 
 
 def upwards(folder: str) -> Iterator[str]:
-    """Yield a folder and those above it, the nearest first."""
+    """Yield a folder and its parents, the nearest first."""
     yield folder
     while (above := os.path.dirname(folder)) != folder:
         folder = above
@@ -174,19 +174,19 @@ def upwards(folder: str) -> Iterator[str]:
 
 
 def settings_files(folder: str, foreign: list[str] | None = None) -> Iterator[str]:
-    """Yield the files that may hold settings for a folder, the nearest first; a shared one only if it names us.
+    """Yield the files that may hold settings for a folder, the nearest first. A shared file counts only if it names ctxmgr.
 
-    Those of other users are passed over, see `is_foreign`; ``foreign`` gets their paths.
+    Files of other users are skipped (see `is_foreign`); ``foreign`` collects their paths.
     """
     others = [] if foreign is None else foreign
     for place in upwards(folder):
         own, shared = os.path.join(place, OWN_FILE), os.path.join(place, SHARED_FILE)
-        if os.path.isfile(own):  # unlike the method of a Path it never raises
+        if os.path.isfile(own):  # unlike the method of a Path, it never raises
             if is_foreign(own, folder):
                 others.append(own)
             else:
                 yield own
-        # Reading somebody's whole configuration would cost more than most commands.
+        # Parsing somebody's whole configuration would take longer than most commands.
         if os.path.isfile(shared) and _names_us(shared):
             if is_foreign(shared, folder):
                 others.append(shared)
@@ -195,15 +195,15 @@ def settings_files(folder: str, foreign: list[str] | None = None) -> Iterator[st
 
 
 def is_foreign(path: str, folder: str) -> bool:
-    """Whether something that was found upwards of a folder belongs to another user.
+    """Whether a file or folder found above a folder belongs to another user.
 
-    Below a folder that all may write to, such as /tmp, anybody can plant settings and stores for everybody. What belongs to
-    the system's administrator, or to the owner of the folder itself, is not foreign.
+    Below a folder that everybody may write to, such as /tmp, anybody can plant settings and stores for others. Files of the
+    system administrator, or of the folder's owner, are not foreign.
     """
     try:
         owner = os.stat(path).st_uid
         return owner not in (0, os.geteuid()) and owner != os.stat(folder).st_uid
-    except (OSError, AttributeError):  # gone, or a system without owners
+    except (OSError, AttributeError):  # removed meanwhile, or a system without owners
         return False
 
 
@@ -212,7 +212,7 @@ def _names_us(path: str) -> bool:
         content = read_regular(path, MAX_SETTINGS_BYTES)
     except OSError:
         return False
-    # A project that merely depends on us names us too, and parsing its file takes longer than most commands.
+    # A project that only depends on ctxmgr contains its name too, and parsing the file takes longer than most commands.
     if _NAME not in content:
         return False
     lines = [line.strip(b" \t\r\"'") for line in content.split(b"\n")]
@@ -221,9 +221,9 @@ def _names_us(path: str) -> bool:
 
 
 def _may_hold_settings(line: bytes, *, tool: bool) -> bool:
-    """Whether a line of TOML may begin or hold our table. It may be wrong about others, but never misses ours.
+    """Whether a line of TOML may begin or hold our table. It may be wrong about other tables, but never misses ours.
 
-    ``tool``: whether the file has a table [tool], of which our name may be a key.
+    ``tool`` says whether the file has a table [tool], which may have our name as a key.
     """
     if line.startswith(b"["):
         return _NAME in line and b"tool" in line
@@ -233,15 +233,15 @@ def _may_hold_settings(line: bytes, *, tool: bool) -> bool:
 
 
 def user_folder(environment: Mapping[str, str], variable: str, default: str) -> str:
-    """Return one of the user's own folders (XDG Base Directory Specification): what a variable names, else one of the home.
+    """Return a folder of the user (XDG Base Directory Specification): the value of a variable, else a default in the home.
 
-    Relative ones are ignored: they would lie in the current folder, which may be a checkout that somebody else wrote.
+    Relative values are ignored, because they would lie in the current folder, which may be a checkout by somebody else.
     """
     base = environment.get(variable) or ""
     if os.path.isabs(base):
         return base
     home = os.path.expanduser("~")
-    # ``HOME`` may be relative too; then the system's list of users counts.
+    # ``HOME`` may be relative too. Then use the home in the system's list of users.
     if not os.path.isabs(home):
         import pwd
 
@@ -250,16 +250,16 @@ def user_folder(environment: Mapping[str, str], variable: str, default: str) -> 
 
 
 def user_file(environment: Mapping[str, str]) -> str:
-    """Return where the user's own settings are kept."""
+    """Return the path of the user's own settings."""
     return os.path.join(user_folder(environment, "XDG_CONFIG_HOME", ".config"), USER_FILE)
 
 
-# Keywords of a connection string, and URLs without their slashes (postgresql.org/docs: libpq-connect).
+# Keywords of connection strings, and URLs without slashes (postgresql.org/docs: libpq-connect).
 _SERVERS = ("host=", "hostaddr=", "dbname=", "postgresql:", "postgres:")
 
 
 def is_url(location: str) -> bool:
-    """Whether a store's location is a URL, or names a server in another way that libpq knows, and so is no path."""
+    """Whether a location is no path: a URL, or another form in which libpq accepts a server."""
     scheme, found, _ = location.partition("://")
     if found:
         return scheme.isascii() and scheme.replace("+", "").replace(":", "").isalnum()
@@ -268,7 +268,7 @@ def is_url(location: str) -> bool:
 
 
 def is_project_store(folder: str, store: str) -> bool:
-    """Whether a project's own file may name a store: a path inside of its folder, by name and by every link on the way."""
+    """Whether a project's file may name this store: a path inside its folder, by name and after resolving links."""
     return bool(store) and "\0" not in store and not is_url(store) and is_inside(folder, store)
 
 
@@ -276,8 +276,8 @@ def read_store_setting(path: str) -> tuple[bool, str | None] | None:
     """Read only the store from a project's file, for commands that need no other setting.
 
     Returns:
-        (whether the file holds nothing that `ctxmgr.config` must check, path of the store or None); None for a shared file
-        without our table. Whatever is odd, and a store that a project may not name, is left to `ctxmgr.config`.
+        (whether `ctxmgr.config` has nothing to check in the file, path of the store or None); None for a shared file without
+            our table. Unusual content, and stores that a project may not name, are left to `ctxmgr.config`.
     """
     shared = os.path.basename(path) == SHARED_FILE
     found = None if shared else _one_setting(path)
@@ -309,7 +309,7 @@ def _parse_settings(path: str, *, shared: bool) -> tuple[bool, str | None] | Non
 
 
 def _one_setting(path: str) -> str | None:
-    """Return the store of a file that consists of this one setting, as most do; None for any other, which must be parsed."""
+    """Return the store of a file with only this setting, as most have; None if the file must be parsed."""
     try:
         text = read_regular(path, MAX_SETTINGS_BYTES).decode("ascii")
     except (OSError, ValueError):
@@ -328,7 +328,7 @@ def _is_table(value: Any) -> bool:
 
 
 def nearest_store(folder: str) -> str:
-    """Return the nearest store upwards, else the place where a writing command would make one."""
+    """Return the nearest existing store upwards, else the path at which a writing command would create one."""
     for place in upwards(folder):
         if os.path.isfile(os.path.join(place, STORE)):
             return os.path.join(place, STORE)
@@ -336,13 +336,13 @@ def nearest_store(folder: str) -> str:
 
 
 def make_private_folder(path: str) -> list[str]:
-    """Make the folder and its missing parents with mode 0700, whatever the umask; return those that were made.
+    """Create a folder and its missing parents with mode 0700 despite the umask. Return the created folders.
 
     Raises:
-        OSError: when the system refuses.
+        OSError: the system refuses.
     """
     missing: list[str] = []
-    # The parent of a relative path's first part is named "".
+    # The parent of the first part of a relative path is "".
     while path and not os.path.isdir(path):
         missing.append(path)
         path = os.path.dirname(path)
@@ -351,15 +351,15 @@ def make_private_folder(path: str) -> list[str]:
         try:
             os.mkdir(folder, 0o700)
         except FileExistsError:
-            # Another process was faster: what rights it gives is its own matter.
+            # Another process has created it. Its mode is not our concern.
             continue
-        os.chmod(folder, 0o700)  # a umask may have taken bits away
+        os.chmod(folder, 0o700)  # the umask may have removed bits
         made.append(folder)
     return made
 
 
 def sync_folder(path: str | os.PathLike[str]) -> None:
-    """Return when the names in the folder are on the disk."""
+    """Sync a folder: on return, the names in it are on the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -368,32 +368,32 @@ def sync_folder(path: str | os.PathLike[str]) -> None:
 
 
 def replace_file(path: str | os.PathLike[str], content: bytes, *, mode: int = 0o600, sync: bool = False) -> None:
-    """Put a file with this content into the place of the one before, whole or not at all.
+    """Replace a file atomically.
 
     Args:
-        path: of the file; a link there is replaced, never followed.
-        content: of the file.
-        mode: its rights, whatever the umask.
-        sync: return only when the content and the name are on the disk.
+        path: path of the file; a link there is replaced, not followed.
+        content: the new content.
+        mode: permissions, whatever the umask.
+        sync: return only when content and name are on the disk.
 
     Raises:
-        OSError: the system refuses; what was there stays.
+        OSError: the system refuses; the old file stays.
     """
     folder = os.path.dirname(path) or "."
-    # In the same folder: only within one file system a rename is atomic.
+    # In the same folder, because a rename is atomic only within one file system.
     draft = os.path.join(folder, f".{os.urandom(8).hex()}.tmp")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with open(descriptor, "wb") as stream:
             os.fchmod(descriptor, mode)
             stream.write(content)
-            # Before it is renamed: the name may reach the disk earlier than the content.
+            # Before the rename, because the name may reach the disk earlier than the content.
             if sync:
                 stream.flush()
                 os.fsync(descriptor)
         os.replace(draft, path)
     except BaseException:
-        if os.path.lexists(draft):  # a signal may be raised when the draft has its name already
+        if os.path.lexists(draft):  # a signal may interrupt after the rename
             os.unlink(draft)
         raise
     if sync:

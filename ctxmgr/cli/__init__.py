@@ -1,16 +1,18 @@
-"""The command line: parse, build a request, call, show. The only package that talks to a terminal; it may import any other.
+"""The command line: parse the words, build a request, call the library, show the answer.
 
-Begin with `COMMANDS`, which says which module holds each command, and with `_run_words`, the way of a command line:
+Only this package talks to a terminal. It may import any other package. Start with `COMMANDS`, which names the module of each
+command, and with `_run_words`, which runs a command line in these steps:
 
-- `command_line` takes the global options out of the words for `invocation`, the process of one command; it answers ``--help``
-  from texts that are prepared (`fast.help_texts`).
-- `fast.dispatch` parses by a generated table, and calls the handler of a quick command or the function in `commands`.
-- What it does not understand, and what nobody has prepared, `application` hands to typer, which names the fault.
-- A command reads its options (`options`, `address`, `requests`) and hands its work to `output.answer`, which opens the store,
-  turns errors into exit codes (`exits`), and shows the answer: `envelope` as JSON, `text_formats` as CSV or Markdown, and for
-  people `terminal.Printer` through the one filter `views.safe_text`.
+- `command_line` moves the global options from the words to `invocation`, which holds the state of the process. It answers
+  ``--help`` from prepared texts (`fast.help_texts`).
+- `fast.dispatch` parses by a generated table. It calls the handler of a quick command or the function in `commands`.
+- `application` passes every other command line to typer, which also reports faults of usage.
+- A command reads its options (`options`, `address`, `requests`) and passes its work to `output.answer`. That function opens the
+  store, turns errors into exit codes (`exits`), and shows the answer: as JSON by `envelope`, as CSV or Markdown by
+  `text_formats`, for people by `terminal.Printer`, which filters all text with `views.safe_text`.
 
-`views` has what several commands draw, `report` pages and checks of builds, `browse` the terminal browser.
+`views` has the views that several commands share, `report` the HTML pages and the checks of builds, `browse` the terminal
+browser.
 """
 
 from __future__ import annotations
@@ -78,7 +80,7 @@ COMMANDS = {
     "schema": ("commands.schema", "schema"),
     "demo": ("commands.doctor", "demo"),
 }
-"""Command -> module of this folder and name in it. Only the module of the command that runs is loaded."""
+"""Command -> (module in this package, name in the module). Only the module of the running command is imported."""
 
 GROUPS = {
     "See what happened": (
@@ -92,41 +94,41 @@ GROUPS = {
     ),
     "About ctxmgr itself": ("doctor", "config", "trust", "schema", "completion", "demo", "help"),
 }  # fmt: skip
-"""The commands in the order of the help, by what a person wants to do. A name without a command is left out."""
+"""Section of the help -> its commands, in the order of the help. Names that `COMMANDS` does not have are skipped."""
 
 OPERATOR_ONLY = (
     "import", "ship", "store", "formats", "receive", "check", "browse", "access", "verify", "index", "doctor", "config",
     "completion", "trust", "watch", "tap", "install", "uninstall", "hook", "schema", "demo",
 )  # fmt: skip
-"""Commands for people alone, which have no ``--as AGENT``. All others that open a store have it."""
+"""Commands that only people run. They have no option ``--as AGENT``; all other commands that open a store have it."""
 
 
 def build_app(only: str | None = None) -> typer.Typer:
-    """Return the command line; ``only`` loads no other command than this one (an unknown name loads all)."""
+    """Return the typer application. ``only`` loads a single command; an unknown name loads all of them."""
     from ctxmgr.cli.application import build
 
     return build(only)
 
 
 def __getattr__(name: str) -> Any:
-    # Built when asked for, e.g. by `typer.testing`: importing this package must not load typer.
+    # Built at first access, e.g. by `typer.testing`, because importing this package must not load typer.
     if name == "app":
         return build_app()
     raise AttributeError(f"module 'ctxmgr.cli' has no attribute {name!r}")
 
 
 def main() -> int:
-    """Run the command line; return its exit code. No fault ends in a traceback unless CTXMGR_DEBUG is set."""
+    """Run the command line and return its exit code. A fault shows a traceback only if CTXMGR_DEBUG is set."""
     return run(lambda: _run_words(sys.argv[1:]))
 
 
 def _run_words(given: list[str]) -> None:
-    """Run a command line: prepared help first, then the fast path, and typer where neither understands every word."""
+    """Run a command line: from prepared help, else on the fast path, else with typer."""
     from ctxmgr.cli.command_line import read
 
-    # A shell's words are taken as they are: half a word that is being typed must not be read as a global option.
+    # `completion --words` gets its words unread: a half-typed word must not be read as a global option.
     arguments = given if given[:2] == ["completion", "--words"] else read(given)
-    if arguments[:2] == ["completion", "--words"]:  # a shell asks
+    if arguments[:2] == ["completion", "--words"]:  # a shell asks for completions
         from ctxmgr.cli.completion import completions
 
         sys.stdout.write("".join(f"{line}\n" for line in completions(arguments[2:])))
@@ -138,7 +140,7 @@ def _run_words(given: list[str]) -> None:
             return
     import gc
 
-    gc.disable()  # a query is over before there is garbage worth collecting; whatever runs longer enables it again
+    gc.disable()  # a query ends before there is garbage worth collecting; longer work enables the collector again
     try:
         from ctxmgr.cli.fast.dispatch import answer_command
 
@@ -152,11 +154,13 @@ def _run_words(given: list[str]) -> None:
 
 
 OK, INTERNAL, STORE, INTERRUPTED = 0, 1, 5, 130
-"""As in `ctxmgr.cli.exits`, whose `enum` a command that ends well does not load."""
+"""The same codes as in `ctxmgr.cli.exits`. They are repeated here because that module loads `enum`, which success does not
+need.
+"""
 
 
 def run(call: Callable[[], object]) -> int:
-    """Call the command line; return its exit code. No fault ends in a traceback unless CTXMGR_DEBUG is set."""
+    """Call a function as the command line and return the exit code. A fault shows a traceback only if CTXMGR_DEBUG is set."""
     open_streams()
     try:
         call()
@@ -169,7 +173,7 @@ def run(call: Callable[[], object]) -> int:
     except CtxmgrError as error:
         return report_failure(error)
     except OSError as error:
-        if error.filename is None:  # an error about no file comes from writing to stdout
+        if error.filename is None:  # an error without a file name comes from writing to stdout
             return _report_output_fault(error)
         return report_failure(StorageFailed(f"{os.fsdecode(error.filename)}: {error.strerror}"))
     except Exception as error:
@@ -179,9 +183,9 @@ def run(call: Callable[[], object]) -> int:
     return flush_output(OK)
 
 
-# Not "report": importing the subpackage of that name would put the module in the place of the function.
+# Not named "report": importing the subpackage `report` would replace the function by the module.
 def report_failure(error: CtxmgrError, arguments: Sequence[str] | None = None, command: str | None = None) -> int:
-    """Report an error in the form that the words of the command line ask for; return its exit code."""
+    """Report an error as JSON or as text, as the command line asks, and return its exit code."""
     from ctxmgr.cli.envelope import report_error, wants_json
 
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -191,7 +195,7 @@ def report_failure(error: CtxmgrError, arguments: Sequence[str] | None = None, c
 
 
 def _internal_fault(error: Exception) -> CtxmgrError:
-    # No recorded content and no local values: only what kind of fault, and where in our code.
+    # Give only the kind of the fault and its place in our code. Recorded text and local values must not get out.
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -200,7 +204,7 @@ def _internal_fault(error: Exception) -> CtxmgrError:
 
 
 def flush_output(code: int) -> int:
-    """Return the code after the last output has really been written."""
+    """Flush stdout and return the code, or `STORE` if the output can't be written."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:

@@ -1,6 +1,6 @@
-"""Addresses on the command line: ``SESSION@42``, ``@-1``, ``@last``, ``42``, ids and their prefixes, ``-`` for stdin.
+"""Read addresses on the command line: ``SESSION@42``, ``@-1``, ``@last``, ``42``, ids and their prefixes, ``-`` for stdin.
 
-In the place of a session a file may be named, which is then the store: ``run.jsonl``, ``run.jsonl@42``.
+A file may stand in the place of a session, and is then the store: ``run.jsonl``, ``run.jsonl@42``.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _FILES = (".jsonl", ".ndjson", ".json", ".zst", ".gz", ".xz", ".bz2", ".traj", "
 
 
 def parse_all(texts: Sequence[str], session: str | None) -> tuple[str | None, list[int], list[str]]:
-    """Return (session, indexes, ids) of several addresses of one session; ``-`` reads more of them from stdin.
+    """Return (session, indexes, ids) of several addresses of one session; ``-`` reads more addresses from stdin.
 
     Raises:
-        InvalidInput: they lie in different sessions.
+        InvalidInput: the addresses lie in different sessions.
     """
     asked = session
     indexes: list[int] = []
@@ -49,29 +49,29 @@ def parse_all(texts: Sequence[str], session: str | None) -> tuple[str | None, li
 def _with_stdin(texts: Sequence[str]) -> list[str]:
     found: list[str] = []
     for text in texts:
-        # An id or an index never holds blanks, so any of them may stand between two.
+        # Ids and indexes contain no white space, so any white space may separate them.
         found += sys.stdin.read().split() if text == "-" else [text]
     return found
 
 
 def locate_store(target: str | None, session: str | None, store: str | None) -> tuple[str | None, str | None]:
-    """Return (session, store) where a file may be given instead of the session.
+    """Return (session, store) for a command that accepts a file in the place of a session.
 
     Args:
-        target: the argument that names a session or a file, if one was given.
-        session: what ``--session`` names.
-        store: what ``--store`` names.
+        target: the argument that names a session or a file, if there is one.
+        session: value of ``--session``.
+        store: value of ``--store``.
 
     Raises:
-        NotFound: the argument names a file that is not there.
-        NoHistory: it names an empty file.
-        InvalidInput: two stores, or two sessions, are named; or the argument is a folder.
+        NotFound: the argument names a file that does not exist.
+        NoHistory: the argument names an empty file.
+        InvalidInput: two stores or two sessions are named, or the argument is a folder.
     """
     if target is not None and is_place(target):
         if not is_url(target) and not os.path.exists(target):
             raise NotFound(f"no file at {target}", "check the path")
         return session, _one_store(target, store)
-    # A session's id may be the name of a file here; only one that is also spelled like a file is taken for a log.
+    # A file here may have the name of a session. It is a log only if the name also looks like that of a file.
     if session is not None and store is None and os.path.isfile(session) and _looks_like_file(session):
         return target, _one_store(session, store)
     if target is not None and session is not None and target != session:
@@ -87,42 +87,42 @@ def locate_log(log: str | None, store: str | None) -> str | None:
     """
     if log is None:
         return store
-    # A URL is looked for by what opens it, not on this disk.
+    # A URL is checked when the store is opened; it is not a file on this disk.
     if not is_url(log) and not os.path.exists(log):
         raise NotFound(f"no file at {log}", "check the path")
     return _one_store(log, store)
 
 
 def locate_entry(address: str, session: str | None, store: str | None) -> tuple[str, str | None, str | None]:
-    """Return (address, session, store) of an address whose session may be a file, see `locate_store`.
+    """Return (address, session, store) for an address whose session may be a file, see `locate_store`.
 
-    The address is empty where a file alone was named.
+    The address is empty if a file is named without an entry.
 
     Raises:
         NotFound, NoHistory, InvalidInput: as `locate_store`.
     """
     named, at, place = address.rpartition("@")
-    # Only an index or "last" is an address: the name of a file may hold an @ itself.
+    # Only an index or "last" after the @ makes an address, because the name of a file may contain an @.
     if at and named and (place == "last" or is_number(place)) and is_place(named):
         return f"@{place}", *locate_store(named, session, store)
-    # A bare number is an index, even where a file of that name lies here.
+    # A bare number is an index, even if a file in this folder has that name.
     if is_place(address) and not is_number(address):
         return "", *locate_store(address, session, store)
     return address, *locate_store(None, session, store)
 
 
 def locate_entries(texts: Sequence[str], session: str | None, store: str | None) -> tuple[list[str], str | None, str | None]:
-    """Return (addresses, session, store) of several addresses whose session may be a file, see `locate_store`.
+    """Return (addresses, session, store) for several addresses whose session may be a file, see `locate_store`.
 
     Raises:
         NotFound: as `locate_store`.
-        InvalidInput: as `locate_store`; or a file is named without an entry, or several files are.
+        InvalidInput: as `locate_store`; or a file is named without an entry, or several files are named.
     """
     session, store = locate_store(None, session, store)
     found: list[str] = []
     for text in texts:
         address = text
-        # What comes from stdin is read once, by `parse_all`.
+        # `parse_all` reads stdin, which can be read only once.
         if text != "-":
             address, session, store = locate_entry(text, session, store)
         if not address and text:
@@ -135,7 +135,7 @@ _MOVING = ("action", "agent", "input_type", "status", "process", "event_type", "
 
 
 def moves_rows(values: Mapping[str, Any]) -> bool:
-    """Whether the options of ``list`` filter or reverse its rows, so that an entry's index is not its place among them."""
+    """Whether the options of ``list`` filter or reverse its rows. If so, an entry's index is not its place among the rows."""
     return values["kind"] != "entry" or any(values[name] for name in _MOVING)
 
 
@@ -143,19 +143,19 @@ def list_start(target: str | None, offset: int, *, chosen: bool) -> tuple[str | 
     """Return (target, offset) of a list that begins at an entry: ``SESSION@42``, ``run.jsonl@42``.
 
     Args:
-        target: the session or log that the argument names.
+        target: the argument that names a session or a log.
         offset: value of ``--offset``.
-        chosen: what `moves_rows` says of the options.
+        chosen: result of `moves_rows` for the options.
 
     Raises:
-        InvalidInput: the address counts from the end, or is given with what it can't be combined with.
+        InvalidInput: the address counts from the end, or is combined with an offset or with options that move rows.
     """
     named, at, place = ("", "", "") if target is None else target.rpartition("@")
     if not at or not (place == "last" or is_number(place)):
         return target, offset
     if place == "last" or place.startswith("-"):
         raise InvalidInput(f"a list begins at an index, not at '@{place}'", "'--newest-first' lists the newest rows first")
-    # The index is a place among all entries; among chosen ones it would name another row.
+    # The index counts all entries. Among filtered rows it would name another entry.
     if offset or chosen:
         raise InvalidInput(f"'@{place}' can't be combined with --offset, --newest-first or a filter", "name the session alone")
     return named or None, int(place)
@@ -164,24 +164,24 @@ def list_start(target: str | None, offset: int, *, chosen: bool) -> tuple[str | 
 def locate_action(
     action: str | None, target: str | None, session: str | None, store: str | None
 ) -> tuple[str | None, str | None, str | None]:
-    """Return (action, session, store) of two arguments; either may be a file, see `locate_store`.
+    """Return (action, session, store) for two arguments, of which either may be a file, see `locate_store`.
 
     Raises:
         NotFound, NoHistory, InvalidInput: as `locate_store`.
     """
-    # Of two files the second is the log: the first may be an action that is named like a file.
+    # If both look like files, the second one is the log: the name of an action may look like that of a file.
     if action is not None and is_place(action) and (target is None or not is_place(target)):
         return target, *locate_store(action, session, store)
     return action, *locate_store(target, session, store)
 
 
 def is_folder(text: str | None) -> bool:
-    """Whether an argument names a folder and is spelled as one: ``.``, ``logs/``, ``./logs``; else it may be a session."""
+    """Whether an argument is the path of a folder: ``.``, ``logs/``, ``./logs``. A bare name may be a session instead."""
     return text is not None and (text in (".", "..") or os.sep in text) and os.path.isdir(text)
 
 
 def is_place(text: str) -> bool:
-    """Whether an argument names a file rather than a session; a folder only where it is spelled as one."""
+    """Whether an argument names a file or a URL instead of a session."""
     return _looks_like_file(text) or is_url(text) or os.path.isfile(text)
 
 
@@ -194,7 +194,7 @@ def _one_store(path: str, store: str | None) -> str:
         raise InvalidInput(f"{path!r} and --store {store!r} name different stores", "leave one of them out")
     if os.path.isdir(path):
         raise InvalidInput(f"{path} is a folder", f"name a log in it, or 'ctxmgr import {path}'")
-    # Named and empty is an error: to say "healthy" of it would be false (ruling 28).
+    # An empty file is an error: the verdict "healthy" would be false for it (ruling 28).
     if os.path.isfile(path) and not os.path.getsize(path) and not path.lower().endswith(DATABASES):
         raise NoHistory(f"{path} is an empty file: nothing was read")
     return path

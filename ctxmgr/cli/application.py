@@ -1,4 +1,4 @@
-"""The command line as typer knows it: the root command with its subcommands, each loaded from its own module."""
+"""The typer application: the root command and its subcommands, each imported from its own module."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ctxmgr.text.lazy_pattern import lazy_pattern
 
 invocation.disable_plugins()
 
-# A full stop ends a sentence before a capital, a quoted command or an option; not in ``e.g. 42``.
+# A full stop ends a sentence before a capital, a quoted command or an option, but not in ``e.g. 42``.
 _SENTENCE = lazy_pattern(r"(?<=[.])\s+(?=[A-Z'-])")
 _HELP = "Show this help, or that of a command: ctxmgr help note add."
 
@@ -36,12 +36,12 @@ def _set_agent(context: typer.Context, option: object, value: str | None) -> str
 
 
 class Command(TyperCommand):
-    """A command with ``--as`` beside ``--store``, unless it declares the option itself."""
+    """A command that gets the option ``--as`` if it has ``--store`` and does not declare ``--as`` itself."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         named = {name for parameter in self.params for name in parameter.opts}
-        # Added here, since a command that forgot it would answer an agent as it answers the operator.
+        # Added here for all commands. A command without it would show an agent everything that the operator may see.
         if "--store" in named and "--as" not in named:
             place = next(number for number, parameter in enumerate(self.params) if "--store" in parameter.opts)
             self.params.insert(
@@ -55,13 +55,13 @@ class Command(TyperCommand):
 
 
 def _first_sentence(command: Any) -> str:
-    # The first paragraph alone, without the signs by which typer keeps line ends.
+    # Only the first paragraph, without the backspaces that make typer keep line ends.
     text = " ".join((command.help or "").partition("\n\n")[0].replace("\b", "").split())
     return _SENTENCE.split(text, maxsplit=1)[0]
 
 
 class Group(TyperGroup):
-    """A group of commands; its help gives the first sentence of each."""
+    """A group of commands. Its help shows the first sentence of each command."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands, one below the other."""
@@ -70,7 +70,7 @@ class Group(TyperGroup):
 
 
 class CommandLine(TyperGroup):
-    """The root command; reports a wrong command line in the form of all other errors."""
+    """The root command. It reports a wrong command line in the form of all other errors."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands in groups, by what a person wants to do."""
@@ -83,11 +83,11 @@ class CommandLine(TyperGroup):
     def main(
         self, args: Sequence[str] | None = None, *rest: Any, standalone_mode: bool = True, is_read: bool = False, **options: Any
     ) -> Any:
-        """Run; in standalone mode end the process, otherwise return the exit code (None for 0).
+        """Run the command line. In standalone mode exit the process, otherwise return the exit code (None for 0).
 
-        ``is_read``: `command_line.read` has prepared the words already.
+        ``is_read`` says that `command_line.read` has prepared the words already.
         """
-        # Not read twice: the second time finds no global option any more, and sets back what the first one found.
+        # Reading the words again would find no global options, and would reset the ones found the first time.
         words = list(args) if is_read and args is not None else read(sys.argv[1:] if args is None else args)
         if not standalone_mode:
             return super().main(words, *rest, standalone_mode=False, **options)
@@ -98,7 +98,7 @@ class CommandLine(TyperGroup):
         except TyperException as error:
             code = _report_misuse(error, words)
         except SystemExit:
-            # typer ends the process itself in one case only: the reader of the output went away.
+            # typer exits by itself only if the reader of the output is gone.
             code = quiet(Exit.OK)
         sys.exit(code if isinstance(code, int) else int(Exit.OK))
 
@@ -108,27 +108,27 @@ def _report_misuse(error: TyperException, arguments: Sequence[str]) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help itself
         typer.echo(error.format_message(), err=True)
         return error.exit_code
-    # Without the program, which may be "python -m ctxmgr": the envelope names the command alone, e.g. "note add".
+    # Without the name of the program, which may be "python -m ctxmgr". The envelope names the command alone, e.g. "note add".
     path = list[str]()
     while context is not None and context.parent is not None:
         path.insert(0, context.info_name)
         context = context.parent
-    # Our own messages end without a full stop.
+    # Messages of ctxmgr end without a full stop.
     fault = InvalidInput(error.format_message().removesuffix("."), f"see '{' '.join(['ctxmgr', *path])} --help'")
     return report_failure(fault, arguments, " ".join(path))
 
 
 def build(only: str | None = None) -> typer.Typer:
-    """Return the command line; ``only`` loads no other command than this one (an unknown name loads all)."""
+    """Return the typer application. ``only`` loads a single command; an unknown name loads all of them."""
     set_agent(None)  # tests and the demo build several command lines in one process
     app = typer.Typer(
         name="ctxmgr",
         cls=CommandLine,
         no_args_is_help=True,
-        # typer's own completion starts the whole command line at each press of a key; see `completion`.
+        # typer's own completion would start the whole command line at each key press; see `completion`.
         add_completion=False,
         rich_markup_mode=None,
-        # A traceback of rich would show local values, which are recorded text.
+        # A traceback by rich would show local values, which may hold recorded text.
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -145,7 +145,7 @@ def build(only: str | None = None) -> typer.Typer:
 
 
 def _group(declared: Any, kind: type[TyperCommand]) -> typer.Typer:
-    """Return a group, and the groups inside it, as typer knows it: every command with its help text and its kind."""
+    """Return a group and its inner groups as typer groups, with the help text and the class of every command."""
     # A module may declare its group with typer itself, see `declarations`.
     if isinstance(declared, typer.Typer):
         made, inner = typer.Typer(cls=Group), [(str(each.name), each.typer_instance) for each in declared.registered_groups]
@@ -161,7 +161,7 @@ def _group(declared: Any, kind: type[TyperCommand]) -> typer.Typer:
 
 
 def _help(command: Any) -> str:
-    """Return a command's docstring with its examples kept line by line (a lone backspace says so)."""
+    """Return a command's docstring for typer; a lone backspace before the examples makes typer keep their lines."""
     return inspect.cleandoc(command.__doc__ or "").replace("Examples:\n", "\b\nExamples:\n")
 
 
@@ -188,10 +188,10 @@ _HOW, _DECLARED = "how", "ctxmgr.cli.declarations"
 
 
 def typer_command(command: Any) -> Any:
-    """Return a command as typer takes it: the declarations are typer's own, and ``how`` becomes the output options.
+    """Return a command in the form that typer needs, with typer's own declarations and with output options in place of ``how``.
 
-    A command with a parameter ``how: OutputOptions`` has the options ``--json``, ``--format``, ``--fields``, ``--jq`` and
-    ``--raw``, which are declared once, in `ctxmgr.cli.options.OUTPUT`.
+    A command with a parameter ``how: OutputOptions`` gets the options ``--json``, ``--format``, ``--fields``, ``--jq`` and
+    ``--raw``. They are declared once, in `ctxmgr.cli.options.OUTPUT`.
     """
     if command is None:
         return None
@@ -217,7 +217,7 @@ def typer_command(command: Any) -> Any:
     ]
     own = [parameter for name, parameter in signature.parameters.items() if name != _HOW]
     parameters = [each.replace(annotation=_typer_annotation(each.annotation)) for each in (*own, *output)]
-    # typer reads the signature and the annotations, so both have to show its own declarations.
+    # typer reads both the signature and the annotations, so both must hold typer's declarations.
     changed: Any = run
     changed.__signature__ = signature.replace(parameters=parameters)
     changed.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -225,14 +225,14 @@ def typer_command(command: Any) -> Any:
 
 
 def _name(function: Any) -> tuple[str, Any] | None:
-    """Return name and declaration of the quick command that a function declares, None for any other function."""
+    """Return the name and declaration of the quick command that a function declares; None for any other function."""
     found = ((name, command_by_name(name)) for name in TABLE)
     place = function.__module__, function.__qualname__
     return next((each for each in found if each[1] and each[1]["quick"] and tuple(each[1]["function"]) == place), None)
 
 
 def _typer_annotation(annotation: Any) -> Any:
-    """Return an annotation in which each declaration is the one of typer."""
+    """Return an annotation with our declarations replaced by typer's."""
     if get_origin(annotation) is not Annotated:
         return annotation
     kind, *declared = get_args(annotation)

@@ -1,8 +1,8 @@
-"""Prepare a command line for its command: take out global options, and replace old spellings.
+"""Prepare the words of a command line: apply global options, and replace old spellings.
 
-Options that stand before the command move behind it. ``-q``, ``--no-color`` and ``--no-pager`` set `global_options`, ``-C``
-changes the folder, ``help X`` becomes ``X --help``. Old spellings go on working with a hint. Other words stay as they are.
-`print_help` answers ``--help`` from texts that were laid out beforehand.
+Options before the command move behind it. ``-q``, ``--no-color`` and ``--no-pager`` set `global_options`, ``-C`` changes the
+folder, and ``help X`` becomes ``X --help``. Old spellings still work and print a hint. Other words stay as they are.
+`print_help` answers ``--help`` from texts that are generated in advance.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _VALUED = (
     "--as",
     *(word for option in OUTPUT.values() if option.valued for word in option.words),
 )
-"""Options of commands that may stand before the command too."""
+"""Options of commands that may also stand before the command."""
 
 OLD: dict[str, dict[str, str]] = {
     "list": {"-r": "--newest-first"},
@@ -44,28 +44,28 @@ OLD: dict[str, dict[str, str]] = {
     "context need add": {"--summary": "--use-summary", "--full": "--use-whole"},
     "execution record": {"--input": "--input-artifact", "--output": "--output-artifact"},
 }
-"""Command -> spellings of earlier versions, and how they are spelled now: one letter and one name mean one thing."""
+"""Command -> old spelling -> current spelling. In the current ones, a letter or a name means the same in all commands."""
 
 _SPELLED = frozenset(word for words in OLD.values() for word in words)
 
 
 def read(arguments: Sequence[str]) -> list[str]:
-    """Return the command line as its command reads it; set `global_options` and the folder that ``-C`` names.
+    """Return the words for the command, after setting `global_options` and entering the folder of ``-C``.
 
     Raises:
-        InvalidInput: ``-C`` names no folder; an option has no value, or no command follows it.
+        InvalidInput: ``-C`` names no folder, an option has no value, or no command follows an option.
     """
     global_options.reset()
     moved, rest = _split_leading_options(list(arguments))
     if rest[:1] == ["help"]:
         rest = [*rest[1:], "--help"]
-    # The usual case: nothing to change, so the table of commands is not even loaded here.
+    # The usual case: there is nothing to change, so the table of commands is not loaded here.
     if not moved and not (_GLOBAL.keys() | _SPELLED).intersection(_names(rest)):
         return rest
     from ctxmgr.cli.fast.dispatch import find_command
 
     found = find_command(rest)
-    if found is None:  # for typer to name the fault
+    if found is None:  # typer reports the fault
         named = next((word for word in moved if word.partition("=")[0] in _VALUED), None)
         if named is not None and not rest:
             raise InvalidInput(f"no command follows {named}", "'ctxmgr --help' lists them")
@@ -79,7 +79,7 @@ def _names(words: Sequence[str]) -> Iterator[str]:
 
 
 def _split_leading_options(words: list[str]) -> tuple[list[str], list[str]]:
-    """Split off the options before the command; return those that belong to the command, and the remaining words."""
+    """Consume the options before the command; return those that belong to the command, and the remaining words."""
     moved: list[str] = []
     while words and words[0].startswith("-"):
         word, attached = words[0], "=" in words[0]
@@ -96,7 +96,7 @@ def _split_leading_options(words: list[str]) -> tuple[list[str], list[str]]:
             if len(words) == 1:
                 raise InvalidInput(f"{word} needs a value, and a command behind it", f"e.g. ctxmgr {word} VALUE sessions")
             moved, words = [*moved, *words[:2]], words[2:]
-        # ``--help``, ``--version`` and what nobody knows is for typer.
+        # typer handles ``--help``, ``--version`` and unknown options.
         else:
             break
     return moved, words
@@ -118,19 +118,19 @@ def _set_global(word: str) -> None:
 
 
 def _current_spelling(name: str, command: Command, words: list[str]) -> Iterator[str]:
-    """Yield the words of a command in their current spelling, without the global options."""
+    """Yield the words of a command in their current spelling, and apply the global options among them."""
     old = OLD.get(name, {})
-    filtered = any(word == "--jq" or word.startswith("--jq=") for word in words)  # then -r means raw
+    filtered = any(word == "--jq" or word.startswith("--jq=") for word in words)  # then -r means --raw
     rest = iter(words)
     for word in rest:
         option, attached, value = word.partition("=")
-        # What follows is the command line of another program.
+        # The words after ``--`` are the command line of another program.
         if word == "--":
             yield word
             yield from rest
         elif word in _GLOBAL and word not in command["options"]:
             _set_global(word)
-        # ``-r=x`` is left as it is: typer takes ``=x`` for the value of a short option.
+        # ``-r=x`` stays as it is: typer would read ``=x`` as the value of a short option.
         elif option in old and not (option == "-r" and filtered) and (not attached or option.startswith("--")):
             from ctxmgr.cli.envelope import say
 
@@ -140,7 +140,7 @@ def _current_spelling(name: str, command: Command, words: list[str]) -> Iterator
                 yield from _one_more(rest)
         else:
             yield word
-            # The value is passed on unread: it may look like a global option, as in ``--message -q``.
+            # Pass the value on unread: it may look like a global option, as in ``--message -q``.
             if not attached and _takes_value(command, word):
                 yield from _one_more(rest)
 
@@ -156,11 +156,11 @@ def _one_more(rest: Iterator[str]) -> Iterator[str]:
 
 
 _WIDTH = 80
-"""Help is never laid out wider than this, so one prepared text fits every terminal at least this wide."""
+"""Maximum width of help texts in cells. A prepared text therefore fits every terminal that is at least this wide."""
 
 
 def print_help(command: list[str]) -> bool:
-    """Print a command's prepared help and return True; False for an unknown command, or where another layout is needed."""
+    """Print the prepared help of a command; return False if the command is unknown or the help needs another layout."""
     if not _is_plain():
         return False
     from ctxmgr.cli.fast.help_texts import TEXTS
@@ -173,8 +173,8 @@ def print_help(command: list[str]) -> bool:
 
 
 def _is_plain() -> bool:
-    """Whether the prepared text is right: the program has its own name, no shell completes, and the line is wide enough."""
-    # ``python -m ctxmgr`` has another name in its usage line, which only typer knows.
+    """Whether the prepared help fits: the program runs as ``ctxmgr``, no shell completes, and the terminal is wide enough."""
+    # ``python -m ctxmgr`` has another name in its usage line, and only typer knows it.
     started = getattr(sys.modules.get("__main__"), "__package__", None)
     if started or os.path.basename(sys.argv[0]) != "ctxmgr" or any(name.endswith("_COMPLETE") for name in os.environ):
         return False

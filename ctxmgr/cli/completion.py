@@ -1,4 +1,4 @@
-"""Complete command lines for the shells: the scripts that ask, and the words to offer."""
+"""Shell completion: the scripts for the shells, and the candidates for a word."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from ctxmgr.cli.fast.dispatch import Command
 
 
-# Each script asks ctxmgr with the words so far and gets one candidate a line, with a tab before its meaning; ``:files`` says
-# that the shell's own completion of files applies too.
+# Each script calls ctxmgr with the words typed so far and gets one candidate per line, with its meaning after a tab. The
+# line ``:files`` asks the shell to complete file names too.
 _BASH = r"""_ctxmgr() {
   local IFS=$'\n' line
   COMPREPLY=()
@@ -28,8 +28,8 @@ _BASH = r"""_ctxmgr() {
 complete -F _ctxmgr ctxmgr
 """
 
-# zsh parts a word from its meaning by a colon, so colons in it are escaped; ``-V`` keeps our order. The last line serves a file
-# that zsh loads by itself as well as one that is sourced.
+# zsh separates a word from its meaning by a colon, so colons in words are escaped. ``-V`` keeps our order. The last line
+# works both in a file that zsh loads by itself and in one that is sourced.
 _ZSH = r"""#compdef ctxmgr
 _ctxmgr() {
   local -a offered
@@ -75,7 +75,7 @@ def completion(
 
 
 FILES = ":files"
-"""The candidate that represents files."""
+"""The candidate that makes the shell complete file names."""
 
 _ROOT = ("-C", "--quiet", "--no-color", "--no-pager", "--version", "--help")
 _CHOICES = {
@@ -87,16 +87,16 @@ _CHOICES = {
     "shell": ("bash", "zsh", "fish"),
 }
 _SESSIONS = frozenset({"session", "target", "address"})
-_MAX_SESSIONS = 200  # a list that a person can still look through, and that a shell waits for
+_MAX_SESSIONS = 200  # a list that a person can look through and that a shell can wait for
 
 
 def completions(words: Sequence[str]) -> list[str]:
-    """Return the candidates for the last word, each perhaps with a tab and its meaning; none where none is known.
+    """Return the candidates for the last word; a tab and a meaning may follow each of them.
 
-    Recorded text is filtered as on a terminal; a word with blanks or special characters of the shell is left out.
+    Recorded text is filtered as on a terminal. Candidates with blanks or special characters of the shell are left out.
     """
     *before, last = words or [""]
-    # Global options before the command take no part in its completion; of them only -C has a value.
+    # Skip global options before the command. Only -C has a value.
     while before[:1] and before[0].startswith("-"):
         before = before[2 if before[0] == "-C" else 1 :]
     if before[:1] == ["help"]:
@@ -121,7 +121,7 @@ def _offers(before: list[str], last: str) -> Iterator[str]:
 
 
 def _names(before: list[str], last: str) -> Iterator[str]:
-    """Yield the next words of the names of commands."""
+    """Yield the words that can come next in the name of a command."""
     if not before and last.startswith("-"):
         yield from _ROOT
         return
@@ -131,12 +131,12 @@ def _names(before: list[str], last: str) -> Iterator[str]:
     known = [name for name in COMMANDS if name in parts] if not before else list(parts)
     yield from known
     if not before:
-        # No command of the table, but the first word of a command line.
+        # "help" is not in the table of commands, but may be the first word.
         yield "help"
 
 
 def _open_option(command: Command, words: list[str]) -> str | None:
-    """Return the option that waits for its value, None where none does."""
+    """Return the parameter of the option that still needs its value, or None."""
     if not words or words[-1] not in command["options"]:
         return None
     parameter, kind = command["options"][words[-1]]
@@ -144,7 +144,7 @@ def _open_option(command: Command, words: list[str]) -> str | None:
 
 
 def _argument(command: Command, words: list[str]) -> str:
-    """Return the argument that stands next; empty when there is no place for one."""
+    """Return the name of the next argument, or an empty text if the command takes no more."""
     given, skip = 0, False
     for word in words:
         if skip:
@@ -174,14 +174,14 @@ def _values(command: str, parameter: str) -> Iterator[str]:
     elif parameter == "name" and command.startswith("config "):
         from ctxmgr.config import SETTINGS
 
-        # ``detect`` is the table of the thresholds, which are named one by one.
+        # ``detect`` is the table of thresholds, which are separate settings.
         yield from (name for name in SETTINGS if name != "detect")
     elif parameter:
         yield FILES
 
 
 def _sessions() -> Iterator[str]:
-    """Yield the ids of the latest sessions with their titles; a store that can't be read has none."""
+    """Yield the ids of the latest sessions with their titles, and nothing if the store can't be read."""
     from ctxmgr.cli.views.safe_text import safe
     from ctxmgr.errors import CtxmgrError
     from ctxmgr.types.operations import SessionsRequest
@@ -189,11 +189,11 @@ def _sessions() -> Iterator[str]:
 
     try:
         with Workspace.open(readonly=True) as workspace:
-            # Not judged: a shell waits at every press of the key.
+            # Without verdicts, because the shell waits for this at every key press.
             found = workspace.sessions(SessionsRequest(limit=_MAX_SESSIONS, judge=False)).sessions
-    except (CtxmgrError, OSError):  # a message would stand in the middle of the line that is being typed
+    except (CtxmgrError, OSError):  # a message would appear in the middle of the line that the user types
         return
     for session in found:
-        # The shell would take anything else for several words, or for a command of its own.
+        # The shell would split any other id into words, or run parts of it.
         if session.session.replace("-", "").replace("_", "").replace(".", "").isalnum() and session.session.isascii():
             yield f"{session.session}\t{safe(session.title or session.workflow, limit=60)}"

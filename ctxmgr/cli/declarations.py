@@ -1,7 +1,7 @@
-"""Declare commands as typer does, without loading typer: commands import this module under its name.
+"""Declare commands in the way of typer without loading typer. Commands import this module under its name.
 
-What an option, an argument or a group was given is kept, and handed to typer by `ctxmgr.cli.application` once help,
-completion or a fault of usage needs it. A module that imports typer itself works as well; it only starts more slowly.
+The classes here only store the arguments of a declaration. `ctxmgr.cli.application` passes them to typer when help, completion
+or an error message needs it. A module may also import typer itself; it only starts more slowly.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 else:
 
     class Declaration:
-        """What an option or an argument was given, by position and by name."""
+        """The positional and named arguments of an option or an argument."""
 
         __slots__ = ("options", "words")
 
@@ -23,13 +23,13 @@ else:
             self.words, self.options = words, options
 
     class Option(Declaration):
-        """An option as it was declared; see `typer.Option`."""
+        """The declaration of an option; see `typer.Option`."""
 
     class Argument(Declaration):
-        """An argument as it was declared; see `typer.Argument`."""
+        """The declaration of an argument; see `typer.Argument`."""
 
     class Registration:
-        """A command of a group, by its name and function; what typer calls it by is as in typer."""
+        """A command of a group: its name and its function, under the attribute names that typer uses."""
 
         __slots__ = ("callback", "name")
 
@@ -37,7 +37,7 @@ else:
             self.name, self.callback = name, callback
 
     class Typer:
-        """A group of commands as it was declared; see `typer.Typer`."""
+        """The declaration of a group of commands; see `typer.Typer`."""
 
         def __init__(self, **options: Any) -> None:
             self.options = options
@@ -45,7 +45,7 @@ else:
             self.registered_groups: list[tuple[str, Typer]] = []
 
         def command(self, name: str) -> Callable[[Any], Any]:
-            """Return what registers a function as the command of this name, and leaves it as it is."""
+            """Return a decorator that registers a function as the command of this name and returns it unchanged."""
 
             def registered(function: Any) -> Any:
                 self.registered_commands.append(Registration(name, function))
@@ -54,7 +54,7 @@ else:
             return registered
 
         def add_typer(self, group: Typer, *, name: str) -> None:
-            """Let a group stand inside this one."""
+            """Add a group inside this one."""
             self.registered_groups.append((name, group))
 
 
@@ -62,7 +62,7 @@ __all__ = ["Argument", "Exit", "Option", "Typer"]
 
 
 class Exit(Exception):  # noqa: N818 -- named as typer names it
-    """End the command with this exit code; what there was to say is said."""
+    """End the command with this exit code. The command has printed its messages before."""
 
     def __init__(self, code: int = 0) -> None:
         super().__init__(code)

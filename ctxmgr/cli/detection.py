@@ -22,9 +22,9 @@ NOTHING_READ = "nothing was read, so nothing was judged; name a log, or 'ctxmgr 
 
 
 class DetectionResult(NamedTuple):
-    """What the detectors found, the verdicts to show, the commands that may come next, and how the command ends.
+    """The findings of the detectors, the verdicts to show, suggested next commands, and the exit code.
 
-    ``unread`` are bytes of the log that are damaged, so that nobody could judge what stood there.
+    ``unread`` is the number of damaged bytes in the log, which could not be judged.
     """
 
     found: DetectResponse
@@ -35,12 +35,12 @@ class DetectionResult(NamedTuple):
 
     @property
     def status(self) -> Literal["ok", "empty", "partial"]:
-        """The status for the envelope."""
+        """The status of the envelope."""
         return "partial" if self.code is Exit.PARTIAL else self.found.status
 
 
 def damaged_part(size: int) -> str:
-    """Return the reason why so many bytes of a log were not judged."""
+    """Return the reason why that many bytes of a log were not judged."""
     return f"{size:,} bytes of it are damaged, and nobody can judge what stood there"
 
 
@@ -55,11 +55,11 @@ def run_detection(
     exit_zero: bool,
     store: str | None,
 ) -> DetectionResult:
-    """Return what is wrong with one session or with all, judged by the settings with ``changes`` over them.
+    """Judge one session or all, with ``changes`` (``--set``) over the configured settings.
 
     Raises:
         NoHistory: there is no session to judge.
-        InvalidInput: a wrong setting or time.
+        InvalidInput: a setting or the time is wrong.
         CtxmgrError: as `Workspace.detect`.
     """
     workspace.adjust(merge_settings(dict(workspace.config.detect), changes))
@@ -68,15 +68,15 @@ def run_detection(
     if not found.verdicts:
         raise NoHistory(NOTHING_READ)
     verdicts = [_with_ended_findings(verdict, ever=ever) for verdict in found.verdicts]
-    # Of several verdicts each names its session.
+    # With several verdicts, each of them names its session.
     if len(verdicts) == 1:
         tell_session(workspace.store, session, verdicts[0].session)
     every = find_verdict([finding for verdict in verdicts for finding in verdict.findings], ever=ever)
     stuck = [verdict.session for verdict in verdicts if verdict.verdict not in ("healthy", "warn")]
-    # With nothing stuck, a session that could not be judged whole is what to look at next.
+    # If no session is stuck, suggest one that could not be judged completely.
     stuck = stuck or [verdict.session for verdict in verdicts if verdict.notes]
     following = [session_command("recover", stuck[0], store)] if stuck else []
-    # "Healthy" may only be said of what was read (ruling 28): with damage, or without records, the answer is partial.
+    # "Healthy" may only be said of records that were read (ruling 28). Damage or missing records make the answer partial.
     code, unread = VERDICTS[every], workspace.store.unread()
     if code is Exit.OK and (unread or any(NOTHING_KNOWN in verdict.notes for verdict in verdicts)):
         code = Exit.PARTIAL
@@ -91,17 +91,17 @@ def _with_ended_findings(verdict: SessionVerdict, *, ever: bool) -> SessionVerdi
 
 
 _MAX_NAMED = 20
-"""Limit of files that are named one by one; of the others only the number is given."""
+"""Maximum number of files to name. For the others only their number is given."""
 
 
 @dataclass(slots=True)
 class FolderFindings:
-    """What was found in the logs of a folder.
+    """Results for the logs of a folder.
 
     Attributes:
-        logs: the verdicts of each log that was judged.
-        passed_over: (path, reason) of each file that looks like a log and could not be judged.
-        others: remarks on files that are no logs.
+        logs: verdicts by the path of the log.
+        passed_over: (path, reason) of each file that looks like a log but could not be judged.
+        others: remarks on files that are not logs.
         notes: remarks on the logs that were judged.
     """
 
@@ -120,7 +120,7 @@ class FolderFindings:
 
     @property
     def warnings(self) -> list[str]:
-        """Lines for a person: what was not read, and why."""
+        """Lines for a person that name the files that were not read, with reasons."""
         lines = [f"not read: {path}: {why}" for path, why in self.passed_over[:_MAX_NAMED]]
         if (more := len(self.passed_over) - _MAX_NAMED) > 0:
             lines.append(f"not read: {more} more files")
@@ -133,18 +133,18 @@ def detect_in_folder(folder: str, now: str | None, changes: list[str] | None, *,
     """Judge every log in a folder as `run_detection` does.
 
     Raises:
-        InvalidInput: nothing in it could be read; a wrong setting or time.
+        InvalidInput: no log in the folder could be read, or a setting or the time is wrong.
     """
     found = FolderFindings()
     from ctxmgr.config import load_config
     from ctxmgr.detect.settings import DetectSettings
     from ctxmgr.history.ingest import find_logs
 
-    # Asked once, or every log would be passed over as one that can't be read.
+    # Check the settings and the time once. Otherwise every log would be skipped as unreadable.
     DetectSettings.from_table(merge_settings(dict(load_config(Path.cwd()).detect), changes))
     moment(now, time.time())
 
-    # Files that are no logs are told from damaged logs: only the latter make the answer partial.
+    # Files that are not logs are reported apart from damaged logs, because only the latter make the answer partial.
     there = find_logs([Path(folder)])
     found.passed_over = [(each.path, each.skipped or "") for each in there.passed]
     found.others = there.others.notes

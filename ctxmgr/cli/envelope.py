@@ -1,6 +1,6 @@
-"""Output of all commands: the answer and its exit code, the envelope of JSON answers, lines, errors, messages on stderr.
+"""Output of all commands: the answer with its exit code, the envelope of JSON answers, lines, errors, messages on stderr.
 
-Every command loads this module, so answers are written here as JSON or a line of text; `ctxmgr.cli.output` has other forms.
+Every command loads this module. It writes answers as JSON or as one line of text; `ctxmgr.cli.output` has the other forms.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ def envelope(
 
 
 def ascii_json(value: Any, indent: int | None = None) -> str:
-    """Return JSON that is safe for any terminal and encoding."""
+    """Return JSON in ASCII, which is safe for any terminal and encoding."""
     if indent is None:
         return fast_json.dumps(value)
     import json
 
-    # DEL is the one control character that the escapes leave.
+    # JSON does not escape DEL, the one control character in ASCII output.
     return json.dumps(value, ensure_ascii=True, allow_nan=False, indent=indent, default=str).replace("\x7f", "\\u007f")
 
 
 def write_json(value: Any, finished: Callable[[str], str] | None = None) -> None:
-    """Write a value in one line, or indented on a terminal; ``finished`` makes the last change to the text."""
+    """Write a value as JSON in one line, or indented on a terminal. ``finished`` may change the text before it is written."""
     text = ascii_json(value, indent=2 if sys.stdout.isatty() else None)
     write_lines([text if finished is None else finished(text)])
 
@@ -66,19 +66,19 @@ def write_lines(lines: Iterable[str]) -> None:
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Whether a command line asks for JSON; for errors that come before its options are understood."""
-    # What follows "--" is another program's command line.
+    """Whether the words of a command line ask for JSON. Used for errors that occur before the options are parsed."""
+    # The words after "--" belong to the command line of another program.
     own = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
     named = [own[place + 1] for place, word in enumerate(own[:-1]) if word == "--format"]
     named += [word.removeprefix("--format=") for word in own if word.startswith("--format=")]
     if "--json" in own or "--jq" in own or any(word.startswith("--jq=") for word in own):
         return True
-    # Of several the last counts, as for the parser of options.
+    # The last --format counts, as in the parser.
     return (named[-1] if named else os.environ.get("CTXMGR_FORMAT")) in ("json", "ndjson")
 
 
 def report_error(command: str, form: str, error: CtxmgrError) -> int:
-    """Report an error in the form that the caller reads; return its exit code."""
+    """Report an error as JSON or as text, and return its exit code."""
     from ctxmgr.cli.exits import find_exit
     from ctxmgr.errors import NoSession
 
@@ -94,19 +94,19 @@ def report_error(command: str, form: str, error: CtxmgrError) -> int:
 
 
 def _as_path(named: str) -> str:
-    """Return what is to be said of a session's name that may be meant as a path: a folder is read only when spelled as one."""
+    """Return an addition to the hint if the name of a session may be meant as a path. A folder needs ``./`` before its name."""
     if os.path.isdir(named):
         return f"; for the folder of this name write ./{named}"
     return "; there is no file of this name either" if "." in named or os.sep in named else ""
 
 
 def without_secrets(text: str | None) -> str | None:
-    """Return a message without the secrets that it may quote from the command line: build systems keep output for years."""
+    """Return a message with secrets masked: it may quote the command line, and build systems keep output for years."""
     if text is None:
         return None
     from ctxmgr.log.mask_prefilter import mask
 
-    # As a line of JSON: masking knows lines of a log, in which quotation marks are escaped.
+    # Encode as JSON first: the masks work on lines of a log, in which quotation marks are escaped.
     line = ascii_json(text).encode("ascii")
     shown = mask(line)
     return text if shown is line else str(fast_json.loads(shown.decode("ascii")))
@@ -115,7 +115,7 @@ def without_secrets(text: str | None) -> str | None:
 def say(text: str, *, always: bool = False) -> None:
     """Write a message to stderr, unless ``--quiet`` was given; ``always`` is for errors.
 
-    Every line is filtered. A closed stderr is no error.
+    Every line is filtered. A closed stderr is not an error.
     """
     if global_options.quiet and not always:
         return
@@ -123,21 +123,21 @@ def say(text: str, *, always: bool = False) -> None:
 
     try:
         sys.stderr.write("".join(f"{at_words(safe(line), sys.stderr)}\n" for line in text.split("\n")))
-    except UnicodeEncodeError:  # the escapes of JSON are spelled in any encoding
+    except UnicodeEncodeError:  # any encoding can hold the escapes of JSON
         sys.stderr.write("".join(f"{ascii_json(safe(line))[1:-1]}\n" for line in text.split("\n")))
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what is buffered would fail again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # buffered text would fail again at exit
 
 
 def tell_session(store: Store, asked: str | None, used: str | None) -> None:
-    """Say on stderr which session was meant, when none was named and there are several."""
-    # Only to a person: a program has the session in the answer, and counting takes a query.
+    """Say on stderr which session is used, if the user named none and there are several."""
+    # Only for a person: a program finds the session in the answer, and counting sessions costs a query.
     if asked is None and used is not None and sys.stderr.isatty() and (count := store.sessions.count()) > 1:
         say(f"session {used} (the latest of {count}; --session chooses another)")
 
 
 class IndexProgress:
-    """Shows how far the indexing of a log is; the meter is loaded at the first report."""
+    """Show the progress of indexing a log. The meter is loaded at the first report."""
 
     __slots__ = ("_pace",)
 
@@ -147,7 +147,7 @@ class IndexProgress:
         self._pace: ProgressMeter | None = None
 
     def __call__(self, done: int, total: int) -> None:
-        """Report progress; the unit is that of ``words``, e.g. bytes."""
+        """Report progress, in the unit that ``words`` names, e.g. bytes."""
         if self._pace is None:
             from ctxmgr.cli.terminal import ProgressMeter
 
@@ -156,19 +156,19 @@ class IndexProgress:
 
 
 class JudgeProgress(IndexProgress):
-    """Shows how many sessions have been judged."""
+    """Show how many sessions have been judged."""
 
     __slots__ = ()
 
     words = ("judging sessions", "sessions", 1)
 
 
-# Fewer are read in less time than a person notices, so a remark would only disturb.
+# Fewer records are read before a person notices, so a warning would only disturb.
 _MANY_UNINDEXED = 32_768
 
 
 def slow_search(unindexed: int) -> tuple[list[str], list[str]]:
-    """Return warnings and next commands after a search that had to read so many unindexed records."""
+    """Return (warnings, next commands) for a search that read so many records without the index."""
     if unindexed < _MANY_UNINDEXED:
         return [], []
     read = f"{unindexed:,} records are not indexed for searching, so they are read each time; 'ctxmgr index' indexes them"
@@ -179,14 +179,14 @@ FORMATS = ("table", "json", "ndjson", "md", "csv", "tsv")
 
 
 class OutputOptions:
-    """How to show the answer: in one of the formats, with some fields of each row, or as the results of a jq program.
+    """How to show the answer: the format, the fields of each row, or a jq program.
 
-    ``raw`` prints strings among these results without quotes.
+    ``raw`` prints strings that the jq program finds without quotes.
     """
 
     __slots__ = ("fields", "format", "jq", "raw")
 
-    # By hand: what makes data classes takes longer to load than this module.
+    # Written by hand, because a data class takes longer to load than this module.
     def __init__(
         self,
         format: str = "table",  # noqa: A002 -- as the option
@@ -198,7 +198,7 @@ class OutputOptions:
 
     @property
     def verbatim(self) -> bool:
-        """Whether the rows are written as they are, as JSON."""
+        """Whether the rows are written unchanged as JSON."""
         return self.format in ("json", "ndjson") and not self.fields and self.jq is None
 
     @property
@@ -207,10 +207,10 @@ class OutputOptions:
         return self.format in ("table", "md") and not self.fields
 
     def check(self) -> None:
-        """Refuse output options that can't be met, before anything is done.
+        """Refuse output options that can't be met, before any work is done.
 
         Raises:
-            InvalidInput: an unknown format, or a faulty jq program.
+            InvalidInput: the format is unknown, or the jq program is faulty.
         """
         if self.format not in FORMATS:
             raise InvalidInput(f"unknown format {self.format!r}", f"formats: {', '.join(FORMATS)}")
@@ -224,13 +224,13 @@ class Answer:
     """The answer of a command.
 
     Attributes:
-        data: JSON values: a list of rows or one object.
+        data: JSON values: a list of rows, or one object.
         draw: shows the answer to people.
-        page: the page that the rows are, or what `make_page` makes it of; kept as JSON has it.
-        next: commands that may come next.
+        page: the page of the rows as JSON; given as a `Page` or as the arguments of `make_page`.
+        next: commands to suggest.
         code: the exit code.
-        columns: the names of the columns, where there may be no row that has them.
-        texts: puts long texts into the lines of output, in place of the marks that rows hold for them.
+        columns: names of the columns, for answers without rows.
+        texts: replaces the marks that rows hold for long texts by those texts, in the lines of output.
         line: the answer as one line of text, for pipes; ``draw`` shows it elsewhere.
     """
 
@@ -261,14 +261,14 @@ class Answer:
 
 
 def output_options(as_json: bool, form: str | None, fields: str | None, jq: str | None, raw: bool = False) -> OutputOptions:
-    """Return how the answer is wanted, from the options; `OutputOptions.check` says whether that can be done."""
+    """Return the output options of a command line. `OutputOptions.check` tells whether they can be met."""
     # A jq program reads the envelope, so it implies JSON.
     chosen = "json" if as_json or jq is not None else form or os.environ.get("CTXMGR_FORMAT") or "table"
     return OutputOptions(chosen, tuple(name.strip() for name in (fields or "").split(",") if name.strip()), jq, raw)
 
 
 def take_output_options(values: dict[str, Any]) -> OutputOptions:
-    """Take the output options out of the values of a command line, and return what they come to."""
+    """Remove the output options from the values of a command line and return them as `OutputOptions`."""
     return output_options(*(values.pop(name) for name in OUTPUT))
 
 
@@ -281,27 +281,27 @@ def end(code: int) -> None:
 
 
 def show_answer(command: str, how: OutputOptions, work: Callable[[], Answer], write: WriteForm, *, writes: bool) -> int:
-    """Do the work of a command and show its answer, or what went wrong; return the exit code.
+    """Do the work of a command and show its answer or the error; return the exit code.
 
-    ``write`` writes the forms that are neither JSON nor a line of text, see `ctxmgr.cli.output.write_form`.
+    ``write`` writes all other forms than JSON and one line of text, see `ctxmgr.cli.output.write_form`.
     """
-    # First: a command that writes must not learn afterwards that its answer can't be shown.
+    # Check first: a command that writes must not find out afterwards that its answer can't be shown.
     try:
         how.check()
         done = work()
     except CtxmgrError as error:
         return report_error(command, how.format, error)
     except OSError as error:
-        if error.filename is None:  # not the work but our own output failed
+        if error.filename is None:  # our own output failed, not the work
             raise
         reason = f"{os.fsdecode(error.filename)}: {error.strerror}"
         return report_error(command, how.format, StorageFailed(reason, "check it, and its permissions"))
     try:
         _emit(command, how, done, write)
     except BrokenPipeError:
-        quiet(int(done.code))  # what was found stands, though nobody reads on
+        quiet(int(done.code))  # the exit code stays that of the answer, although the reader has closed the pipe
     except CtxmgrError as error:
-        # A faulty --fields or --jq shows only now; whoever repeats a command that writes would write twice.
+        # A faulty --fields or --jq may show only now. Say that the work is done: repeating the command would write twice.
         hint = f"the command itself is done; {error.hint}" if writes else error.hint
         return report_error(command, how.format, InvalidInput(error.message, hint))
     return int(done.code)
@@ -319,7 +319,7 @@ def _emit(command: str, how: OutputOptions, done: Answer, write: WriteForm) -> N
 
 
 def _emit_verbatim(command: str, how: OutputOptions, done: Answer) -> None:
-    """Write the envelope, or the rows one a line."""
+    """Write the envelope, or one row per line."""
     restored = str if done.texts is None else done.texts.restore
     if how.format == "json":
         write_json(envelope(command, done.status, done.data, done.page, done.warnings, done.next), restored)
@@ -329,7 +329,7 @@ def _emit_verbatim(command: str, how: OutputOptions, done: Answer) -> None:
 
 
 def say_warnings(lines: Iterable[str]) -> None:
-    """Say what a person should hear, each line by itself."""
+    """Write each warning as a message of its own."""
     for line in lines:
         say(f"ctxmgr: {line}")
 
@@ -349,7 +349,7 @@ def compile_jq(expression: str) -> Any:
     """
     try:
         import jq
-    except ImportError:  # there is no wheel of it for every platform
+    except ImportError:  # not every platform has a wheel of jq
         raise InvalidInput("--jq needs the package jq, which is not installed here", "pip install jq") from None
     try:
         return cast("Any", jq).compile(expression)

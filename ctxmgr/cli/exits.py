@@ -1,4 +1,4 @@
-"""Exit codes and what they mean (design section 5); the library knows none of them."""
+"""Exit codes and their meanings (design section 5). The library does not use them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Exit(IntEnum):
     BUDGET = 6
     BUSY = 7
     PARTIAL = 8
-    # Verdicts of detect, then outcomes of recover; the gaps leave room in each group.
+    # Verdicts of detect from 10, outcomes of recover from 20. The gaps leave room for more.
     LOOP = 10
     HUNG = 11
     LOOP_AND_HUNG = 12
     NEEDS_HUMAN = 20
     HEALTHY = 21
     REFUSED = 22
-    # 128 and the number of the signal, as shells have it.
+    # 128 plus the number of the signal, as in shells.
     INTERRUPTED = 130
     TERMINATED = 143
 
@@ -49,7 +49,7 @@ MEANINGS = {
     Exit.TERMINATED: "ended by SIGTERM",
 }
 
-# By kind and not by class: the kind is public, it stands in the JSON of an error.
+# Keyed by kind instead of by class, because the kind is public: the JSON of an error shows it.
 _BY_KIND = {
     "invalid": Exit.USAGE,
     "conflict": Exit.USAGE,
@@ -67,7 +67,7 @@ _BY_KIND = {
     "refused": Exit.REFUSED,
 }
 
-# A warning is no loop yet: scripts go on.
+# A warning is not a loop, so scripts may go on.
 VERDICTS = {
     "healthy": Exit.OK,
     "warn": Exit.OK,

@@ -1,6 +1,6 @@
-"""The process of one command: its streams and environment, the global options, and the agent it runs for.
+"""State of the process of one command: its streams and environment, the global options, and the agent that it acts for.
 
-Every module of the command line may import this one, so it imports none of them at the top; `command_line` sets its options.
+Every module of the command line may import this module, so it imports none of them at the top. `command_line` sets the options.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ else:
     ModuleType = type(sys)
 
 _MIN_WIDTH = 20
-"""Line width in cells below which words are broken."""
+"""Minimum line width in cells. Narrower terminals get broken words."""
 
 
 class OutputOption:
-    """An option that says how an answer is shown: its spellings, and whether a value follows it."""
+    """An option that controls how the answer is shown: its spellings, and whether it takes a value."""
 
     __slots__ = ("valued", "words")
 
@@ -39,7 +39,7 @@ OUTPUT = {
 
 
 class GlobalOptions:
-    """The options that every command has: ``-q`` (no messages but errors), ``--no-color``, ``--no-pager``."""
+    """The options of every command: ``-q`` (only errors as messages), ``--no-color``, ``--no-pager``."""
 
     __slots__ = ("colour", "pager", "quiet")
 
@@ -47,7 +47,7 @@ class GlobalOptions:
         self.reset()
 
     def reset(self) -> None:
-        """Go back to what holds when none is given."""
+        """Restore the defaults."""
         self.quiet = False
         self.colour = self.pager = True
 
@@ -57,16 +57,16 @@ global_options = GlobalOptions()
 
 
 def quiet(code: int) -> int:
-    """Discard further output and return the code: a reader such as ``head`` that stops early is no error."""
-    # The descriptor itself, since Python flushes stdout once more at exit and would report the broken pipe then.
+    """Discard further output and return the code. A reader that stops early, such as ``head``, is not an error."""
+    # Replace the descriptor, because Python flushes stdout again at exit and would then report the broken pipe.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return code
 
 
 def columns(stream: TextIO | None) -> int:
-    """Return the width of a line as `shutil.get_terminal_size` does, without loading `shutil` and its compression modules."""
+    """Return the width of a line as `shutil.get_terminal_size` does, without importing `shutil` and its compression modules."""
     try:
-        # The variable first, as everywhere: it is how a user overrules what the terminal says.
+        # COLUMNS comes first, because users overrule the terminal with it.
         wide = int(os.environ["COLUMNS"])
     except (KeyError, ValueError):
         wide = 0
@@ -79,11 +79,11 @@ def columns(stream: TextIO | None) -> int:
 
 
 def at_words(line: str, stream: TextIO) -> str:
-    """Return a filtered message wrapped at words for a terminal, every line indented like the first; elsewhere unchanged."""
+    """Return a filtered message, wrapped at words if the stream is a terminal. All lines get the indentation of the first."""
     if not stream.isatty():
         return line
     wide = max(columns(stream), _MIN_WIDTH)
-    # One cell a character; anything else has to be measured.
+    # An ASCII character takes one cell. Other characters have to be measured.
     if line.isascii() and len(line) <= wide:
         return line
     from ctxmgr.cli.views.layout import Span, wrap_spans
@@ -96,8 +96,8 @@ def at_words(line: str, stream: TextIO) -> str:
 
 
 def open_streams() -> None:
-    """Open standard streams that were closed when the program started, on the null device."""
-    # A closed stream would give its number to the next file that is opened, a store for instance.
+    """Open standard streams that were closed at the start of the program on the null device."""
+    # Otherwise the next opened file, e.g. a store, would get the number of a standard stream.
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
             os.fstat(number)
@@ -110,25 +110,25 @@ _asking: list[str | None] = [None]
 
 
 def set_agent(value: str | None) -> str | None:
-    """Remember the agent that the command runs for (``--as AGENT``), None for the operator; called for every command."""
+    """Set the agent that the command acts for (``--as AGENT``), None for the operator. Called for every command."""
     _asking[0] = value
     return value
 
 
 def current_agent() -> str | None:
-    """Return the agent that the command runs for, None for the operator."""
+    """Return the agent that the command acts for, None for the operator."""
     return _asking[0]
 
 
-# In an environment with many packages the search for plugins, and the loading of what others have installed for their own
-# programs, would take longer than most commands.
+# Pydantic searches all installed packages for plugins and loads them. With many packages, that would take longer than
+# most commands.
 _NAME, _NONE = "PYDANTIC_DISABLE_PLUGINS", "__all__"
 _LOADER = "pydantic.plugin._loader"
 _ours: list[bool] = []
 
 
 def disable_plugins() -> None:
-    """Load no plugins of pydantic in this process, unless the environment says which."""
+    """Load no plugins of pydantic in this process, unless the environment sets its own choice."""
     if _NAME not in os.environ:
         os.environ[_NAME] = _NONE
         _ours.append(True)
@@ -137,7 +137,7 @@ def disable_plugins() -> None:
 
 
 class _NoLoader(ModuleType):
-    """Replacement for pydantic's plugin loader, which would import `importlib.metadata` and find nothing."""
+    """A replacement for pydantic's plugin loader. The real one would import `importlib.metadata` and find nothing."""
 
     @staticmethod
     def get_plugins() -> tuple[()]:
@@ -145,7 +145,7 @@ class _NoLoader(ModuleType):
         return ()
 
     def __getattr__(self, name: str) -> Any:
-        """Make way for the real one, where another version of the library asks it for more."""
+        """Import the real loader if another version of pydantic asks for more than `get_plugins`."""
         if name.startswith("__") or sys.modules.get(_LOADER) is not self:
             raise AttributeError(name)
         from importlib import import_module
@@ -155,7 +155,7 @@ class _NoLoader(ModuleType):
 
 
 def child_environment() -> dict[str, str]:
-    """Return the environment for child processes: ours, without the variable that we set ourselves."""
+    """Return the environment for child processes, without the variable that this module has set."""
     found = dict(os.environ)
     if _ours and found.get(_NAME) == _NONE:
         del found[_NAME]

@@ -1,7 +1,7 @@
-"""Ask a model to split a goal into tasks, or for better summaries of documents.
+"""Ask a model to split a goal into tasks, or to write better summaries of documents.
 
-A split is only ever shown, or taken where it is sound: the split by rules and the summary by structure always exist, so a model
-that fails costs only its time, which is bounded.
+A split is only shown, or used if it is sound. The split by rules and the summary by structure always exist, so a model that
+fails costs only time, which is limited.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ctxmgr.recover.model.single_question import ask
 from ctxmgr.types.goal import GoalPlan, PlannedStep, PlannedTask
 from ctxmgr.types.operations import ModelRequest
 
-# Limits of a proposal, which a person has to read before it counts.
+# Limits of a proposal, because a person has to read it before it counts.
 _TASKS, _SUBTASKS = 20, 20
-# Of a longer plan the beginning says what is to be done; the rest would cost tokens at each question.
+# The beginning of a longer plan says what is to be done. The rest would cost tokens in each question.
 _MAX_GOAL_CHARS = 12_000
 
 _SPLIT_RULES = """You split one goal into tasks, and each task into subtasks that an agent can do one after the other.
@@ -33,7 +33,7 @@ _SPLIT_RULES = """You split one goal into tasks, and each task into subtasks tha
 - Keep every step that the plan names, in its words; add none that the goal does not need.
 {fence}"""
 
-# The length up to which a plan's own titles are kept (`ctxmgr.goals.plan.MAX_TITLE`).
+# Maximum length of a title, as for the titles of a plan (`ctxmgr.goals.plan.MAX_TITLE`).
 Title = Annotated[str, Field(min_length=1, max_length=300)]
 
 
@@ -61,22 +61,22 @@ def decompose(
     progress: Callable[[str], None] | None = None,
     model: Any = None,
 ) -> GoalPlan:
-    """Return the model's split of a goal, or the rules' where no model was named or its answer does not count.
+    """Return the model's split of a goal, or the split by rules if no model is named or its answer is unusable.
 
     Args:
-        rules: the rules' split of what was given; without tasks when nothing but the goal was.
-        source: the plan's own text, if there is one.
-        wanted: which model may be asked, and how far.
+        rules: the split by rules; it has no tasks if only the goal was given.
+        source: the text of the plan, if there is one.
+        wanted: which model may be asked, and its limits.
         environment: of the process.
-        table: the configuration's ``recover.model`` table.
-        progress: hears where the goal is sent, before it is.
-        model: a pydantic-ai model to be asked in place of the one named.
+        table: the ``recover.model`` table of the configuration.
+        progress: called with the destination of the goal before it is sent.
+        model: a pydantic-ai model to ask instead of the named one.
 
     Raises:
-        InvalidInput: the model that was named can't be asked: a setting is wrong, a part or a key is missing.
+        InvalidInput: the named model can't be asked: a setting is wrong, or a package or a key is missing.
     """
     choice = chosen(wanted, environment, table)
-    # No model was named or configured: nothing leaves this machine.
+    # No model is named or configured, so nothing leaves this machine.
     if choice is None:
         return rules
     if progress is not None:
@@ -90,11 +90,11 @@ def decompose(
 
 
 def _planned_task(task: _Task, done: Mapping[str, bool]) -> PlannedTask:
-    """Return a proposed task; what the plan itself says is done stays done."""
+    """Return a proposed task. Steps that the plan marks as done stay done."""
     title = parse_title(task.title)[0]
     names = [name for name in (parse_title(part)[0] for part in task.subtasks) if name]
     parts = [PlannedStep(title=name, done=done.get(name, False)) for name in names]
-    # Only the plan may say that something is done: a model that claims it would have steps skipped.
+    # Only the plan may mark steps as done. A wrong claim by the model would make agents skip steps.
     is_done = done.get(title, False) or (bool(parts) and all(part.done for part in parts))
     return PlannedTask(title=title or "untitled", done=is_done, subtasks=parts)
 
@@ -111,7 +111,7 @@ def _ask_model(choice: ModelChoice, goal: str, source: str | None, model: Any) -
 
 
 _MAX_DOCUMENT_CHARS = 24_000
-_MIN_SECONDS = 0.5  # with less time left, a request is not worth starting
+_MIN_SECONDS = 0.5  # less time is not worth a request
 
 _SUMMARY_RULES = """You shorten one {kind} document for an agent that will work from your text alone.
 - Keep names, numbers, headings, signatures and decisions exactly as they are written; leave out reasons and repetition.
@@ -129,16 +129,16 @@ class SummaryAnswer(BaseModel):
 
 
 class ModelImprover:
-    """Asks a model for better summaries, within one limit of time for all of them.
+    """Ask a model for better summaries, with one time limit for all of them.
 
     Args:
-        choice: which model; its ``seconds`` are for all summaries together.
-        model: a pydantic-ai model to be asked in place of the one named.
-        clock: seconds that only go forward.
+        choice: the model; its ``seconds`` limit all summaries together.
+        model: a pydantic-ai model to ask instead of the named one.
+        clock: returns seconds and never goes back.
 
     Attributes:
-        name: summaries are cached under it.
-        failure: why the last answer does not count, None while all do.
+        name: key under which summaries are cached.
+        failure: why the latest failed answer was unusable, None if all were usable.
     """
 
     def __init__(self, choice: ModelChoice, model: Any = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -150,9 +150,9 @@ class ModelImprover:
         self._until = clock() + choice.seconds
 
     def improve(self, draft: Draft) -> str | None:
-        """Return the model's summary, or None when it has none, can't be asked, or no time is left."""
+        """Return the model's summary, or None if it has none, can't be asked, or no time is left."""
         left = self._until - self._clock()
-        # The limit is for all documents together: many of them must not make a command take minutes.
+        # One limit for all documents, because a command with many of them must not take minutes.
         if left < _MIN_SECONDS:
             self.failure = self.failure or "its time was used up"
             return None
@@ -174,13 +174,13 @@ class ModelImprover:
 def make_improver(
     wanted: ModelRequest, environment: Mapping[str, str], table: Mapping[str, Any], progress: Callable[[str], None]
 ) -> ModelImprover:
-    """Return what asks the model that is meant.
+    """Return a `ModelImprover` for the model that is named or configured.
 
     Args:
-        wanted: which model may be asked, and how far.
+        wanted: which model may be asked, and its limits.
         environment: of the process.
-        table: the configuration's ``recover.model`` table.
-        progress: hears where documents are sent, before any is.
+        table: the ``recover.model`` table of the configuration.
+        progress: called with the destination of the documents before any is sent.
 
     Raises:
         InvalidInput: no model is configured, or a setting is wrong.
@@ -188,6 +188,6 @@ def make_improver(
     choice = chosen(wanted, environment, table)
     if choice is None:
         raise InvalidInput("no model is configured", "name one with --model, or set CTXMGR_MODEL")
-    # Told before anything is sent: who reads it can still interrupt.
+    # Report the destination before anything is sent, so that the user can still interrupt.
     progress(f"summaries: {describe(choice, environment).text}")
     return ModelImprover(choice)

@@ -1,4 +1,4 @@
-"""The options that commands share, spelled once."""
+"""Options that several commands share, declared once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import invocation
 from ctxmgr.errors import InvalidInput
 
-# Spelled in `invocation`, which the fast path reads without loading these declarations.
+# The spellings are in `invocation`, which the fast path reads without loading these declarations.
 _JSON, _FORMAT, _FIELDS, _JQ, _RAW = (each.words for each in invocation.OUTPUT.values())
 
 Store = Annotated[
@@ -44,9 +44,9 @@ Format = Annotated[str | None, typer.Option(*_FORMAT, metavar="FORMAT", help="ta
 Fields = Annotated[str | None, typer.Option(*_FIELDS, metavar="A,B", help="Show only these fields of each row.")]
 Jq = Annotated[str | None, typer.Option(*_JQ, metavar="EXPR", help="Filter the JSON envelope with a jq program.")]
 Raw = Annotated[bool, typer.Option(*_RAW, help="Print strings that --jq finds without quotes.")]
-# Strict: an option that one of the two lists lacks is found at import.
+# ``strict`` makes the import fail if one of the two lists lacks an option.
 OUTPUT: dict[str, Any] = dict(zip(invocation.OUTPUT, (Json, Format, Fields, Jq, Raw), strict=True))
-"""Parameter -> declaration of the options that say how an answer is shown."""
+"""Parameter -> declaration of the options that control how the answer is shown."""
 Now = Annotated[str | None, typer.Option("--now", metavar="TIME", help="Time at which stalls are judged; 'now' for the clock.")]
 Set = Annotated[
     list[str] | None,
@@ -88,11 +88,11 @@ Transcript = Annotated[
 
 
 def require_interval(seconds: float) -> None:
-    """Refuse an interval (``--every``) that can't be waited for.
+    """Refuse a waiting time (``--every``) that is not a positive, finite number.
 
     Raises:
-        InvalidInput: it is not above 0, or no number.
+        InvalidInput: the number is not above 0, or is NaN or infinite.
     """
-    # NaN and infinity are floats to the parser of options; a sleep of either would never end, or fail.
+    # The parser accepts NaN and infinity as floats. A sleep of either would fail or never end.
     if not 0 < seconds < float("inf"):
         raise InvalidInput(f"--every {seconds:g} is no time", "seconds above 0")

@@ -1,7 +1,7 @@
-"""Answer the commands that are declared in `commands`: open the library, do the work, write the answer, end with its code.
+"""Answer the commands that are declared in `commands`: open the library, do the work, write the answer, exit with its code.
 
-Rows as JSON are written by `ctxmgr.cli.envelope`; here are the other forms: drawn for people, Markdown, CSV or TSV, some fields
-of each row, or what a jq program finds.
+`ctxmgr.cli.envelope` writes rows as JSON. This module writes the other forms: views for people, Markdown, CSV or TSV, selected
+fields of each row, or the results of a jq program.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T")
     Place = tuple[str | None, str | None]
-    """A session, and a store."""
+    """(session, store), each of them optional."""
 
-_MAX_INDEX_DIGITS = 9  # of a list index in --fields; Python refuses to parse numbers of thousands of digits
+_MAX_INDEX_DIGITS = 9  # digits of a list index in --fields; Python refuses to parse numbers of thousands of digits
 
 
 def answer(
@@ -61,15 +61,15 @@ def answer(
     Args:
         command: name of the command, for the envelope.
         how: how to show the answer.
-        work: does what the command does.
-        store: path of the store, if one was named.
-        writes: whether the command adds to history.
-        create: as ``writes``, and a missing store is created.
-        masked: mask secrets in what is written.
-        lenient: answer from a store that can only be read, too; ``work`` reports what it could not write.
-        scratch: answer beside another agent's log, too, where nothing can be recorded, with a warning.
-        frees: the command frees space: on a full disk it may use the reserve that is kept for it.
-        damaged: answer from a log without a readable record, too.
+        work: does the work of the command.
+        store: path of the store, if one is named.
+        writes: the command adds to the history.
+        create: as ``writes``, and creates a missing store.
+        masked: mask secrets in written records.
+        lenient: if the store can't be opened for writing, open it read-only; ``work`` then reports what it could not write.
+        scratch: answer for another agent's log too, where nothing can be recorded, with a warning.
+        frees: the command frees space, so it may use the reserve that is kept for a full disk.
+        damaged: answer for a log without a readable record too.
     """
     from ctxmgr.history.open_history import require_record
     from ctxmgr.workspace import Workspace, release_reserve
@@ -89,7 +89,7 @@ def answer(
         try:
             entry = open_workspace(not (writes or create))
         except StorageFailed:
-            # A full disk: opening for writing fails, and the command that makes room would need room first.
+            # The disk may be full. Then opening for writing fails, and a command that frees space needs some space first.
             if frees and release_reserve(store):
                 entry = open_workspace(False)
             elif lenient:
@@ -105,14 +105,14 @@ def answer(
 
 
 def resolve_place(command: str, how: OutputOptions, target: str | None, session: str | None, store: str | None) -> Place:
-    """Return (session, store) as a command line names them, see `locate_store`; an error is reported and ends the command."""
+    """Return (session, store) as named on a command line, see `locate_store`. An error is reported and ends the command."""
     from ctxmgr.cli.address import locate_store
 
     return resolve(command, how, locate_store, target, session, store)
 
 
 def resolve(command: str, how: OutputOptions, locate: Callable[..., _T], *named: object) -> _T:
-    """Return what ``locate`` makes of words of the command line; an error is reported and ends the command."""
+    """Return the result of ``locate`` for words of the command line. An error is reported and ends the command."""
     try:
         return locate(*named)
     except CtxmgrError as error:
@@ -133,7 +133,7 @@ def answer_without_store(command: str, how: OutputOptions, work: Callable[[], An
 
 
 def fail(command: str, how: OutputOptions, error: CtxmgrError) -> NoReturn:
-    """Say what went wrong, as the caller reads it, and end with the error's exit code."""
+    """Report an error in the chosen format, and end with the error's exit code."""
     from ctxmgr.cli.declarations import Exit
 
     raise Exit(report_error(command, how.format, error))
@@ -148,7 +148,7 @@ def write_form(command: str, how: OutputOptions, done: Answer) -> None:
     from ctxmgr.cli.terminal import open_pager, printer
     from ctxmgr.cli.views.safe_text import safe
 
-    out = printer()  # made first: it teaches stdout to escape what its encoding can't hold
+    out = printer()  # made first, because it makes stdout escape characters that its encoding can't hold
     data = _with_fields(done.data, how.fields)
     if how.format == "json":
         document = envelope(command, done.status, data, done.page, done.warnings, done.next)
@@ -159,8 +159,8 @@ def write_form(command: str, how: OutputOptions, done: Answer) -> None:
         return
     say_warnings(done.warnings)
     if how.format in ("table", "md") and done.status == "empty" and _says_all(done.warnings):
-        return  # the view would only repeat that there is nothing
-    # The names of columns are given where there may be no row to take them from.
+        return  # the view would only say again that there is nothing
+    # A command may name its columns, because there may be no row to take them from.
     rows, columns = as_rows(data), how.fields or done.columns
     if how.format == "ndjson":
         write_lines(map(ascii_json, rows))
@@ -183,7 +183,7 @@ def write_form(command: str, how: OutputOptions, done: Answer) -> None:
 
 
 def _says_all(warnings: list[str]) -> bool:
-    """Whether a warning says that there is no history at all."""
+    """Whether a warning says that there is no history yet."""
     if not warnings:
         return False
     from ctxmgr.history.open_history import NOTHING_YET
@@ -192,7 +192,7 @@ def _says_all(warnings: list[str]) -> bool:
 
 
 def _emit_markdown(done: Answer) -> None:
-    """Write what people see as Markdown."""
+    """Write the view for people as Markdown."""
     from ctxmgr.cli.text_formats import markdown_printer
 
     out = markdown_printer()
@@ -216,7 +216,7 @@ def _run_jq(expression: str, value: Any) -> list[Any]:
 
 
 def _jq_line(item: Any, *, raw: bool) -> str:
-    """Return a line of what a jq program found; a text without quotes only where no terminal could be steered by it."""
+    """Return an output line for a value that a jq program found. Raw text on a terminal is filtered, as it could steer it."""
     if not raw or not isinstance(item, str):
         return ascii_json(item)
     from ctxmgr.cli.views.safe_text import safe
@@ -225,10 +225,10 @@ def _jq_line(item: Any, *, raw: bool) -> str:
 
 
 def _with_fields(data: Any, fields: tuple[str, ...]) -> Any:
-    """Return the rows with only the named fields; ``a.b`` reaches into objects, ``a.0`` into lists.
+    """Return the rows with only the named fields. ``a.b`` reaches into objects, ``a.0`` into lists.
 
     Raises:
-        InvalidInput: no row has such a field.
+        InvalidInput: no row has the field.
     """
     if not fields or data is None:
         return data
@@ -248,7 +248,7 @@ _ABSENT = object()
 
 
 def _find_value(row: Any, name: str) -> Any:
-    """Return what a path reaches: names lead into objects, numbers into lists; `_ABSENT` where it leads nowhere."""
+    """Return the value at a path of names and list indexes, or `_ABSENT` if there is none."""
     for part in name.split("."):
         if isinstance(row, dict):
             row = cast("dict[str, Any]", row).get(part, _ABSENT)

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from ctxmgr.store import AppendResult, Store
 
-_BATCH = 200  # records appended in one transaction
+_BATCH = 200  # number of records in one transaction
 _EARLIER_KEPT = "the records before it are kept"
 
 
 class RecordCounts:
-    """Counts of records added, already known, and left out because they would change the project's own state."""
+    """Counts of records: added, known already, and left out because they would change the project's own state."""
 
     __slots__ = ("added", "ended", "known", "left_out")
 
@@ -32,13 +32,13 @@ class RecordCounts:
         self.ended: list[str] = []
 
     def plus(self, appended: AppendResult) -> None:
-        """Add what an append did."""
+        """Add the counts of an append."""
         self.added += appended.added
         self.known += appended.known
 
     @property
     def status(self) -> str:
-        """Whether there was any record."""
+        """Return "ok" if there was any record, else "empty"."""
         return "ok" if self.added or self.known else "empty"
 
     @property
@@ -58,37 +58,37 @@ class RecordCounts:
 
 
 def take(store: Store, session: str | None, *, trusted: bool) -> RecordCounts:
-    """Append what stdin holds.
+    """Append the records on stdin.
 
     Args:
-        store: to append to.
-        session: of records that name none.
-        trusted: take over access rules, artifacts and context that records set, too.
+        store: the store to append to.
+        session: session of records that name none.
+        trusted: also accept access rules, artifacts and context from the records.
 
     Raises:
-        InvalidInput, Conflict: naming the first line that can't be taken.
-        StorageFailed, Busy: it can't be written.
+        InvalidInput, Conflict: a line can't be appended; the message names the first one.
+        StorageFailed, Busy: the store can't be written.
     """
-    # Or the command would seem to hang.
+    # Without the message, the command would seem to hang.
     if sys.stdin.isatty():
         say("ctxmgr: reading records from the terminal, one JSON object a line; Ctrl-D ends")
     done = RecordCounts()
     batch: list[tuple[int, codec.Record]] = []
     try:
         for line in _records(session):
-            # Records of this session are access rules and artifacts: input from anywhere must not grant anything.
+            # Records of this session are access rules and artifacts. Untrusted input must not grant anything.
             if line[1]["session"] == PROJECT and not trusted:
                 done.left_out += 1
                 continue
             batch.append(line)
-            # Only noted: an episode is made of a session whose records are all stored.
+            # Only remembered here: an episode needs all records of its session in the store.
             if line[1]["kind"] == "sessionEnd":
                 done.ended.append(line[1]["session"])
             if len(batch) >= _BATCH:
-                # Taken away first: what is refused here must not be appended once more below.
+                # Empty the batch first: after a refusal, the ``finally`` below must not append it again.
                 full, batch = batch, []
                 _append(store, full, done)
-    finally:  # what came before a faulty line or an interrupt is kept
+    finally:  # records before a faulty line or an interrupt are kept
         _append(store, batch, done)
     if done.ended:
         from ctxmgr.memory.episodes import retain_ended_sessions
@@ -98,14 +98,14 @@ def take(store: Store, session: str | None, *, trusted: bool) -> RecordCounts:
 
 
 def _append(store: Store, batch: list[tuple[int, codec.Record]], done: RecordCounts) -> None:
-    """Append numbered records together; if one of them is refused, those before it, and say which it was.
+    """Append numbered records in one transaction. If one is refused, append those before it and name its line.
 
     Raises:
-        Conflict, InvalidInput: a known id with other content, or what can't be stored.
+        Conflict, InvalidInput: a record has a known id but other content, or can't be stored.
     """
     try:
         done.plus(store.append([record for _, record in batch]))
-    except (Conflict, InvalidInput):  # nothing of the batch was stored, so the records before the fault are appended again
+    except (Conflict, InvalidInput):  # nothing of the batch was stored, so append the records before the fault one by one
         for number, record in batch:
             try:
                 done.plus(store.append([record]))
@@ -118,7 +118,7 @@ def _records(session: str | None) -> Iterator[tuple[int, codec.Record]]:
     """Yield (line number, record of format 1) for each line of stdin.
 
     Raises:
-        InvalidInput: naming the first line that holds no such record.
+        InvalidInput: a line is not such a record; the message names the first one.
     """
     for number, _, line, length in read_lines(sys.stdin.buffer, codec.MAX_LINE):
         if line is None:
@@ -134,7 +134,7 @@ def _records(session: str | None) -> Iterator[tuple[int, codec.Record]]:
 
 
 def _complete_record(given: codec.Record, session: str | None) -> codec.Record:
-    """Return what was given with the version first, as every record has it, and what may be left out."""
+    """Return the record with the version first, as in every log, and with defaults for fields that may be left out."""
     record: codec.Record = {"v": 1, **given}
     if session is not None:
         record.setdefault("session", session)
@@ -142,5 +142,5 @@ def _complete_record(given: codec.Record, session: str | None) -> codec.Record:
         record.setdefault("id", new_id())
     if record.get("kind") == "event" and "type" in record:
         record["type"] = codec.EVENT_ALIASES.get(str(record["type"]), record["type"])
-    record.pop("sum", None)  # chains with the record before it in the log that it comes from, not in this store
+    record.pop("sum", None)  # a checksum of the log that the record comes from; it does not fit the chain of this store
     return record

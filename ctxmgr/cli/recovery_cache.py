@@ -1,4 +1,4 @@
-"""Keep a recovery's answer, to be given again while nothing happens in the store and no setting changes."""
+"""Cache the answer of a recovery until something is recorded in the store or a setting changes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 _VARIABLES = "CTXMGR_"
 _HARMLESS = frozenset({"CTXMGR_STORE", "CTXMGR_FORMAT", "CTXMGR_PAGER", "CTXMGR_DEBUG", "CTXMGR_WATCH"})
-"""Our environment variables that change no answer; any other may, e.g. by naming a model."""
+"""Variables of ctxmgr that change no answer. Any other may change it, e.g. by naming a model."""
 
 
 def find_config() -> Config | None:
-    """Return the configuration that holds in this folder; None, with nothing loaded, where there is no file of settings."""
+    """Return the configuration of the current folder. If there is no file of settings, return None and load nothing."""
     folder = os.getcwd()
     if not os.path.exists(user_file(os.environ)) and next(settings_files(folder), None) is None:
         return None
@@ -36,7 +36,7 @@ def find_config() -> Config | None:
 
 
 def find_settings() -> dict[str, Any] | None:
-    """Return the settings that a continuation follows from, or None where they are not all in the files of settings."""
+    """Return the settings that a continuation depends on, or None if some of them are in no file of settings."""
     if any(name.startswith(_VARIABLES) and name not in _HARMLESS for name in os.environ):
         return None
     config = find_config()
@@ -50,28 +50,28 @@ def find_settings() -> dict[str, Any] | None:
 
 
 class RecoveryCache:
-    """Keeps a recovery's answer; made before the recovery begins, so that it knows what was recorded at that time."""
+    """Cache for the answer of one recovery. Create it before the recovery begins, because it notes the state of the store."""
 
     def __init__(self, workspace: Workspace, request: RecoverRequest) -> None:
         self._workspace, self._request = workspace, request
         self._kept: VerdictCache | None = None
-        # Any option may change the answer, so only a request without one is kept.
+        # Any option may change the answer, so only a request without options is cached.
         plain = request.model_copy(update={"session": None}) == type(request)()
         settings = find_settings() if plain and workspace.agent is None else None
         self._key = None if settings is None else session_key(workspace.store, request.session)
         if settings is not None and self._key is not None:
             self._kept = VerdictCache(workspace.store, settings)
             self._session = workspace.store.sessions.name(self._key)
-            # Asked only to note the state of the store now; `keep` keeps the answer under it.
+            # Asked only to note the current state of the store. `keep` stores the answer under that state.
             self._kept.continuation(self._key, self._session)
             self._kept.close()
 
     def keep(self, found: RecoverResponse, show: Callable[..., Answer], *, prompt: bool) -> Answer:
-        """Return what the command prints of an answer, and cache it in the form that will be repeated; ``show`` makes both."""
+        """Return what the command prints, and cache the answer in the form of a repetition. ``show`` makes both forms."""
         if self._kept is not None and self._key is not None:
             given = found.continuation
-            # The records that this recovery wrote. If there are more, somebody else recorded meanwhile, and the answer is not
-            # kept.
+            # The number of records that this recovery wrote. If the store has more new ones, somebody else has recorded
+            # meanwhile, and the answer is not cached.
             own = 0 if given.told_again else len(given.notes) + (given.snapshot is not None) + 1
             stored = self._workspace.continuation(self._session, given.id)
             again = show(self._workspace, found.model_copy(update={"continuation": stored}), prompt=prompt)

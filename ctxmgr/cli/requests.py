@@ -32,16 +32,16 @@ _OPTIONS = {
     "tags": "--tag",
     **dict.fromkeys(("content", "key", "keys", "query", "text"), "the text"),
 }
-"""Fields of requests -> the option that is not spelled like them, or what an argument without an option is called."""
+"""Field of a request -> its option if that has another name, or the name of its argument in messages."""
 
 
 def build(request: type[_Request], **values: Any) -> _Request:
-    """Return a request from option values; options that were not given are left out.
+    """Return a request with these option values. Values that are None are left out.
 
     Raises:
-        InvalidInput: naming the first value that can't be used.
+        InvalidInput: a value is unusable; the message names the first one.
     """
-    # Left out instead of null, so that the request's own defaults hold.
+    # Left out instead of null, so that the defaults of the request apply.
     given = {name: value for name, value in values.items() if value is not None}
     if times := given.keys() & {"since", "until"}:
         given |= {name: moment(given[name], time.time()) for name in times}
@@ -61,15 +61,15 @@ _MAX_DIGITS = 20
 
 
 def version_number(text: str | None) -> int | None:
-    """Return the number of a version ("3" or "v3"), None for the current one and where none is named.
+    """Return the number of a version ("3" or "v3"), or None for "current" and if none is named.
 
     Raises:
-        InvalidInput: it is neither.
+        InvalidInput: the text is neither.
     """
     if text is None or text == CURRENT:
         return None
     digits = text.removeprefix("v")
-    # `int` alone reads the digits of other scripts, and fails in its own words at thousands of them.
+    # `int` would also accept digits of other scripts, and has its own error for thousands of digits.
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= _MAX_DIGITS and int(digits)):
         from ctxmgr.access.patterns import quote_name
 
@@ -78,19 +78,19 @@ def version_number(text: str | None) -> int | None:
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
-    """Return the table that ``--set NAME=VALUE`` options spell; ``actions.Bash.repeat_rounds=5`` sets one action's threshold.
+    """Return the table of ``--set NAME=VALUE`` options. ``actions.Bash.repeat_rounds=5`` sets the threshold of one action.
 
-    Names and values are those of TOML; a name of an action with odd characters is quoted.
+    Names and values have the syntax of TOML, so the name of an action with special characters is quoted.
 
     Raises:
-        InvalidInput: naming the option that can't be read.
+        InvalidInput: an option can't be read; the message names it.
     """
     import tomllib
 
     table: dict[str, Any] = {}
     for text in texts:
         try:
-            # As TOML, so that a value has the type that it would have in a file of settings.
+            # Parsed as TOML, so that a value has the same type as in a file of settings.
             _merge(table, tomllib.loads(text))
         except tomllib.TOMLDecodeError:
             raise InvalidInput(f"--set {text!r} is no setting", "e.g. --set repeat_rounds=4") from None
@@ -100,7 +100,7 @@ def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
 def _merge(table: dict[str, Any], more: dict[str, Any]) -> None:
     for name, value in more.items():
         known = table.get(name)
-        # Table by table, so that two options for one action do not undo each other.
+        # Merge nested tables, so that two options for one action keep each other's values.
         if isinstance(known, dict) and isinstance(value, dict):
             _merge(cast("dict[str, Any]", known), cast("dict[str, Any]", value))
         else:
@@ -108,8 +108,8 @@ def _merge(table: dict[str, Any], more: dict[str, Any]) -> None:
 
 
 def merge_settings(table: dict[str, Any], texts: Sequence[str] | None) -> dict[str, Any]:
-    """Return a configuration's table with the options over it."""
-    # Into a new table: the configuration itself stays as it is.
+    """Return a table of the configuration with the ``--set`` options over it."""
+    # Into a new table, because the configuration must not change.
     found: dict[str, Any] = {}
     _merge(found, table)
     _merge(found, parse_settings(texts) if texts else {})
@@ -117,10 +117,10 @@ def merge_settings(table: dict[str, Any], texts: Sequence[str] | None) -> dict[s
 
 
 def project_folder(named: str | None) -> str:
-    """Return the folder of a project, the current one where none is named.
+    """Return the folder of a project, by default the current one.
 
     Raises:
-        InvalidInput: it is no folder.
+        InvalidInput: the folder does not exist.
     """
     folder = os.getcwd() if named is None else named
     if not os.path.isdir(folder):
@@ -129,11 +129,11 @@ def project_folder(named: str | None) -> str:
 
 
 def goal_source(folder: str | None) -> GoalSource | None:
-    """Return the goal of the project that ``--goal-dir`` names as a source of context, None where none is named.
+    """Return the goal of the project that ``--goal-dir`` names as a source of context, or None if no project is named.
 
     Raises:
-        InvalidInput: the project is no folder.
-        NotFound: it has no goal.
+        InvalidInput: the folder does not exist.
+        NotFound: the project has no goal.
     """
     if folder is None:
         return None
@@ -162,10 +162,10 @@ _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 def moment(text: str | None, now: float) -> str | None:
-    """Return RFC 3339 for a time as people write it; "2h" means two hours before ``now``.
+    """Return a time in RFC 3339 for a text such as "now", "yesterday" or "2h" (two hours before ``now``).
 
     Raises:
-        InvalidInput: it is not a time.
+        InvalidInput: the text is not a time.
     """
     if text is None:
         return None
@@ -175,7 +175,7 @@ def moment(text: str | None, now: float) -> str | None:
     import re
 
     if match := re.fullmatch(_AGO, wanted, re.ASCII):
-        # Seven digits of weeks reach back beyond the calendar.
+        # Seven digits of weeks reach back beyond the calendar, so the result is at least the epoch.
         return format_time(max(0.0, now - int(match[1]) * _SECONDS[match[2]]))
     if wanted in ("today", "yesterday"):
         from datetime import datetime, timedelta

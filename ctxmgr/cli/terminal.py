@@ -1,9 +1,9 @@
-"""The one printer for all output: to a terminal, to a pipe, and through a pager when it is longer than the screen.
+"""The printer for all output: to a terminal, to a pipe, and through a pager if the output is longer than the screen.
 
-On a terminal, lines are wrapped at words and tables are fitted to the width. Anywhere else nothing is ever cut, no escape
-byte is written, and a table is plain columns, one row a line. Colour is asked for by meaning, never by name.
-The pager is CTXMGR_PAGER, else PAGER, else less, as in git, and only where a person watches and can type. Its text has
-passed the same filter, so the pager sees no escapes but our own colours.
+On a terminal, lines are wrapped at words and tables are fitted to the width. Elsewhere nothing is cut, no escape byte is
+written, and a table has plain columns with one row per line. Callers choose colours by meaning, not by name. The pager is
+CTXMGR_PAGER, else PAGER, else less, as in git. It starts only if a person watches and can type. Its input has passed the same
+filter, so it contains no escapes but our own colours.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ if TYPE_CHECKING:
 
 
 _BATCH = 256
-# A longer cell in a pipe moves what follows it in its own row, not the columns of all rows.
+# A longer cell in a pipe shifts the rest of its own row, but not the columns of all rows.
 _MAX_PLAIN_WIDTH = 60
 
-# Only the eight colours that every terminal has, and that its user has chosen for its background.
+# Only the eight colours that every terminal has. Users choose them to fit their background.
 _COLOURS: Mapping[str, str] = {
     "ok": "32", "healthy": "32", "error": "31", "denied": "35", "interrupted": "33", "open": "36",
     "loop": "1;31", "hung": "1;33", "warn": "33", "verified": "32", "recorded": "32", "reconstructed": "36", "unknown": "33",
     "dim": "2", "head": "2", "strong": "1", "match": "1;7", "name": "1;34",
 }  # fmt: skip
-# Terminals disagree on how wide these make a sign; without them columns stay straight.
+# Terminals disagree on the width of signs with variation selectors. Removing the selectors keeps columns straight.
 _UNVARIED = dict.fromkeys(map(ord, VARIATION))
 _SPELLED = str.maketrans({"⏎": "\\n", "…": "...", "×": "x", "→": "->", "–": "-", "·": "."})
 
 
 class Printer:
-    """Writes filtered text to one stream and talk about it to another.
+    """Write filtered text to one stream, and hints about it to another.
 
-    Every string passes `safe` here, whatever its way; callers can't forget it. ``BrokenPipeError`` is let out.
+    The printer filters every string with `safe`, so callers can't forget to. ``BrokenPipeError`` passes through.
 
     Attributes:
-        terminal: whether a person watches; else text is never cut or wrapped.
-        width: cells of a terminal line.
+        terminal: whether a person watches; otherwise text is never cut or wrapped.
+        width: width of the terminal in cells.
         symbols: the signs that the stream's encoding can hold.
-        waiting: hints kept until the answer itself is on the screen; None when they are written at once.
+        waiting: hints to write after the answer; None if hints are written at once.
     """
 
     waiting: list[str] | None = None
 
     def __init__(self, out: TextIO, talk: TextIO, *, terminal: bool, width: int = 80, colour: bool = False) -> None:
-        # A stream of another encoding must spell what it can't hold instead of ending the command.
+        # A stream with another encoding must escape characters that it can't hold. An error would end the command.
         for stream in (out, talk):
             reconfigure = getattr(stream, "reconfigure", None)
             if reconfigure is not None:
@@ -65,14 +65,14 @@ class Printer:
         self._out, self._talk = out, talk
         self._encoding = out.encoding or "utf-8"
         try:
-            # All signs or none: a page with both sets would need two legends.
+            # Use all signs or none, because a page with both sets would need two legends.
             "".join(str(getattr(UNICODE, name)) for name in Symbols.__slots__).encode(self._encoding)
             self.symbols, self._unicode = UNICODE, True
         except (UnicodeError, LookupError):
             self.symbols, self._unicode = ASCII, False
 
     def safe(self, text: object, *, keep_lines: bool = False) -> str:
-        """Return the text as it will appear on this stream: filtered, and spelt in its encoding."""
+        """Return the text as it appears on this stream: filtered, and escaped for the encoding."""
         shown = safe(text, keep_lines=keep_lines)
         if shown.isascii():
             return shown
@@ -84,30 +84,30 @@ class Printer:
         """Return the width of filtered text."""
         if self.terminal or text.isascii():
             return cells(text)
-        if len(text) > 4 * _MAX_PLAIN_WIDTH:  # wider than any column whatever the characters, so not worth counting
+        if len(text) > 4 * _MAX_PLAIN_WIDTH:  # wider than any column, so not worth counting
             return len(text)
-        # Without rich, which tells widths better and takes longer to load than most answers to a pipe.
+        # Not with rich: it measures better, but takes longer to load than most answers to a pipe.
         return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
     def fit(self, text: object, width: int, keep: Keep = "start") -> str:
-        """Return the text in one line, on a terminal cut to ``width`` cells."""
+        """Return the text in one line; on a terminal, cut to ``width`` cells."""
         shown = self.safe(self._limit_text(text))
         return cut(shown, width, self.symbols.ellipsis, keep) if self.terminal else shown
 
     def _limit_text(self, text: object) -> object:
-        # Filtering megabytes to show one line of them would make a list crawl.
+        # Cut first: filtering megabytes to show one line of them would slow down a list.
         most = 4096 + 4 * self.width
         if self.terminal and isinstance(text, str) and len(text) > most:
             return text[:most] + self.symbols.ellipsis
         return text
 
     def line(self, *parts: str | Span, indent: int = 0, hang: int = 0, most: int | None = None) -> None:
-        """Write one line; on a terminal wrapped at words into at most ``most`` lines, later ones ``hang`` cells further in."""
+        """Write one line. A terminal wraps it into at most ``most`` lines; later ones are indented by ``hang`` more cells."""
         spans = [Span(self.safe(span.text), span.style) for span in map(as_span, parts)]
         if not self.terminal:
             self._emit([Span(" " * indent), *spans])
             return
-        # On a narrow terminal the text itself needs the room more than its place does.
+        # On a narrow terminal the text needs the room more than the indentation does.
         indent = min(indent, self.width // 4)
         hang = min(hang, self.width // 2 - indent)
         rows = list(wrap_spans(spans, self.width - indent, self.width - indent - hang))
@@ -118,7 +118,7 @@ class Printer:
             self._emit([Span(" " * (indent + (hang if number else 0))), *row])
 
     def block(self, text: object, *, indent: int = 0, style: str = "", most: int | None = None) -> int:
-        """Write text with its own lines, on a terminal at most ``most`` of them; return how many were left out."""
+        """Write text with its own line ends, on a terminal at most ``most`` lines. Return how many lines were left out."""
         lines = self.safe(text, keep_lines=True).split("\n")
         shown = lines[:most] if self.terminal and most is not None else lines
         for line in shown:
@@ -129,12 +129,12 @@ class Printer:
         return len(lines) - len(shown)
 
     def heading(self, title: str) -> None:
-        """Write the title of a part of a page, an empty line before it."""
+        """Write the title of a section, after an empty line."""
         self._emit([])
         self.line(Span(title, "strong"))
 
     def rule(self, *parts: str | Span) -> None:
-        """Write a title that parts one thing from the next: on a terminal drawn out to the width, cut when too long."""
+        """Write a title that separates two items. On a terminal, extend it to the full width with a line, or cut it."""
         spans = [as_span(part) for part in parts]
         thin = self.symbols.thin
         if self.terminal:
@@ -144,15 +144,15 @@ class Printer:
         self._emit([Span(self.safe(span.text), span.style) for span in spans])
 
     def pairs(self, pairs: Iterable[tuple[str, Cell]], *, indent: int = 2) -> None:
-        """Write names and values below each other; those without a value are left out."""
+        """Write one name and value per line; skip empty values."""
         kept = [(name, self._spans(value)) for name, value in pairs if value not in (None, "", [])]
         wide = max((len(name) for name, _ in kept), default=0) + 2
         for name, spans in kept:
             self.line(Span(name.ljust(wide), "dim"), *spans, indent=indent, hang=wide)
 
     def hint(self, *texts: str) -> None:
-        """Say something about the answer, on the stream for talk; the answer itself stays pure data."""
-        self._out.flush()  # or a buffered answer would come after the remark about it
+        """Write remarks about the answer to the stream for talk, so that the answer stays pure data."""
+        self._out.flush()  # otherwise a buffered answer would appear after the remark
         if global_options.quiet:
             return
         if self.waiting is not None:
@@ -162,8 +162,8 @@ class Printer:
             self._talk.write(at_words(self.safe(text), self._talk) + "\n")
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], *, indent: int = 0) -> None:
-        """Write a table row by row, so that endless ones need no memory; the first rows decide the widths."""
-        # The first batch decides the widths on a terminal; in a pipe columns may only grow, as nothing is ever cut there.
+        """Write a table row by row, so that endless tables need no memory."""
+        # On a terminal the first batch sets the widths. In a pipe columns may still grow, because nothing is cut there.
         source = iter(rows)
         widths: list[int] = []
         while batch := list(islice(source, _BATCH)):
@@ -182,7 +182,7 @@ class Printer:
 
     def _natural_width(self, title: str, place: int, drawn: list[list[list[Span]]]) -> int:
         widest = max(sum(self.cells(span.text) for span in row[place]) for row in drawn)
-        # On a terminal an empty column is left out; a program counts on the same columns each time.
+        # On a terminal an empty column is left out. Programs need the same columns each time.
         return 0 if self.terminal and not widest else max(widest, self.cells(title))
 
     def _row(self, columns: Sequence[Column], row: Sequence[list[Span]], widths: list[int], indent: int) -> None:
@@ -197,7 +197,7 @@ class Printer:
                 out += [Span(" " * (owed + (pad if columns[place].right else 0))), *spans]
                 owed = 0
                 pad = 0 if columns[place].right else pad
-            # Blanks are written once something follows, so that no line ends in them, coloured ones included.
+            # Write padding only before the next text, so that no line ends in blanks, coloured ones included.
             owed += pad + len(GAP)
         self._emit(out)
 
@@ -210,7 +210,8 @@ class Printer:
         for number, span in enumerate(spans):
             rest = 1 if any(later.text for later in spans[number + 1 :]) else 0
             if self.cells(span.text) + rest * len(self.symbols.ellipsis) > width:
-                # The blanks stand for the pieces that follow: the cut is marked though this piece by itself would fit.
+                # The added blanks stand for the following pieces: the cut must be marked even if this piece alone would
+                # fit.
                 text = span.text + " " * rest * width if span.keep == "start" else span.text
                 kept.append(Span(cut(text, width, self.symbols.ellipsis, span.keep), span.style))
                 break
@@ -230,7 +231,7 @@ class Printer:
 
 
 def printer() -> Printer:
-    """Return the printer for standard output, set up from the environment (COLUMNS, NO_COLOR, FORCE_COLOR, TERM)."""
+    """Return the printer for standard output, configured from the environment (COLUMNS, NO_COLOR, FORCE_COLOR, TERM)."""
     terminal = sys.stdout.isatty()
     forced = os.environ.get("FORCE_COLOR", "0") not in ("", "0")
     colour = (
@@ -240,16 +241,16 @@ def printer() -> Printer:
 
 
 _LESS = "FRX"
-"""Options of less: quit if all fits on one screen, pass colours through, leave the text on the screen (as in git)."""
+"""Options of less: quit if all text fits on one screen, pass colours through, leave the text on the screen (as in git)."""
 
 
 @contextmanager
 def open_pager() -> Generator[Printer]:
-    """Give a printer for the terminal; at the end what it wrote is shown, in a pager where it is longer than the screen."""
+    """Yield a printer for the terminal and show its text at the end, in a pager if the text is longer than the screen."""
     if not _is_requested():
         yield printer()
         return
-    # Held back, since only its length says whether a pager is needed.
+    # Hold the text back, because only its length tells whether a pager is needed.
     held = io.BytesIO()
     kept = io.TextIOWrapper(held, sys.stdout.encoding or "utf-8", newline="\n", write_through=True)
     plain = printer()
@@ -267,7 +268,7 @@ def _is_requested() -> bool:
 
 
 def _height() -> int:
-    """Return the lines of the screen; where nobody can say, more than anything has."""
+    """Return the number of lines of the screen, or `sys.maxsize` if it is unknown."""
     try:
         return int(os.environ["LINES"])
     except (KeyError, ValueError):
@@ -279,7 +280,7 @@ def _height() -> int:
 
 
 def _pager() -> list[str]:
-    """Return the command of the pager; nothing where there is none."""
+    """Return the command of the pager, or an empty list if there is none."""
     import shlex
     import shutil
 
@@ -289,18 +290,18 @@ def _pager() -> list[str]:
         words = shlex.split("less" if named is None else named)
     except ValueError:
         return []
-    # ``PAGER=cat`` is how people switch pagers off.
+    # ``PAGER=cat`` switches the pager off.
     return words if words and words != ["cat"] and shutil.which(words[0]) else []
 
 
 def _show_in_pager(text: bytes) -> bool:
-    """Show the text in the pager; return whether one could be started. Leaving it early is no error."""
+    """Show the text in the pager; return False if it can't be started. Leaving it early is not an error."""
     import subprocess
 
     if not (command := _pager()):
         return False
     sys.stdout.flush()
-    # As git sets them; ``lv`` is a pager that passes colours through with ``-c``.
+    # The defaults that git sets. ``-c`` makes the pager ``lv`` pass colours through.
     environment = {**os.environ, "LESS": os.environ.get("LESS", _LESS), "LV": os.environ.get("LV", "-c")}
     try:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
@@ -310,27 +311,27 @@ def _show_in_pager(text: bytes) -> bool:
     try:
         process.stdin.write(text)
         process.stdin.close()
-    except (BrokenPipeError, KeyboardInterrupt):  # the reader left before the end, or interrupts the pager, which goes on
+    except (BrokenPipeError, KeyboardInterrupt):  # the reader left early, or interrupts the pager, which handles that itself
         pass
     while True:
         try:
             process.wait()
             return True
-        except KeyboardInterrupt:  # less handles it itself, and must not lose the terminal to us
+        except KeyboardInterrupt:  # less handles the interrupt, and must not lose the terminal to us
             continue
 
 
-_AFTER = 1.0  # seconds of work before the line appears: shorter work needs none
+_AFTER = 1.0  # seconds of work before the line appears; shorter work needs none
 _INTERVAL = 0.2
 
 
 class ProgressMeter:
-    """A progress line on stderr that is rewritten; nothing where stderr is no terminal, or the work is short.
+    """A progress line on stderr that is rewritten. It stays empty if stderr is no terminal or the work is short.
 
     Args:
         doing: the work, e.g. "indexing the log".
         unit: the unit of the count, e.g. "MB".
-        each: how many of the reported numbers make one unit.
+        each: how much of a reported number makes one unit.
         stream: stream to write to; stderr by default.
         clock: returns seconds.
     """
@@ -348,13 +349,13 @@ class ProgressMeter:
         self._shown = 0
 
     def __call__(self, done: int, total: int, *_: object) -> None:
-        """Report progress; what follows the two numbers is ignored."""
-        # In a file or a pipe every rewriting of the line would be a line of its own.
+        """Report progress; further arguments are ignored."""
+        # In a file or a pipe, each update would be a line of its own.
         if not self._stream.isatty():
             return
         now = self._clock()
         if self._began is None:
-            # As if a line had been shown so much later: the first one then comes after `_AFTER`.
+            # Pretend a line was shown at this later time, so that the first real one comes after `_AFTER` seconds.
             self._began, self._shown_at = (now, done), now + _AFTER - _INTERVAL
         if done >= total:
             self.end()
@@ -363,7 +364,7 @@ class ProgressMeter:
             self._write(done, total, now)
 
     def end(self) -> None:
-        """Erase the line: the work is done."""
+        """Erase the line at the end of the work."""
         if self._shown:
             self._stream.write("\r" + " " * self._shown + "\r")
             self._stream.flush()

@@ -1,4 +1,4 @@
-"""Claude Code: hooks in its settings, answered with additional context (code.claude.com/docs/en/hooks)."""
+"""Claude Code: hooks in its settings, and answers as additional context (code.claude.com/docs/en/hooks)."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ if TYPE_CHECKING:
     from typing import Any
 
 PLUGIN = "ctxmgr@ctxmgr"
-"""Our plugin and its marketplace, as Claude Code's settings name an enabled one."""
+"""Name of our plugin and its marketplace, as Claude Code's settings list an enabled plugin."""
 
-# PostToolBatch comes once a step, also for parallel calls and for calls that were rejected before they ran.
+# PostToolBatch comes once per step, also for parallel calls and for calls rejected before they ran.
 _KINDS = {"PreToolUse": BEFORE, "PostToolBatch": AFTER, "UserPromptSubmit": PERSON,
           "Notification": WAIT, "SessionEnd": END}  # fmt: skip
 _WAITS = ("permission_prompt", "idle_prompt", "elicitation_dialog")
 _MAX_BYTES = 5_000_000
-# The id of a sub-agent becomes a part of a path, and events are not to be trusted.
+# The id of a sub-agent becomes part of a path, and events are untrusted.
 _ID = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 
 
 class ClaudeCode(Client):
     """Claude Code.
 
-    It notifies of a wait for a permission only when nobody has answered for some seconds, so a call that a person allows at
-    once stays watched. After a batch of calls the hook is called once, whether they failed or not: `PostToolUse` alone would
-    miss those that fail. The answer there must never be a decision to block, which ends the run.
+    It reports a wait for a permission only if nobody answers for some seconds. A call that a person allows at once therefore
+    stays watched. The hook runs once after a batch of calls, whether they failed or not; `PostToolUse` alone would miss failed
+    calls. The answer there must never be a decision to block, which would end the run.
     """
 
     name = "claude-code"
     title = "Claude Code"
     program = "claude"
     tells_beside_person = True
-    least = (2, 1, 139)  # the first that starts a hook without a shell
+    least = (2, 1, 139)  # the first version that starts a hook without a shell
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:
-        """Return the event, None for one that is not used."""
+        """Return the event, or None if we do not use it."""
         name = first_text(fields, "hook_event_name")
         kind = _KINDS.get(name)
         if kind is None or (kind == WAIT and fields.get("notification_type", _WAITS[0]) not in _WAITS):
@@ -61,32 +61,33 @@ class ClaudeCode(Client):
         )  # fmt: skip
 
     def refuse(self, event: Event, text: str) -> Any:
-        """Return a denial: the reason becomes the call's result, and the call is not made."""
+        """Return a denial. The call is not made, and the reason becomes its result."""
         decision = {"hookEventName": event.name, "permissionDecision": "deny", "permissionDecisionReason": text}
         return {"hookSpecificOutput": decision}
 
     def log_path(self, event: Event) -> str:
-        """Return the session's log, for a sub-agent the one of its own."""
-        # Events of a sub-agent name the session's log; its own calls stand in a log of its own, in the folder beside that one.
+        """Return the path of the session's log, or of the sub-agent's own log."""
+        # Events of a sub-agent name the log of the session. The calls of a sub-agent are in its own
+        # log, in a folder beside that log.
         stem, end = event.transcript[:-6], event.transcript[-6:]
         if event.agent and end == ".jsonl" and _ID.issuperset(event.agent):
             return f"{stem}/subagents/agent-{event.agent}.jsonl"
         return event.transcript
 
     def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str:
-        """Return the user's settings, or those of the project that are not shared with others."""
+        """Return the path of the user's settings, or of the project's settings that are not shared with others."""
         if scope == "project":
             return f"{folder}/.claude/settings.local.json"
         return client_home(environment, "CLAUDE_CONFIG_DIR", ".claude") + "/settings.json"
 
     def entries(self, command: Sequence[str]) -> list[tuple[tuple[str, ...], Any]]:
-        """Return one hook for each event, started without a shell."""
+        """Return one hook per event. Claude Code starts it without a shell."""
         hook = {"type": "command", "command": command[0], "args": [*command[1:]], "timeout": self.seconds}
-        # The events that we use and no other: a version that does not know one of the names runs none of the hooks.
+        # Only for the events that we use: a version that does not know one of the names runs none of the hooks.
         return [(("hooks", name), {"hooks": [hook]}) for name in _KINDS]
 
     def has_plugin(self, environment: Mapping[str, str]) -> bool:
-        """Whether the user's Claude Code has the plugin enabled."""
+        """Whether our plugin is enabled in the user's Claude Code."""
         from ctxmgr.base.paths import read_regular  # only `install` and `doctor` ask; a hook does not load it
 
         try:

@@ -1,7 +1,7 @@
-"""Codex: hooks in a file of their own, which the user must trust before Codex runs them.
+"""Codex: hooks in a separate file, which the user must trust before Codex runs them.
 
-The trust is given as Codex's own ``/hooks`` gives it: Codex itself computes the hash of each hook and stores it, since the way
-it hashes is private and has changed before.
+`trust_hooks` grants the trust in the same way as Codex's own ``/hooks``. Codex computes and stores the hash of each hook,
+because its hash function is private and has changed before.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-# A command that fails brings ``PostToolUse`` too: Codex has no event of failures.
+# A failed command also causes ``PostToolUse``, because Codex has no event for failures.
 _KINDS = {"PreToolUse": BEFORE, "PostToolUse": AFTER, "UserPromptSubmit": PERSON,
           "PermissionRequest": WAIT, "SessionEnd": END}  # fmt: skip
 
 
 class Codex(Client):
-    """Codex. The answer after a call must never be a decision to block: that would replace the output of the tool."""
+    """Codex. The answer after a call must never be a decision to block, which would replace the output of the tool."""
 
     name = "codex"
     title = "Codex"
     program = "codex"
-    asks_trust = True  # without it Codex skips the hooks and says nothing
+    asks_trust = True  # without trust, Codex skips the hooks silently
     tells_beside_person = True
     least = (0, 169, 0)
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:
-        """Return the event, None for one that is not used."""
+        """Return the event, or None if we do not use it."""
         name = first_text(fields, "hook_event_name")
         kind = _KINDS.get(name)
         if kind is None:
@@ -49,39 +49,39 @@ class Codex(Client):
         )  # fmt: skip
 
     def refuse(self, event: Event, text: str) -> Any:
-        """Return a denial: the call is not made, and the model is told the reason."""
+        """Return a denial. The call is not made, and the model gets the reason."""
         decision = {"hookEventName": event.name, "permissionDecision": "deny", "permissionDecisionReason": text}
         return {"hookSpecificOutput": decision}
 
     def unwritten(self, event: Event) -> list[tuple[str, str]]:
-        """Return the output of the call: Codex writes it into its log after the hooks."""
+        """Return the output of the call, because Codex writes it into its log after the hooks."""
         lines: list[tuple[str, str]] = []
         for call in event.calls:
             output = call.result if isinstance(call.result, str) else dumps(call.result)
-            # As a line of Codex's own log, so that one importer reads both.
+            # In the form of Codex's own log, so that the same importer reads both.
             item = {"type": "function_call_output", "call_id": call.id, "output": output}
             lines.append((call.id, dumps({"type": "response_item", "payload": item})))
         return lines
 
     def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
-        """Return the hooks of the user or of the project."""
+        """Return the path of the hooks file of the user or of the project."""
         if scope == "project":
             return f"{folder}/.codex/hooks.json"
         return client_home(environment, "CODEX_HOME", ".codex") + "/hooks.json"
 
     def entries(self, command: Sequence[str]) -> list[tuple[tuple[str, ...], Any]]:
-        """Return one hook for each event; Codex starts it through a shell."""
+        """Return one hook per event. Codex starts it through a shell."""
         from shlex import join
 
         hook = {"type": "command", "command": join(command), "timeout": self.seconds}
         return [(("hooks", name), {"hooks": [hook]}) for name in _KINDS]
 
     def trust(self, path: str, folder: str) -> bool | None:
-        """Have Codex trust the hooks."""
+        """Make Codex trust the hooks; return whether it found any."""
         return trust_hooks(self.program, path, folder) > 0
 
     def left_to_do(self, path: str, environment: Mapping[str, str]) -> str | None:
-        """Return how the hooks are trusted, unless they are."""
+        """Return how to trust the hooks, or None if they are trusted."""
         if is_trusted(client_home(environment, "CODEX_HOME", ".codex"), path):
             return None
         return (
@@ -92,14 +92,14 @@ class Codex(Client):
 CLIENT = Codex()
 
 
-# What follows only `install` and `doctor` use, so what it needs is imported where it is used: a hook loads none of it.
+# Only `install` and `doctor` use the rest. It imports modules where it uses them, so that a hook loads none of them.
 _SECONDS = 30.0
 _MAX_BYTES = 5_000_000
 _HINT = "start codex, run /hooks, and trust those of ctxmgr there"
 
 
 def trust_hooks(program: str, hooks: str, folder: str) -> int:
-    """Have Codex trust our hooks in a file, and return how many; to be called only when the user asked for it.
+    """Make Codex trust our hooks in a file, and return their number. Call this only if the user asked for it.
 
     Args:
         program: the command that starts Codex.
@@ -107,7 +107,7 @@ def trust_hooks(program: str, hooks: str, folder: str) -> int:
         folder: the folder for which Codex lists its hooks.
 
     Raises:
-        StorageFailed: Codex can't be asked, or does not answer as it did.
+        StorageFailed: Codex can't be started, or its answer has an unknown form.
     """
     import subprocess
     import threading
@@ -120,7 +120,7 @@ def trust_hooks(program: str, hooks: str, folder: str) -> int:
         )
     except OSError as error:
         raise StorageFailed(f"'{program} app-server' can't be started: {error.strerror}", _HINT) from None
-    # Reads from the pipe have no time limit of their own: killing the server ends them.
+    # Reads from the pipe have no time limit. Killing the server ends them.
     limit = threading.Timer(_SECONDS, server.kill)
     limit.start()
     try:
@@ -139,7 +139,7 @@ def _trust_in(server: subprocess.Popen[bytes], hooks: str, folder: str) -> int:
     _request(server, 1, "initialize", {"clientInfo": {"name": "ctxmgr", "version": "1"}})
     _send(server, {"method": "initialized"})
     listed = _request(server, 2, "hooks/list", {"cwds": [folder]})
-    # Of this very file, and of its hooks only ours: the user has agreed to these alone.
+    # Only our hooks in this file, because the user has agreed to no others.
     found = {
         hook["key"]: {"trusted_hash": hook["currentHash"]}
         for each in listed["data"]
@@ -161,7 +161,7 @@ def _send(server: subprocess.Popen[bytes], message: dict[str, Any]) -> None:
 
 
 def _request(server: subprocess.Popen[bytes], number: int, method: str, params: dict[str, Any]) -> Any:
-    """Return the result of a request; other messages of the server are passed over.
+    """Return the result of a request. Skip other messages of the server.
 
     Raises:
         ValueError: the server ended. KeyError: it answered with an error.
@@ -178,7 +178,7 @@ def _request(server: subprocess.Popen[bytes], number: int, method: str, params: 
 
 
 def is_trusted(home: str, hooks: str) -> bool:
-    """Whether Codex has stored a trust in hooks of this file; only Codex can tell whether they changed since."""
+    """Whether Codex has stored trust for hooks in this file. Only Codex can tell whether they have changed since."""
     import os
     import tomllib
 

@@ -1,4 +1,4 @@
-"""Copilot CLI: a file of hooks that is ours alone, in a folder of such files."""
+"""Copilot CLI: a separate file of hooks that only we write, in a folder of such files."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-# The session's id becomes a part of a path, and events are not to be trusted.
+# The id of the session becomes part of a path, and events are untrusted.
 _ID = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 
 
 class Copilot(Client):
-    """Copilot CLI. Its events bear no name: their fields tell which they are."""
+    """Copilot CLI. Its events have no names; their fields tell the kind."""
 
     name = "copilot"
     title = "Copilot CLI"
@@ -24,11 +24,11 @@ class Copilot(Client):
     writes_late = True
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:
-        """Return the event, None for one that is not used."""
+        """Return the event, or None if we do not use it."""
         import os
 
         session = first_text(fields, "sessionId")
-        # No event names the session's log.
+        # Events do not contain the path of the session's log.
         log = ""
         if session and _ID.issuperset(session):
             log = f"{_home(os.environ)}/session-state/{session}/events.jsonl"
@@ -40,28 +40,28 @@ class Copilot(Client):
                 return None
             return Event(PERSON, "userPromptSubmitted", session, (), "", log, first_text(fields, "cwd"))
         given: Any = fields.get("toolArgs")
-        # Arguments may come as a text of JSON.
+        # The arguments may be a text of JSON.
         if isinstance(given, str) and given[:1] == "{":
             try:  # noqa: SIM105 - `contextlib` would have to be loaded for it
                 given = loads(given)
-            except (ValueError, RecursionError):  # a text that only looks like JSON is meant as it is
+            except (ValueError, RecursionError):  # it only looks like JSON, so use the text itself
                 pass
-        # Not "resultType": a command that exits with 1 is a "success" there.
+        # Not by "resultType", which is "success" even for a command that exits with 1.
         content = as_object(result)
         answer = result if content is None else first_text(content, "textResultForLlm")
         call = Call(first_text(fields, "toolName"), given, "", answer)
         return Event(AFTER, "postToolUse", session, [call], "", log, first_text(fields, "cwd"))
 
     def tell(self, event: Event, text: str) -> Any:
-        """Return guidance, which Copilot CLI puts behind the call's result."""
+        """Return the text as guidance, which Copilot CLI appends to the result of the call."""
         return {"additionalContext": text}
 
     def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
-        """Return the user's file; hooks of a project would be shared with everybody who clones it."""
+        """Return the path of the user's file. Hooks of a project would be shared with everybody who clones it."""
         return f"{_home(environment)}/hooks/ctxmgr.json" if scope == "user" else None
 
     def whole_file(self, command: Sequence[str]) -> str | None:
-        """Return the file of hooks."""
+        """Return the content of the file of hooks."""
         from json import dumps
         from shlex import join
 

@@ -15,7 +15,7 @@ _KINDS = {"BeforeTool": BEFORE, "AfterTool": AFTER, "BeforeAgent": PERSON, "Noti
 
 
 class Gemini(Client):
-    """Gemini CLI. It counts identical calls itself and steps in at the fifth; whether it obeys a denial is not proven."""
+    """Gemini CLI. It counts identical calls too and intervenes at the fifth. Whether it respects a denial is not proven."""
 
     name = "gemini"
     title = "Gemini CLI"
@@ -27,16 +27,16 @@ class Gemini(Client):
     comments = True
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:
-        """Return the event, None for one that is not used."""
+        """Return the event, or None if we do not use it."""
         name = first_text(fields, "hook_event_name")
         kind = _KINDS.get(name)
         if kind is None:
             return None
         answer: Any = fields.get("tool_response")
         response = as_object(answer)
-        if response is not None and "llmContent" in response:  # what the model reads; the rest is for the screen
+        if response is not None and "llmContent" in response:  # the part for the model; the rest is for the screen
             answer = response["llmContent"]
-        # Its events carry no id of the call.
+        # The events do not contain the id of the call.
         calls = [Call(first_text(fields, "tool_name"), fields.get("tool_input"), "", answer)]
         return Event(
             kind, name, first_text(fields, "session_id"), calls if kind in (BEFORE, AFTER) else [], "",
@@ -44,7 +44,7 @@ class Gemini(Client):
         )  # fmt: skip
 
     def open_records(self, event: Event) -> list[str]:
-        """Return a message of the model for each call, as Gemini CLI writes it when the call is over."""
+        """Return a message of the model per call, in the form in which Gemini CLI writes finished calls."""
         from ctxmgr.log.ids import new_id, now
 
         rows: list[str] = []
@@ -54,12 +54,12 @@ class Gemini(Client):
         return rows
 
     def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
-        """Return the settings of the user or of the project."""
+        """Return the path of the settings of the user or of the project."""
         home = folder if scope == "project" else client_home(environment, "GEMINI_CLI_HOME", "")
         return home.rstrip("/") + "/.gemini/settings.json"
 
     def entries(self, command: Sequence[str]) -> list[tuple[tuple[str, ...], Any]]:
-        """Return one hook for each event; the time limit is in milliseconds here."""
+        """Return one hook per event. The time limit is in milliseconds."""
         from shlex import join
 
         hook = {"name": "ctxmgr", "type": "command", "command": join(command), "timeout": 1000 * self.seconds}

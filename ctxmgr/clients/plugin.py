@@ -1,8 +1,8 @@
-"""Clients that load a JavaScript plug-in instead of starting hooks: it counts rounds itself and starts us at the third.
+"""Clients that load a JavaScript plug-in instead of starting hooks. The plug-in counts rounds and starts us at the third.
 
-It then sends an event of our own form: the session and its last calls with their results, some of which are new to us. So no
-log of the client has to be read. After a minute of silence while its agent works, it sends the calls that have not come back,
-once: the watcher reads them as it reads other clients' logs, until the next sign of life removes them.
+It sends an event in our own format: the session, and its last calls with their results, of which some are new to us. The
+client's log is therefore not read. After a minute of silence in a running turn, the plug-in sends the open calls once. The
+watcher reads them like the log of another client, until the next activity removes them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-# This runs in the client's own process, so it swallows every error, and starts a process only at a third round. A round is the
-# same action and input with a result that is the same but for hex digits, which blurs numbers and ids as
-# `live.event_answer` does.
+# The script runs in the process of the client. It therefore catches every error, and starts a process only at a third
+# round. Calls are the same round if action and input are equal and the results differ only in hex digits. This blurs
+# numbers and ids in the same way as `live.event_answer`.
 COUNTING = """\
 // Made by 'ctxmgr install CLIENT', which replaces it; 'ctxmgr uninstall CLIENT' takes it away.
 // It has an agent told when it goes in circles. Below three identical rounds it starts nothing.
@@ -147,13 +147,13 @@ function quiet(session, folder) {
 
 
 class PluginClient(Client):
-    """A client with a plug-in; ``attachment`` is the JavaScript that ties the counting to its events."""
+    """A client with a plug-in. ``attachment`` is the JavaScript that connects the counting to the client's events."""
 
     attachment = ""
     counts_rounds = True
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:
-        """Return the new calls, or the silence, that the plug-in reports; all that it sent is kept in ``raw`` for the log."""
+        """Return the new calls, or the silence, that the plug-in reports. ``raw`` keeps all fields for the log."""
         calls = _read_calls(fields)
         if fields.get("quiet") is True:
             event = Event(QUIET, "quiet", first_text(fields, "session"), folder=first_text(fields, "folder"))
@@ -163,22 +163,22 @@ class PluginClient(Client):
         fresh = fields.get("fresh")
         if type(fresh) is not int or not 0 < fresh <= len(made):
             return None
-        # The calls before the fresh ones were told with an earlier event; they come along only for the log.
+        # The calls before the new ones were in an earlier event. They are sent again only for the log.
         event = Event(AFTER, "calls", first_text(fields, "session"), made[-fresh:], folder=first_text(fields, "folder"))
         event.raw = fields
         return event
 
     def tell(self, event: Event, text: str) -> Any:
-        """Return the text for the plug-in, which puts it behind the call's result."""
+        """Return the text for the plug-in, which appends it to the result of the call."""
         return {"text": text}
 
     def log_content(self, event: Event) -> str | None:
-        """Return what the plug-in sent as a log of our own format; None where it sent nothing."""
+        """Return the fields of the event as a log of format 1, or None if there are none."""
         if not event.raw:
             return None
         from ctxmgr.log.ids import format_time
 
-        said: Any = event.raw.get("said")  # the plug-in's own key for what people said
+        said: Any = event.raw.get("said")  # the plug-in's key for messages of people
         words = [each for each in cast("list[Any]", said) if isinstance(each, str) and each] if isinstance(said, list) else []
         rows: list[dict[str, Any]] = [{"kind": "session", "process": "p"}]
         rows += [
@@ -186,7 +186,7 @@ class PluginClient(Client):
         ]
         moment = _moment(event.raw, 0.0)
         for number, each in enumerate(_read_calls(event.raw)):
-            # An open call may have begun before the last finished one ended, but the times of a log must not go back.
+            # An open call may have begun before the last finished call ended, but times in a log must not go back.
             moment = max(moment if number else 0.0, _moment(each, moment))
             action = first_text(each, "action") or "?"
             entry = {"kind": "entry", "id": f"e{number}", "agent": self.name, "action": action, "input": each.get("input")}
@@ -194,21 +194,22 @@ class PluginClient(Client):
             if "result" in each:
                 status = "error" if each.get("failed") is True else "ok"
                 result = {"kind": "result", "entry": f"e{number}", "status": status, "output": each["result"]}
-                # A model that wrote for minutes after its last call was not silent: the event says when the last sign came.
+                # A model that writes for minutes after its last call is not silent: the event has
+                # the time of the last activity.
                 rows.append({**result, "ts": format_time(max(moment, _moment(event.raw, moment)))})
         first = next((row["ts"] for row in rows if "ts" in row), format_time(moment))
-        # A silence outlives this process as a file that the watcher reads, under the client's own name of the session.
+        # The watcher reads a silence from a file, after this process has ended, by the client's name of the session.
         session = event.session if event.kind == QUIET else "s"
         return "".join(dumps({"v": 1, "session": session, "ts": first, **row}) + "\n" for row in rows)
 
     def whole_file(self, command: Sequence[str]) -> str | None:
-        """Return the plug-in."""
+        """Return the script of the plug-in."""
         counting = COUNTING.replace("HOOK", dumps([*command])).replace("CLIENT", self.name)
         return counting + "\n" + self.attachment
 
 
 class OpenCode(PluginClient):
-    """opencode; the text for the agent follows the output of the call."""
+    """opencode. The text for the agent follows the output of the call."""
 
     name = "opencode"
     title = "opencode"
@@ -241,14 +242,14 @@ export const ctxmgr = async ({ directory }) => ({
 """
 
     def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
-        """Return the plug-in's file, the user's or the project's."""
+        """Return the path of the plug-in file of the user or of the project."""
         if scope == "project":
             return f"{folder}/.opencode/plugins/ctxmgr.js"
         return client_home(environment, "XDG_CONFIG_HOME", ".config") + "/opencode/plugins/ctxmgr.js"
 
 
 class Pi(PluginClient):
-    """pi; the text for the agent follows the content of the call's result."""
+    """pi. The text for the agent follows the content of the call's result."""
 
     name = "pi"
     title = "pi"
@@ -272,19 +273,19 @@ export default function (pi) {
 """
 
     def settings_file(self, scope: str, folder: str, environment: Mapping[str, str]) -> str | None:
-        """Return the extension's file, the user's or the project's."""
+        """Return the path of the extension file of the user or of the project."""
         home = f"{folder}/.pi" if scope == "project" else client_home(environment, "PI_CODING_AGENT_DIR", ".pi/agent")
         return f"{home}/extensions/ctxmgr.js"
 
 
 def _read_calls(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the calls that a plug-in sent; what is none is left out, since events are not to be trusted."""
+    """Return the calls that a plug-in sent. Events are untrusted, so values that are no objects are skipped."""
     listed = fields.get("calls")
     return [each for each in map(as_object, cast("list[Any]", listed)) if each is not None] if isinstance(listed, list) else []
 
 
 def _moment(fields: Mapping[str, Any], default: float) -> float:
-    """Return the time of an event in seconds since 1970; JavaScript counts milliseconds."""
+    """Return the time of an event in seconds since 1970. JavaScript counts milliseconds."""
     at = fields.get("at")
     return at / 1000 if isinstance(at, int | float) and 0 < at < 1e14 else default
 

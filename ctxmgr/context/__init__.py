@@ -1,5 +1,6 @@
-"""Context packages: what an agent needs to know, chosen under a token budget.
+"""Context packages: what an agent needs to know, chosen within a token budget.
 
-Begin with `service`. `assembly` makes a package from what `candidates` collects, `budget` divides the tokens, `summaries`
-shortens texts that do not fit. May import `ctxmgr.artifacts`, `ctxmgr.goals`, `ctxmgr.memory` and below.
+Start with `service`. `candidates` collects items, `assembly` makes a package of them, `budget` divides the tokens, and
+`summaries` shortens texts that do not fit. This package may import `ctxmgr.artifacts`, `ctxmgr.goals`, `ctxmgr.memory` and the
+layers below.
 """

@@ -1,4 +1,4 @@
-"""Assemble an agent's package from a store, record it (spec 003), and explain why an item is or is not in it."""
+"""Assemble the package of an agent from a store, record it (spec 003), and explain why it contains an item or not."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ from ctxmgr.types.plain_records import MAX_EXACT_INTEGER
 
 @dataclass(slots=True)
 class PackageService:
-    """What an assembly works with: a store, the asker, and the source of artifacts' bytes.
+    """The parts that an assembly needs: a store, the asker, and the contents of artifacts.
 
     Attributes:
         store: the whole store.
-        guard: who asks.
+        guard: access checks for the asker.
         visible: the history as the asker sees it.
         contents: returns the bytes of an artifact.
-        improver: writes better summaries, where one is configured.
-        clock: returns the present time as RFC 3339.
-        summarised: number of summaries that the last assembly made anew.
+        improver: writes better summaries, if one is configured.
+        clock: returns the current time as RFC 3339.
+        summarised: number of new summaries in the last assembly.
     """
 
     store: Store
@@ -73,9 +73,9 @@ def assemble_context(service: PackageService, request: AssembleRequest) -> Assem
 
     Raises:
         BudgetExceeded: the required items do not fit.
-        NotFound: a required item, or the version, does not exist.
-        InvalidInput: an invalid name, need, counter or budget.
-        Damaged, StorageFailed: the content of a required item is gone or changed, or the package can't be recorded.
+        NotFound: a required item or the version does not exist.
+        InvalidInput: a name, a need, the counter or the budget is invalid.
+        Damaged, StorageFailed: the content of a required item is missing or changed, or the package can't be recorded.
     """
     check_budget(request.max_tokens)
     with Readers(service.store, request.agent, service.guard, service.visible) as audience:
@@ -84,7 +84,7 @@ def assemble_context(service: PackageService, request: AssembleRequest) -> Assem
         try:
             found = _collect(audience, shown, texts, request)
             assembly = _assemble_in_budget(service, request, found, texts, shown.version)
-            if found.absent is not None:  # only now: a budget that is too small is the more useful error
+            if found.absent is not None:  # raised late, because an error about the budget is more useful
                 raise found.absent
         except CtxmgrError as error:
             log_reads(service, audience, shown, "context assemble", failed=error.message, unlogged=request.dry_run)
@@ -100,21 +100,21 @@ def _collect(audience: Readers, shown: VisibleArtifacts, texts: Texts, request: 
     if request.goal is not None:
         found.know_goal(request.goal)
     needs = read_needs(audience.store, request.agent)
-    # Two packages of one state must be equal, in whatever order the needs were recorded.
+    # Sorted, because two packages of the same state must be equal, in whatever order the needs were recorded.
     for need in sorted(needs, key=lambda need: (need.priority, need.pattern)):
         found.need(need)
     named = [*request.items, *([GOAL] if request.goal is not None else [])]
     for text in dict.fromkeys(named):
         found.name(text)
     found.depend()
-    # An empty package would look like a project without content.
+    # Without the note, an empty package would look like a project without content.
     if not needs and not named:
         found.notes.append(f"{request.agent} has no needs, so nothing was looked for: 'ctxmgr context need add' names them")
     return found
 
 
 def read_needs(store: Store, agent: str | None) -> list[AgentNeed]:
-    """Return the needs of an agent, or of all.
+    """Return the needs of an agent, or all needs (None).
 
     Raises:
         Damaged: a recorded need can't be read.
@@ -129,7 +129,7 @@ def check_budget(tokens: int) -> None:
     """Check that a budget is not absurdly large.
 
     Raises:
-        InvalidInput: it is too large.
+        InvalidInput: the budget is too large.
     """
     if tokens > MAX_EXACT_INTEGER:
         raise InvalidInput(f"a budget of {tokens:.3g} tokens is no budget", f"give at most {MAX_EXACT_INTEGER:,}")
@@ -141,7 +141,7 @@ def _assemble_in_budget(
     before = last_package(service.store, request.agent) if request.diff else None
     held = held_items(found.items, before, texts)
     known = {(one.type, one.id) for one in held}
-    # Attempts from the best package to the least: first what the agent holds, then the project's context gives way.
+    # Try the best package first. If it does not fit, drop the list of held items, then the project's context.
     usual = usual_reserves(request.max_tokens)
     order = Order(
         agent=request.agent, assembled_at=service.clock(), budget=request.max_tokens,
@@ -167,12 +167,12 @@ def _assemble_in_budget(
 
 
 def readable_only(order: Order, texts: Texts, found: CandidateCollector) -> Assembly:
-    """Assemble; binary content is replaced by a description, and an optional item that is gone or changed is left out.
+    """Assemble the package. Replace binary content by a description; skip optional items that are missing or changed.
 
     Raises:
         CtxmgrError: a required item can't be read, or does not fit.
     """
-    # Each round removes or describes one item, so it ends; most packages need one round.
+    # Each round describes or drops one item, so the loop ends. Most packages need one round.
     while True:
         try:
             return _add_descriptions(assemble(order), texts)
@@ -181,12 +181,12 @@ def readable_only(order: Order, texts: Texts, found: CandidateCollector) -> Asse
 
 
 def _drop_unreadable(order: Order, error: UnreadableError, texts: Texts, found: CandidateCollector) -> Order:
-    """Return the order with an unreadable item described or left out."""
+    """Return the order with an unreadable item described or dropped."""
     key = (error.item.type, error.item.id)
     bad = [item for item in order.items if (item.type, item.id) == key]
     readable = [item for item in order.items if (item.type, item.id) != key]
     content = texts.shelf[key]
-    # Bytes that are no text still tell something by their size and hash.
+    # For bytes that are not text, size and hash are still useful.
     if isinstance(error.cause, NoTextError) and not isinstance(content, TextItem):
         return replace(order, items=[*readable, *(found.description_item(content, item) for item in bad)])
     if any(item.need == "required" for item in bad):
@@ -196,7 +196,7 @@ def _drop_unreadable(order: Order, error: UnreadableError, texts: Texts, found: 
 
 
 def _add_descriptions(assembly: Assembly, texts: Texts) -> Assembly:
-    """Return the assembly with the reason for each item that is only described."""
+    """Return the assembly with the reasons for items that are only described."""
     decisions = [
         made.model_copy(update={"reason": "it is no text: it is described instead"})
         if made.got == "summary" and isinstance(kept := texts.shelf.get((made.type, made.id)), TextItem) and not kept.whole
@@ -207,10 +207,10 @@ def _add_descriptions(assembly: Assembly, texts: Texts) -> Assembly:
 
 
 def held_items(items: list[Item], before: RecordedPackage | None, texts: Texts) -> list[HeldItem]:
-    """Return those items that the agent holds already, in full and unchanged, from its previous package."""
+    """Return the items that the agent already holds in full and unchanged, from its previous package."""
     if before is None:
         return []
-    # Of what it held then already, the package that gave it: a reference must not lead to another one.
+    # If the previous package already listed an item as held, refer to the package that contained it.
     first_package = {(one.type, one.id): one.package for one in before.held}
     held: dict[tuple[str, str], HeldItem] = {}
     for item in items:
@@ -218,7 +218,7 @@ def held_items(items: list[Item], before: RecordedPackage | None, texts: Texts) 
         if key not in before.marks or key in held:
             continue
         content = texts.shelf[key]
-        # An artifact's id changes with its content; a text drawn from history keeps its id and may have grown.
+        # The id of an artifact changes with its content. A text from history keeps its id, but may have grown.
         if isinstance(content, TextItem) and before.marks[key] != content_fingerprint(content.text):
             continue
         held[key] = HeldItem(
@@ -236,7 +236,7 @@ def _record(
     shown: VisibleArtifacts,
     audience: Readers,
 ) -> AssembleResponse:
-    """Record the package and the new summaries in one transaction; nothing in a read-only store."""
+    """Record the package and the new summaries in one transaction. A read-only store records nothing."""
     identity: str | None = None
     if not request.dry_run and not service.store.readonly:
         fixed = {key: one.text for key, one in texts.shelf.items() if isinstance(one, TextItem)}
@@ -260,9 +260,9 @@ def log_reads(
     failed: str | None = None,
     unlogged: bool = False,
 ) -> None:
-    """Log denied reads, and those granted to an agent that asks on behalf of another, since the package records only the other.
+    """Log denied reads, and reads granted to an agent that asks for another: the package records only the other one.
 
-    A dry run of the operator (``unlogged``) is not logged.
+    A dry run by the operator (``unlogged``) is not logged.
     """
     if service.store.readonly or audience.agent is None or (unlogged and service.guard.agent is None):
         return
@@ -278,12 +278,12 @@ _ORDER = ("full", "summary", "truncated", "omitted")
 def explain_item(store: Store, visible: Store, guard: AccessGuard, request: WhyRequest) -> ItemExplanation:
     """Return what became of an item in a package.
 
-    An agent sees its own packages only, and items that it may read; anything else counts as missing (ruling 16). The
-    operator also learns that an item is absent because the package's agent may not read it.
+    An agent sees only its own packages, and items that it may read. Anything else counts as missing (ruling 16). Only the
+    operator learns that an item is absent because the package's agent may not read it.
 
     Raises:
-        NotFound: there is no such package.
-        InvalidInput: the item's name has no known form, or the id fits several packages.
+        NotFound: the package does not exist.
+        InvalidInput: the name of the item has no known form, or the id is ambiguous.
     """
     named = parse_item_name(request.item)
     found = _package(store, guard, request)
@@ -297,7 +297,7 @@ def explain_item(store: Store, visible: Store, guard: AccessGuard, request: WhyR
 
 
 def _package(store: Store, guard: AccessGuard, request: WhyRequest) -> RecordedPackage:
-    # An agent that asks for the package of another is answered as if there were none (ruling 16).
+    # For an agent, packages of other agents do not exist (ruling 16).
     agent = request.agent if guard.agent is None else guard.agent
     record = None
     if guard.agent is None or request.agent in (None, guard.agent):
@@ -310,7 +310,7 @@ def _package(store: Store, guard: AccessGuard, request: WhyRequest) -> RecordedP
 
 
 def _identify(audience: Readers, named: ItemName, operator: bool) -> tuple[str | None, bool]:
-    """Return the id of the named item, where its name alone does not identify it, and whether the asker may know of it."""
+    """Return the id of the named item, if its name alone does not identify it, and whether the asker may know of it."""
     if named.form == "artifact":
         return None, operator or audience.reads(named.source, named.name)
     if named.form == "id":
@@ -329,7 +329,7 @@ def _from_record(named: ItemName, identity: str | None, found: RecordedPackage) 
         return _answer(named, found, "full", "everyPackage", "the task's context")
     made = [one for one in found.decisions if _is_named(one.type, one.id, one.source, one.name, named, identity)]
     if made:
-        # Several needs may ask for one item: the strongest was served, the others stand as duplicates of it.
+        # Several needs may ask for one item. The strongest need got it; the others are recorded as duplicates.
         best = min(made, key=lambda one: (_ORDER.index(one.got), one.rule == "duplicate"))
         return ItemExplanation(
             item=named.text, package=found.id, agent=found.agent, assembled_at=found.at, asked=best.asked, got=best.got,
@@ -354,10 +354,10 @@ def _is_named(kept_as: str, identity: str, source: str, name: str, named: ItemNa
 
 
 def _explain_absence(audience: Readers, named: ItemName, found: RecordedPackage) -> ItemExplanation:
-    """Return why an item is not in a package, judged by what exists and is needed now."""
+    """Return why an item is not in a package, judged by the items and needs that exist now."""
     shown = VisibleArtifacts(audience, None)
     if not _exists(audience, shown, named):
-        # To anybody but the operator, "denied" would say that there is something (ruling 16).
+        # For anybody but the operator, "denied" would reveal that the item exists (ruling 16).
         if audience.asker.agent is None and audience.agent is not None and _is_there_at_all(audience, named):
             return _absent(named, found, "denied", f"{found.agent} may not read it; 'ctxmgr access explain' names the rule")
         return _absent(named, found, "notThere", "there is no such item")
@@ -380,7 +380,7 @@ def _exists(audience: Readers, shown: VisibleArtifacts, named: ItemName) -> bool
 
 def _has_context(audience: Readers, named: ItemName) -> bool:
     if named.source == "goal_context":
-        return False  # given by the caller of an assembly, not stored
+        return False  # the caller of an assembly passes it; it is not stored
     if named.source == "error_context":
         return items.failures(audience, None) is not None
     return bool(items.runs(audience, None))

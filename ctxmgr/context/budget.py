@@ -1,8 +1,8 @@
-"""Decide what goes into a package under a token budget; a pure function of items, sizes and budget.
+"""Decide what goes into a package within a token budget: a pure function of items, sizes and budget.
 
-The order (spec 003, "Context assembly strategy"): required items, which must fit; optional ones by priority, in full or
-else as a summary, so that a lower priority never takes the room of a higher one; references as summaries; at last the
-beginnings of items that did not fit. The order of the input does not matter.
+The order is that of spec 003, "Context assembly strategy". Required items come first and must fit. Optional items follow by
+priority, in full or else as a summary, so that a lower priority never takes the room of a higher one. Then come references as
+summaries, and last the beginnings of items that did not fit. The order of the input does not matter.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from ctxmgr.errors import BudgetExceeded, InvalidInput
 from ctxmgr.types.context_package import Decision, Got, Need, Rule
 
 SMALLEST_CUT = 40
-"""Fewest tokens of room for which the beginning of an item is worth its framing."""
+"""Minimum number of free tokens for which the beginning of an item is worth its framing."""
 _MAX_NAMED = 5
 STRENGTH: dict[str, int] = {"required": 0, "optional": 1, "if_exists": 1, "reference": 2}
-"""How strongly an item, or what it depends on, is needed; the lower number is served first."""
+"""Strength of a need or a dependency. A lower number is served first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reserves:
-    """Tokens of the budget that are kept free: for the agent's own prompt, and for project and task context."""
+    """Tokens of the budget to keep free: for the agent's own prompt, and for project and task context."""
 
     prompt: int
     task: int
@@ -32,8 +32,8 @@ class Reserves:
 def usual_reserves(budget: int) -> Reserves:
     """Return the default reserves of a budget: 5 % for the prompt and 2 % for the task, at most 5,000 and 2,000 tokens.
 
-    Spec 003 has these figures for a budget of 100,000; as absolute ones they would fail every budget below 7,000 (ruling
-    27).
+    Spec 003 gives these figures for a budget of 100,000. As absolute numbers they would make every budget below 7,000 fail
+    (ruling 27).
     """
     return Reserves(prompt=min(5_000, max(budget, 0) * 5 // 100), task=min(2_000, max(budget, 0) * 2 // 100))
 
@@ -43,11 +43,11 @@ class Item:
     """An existing item that a need asks for.
 
     Attributes:
-        tokens: size of the full content, which is only read if it could fit.
-        priority: lower ones come first.
-        max_tokens: limit of the content; a required item is given in full all the same, with a warning.
+        tokens: size of the full content, which is read only if it could fit.
+        priority: lower numbers come first.
+        max_tokens: limit of the content; a required item exceeds it with a warning.
         use_summary: ask for the summary instead of the full content.
-        because: what asks for it, in a few words.
+        because: what asks for the item, in a few words.
     """
 
     id: str
@@ -65,7 +65,7 @@ class Item:
 
 
 class Piece(NamedTuple):
-    """A text for the package: tokens of the content, ``cost`` in tokens with its framing; ``whole`` for the full content."""
+    """A text for the package: tokens of the content, ``cost`` in tokens with its framing, ``whole`` if nothing is left out."""
 
     text: str
     tokens: int
@@ -74,24 +74,24 @@ class Piece(NamedTuple):
 
 
 class Provider(Protocol):
-    """Provides the texts of items; called only for a text that may be used, at most once each, or twice for a summary."""
+    """Provides the texts of items. It is called only for texts that may be used, at most once each, or twice for a summary."""
 
     def full(self, item: Item) -> Piece:
         """Return the full content."""
         ...
 
     def summary(self, item: Item, most: int | None = None) -> Piece:
-        """Return a summary of about ``most`` tokens if given; the full content if no summary is shorter."""
+        """Return a summary, of about ``most`` tokens if given, or the full content if no summary is shorter."""
         ...
 
     def cut(self, item: Item, text: str, tokens: int | None, cost: int) -> Piece | None:
-        """Return the longest beginning of the text within both limits, None if not even a word fits."""
+        """Return the longest beginning of the text within both limits, or None if not even a word fits."""
         ...
 
 
 @dataclass(slots=True)
 class BudgetPlan:
-    """The decisions, in the order of the package, and the tokens that are left."""
+    """The decisions in the order of the package, and the remaining tokens."""
 
     left: int
     placed: list[tuple[Item, Piece, Decision]] = field(default_factory=lambda: list[tuple[Item, Piece, Decision]]())
@@ -99,17 +99,17 @@ class BudgetPlan:
 
 
 def available(budget: int, reserves: Reserves, head: int) -> int:
-    """Return the tokens left for items after the reserves; ``head`` is the real size of project and task context.
+    """Return the tokens for items after the reserves. ``head`` is the actual size of project and task context.
 
     Raises:
-        InvalidInput: the budget is no positive number, or a reserve is negative.
-        BudgetExceeded: the reserves alone take more than the budget.
+        InvalidInput: the budget is not positive, or a reserve is negative.
+        BudgetExceeded: the reserves alone exceed the budget.
     """
     if budget <= 0:
         raise InvalidInput(f"a budget of {budget:,} tokens can't hold anything", "give a positive number of tokens")
     if reserves.prompt < 0 or reserves.task < 0:
         raise InvalidInput("a reserve can't be negative", "give 0 for no reserve")
-    # The reserve for the task is a minimum: a long context takes what it needs.
+    # The reserve for the task is a minimum. A long context takes what it needs.
     room = budget - reserves.prompt - max(reserves.task, head)
     if room < 0:
         raise BudgetExceeded(
@@ -121,18 +121,18 @@ def available(budget: int, reserves: Reserves, head: int) -> int:
 
 
 def decide(items: Iterable[Item], room: int, provider: Provider, spare: int = 0) -> BudgetPlan:
-    """Return what each item gets; ``spare`` tokens of the room are for required items only.
+    """Return what each item gets. ``spare`` tokens of the room are for required items only.
 
     Raises:
-        BudgetExceeded: the required items don't fit; it names them, and how many tokens are missing.
+        BudgetExceeded: the required items don't fit; the error names them and the number of missing tokens.
     """
     plan = BudgetPlan(left=room)
     distinct = _distinct(items, plan)
     _require([item for item in distinct if item.need == "required"], plan, provider)
-    # Set aside for warnings about the items below, which come only after them.
+    # Reserved for warnings about the following items, which come after all of them.
     plan.left -= spare
     over: list[tuple[Item, Piece]] = []
-    # From the strongest need to the weakest; beginnings are cut last, out of what all others left.
+    # From the strongest need to the weakest. Beginnings are cut last, from the remaining room.
     for item in distinct:
         if item.need in ("optional", "if_exists"):
             _offer(item, plan, provider, over)
@@ -146,12 +146,12 @@ def decide(items: Iterable[Item], room: int, provider: Provider, spare: int = 0)
 
 
 def _order(item: Item) -> tuple[int, str, str, int, str, str]:
-    # A total order: two packages of one state must be equal, in whatever order the items were found.
+    # A total order, because two packages of the same state must be equal, in whatever order the items were found.
     return (item.priority, item.source, item.name, -1 if item.version is None else item.version, item.type, item.id)
 
 
 def _distinct(items: Iterable[Item], plan: BudgetPlan) -> list[Item]:
-    """Return the distinct items by priority; of several needs for one item the strongest counts."""
+    """Return the distinct items by priority. If several needs ask for an item, the strongest one counts."""
     strongest: dict[tuple[str, str], Item] = {}
     for item in sorted(items, key=_need_order):
         first = strongest.setdefault((item.type, item.id), item)
@@ -161,7 +161,7 @@ def _distinct(items: Iterable[Item], plan: BudgetPlan) -> list[Item]:
 
 
 def _need_order(item: Item) -> tuple[object, ...]:
-    # Without a limit before any limit, and the larger one first: of two needs the more generous counts.
+    # No limit comes before any limit, and a larger one before a smaller one, so that the more generous need counts.
     limit = (item.max_tokens is not None, -(item.max_tokens or 0))
     return (STRENGTH[item.need], item.use_summary, *_order(item), *limit, item.need, item.tokens, item.kind, item.because)
 
@@ -219,11 +219,11 @@ _WHY: dict[Rule, str] = {
 
 
 def _summary(item: Item, plan: BudgetPlan, provider: Provider) -> Piece:
-    """Return the summary of an item; if that does not fit, a shorter one that does, if there is one."""
+    """Return the summary of an item, or a shorter one that fits if there is one."""
     piece = provider.summary(item)
     if _fits(item, piece, plan):
         return piece
-    room = plan.left * piece.tokens // max(piece.cost, 1)  # the framing costs tokens too; take its share from the room
+    room = plan.left * piece.tokens // max(piece.cost, 1)  # the framing costs tokens too, so take its share from the room
     most = room if item.max_tokens is None else min(room, item.max_tokens)
     shorter = provider.summary(item, most) if most >= SMALLEST_CUT else piece
     return shorter if _fits(item, shorter, plan) else piece
@@ -234,7 +234,7 @@ def _fits(item: Item, piece: Piece, plan: BudgetPlan) -> bool:
 
 
 def _summarise(item: Item, plan: BudgetPlan, provider: Provider, rule: Rule, over: list[tuple[Item, Piece]]) -> None:
-    """Place an item as its summary; if that does not fit, add it to ``over`` for later."""
+    """Place an item as its summary, or add it to ``over`` if the summary does not fit."""
     piece = _summary(item, plan, provider)
     if not _fits(item, piece, plan):
         over.append((item, piece))

@@ -1,4 +1,4 @@
-"""Collect the candidates of a package: items of needs, items named by the caller, and their dependencies."""
+"""Collect the candidates of a package: items for needs, items that the caller names, and their dependencies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LEVELS: tuple[Need, ...] = ("required", "optional", "reference")
 
 @dataclass(frozen=True, slots=True)
 class PulledDependency:
-    """An artifact that another one depends on, the strength of that, and the priority of the other one."""
+    """An artifact that another artifact depends on, with the strength of the dependency and the other one's priority."""
 
     row: ArtifactRow
     need: Need
@@ -38,12 +38,12 @@ def find_dependencies(
     dependencies: Callable[[str], Sequence[DependencyRow]],
     find: Callable[[str, str], ArtifactRow | None],
 ) -> list[PulledDependency]:
-    """Return the direct and indirect dependencies of artifacts that are not asked for as strongly already.
+    """Return the direct and indirect dependencies of artifacts, except those already requested as strongly.
 
-    A chain is as strong as its weakest link: what a reference requires is a reference.
+    A chain is as strong as its weakest link: if a reference requires an artifact, that is a reference too.
 
     Args:
-        asked: (artifact, need, priority) of each.
+        asked: (artifact, need, priority) of each requested artifact.
         dependencies: artifact id -> its dependencies.
         find: (owner, name) -> artifact, None if it does not exist.
     """
@@ -55,9 +55,9 @@ def find_dependencies(
         best[row.id] = min(level, best.get(row.id, level))
         waiting[level].append((row, priority))
     done: set[str] = set()
-    # Breadth first by strength: once a level is done, nothing can be reached more strongly, and cycles end at `done`.
+    # Breadth first by strength. After a level, nothing can be reached more strongly. Cycles end at `done`.
     for level, queue in enumerate(waiting):
-        for row, priority in queue:  # grows while it is walked
+        for row, priority in queue:  # grows during the iteration
             if row.id in done or best[row.id] < level:
                 continue
             done.add(row.id)
@@ -76,7 +76,7 @@ def find_dependencies(
 
 BY_CALLER = "named by the caller"
 HISTORY = "history"
-"""Source of items that are drawn from many entries."""
+"""Source of items that combine many entries."""
 
 GOAL = "goal_context"
 _HINTS = {"task_context": "name the task with --task", GOAL: "name the folder of the goal with --goal"}
@@ -84,7 +84,7 @@ _HINTS = {"task_context": "name the task with --task", GOAL: "name the folder of
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How an item is wanted; the fields are those of `AgentNeed`."""
+    """How an item is requested. The fields are those of `AgentNeed`."""
 
     need: Need
     priority: int = 0
@@ -97,9 +97,9 @@ class CandidateCollector:
     """Collects the candidate items of one package.
 
     Attributes:
-        items: the candidates; their texts are on the shelf of ``texts``.
-        absent: the error to raise for the first required need that finds nothing.
-        missing: (source, name) of items that the caller named and that do not exist.
+        items: the candidates; their texts are in ``texts.shelf``.
+        absent: the error for the first required need without items.
+        missing: (source, name) of items that the caller named but that do not exist.
         notes: warnings for the reader of the package.
         project: the readable keys of the project's context; ``required`` tells whether a need requires them.
         task: the context of the task.
@@ -129,7 +129,7 @@ class CandidateCollector:
         self.task |= fields
 
     def know_goal(self, source: GoalSource) -> None:
-        """Take the state of the goal as the content of ``goal_context``."""
+        """Use the state of the goal as the content of ``goal_context``."""
         self._goal = write_yaml(goal_fields(source))
 
     def need(self, need: AgentNeed) -> None:
@@ -143,12 +143,12 @@ class CandidateCollector:
         except InvalidInput as error:
             raise InvalidInput(f"a need of {need.agent!r} can't be used: {error.message}", error.hint) from None
         wish = Wish(need.need, need.priority, need.max_tokens, need.use_summary, f"need {need.pattern}")
-        # That it need not exist is what ``if_exists`` says; a warning would only cost tokens.
+        # ``if_exists`` means that the item may be missing, so a warning would only cost tokens.
         if self.add(named, wish) or need.need == "if_exists":
             return
         if need.need != "required":
             self.notes.append(f"nothing is there for the {need.need} need {need.pattern}")
-        # Kept and not raised yet: that the budget is too small is the more useful error.
+        # Stored instead of raised, because an error about the budget is more useful.
         elif self.absent is None:
             otherwise = "put it first, allow the agent to read it, or make the need optional"
             hint = _HINTS.get(named.source, otherwise) if named.form == "context" else otherwise
@@ -158,20 +158,20 @@ class CandidateCollector:
         """Add the item that the caller names.
 
         Raises:
-            InvalidInput: it can't be understood.
+            InvalidInput: the name has no known form.
         """
         named = parse_item_name(text)
         if not self.add(named, Wish("optional")):
             self.missing.append(missing_name(named))
 
     def depend(self) -> None:
-        """Add the dependencies of the artifacts that were added."""
+        """Add the dependencies of the artifacts added so far."""
         found = find_dependencies(self._rows, self._audience.store.artifacts.dependencies, self._shown.find_dependency)
         for one in found:
             self._add_artifact(one.row, Wish(one.need, one.priority, because=one.because))
 
     def add(self, named: ItemName, wish: Wish) -> bool:
-        """Add the named items; return whether there are any."""
+        """Add the named items, and return whether there are any."""
         if named.form == "context":
             return self._add_context(named.source, wish)
         if named.form == "record":
@@ -187,7 +187,7 @@ class CandidateCollector:
         return bool(rows)
 
     def _add_context(self, context: str, wish: Wish) -> bool:
-        if context == "project_context":  # it always exists, if without keys
+        if context == "project_context":  # it always exists, even without keys
             self.required = self.required or wish.need == "required"
             return True
         if context == "task_context":
@@ -216,7 +216,7 @@ class CandidateCollector:
     def _add_artifact(self, row: ArtifactRow, wish: Wish) -> None:
         kind = item_kind(row)
         item = self._item(wish, row.id, row.agent, row.name, kind, 0, row.version, "artifact")
-        # Its bytes would be no text, and as base64 cost more than they tell.
+        # The bytes are not text, and as base64 they would cost more than they tell.
         if row.type == BINARY:
             self.items.append(self.description_item(row, item))
             return
@@ -224,7 +224,7 @@ class CandidateCollector:
         self.items.append(replace(item, tokens=self._tokens(row, item)))
 
     def description_item(self, row: ArtifactRow, item: Item) -> Item:
-        """Return an item that describes an artifact (size and hash), in place of a content that is not text."""
+        """Return an item that describes an artifact by size and hash, in place of content that is not text."""
         text = f"{row.agent}/{row.name}: {row.size:,} bytes that are no text, SHA-256 {row.hash}\n"
         self._texts.shelf["artifact", row.id] = TextItem(text, whole=False)
         return replace(item, kind=TEXT, tokens=self._texts.counter.count(text, TEXT), max_tokens=None, use_summary=True)
@@ -238,12 +238,12 @@ class CandidateCollector:
         )  # fmt: skip
 
     def _tokens(self, row: ArtifactRow, item: Item) -> int:
-        """Return the tokens of a content by the package's counter; an estimate if it can't fit anyway."""
+        """Return the tokens of a content by the package's counter, or an estimate if the content can't fit anyway."""
         counter = self._texts.counter
-        # Recorded figures come from a history that anybody may have written: more tokens than bytes are not believed.
+        # The history may come from anybody, so a recorded count with more tokens than bytes is not trusted.
         if row.counter == counter.name and 0 <= row.tokens <= row.size + 1:
             return row.tokens
-        # No text has 64 bytes a token, so it can't fit; reading it only for its size would be in vain.
+        # No text has 64 bytes per token, so this one can't fit. Reading it only for its size would be useless.
         if row.size > min(MAX_SUMMARISED_BYTES, 64 * max(self._budget, 1)):
             return row.size // 4
         try:
@@ -257,7 +257,7 @@ BINARY = "binary"
 
 
 def item_kind(row: ArtifactRow) -> str:
-    """Return the content kind of an artifact; for code the language, by its file name."""
+    """Return the content kind of an artifact. For code, the kind is the language by file name."""
     kind = known_kind(row.type)
     closer = content_kind(row.name, "") if kind == CODE else kind
     return closer if closer in DENSE else kind
@@ -270,9 +270,9 @@ def missing_name(named: ItemName) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The input of an improver: the full text of an artifact, its kind, and its summary by structure.
+    """Input for an improver: the full text of an artifact, its kind, and its summary by structure.
 
-    ``most`` is the limit of tokens for a better summary.
+    ``most`` is the token limit for a better summary.
     """
 
     name: str
@@ -286,7 +286,7 @@ class Improver(Protocol):
     """Writes better summaries.
 
     Attributes:
-        name: its name and version, under which summaries are cached.
+        name: name and version, used as part of the cache key of summaries.
     """
 
     @property
@@ -298,21 +298,21 @@ class Improver(Protocol):
 
 
 def improve_summary(improver: Improver, name: str, text: str, kind: str, made: Summary, counter: Counter) -> Summary | None:
-    """Return the summary that an improver writes, or None if it writes none that is acceptable.
+    """Return the improver's summary if it is acceptable, else None.
 
-    It is acceptable if it is not blank, has no control characters but tabs and line ends, and has neither more tokens nor
+    It must not be blank, must not contain control characters except tabs and line ends, and must have neither more tokens nor
     more characters than the summary by structure.
     """
-    # Nothing was left out, so there is nothing to improve.
+    # The summary left nothing out, so there is nothing to improve.
     if made.lossless:
         return None
     try:
         better: object = improver.improve(Draft(name, kind, text, made.text, made.tokens))
-    except Exception:  # whatever a model's client raises, the summary by structure is there
+    except Exception:  # the model's client may raise anything; the summary by structure remains
         return None
     if not isinstance(better, str) or not better.strip() or len(better) > len(made.text):
         return None
-    # A model's words go into a prompt: no escape sequence or hidden character may come with them.
+    # A model's words go into a prompt, so they must not contain escape sequences or hidden characters.
     if is_unnameable(better.translate({9: " ", 10: " "})):
         return None
     tokens = counter.count(better, kind)
@@ -322,10 +322,10 @@ def improve_summary(improver: Improver, name: str, text: str, kind: str, made: S
 
 
 MAX_SUMMARISED_BYTES = 32_000_000
-"""Largest artifact, in bytes, that is read for a summary; a larger one is only described."""
+"""Maximum size in bytes of an artifact that is read for a summary. A larger one is only described."""
 
 Contents = Callable[[ArtifactRow], bytes]
-"""Returns the bytes of an artifact, verified against its hash; raises `CtxmgrError` when they are gone or changed."""
+"""Returns the bytes of an artifact, verified against its hash. Raises `CtxmgrError` if they are missing or changed."""
 
 
 class UnreadableError(CtxmgrError):
@@ -352,7 +352,7 @@ class NoTextError(CtxmgrError):
 
 @dataclass(frozen=True, slots=True)
 class TextItem:
-    """A text in memory, such as a part of the history; ``whole`` is false for a description in place of the content."""
+    """A text in memory, such as a part of the history. ``whole`` is false for a description in place of the content."""
 
     text: str
     whole: bool = True
@@ -365,7 +365,7 @@ class Texts:
     Attributes:
         shelf: (type, id) -> the text, or the artifact to read it from.
         made: new summaries, which `keep` stores in the cache.
-        summarised: number of summaries that were made.
+        summarised: number of new summaries.
     """
 
     store: Store
@@ -384,7 +384,7 @@ class Texts:
         """Return the full text of an item.
 
         Raises:
-            UnreadableError: it can't be had.
+            UnreadableError: the text can't be read.
         """
         found = self.shelf[item.type, item.id]
         if isinstance(found, TextItem):
@@ -394,10 +394,10 @@ class Texts:
         return self._full[found.hash]
 
     def summary(self, item: Item, most: int | None = None) -> Summary:
-        """Return the summary of an item, in ``most`` tokens if possible; one with such a limit is not cached.
+        """Return the summary of an item, in ``most`` tokens if possible. With this limit, it is not cached.
 
         Raises:
-            UnreadableError: its text can't be had.
+            UnreadableError: the text can't be read.
         """
         found = self.shelf[item.type, item.id]
         if isinstance(found, TextItem):
@@ -454,11 +454,11 @@ class Texts:
         return Summary(text, strategy, found.tokens, found.original_tokens, found.lossless)
 
     def _remember(self, row: ArtifactRow, strategy: str, made: Summary) -> None:
-        text = "" if made.lossless else made.text  # the full text is in the artifact store already
+        text = "" if made.lossless else made.text  # the full text is already in the artifact store
         self.made.append((row.hash, strategy, SummaryRow(text, made.tokens, made.original_tokens, made.lossless)))
 
     def _text(self, item: Item, row: ArtifactRow) -> str:
-        """Return the full text without keeping it in memory, for a large one is only read for its summary."""
+        """Return the full text without caching it, because a large one is read only for its summary."""
         known = self._full.get(row.hash)
         return self._read(item, row) if known is None else known
 
@@ -473,7 +473,7 @@ class Texts:
 
 @lru_cache(maxsize=64)
 def strategy_key(kind: str) -> str:
-    """Return the cache key of a kind's summaries: the names and versions of all installed summarisers that may handle it."""
+    """Return the cache key for summaries of a kind: names and versions of all installed summarisers for it."""
     names = [one.strategy for one in SUMMARISERS if kind in one.kinds]
     if kind in GRAMMARS:
         from ctxmgr.context.summaries.grammar import has_grammar

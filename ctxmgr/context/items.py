@@ -1,4 +1,4 @@
-"""The items of a package: their names, and records of the history as their YAML text."""
+"""The items of a package: parse their names, and write records of the history as YAML."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ _MAX_NAME_LENGTH = 1_024
 
 @dataclass(frozen=True, slots=True)
 class ItemName:
-    """A parsed name of an item.
+    """The parsed name of an item.
 
     Attributes:
         text: the name as written.
         form: all artifacts of an owner, one artifact by owner and name or by id, a context, or a record.
-        source: the owner; of a context or a record its kind.
-        name: the artifact's name; of a record its id or address.
+        source: the owner; for a context or a record, its kind.
+        name: name of the artifact; for a record, its id or address.
     """
 
     text: str
@@ -62,7 +62,7 @@ def parse_item_name(text: str) -> ItemName:
     """Parse the name of an item.
 
     Raises:
-        InvalidInput: it has no known form.
+        InvalidInput: the name has no known form.
     """
     if text in CONTEXTS:
         return ItemName(text, "context", text, text)
@@ -90,7 +90,7 @@ _MAX_DEPTH = 6
 
 
 def write_yaml(fields: Mapping[str, Any], indent: int = 0) -> str:
-    """Return the fields that are not None as YAML, with texts of several lines as literal blocks, also in nested maps."""
+    """Return the fields that are not None as YAML. Texts of several lines, also in nested maps, become literal blocks."""
     return "".join(_write_field(key, value, indent) for key, value in fields.items() if value is not None)
 
 
@@ -104,7 +104,7 @@ def _write_field(key: str, value: Any, indent: int) -> str:
     if _PLAIN_KEY.fullmatch(key) is not None:
         if isinstance(value, str) and "\n" in value:
             return block(key, value, indent)
-        # Deeper maps are written on one line: recorded JSON may be nested without limit.
+        # Deeper maps are written on one line, because recorded JSON may be nested without limit.
         if isinstance(value, dict) and value and indent < 2 * _MAX_DEPTH:
             inside = cast("dict[str, Any]", value).items()
             return f"{' ' * indent}{key}:\n" + "".join(_write_field(name, part, indent + 2) for name, part in inside)
@@ -143,7 +143,7 @@ def failure_fields(entry: EntryView) -> dict[str, Any]:
 
 
 def _no_artifact_ids(entry: EntryView, value: Any) -> Any:
-    """Return an input or output; that of a run without the ids of artifacts, which may be hidden from the reader."""
+    """Return an input or output. For a run, remove the ids of artifacts, which may be hidden from the reader."""
     if entry.action == EXECUTION and isinstance(value, dict):
         return {name: part for name, part in cast("dict[str, Any]", value).items() if name != "artifacts"}
     return value
@@ -156,29 +156,29 @@ def execution_fields(run: Execution) -> dict[str, Any]:
 
 
 def record_fields(record: Record) -> dict[str, Any]:
-    """Return a record without the fields that only the log needs."""
+    """Return a record without the fields that only a log needs."""
     return {key: value for key, value in record.items() if key not in _LOG_FIELDS}
 
 
 class Readers(AccessGuard):
-    """Answers whether the package's agent and the asker may both read something.
+    """Checks whether both the package's agent and the asker may read a resource.
 
-    An operator's package for an agent contains what the agent's rules allow; in a store without any rule, everything.
+    If the operator makes a package for an agent, the agent's rules decide. In a store without rules, everything is allowed.
 
     Args:
         store: the whole store.
-        recipient: the agent that the package is for.
-        asker: who asks.
+        recipient: the agent that gets the package.
+        asker: access checks for the asker.
         visible: the history as the asker sees it.
 
     Attributes:
         agent: the recipient, or None if everything may be read.
-        recipient: the agent that the package is for, whatever the rules.
+        recipient: the agent that gets the package, whatever the rules.
         store: the whole store.
-        asker: who asks.
+        asker: access checks for the asker.
 
     Raises:
-        InvalidInput: no agent can be called so.
+        InvalidInput: the recipient's name is invalid.
     """
 
     def __init__(self, store: Store, recipient: str, asker: AccessGuard, visible: Store) -> None:
@@ -191,12 +191,12 @@ class Readers(AccessGuard):
         self._recipient_history: Store | None = None
 
     def may(self, permission: Asked, resource_type: ResourceType, owner: str, name: str) -> bool:
-        """Whether both may read or write this."""
+        """Whether both may read or write this resource."""
         return super().may(permission, resource_type, owner, name) and self.asker.may(permission, resource_type, owner, name)
 
     def histories(self) -> list[Store]:
-        """Return the history as each reader sees it, the recipient's first; a record must be in all of them."""
-        # No rules hold, or both readers are one: one view of the history says it all.
+        """Return the history as each reader sees it, the recipient's first. A record must be in all of them."""
+        # Without rules, or if both readers are the same, one view of the history is enough.
         if self.agent is None or self.asker.agent == self.agent:
             return [self._visible]
         if self._recipient_history is None:
@@ -206,15 +206,15 @@ class Readers(AccessGuard):
         return [self._recipient_history] if self.asker.agent is None else [self._recipient_history, self._visible]
 
     def reader(self) -> AccessGuard:
-        """Return the guard under whose name reads are logged: an asking agent's, else the recipient's."""
+        """Return the guard for logging reads: the asking agent's, else the recipient's."""
         return self.asker if self.asker.agent is not None else AccessGuard(self.store, self.agent, self.rules)
 
     def without_rules(self) -> Readers:
-        """Return readers to whom nothing is denied; only for answers to the operator."""
+        """Return readers who may read everything, for answers to the operator."""
         return Readers(self.store, self.recipient, AccessGuard(self.store, None, Rules()), self.store)
 
     def close(self) -> None:
-        """Release the recipient's view of the history; the store itself stays open."""
+        """Close the recipient's view of the history. The store itself stays open."""
         if self._recipient_history is not None:
             with suppress(CtxmgrError):
                 self._recipient_history.engine.close()
@@ -226,7 +226,7 @@ class Readers(AccessGuard):
         self.close()
 
 
-_MAX_COMPARED = 5_000  # names; difflib compares each with the one that was asked for
+_MAX_COMPARED = 5_000  # names that difflib compares with the requested one
 _MAX_SUGGESTED = 3
 
 
@@ -234,12 +234,12 @@ class VisibleArtifacts:
     """Looks up readable artifacts in a version, by default the current one.
 
     Attributes:
-        version: number of the version; None when there is none yet.
-        denied: (owner, name) of named artifacts that may not be read; a dict as an ordered set.
+        version: number of the version; None if there is none yet.
+        denied: (owner, name) of named artifacts that may not be read; a dict used as an ordered set.
         hidden: number of other artifacts that may not be read.
 
     Raises:
-        NotFound: there is no such version, or it was pruned.
+        NotFound: the version does not exist, or was pruned.
     """
 
     def __init__(self, audience: Readers, version: int | None) -> None:
@@ -263,22 +263,22 @@ class VisibleArtifacts:
         return readable
 
     def find(self, owner: str, name: str) -> ArtifactRow | None:
-        """Return a named artifact; None if it is absent or may not be read."""
+        """Return a named artifact, or None if it does not exist or may not be read."""
         if not self._audience.reads(owner, name):
             self.denied[owner, name] = None
             return None
         return self._row(owner, name)
 
     def find_dependency(self, owner: str, name: str) -> ArtifactRow | None:
-        """Return an artifact that another one depends on; None if it is absent or may not be read."""
+        """Return a dependency of an artifact, or None if it does not exist or may not be read."""
         if not self._audience.reads(owner, name):
-            # Counted and not named: the caller did not name it, so it must not learn that it exists (ruling 16).
+            # Counted without its name: the caller did not name it, so it must not learn that it exists (ruling 16).
             self.hidden += 1
             return None
         return self._row(owner, name)
 
     def by_id(self, identity: str) -> ArtifactRow | None:
-        """Return an artifact of any version by its id; None if it is absent or may not be read."""
+        """Return an artifact of any version by its id, or None if it does not exist or may not be read."""
         row = self._artifacts.by_id(identity)
         if row is not None and not self._audience.reads(row.agent, row.name):
             self.denied[row.agent, row.name] = None
@@ -286,13 +286,13 @@ class VisibleArtifacts:
         return row
 
     def suggestions(self, named: ItemName) -> list[str]:
-        """Return up to three readable names that are similar to one that was not found."""
+        """Return up to three readable names that are similar to a missing one."""
         if self.version is None or named.form != "artifact":
             return []
         from difflib import get_close_matches
 
         own = self.list_by_owner(named.source)
-        # The owner's names first: a wrong name is more likely than a wrong owner.
+        # Names of the owner come first, because a wrong name is more likely than a wrong owner.
         every = own if len(own) >= _MAX_COMPARED else [*own, *self._artifacts.state(self.version)]
         names = dict.fromkeys(f"{row.agent}/{row.name}" for row in every if self._audience.reads(row.agent, row.name))
         return get_close_matches(named.text, list(names)[:_MAX_COMPARED], n=_MAX_SUGGESTED)
@@ -304,7 +304,7 @@ class VisibleArtifacts:
 
 
 LATEST = 20
-"""Most failures, or runs, that a package contains."""
+"""Maximum number of failures, or of runs, in a package."""
 
 _MAX_SEARCHED = 2_000
 _ADDRESS = lazy_pattern(r"(.*)@(-?[0-9]{1,15}|last)", re.DOTALL)
@@ -312,7 +312,7 @@ _ADDRESS = lazy_pattern(r"(.*)@(-?[0-9]{1,15}|last)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class HistoryItem:
-    """A part of the history as an item of a package; ``text`` is YAML."""
+    """A part of the history as an item of a package. ``text`` is YAML."""
 
     id: str
     type: str
@@ -322,10 +322,10 @@ class HistoryItem:
 
 
 def record_item(audience: Readers, named: ItemName) -> HistoryItem | None:
-    """Return an entry, a snapshot with its entries, or a continuation; None if it is absent or may not be read.
+    """Return an entry, a snapshot with its entries, or a continuation; None if it does not exist or may not be read.
 
     Raises:
-        InvalidInput: the id fits several.
+        InvalidInput: the id is ambiguous.
     """
     first, *others = audience.histories()
     if named.source == "entry":
@@ -334,7 +334,7 @@ def record_item(audience: Readers, named: ItemName) -> HistoryItem | None:
             return None
         return HistoryItem(entry.id, "entry", entry.agent, f"{entry.session}@{entry.index}", write_yaml(entry_fields(entry)))
     record = find_record(first.engine, named.source, named.name)
-    # Hidden from one of the readers it is missing for both (ruling 16).
+    # If it is hidden from one reader, it is missing for both (ruling 16).
     if record is None or any(find_record(other.engine, named.source, str(record["id"])) is None for other in others):
         return None
     identity, session = str(record["id"]), str(record["session"])
@@ -347,7 +347,7 @@ def find_entry(store: Store, text: str) -> EntryView | None:
     """Return the entry at ``SESSION@42``, ``@-1`` or ``@last``, or with this id or prefix of an id.
 
     Raises:
-        InvalidInput: the name fits several sessions or entries.
+        InvalidInput: the name matches several sessions or entries.
     """
     address = _ADDRESS.fullmatch(text)
     try:
@@ -362,12 +362,12 @@ def find_entry(store: Store, text: str) -> EntryView | None:
 
 
 def is_address(text: str) -> bool:
-    """Whether an entry is named by its address, which may mean another entry later (``@last``)."""
+    """Whether a text names an entry by its address, which may later mean another entry (``@last``)."""
     return _ADDRESS.fullmatch(text) is not None
 
 
 def failures(audience: Readers, task: str | None) -> str | None:
-    """Return the latest failures as YAML: those of a task; without one the agent's, or if it has none, all readable ones."""
+    """Return the latest failures as YAML: those of the task, or without a task the agent's, else all readable ones."""
     history = audience.histories()[0]
     if task is not None:
         rows = _failed_entries(history, audience, None, task)
@@ -377,15 +377,15 @@ def failures(audience: Readers, task: str | None) -> str | None:
 
 
 def _failed_entries(history: Store, audience: Readers, agent: str | None, task: str | None) -> list[EntryView]:
-    # A denied call is an answer by a person or a rule, not a failure to learn from.
+    # Denied calls are decisions by a person or a rule, not failures to learn from.
     filters = Filters(status=["error", "interrupted"], agent=[] if agent is None else [agent])
     places = history.queries.hits(None, filters, "entry")[-_MAX_SEARCHED:]
     found: list[EntryView] = []
-    # In portions from the end: most often the first portion has enough.
+    # In portions from the end, because the first portion is usually enough.
     for start in range(len(places), 0, -4 * LATEST):
         rows = history.queries.rows(places[max(start - 4 * LATEST, 0) : start])
         for row in reversed(rows):
-            # Filters compare folded names; one agent differs from another letter by letter (ruling 15).
+            # Filters compare folded names, but names of agents must match exactly (ruling 15).
             if not isinstance(row, EntryView) or (agent is not None and row.agent != agent):
                 continue
             if (task is None or row.task == task) and audience.may("read", "history", row.agent, row.session):
@@ -396,14 +396,14 @@ def _failed_entries(history: Store, audience: Readers, agent: str | None, task: 
 
 
 def runs(audience: Readers, task: str | None) -> list[Execution]:
-    """Return the latest readable runs, newest first; with ``task`` those of the task."""
+    """Return the latest readable runs, newest first; with ``task``, only those of the task."""
     history = audience.histories()[0]
     found = list_executions(audience.store, history, audience, ListExecutionsRequest(task=task, limit=LATEST)).executions
     return [run for run in found if audience.may("read", "history", run.agent, run.session)]
 
 
 def runs_text(found: list[Execution]) -> str | None:
-    """Return runs as YAML, None without any."""
+    """Return runs as YAML, or None if there are none."""
     return list_yaml(map(execution_fields, found)) if found else None
 
 

@@ -1,7 +1,7 @@
 """Write a package as YAML or JSON, record it in the history, and read such records back.
 
-Text goes into a literal block where YAML can hold it there unchanged, else between quotes with escapes. All strings but
-the plainest keys are quoted, so that YAML 1.1 and 1.2 agree on them.
+A text becomes a literal block if YAML can hold it unchanged there, otherwise it is quoted with escapes. All strings except the
+plainest keys are quoted, so that YAML 1.1 and 1.2 read them in the same way.
 """
 
 from __future__ import annotations
@@ -44,25 +44,25 @@ _UNSAFE = lazy_pattern(
     '[\x00-\x1f"\\\\\x7f-\xa0\u00ad\u0600-\u0605\u061c\u180e\u200b-\u200f\u2028-\u202f\u205f-\u206f\ud800-\udfff\ufeff\ufff0-\uffff]'
     "|[\U000e0000-\U000e0fff]"
 )
-# Controls and line breaks that a literal block can't hold or would change.
+# Control characters and line breaks that a literal block can't hold or would change.
 _NOT_LITERAL = lazy_pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
-_MAX_KEY = 100  # a parser need not accept a simple key of more than 1,024 characters (YAML 1.2)
+_MAX_KEY = 100  # a parser may refuse a simple key of more than 1,024 characters (YAML 1.2)
 _MAX_BLOCK_DEPTH = 8
 
 
 def quote_text(text: str) -> str:
-    """Return the text between double quotes, on one line, with escapes for all that is not plainly visible."""
+    """Return the text in double quotes on one line, with escapes for all characters that are not plainly visible."""
     return '"' + _UNSAFE.sub(_escape, text) + '"'
 
 
 def block(key: str, text: str, indent: int) -> str:
-    """Return ``key: text`` at that many blanks, the text as a literal block where that gives it back unchanged."""
+    """Return ``key: text`` with this indentation. The text is a literal block if that preserves it."""
     margin = " " * indent
     if not text.strip("\n") or _NOT_LITERAL.search(text) is not None:
         return f"{margin}{key}: {quote_text(text)}\n"
     body = text.rstrip("\n")
     ends = len(text) - len(body)
-    # A first line that begins with a blank would set the block's indentation: it is stated instead.
+    # A first line with leading blanks would change the block's indentation, so state the indentation.
     marker = "2" if body[0] in " \t\n" else ""
     chomping = "-" if ends == 0 else "" if ends == 1 else "+"
     inner = margin + "  "
@@ -71,7 +71,7 @@ def block(key: str, text: str, indent: int) -> str:
 
 
 def mapping_lines(values: dict[str, Any], indent: int) -> Iterator[str]:
-    """Yield the lines of a map at that many blanks, without line ends; the values are plain JSON."""
+    """Yield the lines of a map with this indentation, without line ends. The values are plain JSON."""
     margin = " " * indent
     for key, value in values.items():
         opening = f"{margin}{_key(key)}:" if len(key) <= _MAX_KEY else f"{margin}? {quote_text(key)}\n{margin}:"
@@ -107,7 +107,7 @@ def flow(value: object) -> str:
 
 
 def _float(value: float) -> str:
-    """Return the number with a point before its exponent, which YAML 1.1 asks for."""
+    """Return the number with a point before its exponent, as YAML 1.1 requires."""
     text = repr(value)
     mantissa, sign, exponent = text.partition("e")
     return f"{mantissa}{'' if '.' in mantissa else '.0'}e{exponent}" if sign else text
@@ -135,12 +135,12 @@ _SURROGATE = lazy_pattern("[\ud800-\udfff]")
 
 
 def render(package: ContextPackage, form: Format = "yaml") -> str:
-    """Return the package as text that ends with a line end and has no lone surrogates."""
+    """Return the package as text with a final line end and without lone surrogates."""
     return _yaml(package) if form == "yaml" else _json(package) + "\n"
 
 
 def item_cost(item: PackageItem, counter: Counter) -> int:
-    """Return the tokens of an item with its framing, in the longer of both formats: the budget must hold for either."""
+    """Return the tokens of an item with its framing, in the longer of both formats, because the budget must hold for both."""
     written = (_yaml_item(item), _dump_json(item.to_json()) + ",")
     return max(counter.count(text, item.kind) for text in written)
 
@@ -152,7 +152,7 @@ def frame_cost(package: ContextPackage, counter: Counter) -> int:
 
 
 def whole_cost(package: ContextPackage, counter: Counter) -> int:
-    """Return the tokens of the package counted as one text of prose, in the longer of both formats."""
+    """Return the tokens of the package, counted as one text, in the longer of both formats."""
     return max(counter.count(render(package, form), "text") for form in ("yaml", "json"))
 
 
@@ -191,24 +191,24 @@ def _json(package: ContextPackage) -> str:
 
 
 def _dump_json(values: object) -> str:
-    """Return compact JSON; lone surrogates, which UTF-8 can't encode, as escapes."""
+    """Return compact JSON with escapes for lone surrogates, which UTF-8 can't encode."""
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return _SURROGATE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 MAX_OMITTED = 20_000
-"""Most omitted items that a record lists."""
+"""Maximum number of omitted items that a record lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedPackage:
-    """A package as read back from its record.
+    """A package as read from its record.
 
     Attributes:
-        marks: (type, id) -> fingerprint of the content, for each item given in full; None for an artifact, whose id changes
-            with its content.
+        marks: (type, id) -> fingerprint of the content of each item given in full; None for an artifact, whose id changes with
+            its content.
         context: the keys of the project's context.
-        task: whether there was a task's context.
+        task: whether the package had a task context.
     """
 
     id: str
@@ -222,7 +222,7 @@ class RecordedPackage:
 
 
 def package_record(assembly: Assembly, by: str, texts: dict[tuple[str, str], str]) -> Record:
-    """Return the record of a package; ``texts`` are the contents of its history items, by (type, id)."""
+    """Return the record of a package. ``texts`` maps (type, id) to the contents of its history items."""
     package = assembly.package
     meta = package.metadata
     included = [_make_row(made, texts) for made in assembly.decisions if made.got != "omitted"]
@@ -239,7 +239,7 @@ def package_record(assembly: Assembly, by: str, texts: dict[tuple[str, str], str
 
 
 def read_record(record: Record) -> RecordedPackage:
-    """Parse the record of a package; invalid rows are skipped, since anybody may have written the history."""
+    """Parse the record of a package. Invalid rows are skipped, because anybody may have written the history."""
     data = json_object(record.get("data"))
     decisions: list[Decision] = []
     marks: dict[tuple[str, str], str | None] = {}
@@ -250,7 +250,7 @@ def read_record(record: Record) -> RecordedPackage:
         except ValueError:
             continue
         decisions.append(made)
-        # Of a summary or a beginning the agent holds only a part, so it is given again.
+        # The agent holds only a part of a summary or a beginning, so such an item is given again.
         if made.got == "full":
             marks[made.type, made.id] = mark if isinstance(mark, str) else None
     held: list[HeldItem] = []
@@ -271,9 +271,9 @@ def read_record(record: Record) -> RecordedPackage:
 
 
 def last_package(store: Store, agent: str) -> RecordedPackage | None:
-    """Return the agent's last package, None if it has none, or if a compaction since then removed it from the agent's context.
+    """Return the agent's last package, or None if there is none or a later compaction removed it from the agent's context.
 
-    A compaction without an agent is one of its whole session, and counts for all agents that acted in it.
+    A compaction without an agent affects its whole session, so it counts for all agents that acted in it.
     """
     record = store.shared.package(agent=agent)
     if record is None:
@@ -292,7 +292,7 @@ def last_package(store: Store, agent: str) -> RecordedPackage | None:
 def _place(store: Store, identity: str) -> int:
     key = store.sessions.key(PROJECT)
     hits = [] if key is None else store.queries.hits(key, Filters(event_type=[PACKAGE]), "event")
-    # From the end: the one that is asked for is the agent's latest.
+    # From the end, because the agent's latest package is the one to find.
     for hit in reversed(hits):
         if any(row.id == identity for row in store.queries.rows([hit])):
             return hit[0]
@@ -327,21 +327,21 @@ def cut(text: str, fits: Callable[[str], bool]) -> str | None:
 
     Args:
         text: the text that is too long.
-        fits: whether a text is short enough; it must be monotonic, i.e. true for every beginning of a text that fits.
+        fits: returns whether a text is short enough; must be true for every beginning of a text that fits.
     """
-    # At a line end if any line fits: half a line of code or of a table misleads.
+    # Cut at a line end if any line fits, because half a line of code or of a table misleads.
     ends = [number + 1 for number, sign in enumerate(text) if sign == "\n"]
     lines = _largest_that_fits(len(ends), lambda count: fits(text[: ends[count - 1]] + MARK))
     if lines:
         return text[: ends[lines - 1]] + MARK
-    # Not one whole line fits, so the cut lies within the first.
+    # No whole line fits, so cut within the first line.
     first = ends[0] - 1 if ends else len(text)
     signs = _largest_that_fits(first, lambda count: fits(text[:count] + MARK))
     return text[:signs] + MARK if signs else None
 
 
 def _largest_that_fits(limit: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest number up to the limit that fits, 0 if none does (binary search)."""
+    """Return the largest number up to the limit that fits, or 0 (binary search)."""
     low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2
@@ -352,18 +352,18 @@ def _largest_that_fits(limit: int, fits: Callable[[int], bool]) -> int:
     return low
 
 
-# Counted in place of the real time, so that the same state gives the same package whenever it is assembled.
+# Counted instead of the real time, so that the same state always gives the same package.
 _ANY_TIME = "0000-00-00T00:00:00.000000+00:00"
 _MAX_WARNING_TOKENS = 200
-_TRIES = 8  # the margin more than doubles each time
-_MAX_CHARS_PER_TOKEN = 40  # no text has more; bounds what is tried when a text is cut
+_TRIES = 8  # the margin more than doubles at each try
+_MAX_CHARS_PER_TOKEN = 40  # more than in any text; limits the attempts at a cut
 
 
 class Texts(Protocol):
     """Source of the texts of items."""
 
     def full(self, item: Item) -> str:
-        """Return the full text of an item; called only if its stated size could fit."""
+        """Return the full text of an item. Called only if its stated size could fit."""
         ...
 
     def summary(self, item: Item, most: int | None = None) -> Summary:
@@ -373,10 +373,10 @@ class Texts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The input of an assembly: items, recipient and budget; ``missing`` are the (source, name) requested but not found.
+    """The input of an assembly: items, recipient and budget. ``missing`` are (source, name) requested but not found.
 
-    ``held`` is what the agent holds already, ``notes`` are warnings known in advance. ``assembled_at`` is RFC 3339 of at
-    most 32 characters; its length does not influence the decisions.
+    ``held`` are items that the agent already holds, ``notes`` are warnings known in advance. ``assembled_at`` is RFC 3339 with
+    at most 32 characters; its length does not influence the decisions.
     """
 
     agent: str
@@ -396,7 +396,7 @@ class Order:
 
     @property
     def set_aside(self) -> Reserves:
-        """The chosen reserves, else the default ones of the budget."""
+        """The chosen reserves, else the default ones for the budget."""
         return usual_reserves(self.budget) if self.reserves is None else self.reserves
 
 
@@ -404,7 +404,7 @@ def assemble(order: Order) -> Assembly:
     """Return the package, the decision on every item, and the budget table.
 
     Raises:
-        InvalidInput: the budget is not positive, a reserve is negative, or the time is too long for one.
+        InvalidInput: the budget is not positive, a reserve is negative, or the time is too long.
         BudgetExceeded: the reserves or the required items don't fit.
     """
     if len(order.assembled_at) > len(_ANY_TIME):
@@ -412,7 +412,7 @@ def assemble(order: Order) -> Assembly:
     frame = _frame(order)
     head = frame_cost(frame, order.counter)
     room = available(order.budget, order.set_aside, head)
-    # A counter may find more tokens in a text than in its parts together; then the items get less room, until it fits.
+    # A counter may find more tokens in a text than in its parts together. Then give the items less room until it fits.
     margin = 0
     for _ in range(_TRIES):
         assembly = _pack(order, frame, head, room - margin)
@@ -424,7 +424,7 @@ def assemble(order: Order) -> Assembly:
 
 
 def _pack(order: Order, frame: ContextPackage, head: int, room: int) -> Assembly:
-    # Room for one warning at least, so that nothing is ever left out without a word.
+    # Keep room for at least one warning, so that nothing is left out silently.
     least = _warned_cost(order, frame, [_summary_warning(10**9)]) if order.items or order.notes else 0
     if room < least:
         raise BudgetExceeded(
@@ -446,7 +446,7 @@ def _pack(order: Order, frame: ContextPackage, head: int, room: int) -> Assembly
 
 
 class _CostProvider:
-    """Provides the texts of items with their cost in the package, framing included."""
+    """Provides the texts of items with their cost in the package, including the framing."""
 
     def __init__(self, order: Order) -> None:
         self._order = order
@@ -490,7 +490,7 @@ def _package_item(item: Item, piece: Piece, included: str) -> PackageItem:
 
 
 def _frame(order: Order) -> ContextPackage:
-    """Return the package without items at its largest size, so that its cost depends neither on the result nor on the clock."""
+    """Return the package without items at its maximum size, so that its cost depends neither on the result nor on the clock."""
     metadata = PackageMetadata(
         version=order.version,
         assembled_at=_ANY_TIME,
@@ -524,7 +524,7 @@ def _warned_cost(order: Order, frame: ContextPackage, warnings: Sequence[str]) -
 
 
 def _fit_warnings(warnings: Sequence[str], order: Order, frame: ContextPackage, room: int) -> list[str]:
-    """Return the warnings that fit; if not all do, the last one gives the number of the others."""
+    """Return the warnings that fit. If some do not, the last one gives their number."""
     if _warned_cost(order, frame, warnings) <= room:
         return list(warnings)
     low, high = 0, len(warnings) - 1
@@ -553,7 +553,7 @@ def _omission(made: Decision) -> str | None:
 
 
 def _budget_table(order: Order, head: int, warning_cost: int, plan: BudgetPlan) -> list[BudgetRow]:
-    """Return the use of the budget; the rows add up to it."""
+    """Return the use of the budget as rows that add up to it."""
     rows = [
         BudgetRow(name="reserved for the prompt", tokens=order.set_aside.prompt),
         BudgetRow(name="project and task context", tokens=head),

@@ -1,7 +1,7 @@
-"""Answer every request about context packages; start reading here.
+"""Answer every request about context packages. Start reading here.
 
-Needs are set and listed here, a package is assembled by `assembly`, and an agent that asks for more is answered within a
-budget (spec 003).
+This module sets and lists needs, and answers agents that ask for further items within a budget (spec 003). `assembly` assembles
+packages.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ from ctxmgr.types.plain_records import build
 
 
 def change_needs(store: Store, guard: AccessGuard, request: ChangeNeedsRequest) -> NeedChangeResult:
-    """Add and remove needs, as one change that is recorded in history.
+    """Add and remove needs as one change, which is recorded in history.
 
-    An agent has one need for each pattern: adding it again replaces it. An entry named by its address is stored by its id.
+    An agent has one need per pattern, so adding it again replaces it. An entry given by its address is stored by its id.
 
     Raises:
-        Denied: an agent asks; only the operator changes needs.
+        Denied: an agent asks; only the operator may change needs.
         NotFound: a need to remove, or an entry, does not exist.
         InvalidInput: a need is invalid.
     """
@@ -66,7 +66,7 @@ def change_needs(store: Store, guard: AccessGuard, request: ChangeNeedsRequest) 
             if (agent, pattern) not in before:
                 raise NotFound(f"{agent} has no need {pattern}", "'ctxmgr context need list' shows them")
         new_or_changed = [need for key, need in add.items() if before.get(key) != need]
-        # A need that is removed and added at once has changed.
+        # A need that is removed and added in the same request has changed.
         gone = [key for key in dict.fromkeys(request.remove) if key not in add]
         if new_or_changed or gone:
             data = {
@@ -80,7 +80,7 @@ def change_needs(store: Store, guard: AccessGuard, request: ChangeNeedsRequest) 
 
 
 def list_needs(store: Store, guard: AccessGuard, request: ListNeedsRequest) -> ListNeedsResponse:
-    """Return needs by agent, priority and pattern; an agent sees its own only."""
+    """Return needs by agent, priority and pattern. An agent sees only its own."""
     asked = request.agent
     if guard.agent is not None:
         if asked not in (None, guard.agent):
@@ -113,8 +113,8 @@ def request_items(service: PackageService, request: RequestItemsRequest) -> Requ
     """Return the items that an agent asks for, each in full, shortened to the budget, or missing.
 
     Raises:
-        InvalidInput: an invalid name, counter or budget.
-        NotFound: there is no such version.
+        InvalidInput: a name, the counter or the budget is invalid.
+        NotFound: the version does not exist.
         BudgetExceeded: the budget has no room for anything.
     """
     check_budget(request.max_tokens)
@@ -126,7 +126,7 @@ def request_items(service: PackageService, request: RequestItemsRequest) -> Requ
         named: list[tuple[ItemName, list[_Key]]] = []
         for place, one in enumerate(asked):
             before = len(found.items)
-            # What the agent names first gets room first.
+            # Items that the agent names first get room first.
             found.add(one, Wish("optional", priority=place))
             named.append((one, [(item.type, item.id) for item in found.items[before:]]))
         try:
@@ -172,7 +172,7 @@ def _answers(one: ItemName, keys: list[_Key], assembly: Assembly, shown: Visible
 
 
 def _answer(item: PackageItem | None, made: Decision | None, counter: str) -> RequestedItem | None:
-    """Return the answer for an item; None if its content is gone, which counts as missing."""
+    """Return the answer for an item, or None if its content is missing."""
     if made is None:
         return None
     link = {"source": made.source, "name": made.name, "id": made.id, "type": made.type, "version": made.version}
@@ -208,10 +208,11 @@ def read_task_context(content: bytes, name: str) -> dict[str, Any]:
 
     Args:
         content: the bytes of the file.
-        name: its name in errors.
+        name: its name for errors.
 
     Raises:
-        InvalidInput: it is too large, no text, neither JSON nor YAML, no map, nested too deep, or refers to its own parts.
+        InvalidInput: the content is too large, not text, neither JSON nor YAML, not a map, nested too deeply, or refers to its
+            own parts.
     """
     if len(content) > MAX_CONTENT_BYTES:
         raise InvalidInput(f"{name} has {len(content):,} bytes", f"a task's context has at most {MAX_CONTENT_BYTES:,}")
@@ -223,12 +224,12 @@ def read_task_context(content: bytes, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidInput(f"{name} holds no map", _HINT)
     fields = cast("dict[str, Any]", plain(cast("object", value)))
-    encode(fields)  # raises for what a record can't hold, e.g. NaN or too deep a nesting
+    encode(fields)  # raises for values that a record can't hold, e.g. NaN or deep nesting
     return fields
 
 
 def _parse(text: str, name: str) -> object:
-    # JSON is YAML too, but that parser takes 80 ms to load alone.
+    # JSON is YAML too, but the YAML parser alone takes 80 ms to load.
     try:
         return decoder.decode(text.strip())
     except (ValueError, RecursionError):
@@ -239,25 +240,25 @@ def _parse(text: str, name: str) -> object:
 
     depth = 0
     try:
-        # Events first: they show aliases ("billion laughs") and depth before anything is built.
+        # Parse events first: they show aliases ("billion laughs") and depth before anything is built.
         for event in YAML(typ="safe", pure=True).parse(text):
             depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
             if isinstance(event, AliasEvent) or depth > _MAX_DEPTH:
                 fault = "refers to its own parts" if isinstance(event, AliasEvent) else f"is nested deeper than {_MAX_DEPTH}"
                 raise InvalidInput(f"{name} {fault}", _HINT)
         return YAML(typ="safe", pure=True).load(text)
-    # Of a value that is not what its tag says, such as "!!bool maybe", the parser fails in its own ways.
+    # The parser raises various errors for a value that does not match its tag, such as "!!bool maybe".
     except (YAMLError, ValueError, RecursionError, TypeError, LookupError, AttributeError, AssertionError) as error:
         raise InvalidInput(f"{name} is neither JSON nor YAML: {str(error).splitlines()[0]}", _HINT) from None
 
 
 class ContextPackages:
-    """Packages, what is in them and why, and what agents need, of a store.
+    """The packages of a store with explanations, and the needs of agents.
 
     Args:
-        source: the store itself.
-        visible: the part of its history that the asker may see; the same store for the operator.
-        guard: who asks.
+        source: the whole store.
+        visible: the part of the history that the asker may see; for the operator, the same store.
+        guard: access checks for the asker.
         improver: writes better summaries, if one is configured.
     """
 

@@ -1,9 +1,9 @@
-"""Write histories in the formats of other programs; one format a module.
+"""Write histories in the formats of other programs, with one module per format.
 
-To add one: write the module and name it in `EXPORTERS`. `tests/exporters` then holds what our own importer of that format
-reads against what was written. Begin with `conversation`, the one form that every format is written from.
+To add a format, write a module and list it in `EXPORTERS`. `tests/exporters` then compares the written file with what our own
+importer of that format reads. Start with `conversation`, the form from which every format is written.
 
-Pure: imports `ctxmgr.log` alone, and knows no store.
+Pure: this package imports only `ctxmgr.log` and uses no store.
 """
 
 from __future__ import annotations
@@ -15,4 +15,4 @@ from ctxmgr.exporters.messages import MESSAGES
 from ctxmgr.exporters.otlp import OTLP
 
 EXPORTERS: tuple[Exporter, ...] = (ATIF, OTLP, MESSAGES, CLAUDE_CODE)
-"""All formats that history can be written in, beside its own."""
+"""All formats for export, apart from our own."""

@@ -1,7 +1,6 @@
-"""Write ATIF trajectories, version 1.8: one document a session, its sub-agents' inside.
+"""Write ATIF trajectories, version 1.8: one document per session, with the sub-agents' trajectories inside.
 
-The format has no place for a status, a denial or an interrupt; those are in its ``extra`` members, where our importer
-finds them again.
+The format has no field for a status, a denial or an interrupt. They go into ``extra`` fields, which our importer reads.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ VERSION = "ATIF-v1.8"
 
 
 def _write(conversation: Conversation, losses: Losses) -> Iterator[str]:
-    """Yield the trajectory of a session; one without a step is none."""
+    """Yield the trajectory of a session, or nothing if the session has no step."""
     losses.update(conversation.left)
     main, *others = [part for part in conversation.parts if part.steps] or [None]
     if main is None:
@@ -46,7 +45,7 @@ def _write(conversation: Conversation, losses: Losses) -> Iterator[str]:
 
 def _trajectory(conversation: Conversation, part: Part, children: dict[str, Part], losses: Losses) -> dict[str, Any]:
     about = conversation.about
-    # The format names a sub-agent in the result of its call: a call without a result has no place for that.
+    # The format names a sub-agent in the result of its call, so the name is lost if the call has no result.
     started = {child.parent: name for name, child in children.items() if child.parent}
     losses["links from a call to the sub-agent that it started"] += sum(
         not any(str(call.record["id"]) == child.parent and call.result for call in conversation.calls)
@@ -97,7 +96,7 @@ def _step(number: int, step: Turn, started: dict[str, str], losses: Losses) -> d
 def _call(call: Call) -> dict[str, Any]:
     given: object = call.record.get("input")
     plain = isinstance(given, dict)
-    # The format takes objects alone; `bare` tells our importer that this was none.
+    # The format accepts only objects. `bare` tells our importer that the input was something else.
     arguments = cast("dict[str, Any]", given) if isinstance(given, dict) else {"input": given}
     made: dict[str, Any] = {"tool_call_id": call.name, "function_name": call.record["action"], "arguments": arguments}
     return made if plain else made | {"extra": {"bare": True}}

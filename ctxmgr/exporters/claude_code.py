@@ -1,4 +1,4 @@
-"""Write transcripts as Claude Code keeps them: a record a line, each naming the one before it."""
+"""Write transcripts in the format of Claude Code: one record per line, each with a reference to the previous one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ctxmgr.exporters.conversation import (
 )
 
 VERSION = "2.1.330"
-"""The version whose shape this is; a session of Claude Code keeps its own."""
+"""Version of Claude Code whose format is written. Sessions of Claude Code keep their own version."""
 
 _WRITTEN_EVENTS = ("nudge", "interrupt", "compaction", "error")
 _USAGE = {
@@ -36,7 +36,7 @@ _USAGE = {
 
 @dataclass(slots=True)
 class _Transcript:
-    """The lines of one agent; ``agent`` is the id of a sub-agent."""
+    """The lines of one agent. ``agent`` is the id of a sub-agent, or None for the main agent."""
 
     conversation: Conversation
     agent: str | None
@@ -58,13 +58,13 @@ class _Transcript:
         self.lines.append(json.dumps(record))
 
     def step(self, number: int, step: Turn, model: str | None) -> None:
-        """Add what was said, or what a model answered and its calls brought."""
+        """Add a message, or a response of the model with the results of its calls."""
         if step.source == "agent":
             self._answer(number, step, model)
         elif step.source == "user":
             self._add_user_record(step.at, step.text)
         elif step.source == "nudge":
-            # In a sub-agent's log the user is the agent that started it, so words of a program need no mark there.
+            # In a sub-agent's log, the user is the agent that started it, so messages of a program need no mark.
             origin = {} if self.agent else {"origin": {"kind": str(step.data.get("origin") or "program")}}
             self._add_user_record(step.at, step.text, **origin)
         elif step.source == "interrupt":
@@ -83,7 +83,7 @@ class _Transcript:
     def _answer(self, number: int, step: Turn, model: str | None) -> None:
         blocks: list[dict[str, Any]] = []
         if step.thought:
-            # Only the model host can sign a thought.
+            # Only the model provider can sign a thought.
             blocks.append({"type": "thinking", "thinking": step.thought, "signature": ""})
         if step.text:
             blocks.append({"type": "text", "text": step.text})
@@ -99,7 +99,7 @@ class _Transcript:
             "role": "assistant", "model": step.usage.get("model") or model or "unknown",
             "stop_reason": "tool_use" if step.calls else "end_turn",
         }  # fmt: skip
-        # One record for each block, all with the id and the figures of the response, as the program itself writes them.
+        # One record per block, each with the id and the usage of the response, as Claude Code writes them.
         for block in blocks or [None]:
             content = [block] if block is not None else []
             self.add("assistant", step.at, message={**message, "content": content, "usage": usage})
@@ -126,7 +126,7 @@ class _Transcript:
 
 
 def _write(conversation: Conversation, losses: Losses) -> Iterator[str]:
-    """Yield the lines of a session; those of its sub-agents follow as side chains."""
+    """Yield the lines of a session. The lines of its sub-agents follow as side chains."""
     lose_events(conversation, losses, *_WRITTEN_EVENTS)
     for place, part in enumerate(conversation.parts):
         yield from _lines(conversation, part, place, losses)
@@ -143,7 +143,7 @@ def _lines(conversation: Conversation, part: Part, place: int, losses: Losses) -
 
 
 def _uuid(*words: str) -> str:
-    # Made of what it names, so that exporting twice gives the same file.
+    # Derived from the content, so that repeated exports give the same file.
     return str(UUID(bytes=sha256("\0".join(words).encode("utf-8", "surrogatepass")).digest()[:16], version=4))
 
 

@@ -1,6 +1,6 @@
-"""A session as steps of a conversation, the form that foreign formats share: prompts, answers, thoughts, calls, results.
+"""A session as steps of a conversation, the common form of foreign formats: prompts, answers, thoughts, calls, results.
 
-Records that have no place in it are counted, so that an export can say what it left out.
+Records without a place in this form are counted, so that an export can report them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _THOUGHT_TYPES = ("thought", "agent_thought_chunk")
 
 @dataclass(slots=True)
 class Call:
-    """A tool call, with the record of its result where there is one."""
+    """A tool call, with the record of its result if there is one."""
 
     record: Record
     name: str
@@ -28,23 +28,23 @@ class Call:
 
     @property
     def status(self) -> str:
-        """How it ended; ``open`` when it did not."""
+        """The status of the result, or ``open`` without one."""
         return "open" if self.result is None else str(self.result.get("status"))
 
     @property
     def error(self) -> str | None:
-        """What went wrong."""
+        """The message of the error, or None."""
         error = (self.result or {}).get("error")
         return str(cast("dict[str, Any]", error).get("message") or "") or None if isinstance(error, dict) else None
 
 
 @dataclass(slots=True)
 class Turn:
-    """Something that was said to an agent, or one response of its model with the calls that it asked for.
+    """A message to an agent, or one response of its model with the calls in it.
 
     Attributes:
-        source: ``user``, ``agent``, or the type of an event of the program's; ``data`` says more.
-        usage: the data of its usage event.
+        source: ``user``, ``agent``, or the type of another event; ``data`` has its data.
+        usage: data of the usage event.
     """
 
     source: str
@@ -59,7 +59,7 @@ class Turn:
 
 @dataclass(slots=True)
 class Part:
-    """What one agent did; ``parent`` is the call that started it."""
+    """The steps of one agent. ``parent`` is the call that started the agent."""
 
     agent: str
     parent: str | None = None
@@ -72,10 +72,10 @@ class Conversation:
     """One session.
 
     Attributes:
-        about: what the session record tells: {workflow, version, title, cwd, ...}.
-        parts: one for each agent; the main one first.
-        outcome: how it ended, where that was recorded.
-        left: what has no place in any conversation, by name.
+        about: fields of the session record: {workflow, version, title, cwd, ...}.
+        parts: one per agent; the main agent first.
+        outcome: how the session ended, if that was recorded.
+        left: kind of records without a place in a conversation -> their number.
     """
 
     session: str
@@ -91,7 +91,7 @@ class Conversation:
 
 
 class _Reader:
-    """Puts the records of a session into the steps of its agents."""
+    """Sorts the records of a session into the steps of its agents."""
 
     def __init__(self, session: str) -> None:
         self.found = Conversation(session, {}, [])
@@ -113,7 +113,7 @@ class _Reader:
             self._entry(record)
         elif kind == "result":
             call = self._calls.get(str(record.get("entry")))
-            # A second result of one call has no place in any format.
+            # No format has a place for a second result of a call.
             if call is not None and call.result is None:
                 call.result = record
         elif kind == "event":
@@ -134,7 +134,7 @@ class _Reader:
         part = self._part(record)
         part.parent = part.parent or record.get("parent")
         step, own = self._open(part, record.get("ts")), record.get("step")
-        # Calls of one model response have one step; a log without steps makes each call a response of its own.
+        # Calls of one model response share a step. In a log without steps, each call is its own response.
         if step.calls and (own is None or own != self._step_ids.get(id(step))):
             step = self._new(part, "agent", record.get("ts"))
         self._step_ids[id(step)] = own
@@ -151,7 +151,7 @@ class _Reader:
         kind, at = str(record.get("type")), record.get("ts")
         payload: object = record.get("data")
         data = cast("dict[str, Any]", payload) if isinstance(payload, dict) else {"text": payload}
-        if data.get("synthetic") is True:  # a program that plays the person speaks to the agent, whatever else it does
+        if data.get("synthetic") is True:  # a program that plays the user, so this is a message to the agent
             record = {**record, "agent": next((name for name in self._parts if name != record.get("agent")), "main")}
         part = self._part(record)
         words = str(data.get("text") or "")
@@ -177,7 +177,7 @@ class _Reader:
             step.text, step.data = words, data
 
     def _open(self, part: Part, at: str | None) -> Turn:
-        """Return the model response under way."""
+        """Return the current model response, or a new one."""
         last = part.steps[-1] if part.steps else None
         return last if last is not None and last.source == "agent" else self._new(part, "agent", at)
 
@@ -191,24 +191,24 @@ def _name(value: object) -> str | None:
 
 
 def build_conversation(session: str, records: Iterable[Record]) -> Conversation:
-    """Return the conversation in the records of a session, which come in the order of the log."""
+    """Return the conversation in the records of a session. The records are in the order of the log."""
     reader = _Reader(session)
     for record in records:
         reader.read(record)
     parts = reader.found.parts
     main = next((part for part in parts if part.agent == "main"), None)
-    # Foreign logs name their agents as they like; the one that a person speaks to is the main one.
+    # Foreign logs use any names. The main agent is the one that a person speaks to.
     main = main or next((part for part in parts if any(step.source == "user" for step in part.steps)), None)
     if main is not None:
-        # The main agent was started by no call, whatever a log says of its first one.
+        # No call started the main agent, whatever the log says.
         main.parent = None
-        # The others stay in the order in which they first acted.
+        # The other agents keep the order of their first records.
         parts.sort(key=lambda part: part is not main)
     return reader.found
 
 
 def first_token_count(step: Turn, *names: str) -> int | None:
-    """Return the first of these counts of a step's usage."""
+    """Return the first of these counts that a step's usage has, or None."""
     return next((count for name in names if isinstance(count := step.usage.get(name), int)), None)
 
 
@@ -218,22 +218,22 @@ def other_tokens(step: Turn, *written: str) -> bool:
 
 
 def as_text(value: object) -> str | None:
-    """Return an output as text: JSON where it is none."""
+    """Return an output as text; other values as JSON."""
     return value if isinstance(value, str) or value is None else json.dumps(value)
 
 
 Losses = Counter[str]
-"""What could not be held, in words for people, with how often."""
+"""What a format could not hold, as words for people -> how often."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """One format that history can be written in.
+    """A format for export.
 
     Attributes:
-        name: for ``ctxmgr export --format NAME``.
-        title: the name that people use.
-        write: yields the lines of a conversation and adds to the losses; several conversations follow one another.
+        name: its name for ``ctxmgr export --format NAME``.
+        title: its name for people.
+        write: yields the lines of a conversation and adds to the losses. Several conversations may follow each other in a file.
     """
 
     name: str
@@ -242,7 +242,7 @@ class Exporter:
 
 
 def lose_events(conversation: Conversation, losses: Losses, *written: str) -> None:
-    """Count what the conversation left out, and its events of other types than those that the format writes."""
+    """Count what the conversation left out, and its events of types that the format does not write."""
     losses.update(conversation.left)
     for part in conversation.parts:
         for step in part.steps:

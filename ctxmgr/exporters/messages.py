@@ -1,4 +1,4 @@
-"""Write a list of chat messages as OpenAI's interface takes it; one document a session and agent."""
+"""Write a list of chat messages in the form of OpenAI's API, with one document per session and agent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ctxmgr.exporters.conversation import (
 
 
 def _write(conversation: Conversation, losses: Losses) -> Iterator[str]:
-    """Yield one line with the list of each agent's messages."""
+    """Yield one line per agent, with the list of its messages."""
     lose_events(conversation, losses, "nudge")
     for place, part in enumerate(conversation.parts):
         listed = [message for step in part.steps for message in _messages(step, losses)]
@@ -27,7 +27,7 @@ def _write(conversation: Conversation, losses: Losses) -> Iterator[str]:
             continue
         if place:
             losses["sub-agents, each written as a conversation of its own"] += 1
-        # The format knows one conversation; a reader of it takes another name for another session.
+        # The format knows only conversations, so readers take another name for another session.
         name = conversation.session if not place else f"{conversation.session}/{part.agent}"
         document = {"session_id": name, "model": part.model, "messages": listed}
         yield json.dumps({key: value for key, value in document.items() if value is not None})

@@ -1,7 +1,7 @@
 """Write OpenTelemetry spans as OTLP/JSON, by the conventions for generative AI: one line with all spans of a session.
 
-A span has a beginning and an end. Where a log has no times the spans lie nanoseconds after 1970, one behind the other, which
-keeps the order and which our importer takes for no time at all.
+A span needs a beginning and an end. Without recorded times, spans get successive nanoseconds after 1970. This keeps the order,
+and our importer reads such times as missing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _USAGE = {
 
 
 class _Spans:
-    """The spans of one session, each a moment after the one before it where times tie or run backwards."""
+    """The spans of one session. If times are equal or go back, each span begins a moment after the previous one."""
 
     def __init__(self, conversation: Conversation, losses: Losses) -> None:
         self._conversation, self._losses = conversation, losses
@@ -43,16 +43,16 @@ class _Spans:
         self.found: list[dict[str, Any]] = []
 
     def moment(self, at: str | None) -> int:
-        """Return the nanoseconds of a time, later than those before."""
+        """Return a time in nanoseconds, always later than the previous one."""
         seconds = parse_time(at)
         self._losses["times that are not known"] += seconds is None
-        # Through microseconds, the precision of our times: a float of nanoseconds would not come back as the same time.
+        # Via microseconds, the precision of our times: a float of nanoseconds would not give the same time back.
         self._now = max(self._now + 1, round((seconds or 0) * 1e6) * 1000)
         return self._now
 
     def add(self, name: str, span: tuple[int, int], above: str, failed: str | None = None, **attributes: Any) -> str:
         """Add a span and return its id."""
-        # Made of its place and not drawn by chance, so that exporting twice gives the same file.
+        # Derived from its place instead of random, so that repeated exports give the same file.
         own = _mark(f"{self._trace} {len(self.found)}")[:16]
         attributes["gen_ai.conversation.id"] = self._conversation.session
         self.found.append({
@@ -64,9 +64,9 @@ class _Spans:
         return own
 
     def part(self, part: Part, tools: dict[str, str]) -> None:
-        """Add what an agent did; its own span comes last, as programs write it."""
+        """Add the steps of an agent. Its own span comes last, as programs write it."""
         root = _mark(f"{self._trace} agent {part.agent}")[:16]
-        # Agents work side by side: in one line the times of the second would be pushed behind those of the first.
+        # Agents work concurrently. With a common clock, the times of the second would be pushed behind those of the first.
         self._now, first = 0, len(self.found)
         prompts: list[tuple[str, str | None]] = []
         for step in part.steps:
@@ -75,7 +75,7 @@ class _Spans:
             elif step.source == "agent":
                 self._response(part, step, prompts, root, tools)
                 prompts = []
-        # Words that nobody has answered yet: an empty response carries them, or they would be lost.
+        # Messages without an answer go into an empty response, so that they are not lost.
         if prompts:
             self._response(part, Turn("agent", prompts[-1][1]), prompts, root, tools)
         if first == len(self.found):
@@ -84,7 +84,7 @@ class _Spans:
         above = tools.get(part.parent or "", "")
         self.add(f"invoke_agent {part.agent}", (start, self._now), above, **{"gen_ai.operation.name": "invoke_agent",
                  "gen_ai.agent.name": part.agent})  # fmt: skip
-        self.found[-1]["spanId"] = root  # the id that its children were given before it was known where it ends
+        self.found[-1]["spanId"] = root  # the id that its children already use as their parent
 
     def _response(
         self, part: Part, step: Turn, prompts: list[tuple[str, str | None]], root: str, tools: dict[str, str]
@@ -104,8 +104,7 @@ class _Spans:
         self._losses["token counts of other kinds"] += other_tokens(
             step, *(name for names in _USAGE.values() for name in names)
         )
-        # A request usually repeats the conversation so far, and our importer leaves out what it knows: these messages are all
-        # new.
+        # Requests usually repeat the conversation so far, and our importer skips known messages. Here all messages are new.
         attributes: dict[str, Any] = {
             "gen_ai.operation.name": "chat", "gen_ai.agent.name": part.agent, "gen_ai.request.model": part.model,
             "gen_ai.input.messages": json.dumps(asked) if asked else None, "ctxmgr.input.messages": "new",
@@ -113,7 +112,7 @@ class _Spans:
         }  # fmt: skip
         self.add("chat", (start, self.moment(step.at)), root, **attributes)
         for call in step.calls:
-            # A call without a result has no span, which would have to end; the answer that asked for it holds it.
+            # A call without a result has no end, so it gets no span. The response that asked for it contains it.
             if call.result is not None:
                 tools[str(call.record["id"])] = self._tool(part, call, root)
 
@@ -148,7 +147,7 @@ def _value(value: object) -> dict[str, Any]:
 
 
 def _mark(words: str) -> str:
-    # Ids are hashes of what they name, so that exporting twice gives the same spans.
+    # Hashes of names, so that repeated exports give the same ids.
     return sha256(words.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -1,11 +1,11 @@
 """Goals that survive a crash: the tree of goal, tasks and subtasks, its brief, and the guard against loops.
 
-Begin with `service`, which answers every request. The history is the truth: `changes` says what each event does and
-folds the history into `state`, `repository` writes both and settles who owns the goal. May import `ctxmgr.detect`,
-`ctxmgr.types` and below, no store.
+Start with `service`, which answers every request. The history is the truth. `changes` defines the effect of each event and
+folds the history into `state`. `repository` writes both and decides who owns the goal. This package may import `ctxmgr.detect`,
+`ctxmgr.types` and the layers below, but no store.
 
-Names are resolved when first used, so that a command that reads a brief does not import the tracker. `ContextManager` is
-what the source document calls the `GoalTracker`.
+Names are resolved at first use, so that a command that reads a brief does not import the tracker. The source document calls the
+`GoalTracker` `ContextManager`.
 """
 
 from __future__ import annotations

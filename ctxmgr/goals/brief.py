@@ -1,7 +1,7 @@
 """Write the brief: what an agent needs for its next step, within a limit of characters.
 
-Recorded text appears as plain text on one line. Tasks that are not active are only counted, except that a recent action
-names its step. `goal_source` returns the same state as plain facts, for recovery and context packages.
+Recorded text appears as plain text on one line. Inactive tasks are only counted, but a recent action names its step.
+`goal_source` returns the same state as plain facts, for recovery and context packages.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from ctxmgr.goals.state import Action, Node, OpenAction, State, outcome_text, pl
 from ctxmgr.types.finding import Observation
 from ctxmgr.types.goal import BlockedAction, BriefAnswer, GoalSource, Moment
 
-# As many as `ctxmgr.types.goal.Fact` counts among what the next step needs.
+# The same number that `ctxmgr.types.goal.Fact` counts among the needs of the next step.
 RECENT = 3
-"""Number of recent actions shown: those of the active leaf, filled up with earlier ones of other leaves."""
+"""Number of recent actions in a brief: those of the active leaf, and earlier ones of other leaves if it has fewer."""
 
-# The last two forbid what agents tend to do after an interruption: greet, summarise, plan anew.
+# The last two forbid what agents often do after an interruption: greet, summarise, plan again.
 _WORDS: dict[Moment, str] = {
     "start": "Begin with the step below.",
     "continue": "",
@@ -30,13 +30,13 @@ _WORDS: dict[Moment, str] = {
     ),
 }
 _MARKS = {True: "✓", False: "✗", None: "?"}
-_LONG, _SHORT = 400, 160  # characters of a description, and of a reason or call
+_LONG, _SHORT = 400, 160  # maximum characters of a description, and of a reason or call
 _MIN_CHARS = 24  # a line cut to fewer characters says nothing
 _MAX_BLOCKED, _MAX_IN_FLIGHT, _MAX_PROBES = 5, 3, 20
 
 
 class _Part(NamedTuple):
-    """Lines that belong together; the lowest ``rank`` is kept first, ``name`` is for the list of omissions."""
+    """Lines that belong together. The lowest ``rank`` is kept first; ``name`` is for the list of omissions."""
 
     rank: int
     name: str
@@ -44,7 +44,7 @@ class _Part(NamedTuple):
 
 
 def write_brief(state: State, max_chars: int, moment: Moment | None = None) -> BriefAnswer:
-    """Return the brief: at most ``max_chars`` characters, even if that is 0, and the list of what was left out."""
+    """Return the brief with at most ``max_chars`` characters, even if that is 0, and a list of the omissions."""
     when = moment or state.moment
     parts = [part for part in _list_parts(state, when) if part.lines]
     hidden = _left_out_counts(state)
@@ -54,7 +54,7 @@ def write_brief(state: State, max_chars: int, moment: Moment | None = None) -> B
     if len(full_text) + (len(tail) + 1 if tail else 0) <= max_chars:
         text = f"{full_text}\n{tail}" if tail else full_text
     elif len(full_text) <= max_chars:
-        # All of it, without the counts of what is elsewhere: `left_out` names these.
+        # The complete brief, without the counts of facts elsewhere, which `left_out` has.
         text = full_text
     else:
         text, missing = _choose_parts(parts, max_chars, len(full_text) + len(tail) + 1)
@@ -107,7 +107,7 @@ def _describe_attempt(node: Node) -> str:
     attempt = node.attempt
     if attempt is None:
         return ""
-    # A failed leaf is tried again: the brief speaks of the attempt that comes.
+    # A failed leaf is tried again, so the brief names the next attempt.
     number = attempt.number if attempt.status == "in_progress" or node.status != "failed" else attempt.number + 1
     return f", attempt {number}"
 
@@ -134,14 +134,14 @@ def _recent(state: State, node: Node) -> list[str]:
 
 
 def _recent_actions(state: State, node: Node) -> list[Action]:
-    """Return the recent actions, oldest first; the results of the step before are what this one starts from."""
+    """Return the recent actions, oldest first. They include results of the previous step, from which this step starts."""
     own = [each for each in state.actions if each.node == node.id][-RECENT:]
     others = [each for each in state.actions if each.node != node.id]
     return sorted([*others[max(0, len(others) - RECENT + len(own)) :], *own], key=lambda each: each.n)
 
 
 def _other_step(item: Action, node: Node) -> str:
-    """Return the step's id in brackets if an action belongs to another step, else nothing."""
+    """Return the step's id in brackets if an action belongs to another step, else an empty text."""
     return "" if item.node == node.id else f"[{plain_line(item.node, 20)}] "
 
 
@@ -175,7 +175,7 @@ def _describe_next(state: State, node: Node) -> str:
 
 
 def next_in_task(state: State, node: Node) -> Node | None:
-    """Return the next open subtask of the same task, None when there is none; other tasks are not looked at."""
+    """Return the next open subtask of the same task, or None. Other tasks do not count."""
     task = state.tree.parent(node)
     if task is None or task is state.goal:
         return None
@@ -211,7 +211,7 @@ def _left_out_counts(state: State) -> list[str]:
 def _choose_parts(parts: list[_Part], room: int, needed: int) -> tuple[str, list[str]]:
     """Return the text of the parts that fit, chosen by rank, and the names of those that are cut or left out."""
     full, short = f"(more: ctxmgr goal brief --max-chars {needed})", "(more)"
-    # The hint how to see more may take a third of the room; with less, the facts need it.
+    # The hint how to see more may take a third of the room. If there is less room, the facts need it.
     mark = next((each for each in (full, short) if len(each) <= room // 3), "")
     left = room - (len(mark) + 1 if mark else 0)
     chosen_texts: dict[int, str] = {}
@@ -230,13 +230,13 @@ def _choose_parts(parts: list[_Part], room: int, needed: int) -> tuple[str, list
 
 
 def _cut_part(part: _Part, space: int) -> str:
-    """Return the lines of a part that fit; a single line is shortened."""
+    """Return the lines of a part that fit. A single line is shortened."""
     lines: list[str] = []
     for line in part.lines:
         if len("\n".join([*lines, line])) > space:
             break
         lines.append(line)
-    # Of several lines the first is a title: alone it says nothing.
+    # The first of several lines is a title, which says nothing alone.
     if len(lines) > 1 or (lines and len(part.lines) == 1):
         return "\n".join(lines)
     if space < _MIN_CHARS or len(part.lines) > 1:
@@ -248,7 +248,7 @@ _MAX_LISTED = 50
 
 
 def goal_source(state: State) -> GoalSource:
-    """Return the current task and subtask, done, open and blocked leaves, and the next step, with texts as recorded."""
+    """Return the current task and subtask, the done, open and blocked leaves, and the next step, with texts as recorded."""
     node, goal = state.current(), state.goal
     path = state.tree.path(node) if node is not None else [goal]
     task = next((each for each in path if each is not goal and "." not in each.id), None)

@@ -1,8 +1,8 @@
-"""The changes of a goal tree: each is checked first and then applied; a fold of the history makes the state.
+"""The changes of a goal tree. Each change is checked and then applied; folding the history gives the state.
 
-A change is the ``data`` of an event of the history. A live change and its replay use the same two functions, so the state
-is a function of the history; an illegal change raises and changes nothing. The fold never raises: a record that is illegal at
-its place (written by hand, or by an owner that was superseded) is counted.
+A change is the ``data`` of an event in the history. A live change and its replay use the same two functions, so the state
+depends only on the history. An illegal change raises an error and changes nothing. Folding never raises: it counts records that
+are illegal at their place (written by hand, or by a superseded owner).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from ctxmgr.types.goal import GOAL_ID, LEAF_TRANSITIONS, Block, BlockedAction, L
 
 Data = dict[str, Any]
 _REMOVED = ("split", "dropped")
-_MAX_NODES = 5_000  # the whole tree is in every state file
-# What `ctxmgr.types.goal.Description` admits: a history may hold what no request of ours wrote.
+_MAX_NODES = 5_000  # every state file contains the whole tree
+# The limit of `ctxmgr.types.goal.Description`, because a history may contain text that no request wrote.
 _MAX_TEXT_CHARS = 4_000
 
 
@@ -45,7 +45,7 @@ def find_node(state: State, name: object) -> Node:
     """Return the node with this id.
 
     Raises:
-        NotFound: there is none.
+        NotFound: no node has this id.
     """
     node = state.tree.get(name) if state.exists else None
     if node is None:
@@ -55,14 +55,14 @@ def find_node(state: State, name: object) -> Node:
 
 def _check_create(state: State, data: Data) -> None:
     _check_text(data.get("text"))
-    # Against an empty tree: a goal that replaces another one counts its ids from 1 again.
+    # Check against an empty tree, because a goal that replaces another one counts its ids from 1 again.
     _check_new(Tree(Node(id=GOAL_ID, text="")), GOAL_ID, data.get("nodes", []))
 
 
 def _create(state: State, data: Data, ts: str | None) -> None:
     carried_over = {"epoch": state.epoch, "owner": state.owner, "ignored": state.ignored, "last_ts": state.last_ts}
     goal = Node(id=GOAL_ID, text=data["text"])
-    # In place, since others hold this state. Ownership and the count of ignored records outlive a goal that is replaced.
+    # Update in place, because others hold this state. Ownership and the count of ignored records survive a replacement.
     vars(state).update(vars(State(session=str(data.get("session") or "goal"), goal=goal, **carried_over)))
     _insert(state, goal, 0, data.get("nodes", []))
 
@@ -79,10 +79,10 @@ def _check_add(state: State, data: Data) -> None:
 
 def _add(state: State, data: Data, ts: str | None) -> None:
     parent = find_node(state, data.get("parent") or GOAL_ID)
-    # With children it is no leaf any more, and only leaves are worked on.
+    # With children the node is no leaf, and only leaves can be active.
     if state.active == parent.id:
         _leave_active(state)
-    # A task that was blocked for its failed attempts is worked on through its new subtasks; a person's block stays.
+    # New subtasks continue a task that was blocked for failed attempts. A block by a person stays.
     if parent.is_leaf and parent.block and parent.block.by != "user":
         parent.block = None
     at = data.get("at")
@@ -133,7 +133,7 @@ def _check_order(state: State, data: Data) -> None:
 def _order(state: State, data: Data, ts: str | None) -> None:
     parent = find_node(state, data.get("parent") or GOAL_ID)
     places = {name: place for place, name in enumerate(data["order"])}
-    # The sort is stable: children that are not named keep their order, behind the others.
+    # The sort is stable: unnamed children follow in their former order.
     parent.children.sort(key=lambda child: places.get(child.id, len(places)))
 
 
@@ -150,9 +150,9 @@ def _check_enter(state: State, data: Data) -> None:
 
 
 def enter(state: State, node: Node) -> None:
-    """Make a leaf the active one, and begin an attempt unless one is under way."""
+    """Make a leaf the active one, and begin an attempt unless one is running."""
     if state.current() is not node:
-        state.next_step = None  # the advice of a continuation was for the step that is left
+        state.next_step = None  # the advice of a continuation was for the previous step
     if state.active != node.id:
         _leave_active(state)
     state.active = node.id
@@ -183,10 +183,10 @@ def _end(state: State, data: Data, ts: str | None) -> None:
     node.status, node.reason = ("done" if success else "failed"), _text_or_none(data.get("reason"))
     node.change_attempt(status=node.status, reason=node.reason)
     state.outcomes = [*state.outcomes[1 - KEPT_OUTCOMES :], Outcome(node=node.id, success=success)]
-    # Their results will not come any more: the attempt that they belong to is over.
+    # The attempt is over, so the results of its actions will not come any more.
     state.in_flight = [each for each in state.in_flight if each.node != node.id]
     if not success and not state.active:
-        state.active = node.id  # a failed leaf is tried again, or unblocked, before anything else
+        state.active = node.id  # a failed leaf is retried, or unblocked, before other work
     if success:
         state.blocked_actions = [each for each in state.blocked_actions if each.node != node.id]
         if state.active == node.id:
@@ -204,7 +204,7 @@ def _end(state: State, data: Data, ts: str | None) -> None:
 
 
 def note_loop(state: State, loop: LoopRecord) -> None:
-    """Append a loop to the list for ``loops.json``, which keeps the latest."""
+    """Append a loop to the list for ``loops.json``, which keeps only the latest loops."""
     state.loops = [*state.loops[1 - KEPT_LOOPS :], loop]
 
 
@@ -242,7 +242,7 @@ def _unblock(state: State, data: Data, ts: str | None) -> None:
 
 
 def lift_all(state: State, *, by_hand: bool = True, evidence: bool = True) -> None:
-    """Lift every block, with ``by_hand`` also those of a person; with ``evidence`` forget the failed attempts too."""
+    """Lift every block. ``by_hand`` includes blocks by a person; ``evidence`` also forgets the failed attempts."""
     outcomes = state.outcomes
     _lift_nodes(state, [state.goal], by_hand=by_hand)
     state.blocked_actions = []
@@ -258,7 +258,7 @@ def _lift_nodes(state: State, tops: list[Node], *, by_hand: bool = True) -> None
                 node.block = None
                 if node.is_leaf and node.status == "blocked":
                     node.status = "pending"
-        # Children before parents, since a parent's status follows from theirs.
+        # Children before parents, because the status of a parent depends on its children.
         for node in reversed(below):
             state.tree.settle(node)
         state.tree.climb(top)
@@ -278,7 +278,7 @@ CHANGES: dict[str, tuple[Callable[[State, Data], None], Callable[[State, Data, s
     "block": (_check_block, _block),
     "unblock": (_check_unblock, _unblock),
 }
-"""Operation -> (check, which raises when the change is illegal; apply, which changes the state)."""
+"""Operation -> (check, which raises an error if the change is illegal; function that applies the change)."""
 
 
 def why_not(state: State, node: Node) -> str:
@@ -312,7 +312,7 @@ def _close_subtree(state: State, node: Node, status: NodeStatus, reason: object)
 
 
 def _leave_active(state: State) -> None:
-    """End the work on the active leaf, if there is one, without an outcome."""
+    """Stop the work on the active leaf, if there is one, without an outcome."""
     node, state.active = state.tree.get(state.active), ""
     if node is None:
         return
@@ -360,7 +360,7 @@ def _check_one(tree: Tree, parent: str, node: object, ids: set[str]) -> int:
 
 
 def _insert(state: State, parent: Node, at: int, nodes: list[Data]) -> None:
-    """Insert new nodes below ``parent``, and set the statuses of parents from their children; some of these may be done."""
+    """Insert new nodes below ``parent``, some of which may be done, and update the statuses of parents."""
     made = [_make_node(each) for each in nodes]
     state.tree.insert(parent, at, made)
     for node in (*made, parent):
@@ -378,7 +378,7 @@ def _text_or_none(value: object) -> str | None:
 
 
 EVENT, ENDED = "goal", "subtask_result"
-"""Types of the events that change a goal; the second one is the type by which the detectors know a failed attempt."""
+"""Types of the events that change a goal. The detectors recognise failed attempts by the second type."""
 
 _Shape = TypeVar("_Shape", bound=Shape)
 _RESULTS = ("ok", "error", "denied", "interrupted")  # a tuple: a hostile record may hold an unhashable value
@@ -391,16 +391,16 @@ def entry_task(node: str, attempt: int) -> str:
 
 
 def fold(state: State, record: Record) -> None:
-    """Apply one more record of the history to the state."""
+    """Apply the next record of the history to the state."""
     try:
         kind, ts = record.get("kind"), record.get("ts")
         op = _event_data(record).get("op") if kind == "event" and record.get("type") == EVENT else None
-        # These concern the folder and not the session: a goal that replaces another one begins a new session.
+        # These operations concern the folder instead of the session, because a replacement of the goal begins a new session.
         if op in ("create", "own", "release"):
             _change(state, {**_event_data(record), "session": record.get("session")}, ts)
         elif state.exists and record.get("session") == state.session:
             _apply_record(state, record, kind, ts if isinstance(ts, str) else None)
-        # Cut, for a record may hold any text, and this one goes into every state file.
+        # Shortened, because a record may contain any text, and every state file contains this one.
         if isinstance(ts, str):
             state.last_ts = ts[:64]
     except (CtxmgrError, TypeError, ValueError, KeyError, AttributeError, RecursionError):
@@ -426,7 +426,7 @@ def _apply_event(state: State, record: Record, ts: str | None) -> None:
         _change(state, {**data, "op": "end"}, ts)
     elif kind == "compaction":
         state.moment = "compaction"
-    # A program that plays a person, as benchmarks have, has seen nothing (ruling 8).
+    # A program that plays a person, as in benchmarks, has not seen anything (ruling 8).
     elif kind in _PERSON and data.get("synthetic") is not True:
         lift_all(state, by_hand=False)
         state.fresh = state.count("actions")
@@ -443,7 +443,7 @@ def _change(state: State, data: Data, ts: object) -> None:
     elif op == "own":
         _take_ownership(state, data, when)
     elif op == "release":
-        # A late release by an owner that was superseded must not take the goal from its successor.
+        # A late release by a superseded owner must not take the goal from its successor.
         if data.get("epoch") == state.epoch:
             state.owner = None
     elif op == "refused":
@@ -459,7 +459,7 @@ def _change(state: State, data: Data, ts: object) -> None:
 def _take_ownership(state: State, data: Data, ts: str | None) -> None:
     epoch = data.get("epoch")
     if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch <= state.epoch:
-        # So the record of an owner that was superseded, appended late, takes nothing back.
+        # A record that a superseded owner appends late must not take the goal back.
         raise ValueError("an epoch only grows")
     state.epoch = epoch
     own = {name: data.get(name) for name in Owner.model_fields if name != "ts"}
@@ -477,7 +477,7 @@ def _apply_entry(state: State, record: Record, ts: str | None) -> None:
         id=name, agent=record.get("agent"), action=action[:1000], key=call_key(action, record.get("input")),
         args=shorten(record.get("input")), began=ts, node=node.id, attempt=number,
     )  # fmt: skip
-    # The same call begun again replaces the one without a result: its process was killed in between.
+    # If the same call begins again, its former process was killed, so replace the call without a result.
     state.in_flight = [each for each in state.in_flight if each.key != item.key or each.node != node.id]
     attempt = node.attempt
     if attempt is not None and attempt.number == number:
@@ -491,7 +491,7 @@ def _apply_entry(state: State, record: Record, ts: str | None) -> None:
 
 
 def _locate_attempt(state: State, record: Record) -> tuple[Node, int]:
-    """Return the leaf and the attempt's number of an entry; the leaf becomes active if it can be worked on."""
+    """Return the leaf and the attempt number of an entry. The leaf becomes active if it can be worked on."""
     named, _, _ = str(record.get("task") or "").rpartition("/")
     node = state.tree.get(named) or state.current() or state.goal
     if state.tree.can_work(node):
@@ -503,7 +503,7 @@ def _locate_attempt(state: State, record: Record) -> tuple[Node, int]:
 
 def _result(state: State, record: Record, ts: str | None) -> None:
     item = next((each for each in state.in_flight if each.id == record.get("entry")), None)
-    # Its attempt is over, or it was one of too many open ones.
+    # Its attempt is over, or there were too many open actions.
     if item is None or record.get("status") not in _RESULTS:
         return
     state.in_flight = [each for each in state.in_flight if each is not item]
@@ -514,15 +514,15 @@ def _finish(state: State, item: OpenAction, record: Record, ts: str | None) -> N
     output, error = shorten(record.get("output")), shorten(record.get("error"))
     done = item.finish(state.add("actions"), record["status"], output, error, ts)
     state.actions = [*state.actions[1 - WINDOW :], done]
-    # A blocked action that was allowed has a new result, so the reason of its block is over.
+    # A blocked action that was allowed has a new result, so the reason for its block is gone.
     state.blocked_actions = [each for each in state.blocked_actions if each.key != item.key or each.node != item.node]
     state.next_step = None
 
 
 def _apply_continuation(state: State, record: Record) -> None:
-    """Lift what the guard blocked, but keep the evidence: else a loop would reset it by asking for help (ruling 8).
+    """Lift the guard's blocks, but keep the evidence. Otherwise a loop would reset itself by asking for help (ruling 8).
 
-    The next step is that of the diagnosis, else the first alternative.
+    The next step comes from the diagnosis, else from the first alternative.
     """
     lift_all(state, by_hand=False, evidence=False)
     cause, options = record.get("diagnosis"), record.get("alternatives")
@@ -537,7 +537,7 @@ def _apply_refusal(state: State, data: Data, ts: str | None) -> None:
     if not isinstance(action, str) or loop not in ("A", "B", "C", None) or not isinstance(node, str):
         raise ValueError("a refusal names the action, the node and the type of loop")
     state.add("refused")
-    # Type C ends attempts, not actions: it is noted where the attempt ends.
+    # Type C ends attempts instead of actions, so it is recorded at the end of the attempt.
     if loop not in ("A", "B"):
         return
     state.add(str(loop))
@@ -560,7 +560,7 @@ def _apply_refusal(state: State, data: Data, ts: str | None) -> None:
 
 
 def _shapes(shape: type[_Shape], value: object) -> list[_Shape]:
-    """Return the valid items of a list; a history written by hand may hold anything."""
+    """Return the valid items of a list. A history written by hand may contain anything."""
     found: list[_Shape] = []
     for each in cast("list[object]", value) if isinstance(value, list) else []:
         with suppress(ValueError):

@@ -1,6 +1,6 @@
 """Compare the brief with the history that an agent would read without it.
 
-Apart from `brief`: an agent asks for that one at every step.
+Separate from `brief`, which agents request at every step.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ctxmgr.log.json_value import plain
 from ctxmgr.types.goal import ActionView, Comparison, Fact, FactKind, GoalState, Size, SubtaskView
 
 LAST = 10
-"""Number of latest messages that an agent's loop without a brief often keeps."""
+"""Number of latest messages that an agent's loop without a brief typically keeps."""
 NEEDED_ACTIONS = 3
 
 _TEXT_TYPES = frozenset({
@@ -23,7 +23,7 @@ _TEXT_TYPES = frozenset({
     "interrupt", "error",
 })  # fmt: skip
 _COMPARED_CHARS = 40
-"""Characters of a text that are compared; a brief may shorten the rest."""
+"""Number of characters of a text to compare, because a brief may shorten the rest."""
 
 
 def messages(records: Iterable[Record]) -> Iterator[str]:
@@ -54,11 +54,11 @@ def _json_line(value: dict[str, Any]) -> str:
 def compare(
     records: Iterable[Record], state: GoalState, text: str, count: Callable[[str, str], int], counter: str
 ) -> Comparison:
-    """Return how much shorter the brief is (per cent of characters and tokens), and which needed facts it contains.
+    """Return how much shorter the brief is (in percent of characters and tokens), and which needed facts it contains.
 
     Args:
         records: the goal's history, in order.
-        state: the present state of the goal.
+        state: the current state of the goal.
         text: the brief.
         count: (text, kind) -> tokens; the kind is ``text`` or ``json``.
         counter: name of that token counter.
@@ -85,7 +85,7 @@ def _saved_percent(part: int, whole: int) -> float | None:
 
 
 def facts(state: GoalState, text: str) -> list[Fact]:
-    """Return the facts that the next step needs, and for each whether the text contains it."""
+    """Return the facts that the next step needs, each with whether the text contains it."""
     found: list[Fact] = []
     lines = [_normalise(line) for line in text.splitlines()]
     brief = _normalise(text)
@@ -105,7 +105,7 @@ def facts(state: GoalState, text: str) -> list[Fact]:
 
 
 def _current(state: GoalState) -> tuple[SubtaskView | None, SubtaskView | None]:
-    """Return the current task, and its subtask where it has any."""
+    """Return the current task, and its current subtask if it has one."""
     for task in state.goal.tasks:
         if task.id == state.current:
             return task, None

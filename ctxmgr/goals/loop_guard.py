@@ -1,7 +1,7 @@
-"""Ask the detectors whether an action would close a loop, or an attempt has failed too often.
+"""Ask the detectors whether an action would close a loop, or whether an attempt has failed too often.
 
-The answer depends on the bounded window in the state and on the candidate alone. So it costs the same after ten actions and
-after a hundred thousand, and is the same before and after a crash.
+The answer depends only on the bounded window in the state and on the candidate. It therefore costs the same after ten actions
+and after a hundred thousand, and is the same before and after a crash.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ctxmgr.detect.interface import Detector
 
 _REPEATS_OF_A_POLL = 12
-"""Repeats after which even a poll or a key press counts as a repetition, for the detectors allow those more."""
+"""Number of repeats after which even a poll or a key press is a repetition. The detectors allow these more repeats."""
 
 
 class Verdict(NamedTuple):
@@ -35,8 +35,8 @@ class LoopGuard:
     """Applies the thresholds of the three types of loops: A repetition, B alternation, C failed attempts (spec 004).
 
     Args:
-        settings: those of detection. Ruling 6: a detector finds a repetition at its n-th round, the guard refuses the one
-            after it. Of two alternating actions it refuses the last one of the round before the threshold.
+        settings: detection settings. Ruling 6: a detector finds a repetition at its n-th round, and the guard refuses the next
+            one. Of two alternating actions, it refuses the last one in the round before the threshold.
     """
 
     def __init__(self, settings: DetectSettings | None = None) -> None:
@@ -47,20 +47,20 @@ class LoopGuard:
         self._alternation = replace(self._guarded, cycle_rounds=max(2, common.cycle_rounds - 1), max_period=2)
 
     def action(self, state: State, candidate: OpenAction) -> Verdict | None:
-        """Return the loop that an action would close.
+        """Return the loop that an action would close, or None.
 
-        A ``candidate`` without a result is assumed to return what the same call returned last time.
+        A ``candidate`` without a result is assumed to return the same result as the same call last time.
         """
         window = [each for each in state.actions if each.n > state.fresh]
         periods = _periods([each for each in window if each.agent == candidate.agent], candidate)
         if not periods:
-            return None  # a cheap look at keys spares most actions the import of the engine
+            return None  # a cheap comparison of keys saves most actions the import of the engine
         if not isinstance(candidate, Action):
-            # There is one: a period means that the call was made before.
+            # It exists, because a period means that the call was made before.
             last = next(each for each in reversed(window) if each.key == candidate.key)
             candidate = candidate.finish(last.n + 1, last.status, last.output, last.error, candidate.began)
         shown = list(_observations(state.session, [*window, candidate]))
-        # Alternation has a lower threshold than the rest; each setting sees only the periods it is for.
+        # Alternation has a lower threshold than the rest, so each setting is used only for its periods.
         for settings in (self._alternation, self._guarded):
             if periods == {2} if settings is self._guarded else 2 not in periods:
                 continue
@@ -70,17 +70,17 @@ class LoopGuard:
         return None
 
     def is_old_news(self, state: State, item: Action) -> bool:
-        """Whether an action returned what it returned the last time; true when there is nothing to compare."""
+        """Whether an action returned the same result as the last time. True if there is nothing to compare with."""
         last = next((each for each in reversed(state.actions) if each.key == item.key), None)
         if last is None:
             return True
-        # The engine itself compares: with enough repeats of the former result it finds a repetition only if the new one is
-        # equal.
+        # The engine compares: after enough repeats of the former result, it finds a repetition
+        # only if the new result is equal.
         repeats = [last.replace(id=f"told-{number}", ts=item.ts, began=None) for number in range(_REPEATS_OF_A_POLL)]
         return _find_raised_last(self._guarded, list(_observations(state.session, [*repeats, item]))) is not None
 
     def failure(self, state: State, node: str) -> Finding | None:
-        """Return the engine's finding if the attempt at ``node`` fails now; None while it may be tried again."""
+        """Return the engine's finding if another failure of ``node`` is one too many, or None if it may be tried again."""
         from ctxmgr.detect.detectors.cycles import EscalatingFailureDetector
 
         outcomes = [*state.outcomes, Outcome(node=node, success=False)]
@@ -97,7 +97,7 @@ class LoopGuard:
 
 
 def _periods(own: Sequence[Action], candidate: OpenAction) -> set[int]:
-    """Return the periods p for which the last p calls, the candidate included, equal the p calls before them."""
+    """Return the periods p for which the last p calls, including the candidate, equal the p calls before them."""
     keys = [*(each.key for each in own), candidate.key]
     return {
         period
@@ -107,7 +107,7 @@ def _periods(own: Sequence[Action], candidate: OpenAction) -> set[int]:
 
 
 def _may_be_equal(earlier: Action, candidate: OpenAction) -> bool:
-    """Whether the engine may take two results for equal; an unknown one may be anything."""
+    """Whether the engine may take two results for equal. An unknown result may be anything."""
     if not isinstance(candidate, Action):
         return True
     if earlier.status != candidate.status:
@@ -143,7 +143,7 @@ def _find_raised_last(settings: DetectSettings, shown: Sequence[Observation]) ->
 def _find_unresolved(
     settings: DetectSettings, detectors: Sequence[type[Detector]], shown: Sequence[Observation]
 ) -> list[Finding]:
-    """Return the findings that are unresolved at the end; imports the engine, which most actions do not need."""
+    """Return the findings that are unresolved at the end. Imports the engine, which most actions do not need."""
     from ctxmgr.detect.monitor import Monitor
 
     monitor = Monitor(settings, detectors)

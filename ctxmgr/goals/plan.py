@@ -33,10 +33,10 @@ _Pairs = list[tuple[str, Any]]
 
 
 def from_yaml(text: str, name: str) -> Plan:
-    """Return the plan.
+    """Return the plan in a YAML text.
 
     Raises:
-        InvalidInput: the YAML is broken, nested too deep, or has too many steps once its aliases are expanded.
+        InvalidInput: the YAML is broken, nested too deeply, or has too many steps after expansion of its aliases.
     """
     root = _compose(text, name)
     reader = _Reader(name)
@@ -60,7 +60,7 @@ def from_yaml(text: str, name: str) -> Plan:
             items = [
                 reader.read_named_item(key, value, 0) for key, value in pairs if key.lower() != "goal" or not _is_text(value)
             ]
-            # One item over two levels of steps is the goal: as a task it would leave these below the level of subtasks.
+            # A single item above two levels of steps is the goal. As a task, it would push them below the level of subtasks.
             if goal is None and len(items) == 1 and any(part.items for part in items[0].items):
                 goal, items = items[0].text, items[0].items
     else:
@@ -77,16 +77,16 @@ def _compose(text: str, name: str) -> Any:
 
     if nesting_depth(text) > MAX_DEPTH:
         raise InvalidInput(f"{name}: nested deeper than {MAX_DEPTH} levels", "a plan has tasks and subtasks")
-    from ruamel.yaml import YAML  # 80 ms, and only where YAML is read
+    from ruamel.yaml import YAML  # takes 80 ms to load, and only YAML plans need it
     from ruamel.yaml.error import YAMLError
 
     try:
-        # Composed, not loaded: nodes keep the spelling of values ("yes" stays a word), and no tag builds an object.
+        # Composed instead of loaded: nodes keep the spelling of values ("yes" stays a word), and no tag builds an object.
         documents = list(YAML(typ="safe", pure=True).compose_all(text))
     except RecursionError:
         raise InvalidInput(f"{name}: nested too deep", "a plan has tasks and subtasks") from None
     except (YAMLError, ValueError, AttributeError, TypeError, LookupError, AssertionError) as error:
-        # The parser fails in its own ways on broken texts, not by its own errors alone.
+        # For broken texts, the parser raises more than its own errors.
         mark = getattr(error, "problem_mark", None)
         place = "" if mark is None else f", line {mark.line + 1}"
         problem = getattr(error, "problem", None) or type(error).__name__
@@ -101,14 +101,14 @@ def _compose(text: str, name: str) -> Any:
 
 @dataclass(slots=True)
 class _Reader:
-    """Turns the parser's nodes into items; aliased content counts each time, so that aliases can't multiply without limit."""
+    """Turns the parser's nodes into items. Aliased content counts each time, so that aliases can't multiply without limit."""
 
     name: str
     unused: list[str] = field(default_factory=list[str])
     read: int = 0
 
     def items(self, node: Any, depth: int) -> list[Item]:
-        """Return the steps of a list, a mapping or a text."""
+        """Return the steps in a list, a mapping or a text."""
         self._count(depth)
         if isinstance(node.value, str):
             return [] if node.value.lower() in _FALSE else [_make_item(node.value)]
@@ -117,7 +117,7 @@ class _Reader:
         return [self.item(child, depth + 1) for child in cast("list[Any]", node.value)]
 
     def item(self, node: Any, depth: int) -> Item:
-        """Return one step of a list: a text, a mapping with its fields, or "title: parts"."""
+        """Return one step of a list: a text, a mapping with fields, or "title: parts"."""
         self._count(depth)
         if isinstance(node.value, str):
             return _make_item(node.value)
@@ -141,7 +141,7 @@ class _Reader:
         return found
 
     def read_named_item(self, key: str, value: Any, depth: int) -> Item:
-        """Return the step ``key: value``, where the value is its status, its parts, or the rest of a sentence with a colon."""
+        """Return the step ``key: value``. The value is its status, its parts, or the rest of a sentence with a colon."""
         self._count(depth)
         found = _make_item(key)
         if not isinstance(value.value, str):
@@ -160,7 +160,7 @@ class _Reader:
         return _make_item(f"{key}: {value.value}")
 
     def pairs(self, node: Any) -> _Pairs:
-        """Return the (key, value) pairs of a mapping; keys that are not text are noted as unused."""
+        """Return the (key, value) pairs of a mapping. Keys that are not text are noted as unused."""
         found: _Pairs = []
         for key, value in cast("list[tuple[Any, Any]]", node.value):
             if isinstance(key.value, str):
@@ -202,7 +202,7 @@ def _is_text(node: Any) -> bool:
 MAX_BYTES = 256 * 1024
 MAX_LINES = 10_000
 MAX_LINE = 10_000
-"""Longest line, in characters; a longer one is no step of a plan."""
+"""Maximum length of a line in characters. A longer line is no step of a plan."""
 
 _YAML, _MARKDOWN = frozenset({".yaml", ".yml", ".json"}), frozenset({".md", ".markdown", ".mdown", ".txt", ".rst"})
 _YAML_START = lazy_pattern(r"(?:---\s|%YAML|[{\[]|(?!https?:)[\w\"'][^#\n]*:(?:\s|$))")
@@ -212,17 +212,17 @@ def read_plan(path: Path) -> Plan:
     """Return the plan in a file.
 
     Raises:
-        NotFound: there is no such file.
-        InvalidInput: it is no plain file, too big, no UTF-8, broken, or holds no step.
+        NotFound: the file does not exist.
+        InvalidInput: it is no regular file, too large, not UTF-8, broken, or has no step.
     """
     return parse_plan(read_content(path), str(path))
 
 
 def parse_plan(data: bytes, name: str) -> Plan:
-    """Return the plan in a text. The suffix of ``name`` decides between YAML and Markdown, else the text's beginning.
+    """Return the plan in a text. The suffix of ``name``, or else the beginning of the text, decides between YAML and Markdown.
 
     Raises:
-        InvalidInput: it is too big, no UTF-8, broken, or holds no step.
+        InvalidInput: the text is too large, not UTF-8, broken, or has no step.
     """
     text = _decode(data, name)
     ending = Path(name).suffix.lower()
@@ -240,11 +240,11 @@ def parse_plan(data: bytes, name: str) -> Plan:
 
 
 def read_content(path: Path) -> bytes:
-    """Return up to one byte more than a plan may have from a regular file; never waits for pipes or devices.
+    """Return at most one byte more than the limit from a regular file. Never waits for pipes or devices.
 
     Raises:
-        NotFound: there is no such file.
-        InvalidInput: it is no plain file, or can't be read.
+        NotFound: the file does not exist.
+        InvalidInput: it is no regular file, or can't be read.
     """
     try:
         descriptor = open_regular(path)
@@ -283,7 +283,7 @@ def _decode(data: bytes, name: str) -> str:
 
 MAX_TITLE = 300
 MAX_STEPS = 2_000
-"""Most tasks and subtasks of one plan together."""
+"""Maximum number of tasks and subtasks in a plan."""
 
 _CONTROL = lazy_pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f]")
 _BOX = lazy_pattern(r"\[([ xX])\]\s+")
@@ -291,12 +291,12 @@ _BOX = lazy_pattern(r"\[([ xX])\]\s+")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A parsed plan; with a goal it becomes a `GoalPlan`.
+    """A parsed plan. With a goal it becomes a `GoalPlan`.
 
     Attributes:
-        goal: the plan's own title, None when it has none.
-        tasks: the tasks in the order of the plan.
-        notes: what a person should know before accepting it, such as sections left out.
+        goal: title of the plan, or None.
+        tasks: tasks in the order of the plan.
+        notes: what a person should know before accepting it, e.g. sections that were left out.
     """
 
     goal: str | None
@@ -321,7 +321,7 @@ class Item:
 def parse_title(text: str) -> tuple[str, bool]:
     """Return a step's title as one line without its checkbox, and whether the box is ticked."""
     line = " ".join(_CONTROL.sub("", text).split())
-    # A box alone has no blank behind it, which the pattern asks for.
+    # The pattern requires a blank after the box, which a box alone lacks.
     box = _BOX.match(f"{line} ")
     title = line[box.end() :] if box else line
     return _shorten(title), bool(box and box[1] in "xX")
@@ -330,7 +330,7 @@ def parse_title(text: str) -> tuple[str, bool]:
 def fold_items(items: Sequence[Item]) -> tuple[tuple[PlannedTask, ...], list[str]]:
     """Return nested items as tasks with subtasks, and notes on what that changed.
 
-    A deeper item becomes a subtask whose title joins those above it, so that no step is lost.
+    A deeper item becomes a subtask whose title includes the titles above it, so that no step is lost.
     """
     deep = 0
     tasks: list[PlannedTask] = []
@@ -358,17 +358,17 @@ def _shorten(title: str) -> str:
     return title if len(title) <= MAX_TITLE else f"{title[: MAX_TITLE - 1].rstrip()}…"
 
 
-# Headings of the parts around the steps of a plan: their lists state facts, not work to do.
+# Headings of sections around the steps. Their lists state facts instead of work.
 _BACKGROUND_HEADINGS = frozenset({
     "background", "overview", "context", "introduction", "summary", "motivation", "notes", "note", "references", "links",
     "non-goals", "nongoals", "out of scope", "assumptions", "glossary", "risks", "open questions", "license", "why",
 })  # fmt: skip
-# Headings that only announce the steps, and are no task themselves.
+# Headings that only announce the steps, and are no tasks themselves.
 _TASK_HEADINGS = frozenset({
     "task", "tasks", "plan", "steps", "todo", "to do", "to-do", "todos", "checklist", "work", "work items", "action items",
     "implementation plan", "next steps", "task list",
 })  # fmt: skip
-# Models write check marks and box characters in the place of "- [x]".
+# Models write check marks and box characters instead of "- [x]".
 _SIGNED_BOX = lazy_pattern(r"^([ \t]*)(?:[-*+][ \t]+)?([☐☑☒✅✔✓])️?[ \t]+", re.MULTILINE)
 _LINK = lazy_pattern(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
 _MARKS = lazy_pattern(r"(`+)([^`]+)\1(?!`)|\*\*(?=\S)([^*]+)\*\*")
@@ -389,11 +389,11 @@ class _Section:
 
 
 def from_markdown(text: str) -> Plan:
-    """Return the plan in a Markdown text; ``tasks`` is empty when it has no step."""
+    """Return the plan in a Markdown text. ``tasks`` is empty if it has no step."""
     from markdown_it import MarkdownIt
 
     source = _SIGNED_BOX.sub(lambda found: f"{found[1]}- [{' ' if found[2] == '☐' else 'x'}] ", text)
-    # Inline markup is stripped by linear rules instead, since hostile nesting of it takes a parser quadratic time.
+    # Linear rules remove inline markup, because a parser would need quadratic time for hostile nesting.
     tokens = MarkdownIt("commonmark").disable(["inline", "text_join"]).parse(_without_front_matter(source))
     top, first = _sections(tokens)
     notes: list[str] = []
@@ -414,7 +414,7 @@ def _without_front_matter(text: str) -> str:
 
 
 def _sections(tokens: Sequence[Token]) -> tuple[_Section, str]:
-    """Return the document as nested sections with their lists, and its first paragraph if that precedes them."""
+    """Return the document as nested sections with their lists, and its first paragraph if that comes before them."""
     top = _Section(0, "")
     open_sections, open_items, first = [top], list[Item](), ""
     heading = item_has_no_text = False
@@ -441,7 +441,7 @@ def _sections(tokens: Sequence[Token]) -> tuple[_Section, str]:
 
 
 def _outside_quotes(tokens: Sequence[Token]) -> Iterator[Token]:
-    """Yield the tokens that stand in no block quote."""
+    """Yield the tokens outside of block quotes."""
     depth = 0
     for token in tokens:
         if token.type in ("blockquote_open", "blockquote_close"):
@@ -451,7 +451,7 @@ def _outside_quotes(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _open_section(open_sections: list[_Section], level: int) -> None:
-    """Begin a section of a level, in the last open one above it."""
+    """Begin a section in the last open section of a higher level."""
     while open_sections[-1].level >= level:
         open_sections.pop()
     section = _Section(level, "")
@@ -466,7 +466,7 @@ def _read_plain_title(content: str) -> tuple[str, bool]:
 
 
 def _find_goal(top: _Section, first: str) -> str | None:
-    """Return the goal, from the only title or a line "Goal: ..."; a title is removed from the sections."""
+    """Return the goal, from the only title or from a line "Goal: ...". A title is removed from the sections."""
     if len(top.parts) == 1 and (top.parts[0].parts or top.parts[0].items) and not top.items:
         title = top.parts[0]
         top.items, top.parts = title.items, title.parts
@@ -478,7 +478,7 @@ def _find_goal(top: _Section, first: str) -> str | None:
 
 
 def _list_steps(section: _Section, notes: list[str]) -> list[Item]:
-    """Return a section's steps: its own list, then those of its subsections."""
+    """Return a section's steps: those of its own list, then those of its subsections."""
     items = [item for item in section.items if item.text]
     for part in section.parts:
         if part.name in _BACKGROUND_HEADINGS:

@@ -1,7 +1,7 @@
 """Edit a plan in progress: add, split, reorder, drop, block, unblock.
 
-`GoalBase` is what all requests about a goal share. Edits work while another process holds the goal: that one reads the
-change before its own next one.
+`GoalBase` is the common base of all requests about a goal. Edits also work while another process holds the goal. That process
+reads the change before its own next change.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
 
 FOLDER = ".agent_context"
-"""Name of a goal's folder, inside the project's folder (spec 004)."""
+"""Name of a goal's folder in the project's folder (spec 004)."""
 
 
 class GoalBase:
-    """A goal's folder; see `ctxmgr.goals.service.Goals` for the arguments."""
+    """The folder of a goal; see `ctxmgr.goals.service.Goals` for the arguments."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class GoalBase:
 
     @cached_property
     def _guard(self) -> LoopGuard:
-        from ctxmgr.goals.loop_guard import LoopGuard  # with the detectors, which most requests have no need of
+        from ctxmgr.goals.loop_guard import LoopGuard  # it loads the detectors, which most requests do not need
 
         return LoopGuard(self._settings)
 
@@ -81,7 +81,7 @@ class GoalBase:
 
     @property
     def warnings(self) -> list[str]:
-        """Damage that was found, and what was done about it."""
+        """Damage that was found, and how it was handled."""
         return list(self._repository.warnings)
 
     def state(self) -> GoalState:
@@ -92,7 +92,7 @@ class GoalBase:
         probes = self._require_goal(self._repository.look()).probes
         if not probes:
             return []
-        # Loaded only where there are probes: an agent looks at its goal at every step.
+        # Imported only if there are probes, because an agent reads its goal at every step.
         from pathlib import Path
 
         from ctxmgr.goals.probes import check_all
@@ -120,7 +120,7 @@ class GoalBase:
 
 
 def tasks_data(drafts: Sequence[TaskDraft], minted: int) -> list[dict[str, Any]]:
-    """Return new tasks with their subtasks, as event data; ids go on from ``minted``, so that none is ever used twice."""
+    """Return new tasks with their subtasks as event data. Ids continue after ``minted``, so that no id is used twice."""
     made: list[dict[str, Any]] = []
     for number, draft in enumerate(drafts, minted + 1):
         name = f"t{number}"
@@ -129,7 +129,7 @@ def tasks_data(drafts: Sequence[TaskDraft], minted: int) -> list[dict[str, Any]]
 
 
 def subtasks(parent: str, drafts: Sequence[SubtaskDraft], minted: int) -> list[dict[str, Any]]:
-    """Return new subtasks of a task, as event data; ids go on from ``minted``."""
+    """Return new subtasks of a task as event data. Ids continue after ``minted``."""
     return [_make_leaf(f"{parent}.{number}", draft) for number, draft in enumerate(drafts, minted + 1)]
 
 
@@ -157,15 +157,15 @@ def split_data(node: Node, parent: Node, request: SplitRequest) -> dict[str, Any
 
 
 def unblock_data(state: State, request: UnblockRequest) -> dict[str, Any] | None:
-    """Return the event data of an unblocking, None when nothing is blocked.
+    """Return the event data of an unblocking, or None if nothing is blocked.
 
     Raises:
-        NotFound: what the request names is not blocked.
+        NotFound: the request names something that is not blocked.
     """
     blocked = [node for node in state.goal.walk() if node.block is not None]
     if request.target is None:
         return {"all": True, "reason": request.reason} if blocked or state.blocked_actions else None
-    # Ids of nodes come first: an action may be called ``t2`` too, and has its key as another name.
+    # Ids of nodes take precedence: an action may also be called ``t2``, but has its key as a second name.
     node = state.tree.get(request.target)
     if node is not None:
         with_blocked_actions = {each.node for each in state.blocked_actions}
@@ -191,7 +191,7 @@ class PlanEdits(GoalBase):
     """The requests that change the plan."""
 
     def add(self, request: AddRequest) -> GoalAnswer:
-        """Add tasks, or subtasks of one."""
+        """Add tasks, or subtasks of a task."""
 
         def decide(state: State) -> dict[str, Any]:
             return add_data(find_node(state, request.parent or "goal"), request)
@@ -208,19 +208,19 @@ class PlanEdits(GoalBase):
         return self._edit("split", decide)
 
     def reorder(self, request: ReorderRequest) -> GoalAnswer:
-        """Put tasks, or the subtasks of one, into another order."""
+        """Reorder the tasks, or the subtasks of a task."""
         return self._edit("order", lambda state: {"parent": request.parent or "goal", "order": list(request.order)})
 
     def drop(self, request: DropRequest) -> GoalAnswer:
-        """Drop a task or subtask; it stays in the history and does not count for progress."""
+        """Drop a task or subtask. It stays in the history but does not count for progress."""
         return self._edit("drop", lambda state: {"id": request.id, "reason": request.reason})
 
     def block(self, request: BlockRequest) -> GoalAnswer:
-        """Block a task or subtask by hand."""
+        """Block a task or subtask on behalf of a person."""
         return self._edit("block", lambda state: {"id": request.id, "reason": request.reason})
 
     def unblock(self, request: UnblockRequest) -> GoalAnswer:
-        """Lift a block, or all of them; loop detection starts anew, since a person has seen what was before."""
+        """Lift a block, or all blocks. Loop detection starts again, because a person has seen the earlier actions."""
         with self._repository.change(work=False) as change:
             state = self._require_goal(change.state)
             data = unblock_data(state, request)
@@ -230,11 +230,11 @@ class PlanEdits(GoalBase):
         return self._answer([*data.get("nodes", []), *data.get("actions", [])], "unblocked")
 
     def message(self, request: MessageRequest) -> GoalAnswer:
-        """Record a human message; it lifts what the guard blocked, but not what a person blocked."""
+        """Record a message of a person. It lifts the guard's blocks, but no blocks by a person."""
         return self._append_event({"text": request.text}, "user_message")
 
     def record_compaction(self) -> GoalAnswer:
-        """Record that the agent's context was compacted; its next brief begins with other words."""
+        """Record a compaction of the agent's context. The next brief begins with other words."""
         return self._append_event({}, "compaction")
 
     def set_probes(self, probes: Sequence[Probe]) -> GoalAnswer:
@@ -249,11 +249,11 @@ class PlanEdits(GoalBase):
         return self._answer([])
 
     def check_probes(self) -> GoalAnswer:
-        """Run the probes now, and keep their results."""
+        """Run the probes and record their results."""
         return self.keep_probe_results(self._look_at_files())
 
     def keep_probe_results(self, results: Sequence[ProbeResult]) -> GoalAnswer:
-        """Record results of probes; nothing is written when they are unchanged."""
+        """Record results of probes. Unchanged results are not written."""
         with self._repository.change(work=False) as change:
             if records := self._probe_event(self._require_goal(change.state), results):
                 change.write(records)
@@ -262,14 +262,14 @@ class PlanEdits(GoalBase):
     probed = keep_probe_results  # its name until 0.2
 
     def _probe_event(self, state: State, results: Sequence[ProbeResult]) -> list[Record]:
-        """Return the event with the results, in a list; none when they are unchanged."""
+        """Return the event with the results in a list, or an empty list if they are unchanged."""
         if list(results) == state.probe_state:
             return []
         return [self._repository.event({"op": "probed", "results": [plain(each.to_json()) for each in results]})]
 
     def apply(self, continuation: Mapping[str, Any]) -> GoalAnswer:
-        """Record a continuation of a recovery (its JSON form): it lifts what the guard blocked, and sets the next step."""
-        # The record that holds it has ``v``, ``kind`` and ``ts`` of its own.
+        """Record the continuation of a recovery (in JSON form). It lifts the guard's blocks and sets the next step."""
+        # The record that contains the continuation has its own ``v``, ``kind`` and ``ts``.
         fields: dict[str, Any] = {
             key: value for key, value in plain(dict(continuation)).items() if key not in ("v", "kind", "ts")
         }

@@ -19,12 +19,12 @@ from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.goal import Probe, ProbeResult
 
 MAX_SEARCHED_BYTES = 64 * 1024 * 1024
-"""Bytes of a file that are searched for a text; beyond them the result is unknown."""
+"""Maximum number of bytes of a file to search for a text. Beyond them the result is unknown."""
 SECONDS = 10.0
 """Default time limit of a command, or of searching a file, in seconds."""
 
 NOT_TRUSTED = "not covered by the trust in this project: read it, then run 'ctxmgr trust'"
-"""Detail of a command that was added, or whose script was changed, after the project was trusted."""
+"""Detail for a command that was added, or whose script was changed, after the user trusted the project."""
 
 _CHUNK = 1024 * 1024
 _PARTS = lazy_pattern(r"[\s;|&<>()'\"=]+")
@@ -34,7 +34,7 @@ _MARKS: Mapping[bool | None, str] = {True: "✓", False: "✗", None: "?"}
 
 @dataclass(frozen=True, slots=True)
 class ProbeOutcome:
-    """Result of a probe: whether it holds, None if that could not be determined, and a short reason."""
+    """Result of a probe: whether it holds (None if unknown), and a short reason."""
 
     holds: bool | None
     why: str = ""
@@ -44,7 +44,7 @@ def require_sound(probe: Probe) -> None:
     """Check that the probe can be run.
 
     Raises:
-        InvalidInput: its name is not one word, as a brief needs it, or it lacks what its kind requires.
+        InvalidInput: its name is not one word, as a brief needs it, or a field that its kind requires is missing.
     """
     if not _NAME.fullmatch(probe.name):
         raise InvalidInput(f"{probe.name[:80]!r} is no name of a probe", "letters, digits, '_', '-' and '.', e.g. pkg_exists")
@@ -58,10 +58,10 @@ def require_sound(probe: Probe) -> None:
 
 
 def fingerprint(probe: Probe, folder: Path) -> str:
-    """Return the identity of a trusted command: its folder, its words, and the content of files that they name.
+    """Return the identity of a trusted command: its folder, its words, and the contents of the files that they name.
 
-    So a script is covered, e.g. ``sh check.sh``, but not what a program loads by itself, e.g. the tests of ``pytest``. A new
-    file is a change too: a command that names its own output is trusted until it has written it.
+    This covers a script, e.g. ``sh check.sh``, but not files that a program loads by itself, e.g. the tests of ``pytest``. A
+    new file is a change too: a command that names its own output is trusted only until it has written the output.
     """
     root = os.path.realpath(folder)
     contents = [list(_contents(root, word)) for word in probe.argv]
@@ -69,13 +69,13 @@ def fingerprint(probe: Probe, folder: Path) -> str:
 
 
 def _contents(root: str, word: str) -> Iterator[tuple[str, str]]:
-    """Yield (name, digest) of the files that a word of a command names; a shell line in one word names several."""
-    # The whole word first: the name of a file may hold blanks and signs of the shell.
+    """Yield (name, digest) of the files that a word of a command names. A shell line in one word may name several."""
+    # The whole word first, because a file name may contain blanks and shell characters.
     for name in dict.fromkeys((word, *_PARTS.split(word))):
         try:
             with open(open_regular(os.path.join(root, name)), "rb") as stream:
                 yield name, file_digest(stream, "sha256").hexdigest()
-        except (OSError, ValueError):  # no file: an option, or a program that is looked for elsewhere
+        except (OSError, ValueError):  # no file: an option, or a program found by the search path
             continue
 
 
@@ -84,14 +84,14 @@ def check(probe: Probe, folder: Path, *, commands: bool | Collection[str] = Fals
 
     Args:
         probe: the probe.
-        folder: the project's folder; relative paths start there, and commands run there.
-        commands: whether commands may be run, or the fingerprints of those that may.
+        folder: the project's folder, where relative paths start and commands run.
+        commands: whether commands may run, or the fingerprints of those that may.
     """
     if probe.kind == "fileExists":
         found = exists(folder, probe.path or "")
     elif probe.kind == "fileContains":
         found = contains(folder, probe.path or "", probe.text or "")
-    # Asked at each run: the script may have been changed since it was trusted.
+    # Checked at each run, because the script may have changed since it was trusted.
     elif not isinstance(commands, bool) and fingerprint(probe, folder) not in commands:
         found = ProbeOutcome(None, NOT_TRUSTED)
     elif commands:
@@ -102,7 +102,7 @@ def check(probe: Probe, folder: Path, *, commands: bool | Collection[str] = Fals
 
 
 def check_all(probes: Iterable[Probe], folder: Path, *, commands: bool | Collection[str] = False) -> list[ProbeResult]:
-    """Run every probe; results in the same order."""
+    """Run every probe; return the results in the same order."""
     return [check(probe, folder, commands=commands) for probe in probes]
 
 
@@ -112,7 +112,7 @@ def render(results: Iterable[ProbeResult]) -> str:
 
 
 def exists(folder: Path, path: str) -> ProbeOutcome:
-    """Check that a path exists, whatever it is; a broken link does not."""
+    """Check that a path exists, whatever it is. A broken link does not exist."""
     try:
         os.stat(folder / path)
     except (FileNotFoundError, NotADirectoryError):
@@ -123,7 +123,7 @@ def exists(folder: Path, path: str) -> ProbeOutcome:
 
 
 def contains(folder: Path, path: str, text: str) -> ProbeOutcome:
-    """Search a regular file for a text, as UTF-8 bytes; never reads pipes, devices or endless files."""
+    """Search a regular file for a text as UTF-8 bytes. Never reads pipes, devices or endless files."""
     try:
         descriptor = open_regular(folder / path)
     except (FileNotFoundError, NotADirectoryError):
@@ -153,14 +153,14 @@ def _search(descriptor: int, path: str, wanted: bytes) -> ProbeOutcome:
 
 
 def ends_well(folder: Path, argv: Sequence[str], code: int = 0, seconds: float = SECONDS) -> ProbeOutcome:
-    """Run a command without a shell, without stdin, and without its output; the probe holds if it exits with ``code``.
+    """Run a command without a shell, without stdin, and ignore its output. The probe holds if the exit code is ``code``.
 
-    After ``seconds`` it is killed together with everything in its process group.
+    After ``seconds``, the command is killed together with its process group.
     """
     try:
         running = subprocess.Popen(
             list(argv), cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            start_new_session=True,  # a process group of its own, to kill as a whole
+            start_new_session=True,  # its own process group, which can be killed as a whole
         )  # fmt: skip
     except (OSError, ValueError, IndexError) as error:
         return ProbeOutcome(None, f"it can't be run: {_reason(error)}")
@@ -169,7 +169,7 @@ def ends_well(folder: Path, argv: Sequence[str], code: int = 0, seconds: float =
     except subprocess.TimeoutExpired:
         return ProbeOutcome(None, f"not done after {seconds:g} s")
     finally:
-        # Not after a time-out alone: Ctrl-C here must not leave the command running.
+        # Not only after a time-out: Ctrl-C must not leave the command running.
         if running.returncode is None:
             with suppress(OSError):
                 os.killpg(running.pid, signal.SIGKILL)

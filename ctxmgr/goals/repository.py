@@ -1,7 +1,7 @@
-"""Load, catch up, append and save the history and state of a goal.
+"""Load, update, append and save the history and the state of a goal.
 
-The history is written and synced before the state that names it (ruling 19); on load, whatever the state does not include
-is folded in again. So a state file may lag; the lag is bounded, so that the next process has little to fold.
+The history is written and synced before the state that refers to it (ruling 19). On load, records that the state does not
+include are folded in. A state file may therefore lag. The lag is bounded, so that the next process has little to fold.
 """
 
 from __future__ import annotations
@@ -24,24 +24,25 @@ from ctxmgr.log.journal import Durability, Journal, read
 from ctxmgr.types.plain_records import build
 
 BEGIN = 'begin one: ctxmgr goal start "what is to be done", or with a plan, ctxmgr goal start --from plan.md'
-"""What to do where there is no goal."""
+"""Hint for a folder without a goal."""
 
 LAG = 128
-"""Most records that a process which holds a goal writes before it saves the state again.
+"""Maximum number of records that a process holding a goal writes before it saves the state again.
 
-Saving costs more than appending, for the state is written whole."""
+Saving costs more than appending, because the whole state is written.
+"""
 
 
 class GoalRepository:
-    """One goal's folder.
+    """The folder of one goal.
 
     Attributes:
-        folder, path: absolute, of the folder and of the history in it.
-        damaged: names of files that were set aside and made anew.
-        state: the state as of the last look.
-        warnings: damage that was found, and what was done about it.
-        replayed: records that the state file did not include when it was loaded.
-        generation: of the state file.
+        folder, path: absolute paths of the folder and of the history in it.
+        damaged: names of files that were set aside and created again.
+        state: the state as of the last read.
+        warnings: damage that was found, and how it was handled.
+        replayed: number of records that the state file did not include when it was loaded.
+        generation: generation of the state file.
     """
 
     def __init__(
@@ -68,26 +69,26 @@ class GoalRepository:
         self._epoch: int | None = None
 
     def look(self) -> State:
-        """Return the state as of now, without a lock and without writing anything."""
+        """Return the current state, without a lock and without writing."""
         self._catch_up()
         return self.state
 
     @contextlib.contextmanager
     def change(self, *, work: bool, anew: bool = False, take_over: bool = False, create: bool = False) -> Generator[Change]:
-        """Hold the lock; the state is up to date, and the process may write.
+        """Hold the lock. Inside the block the state is up to date and the process may write.
 
         Args:
             work: whether only the owner may do this; edits (a block, a further task, a message) are open to others.
-            anew: whether a superseded process may take the goal up again.
-            take_over: take the goal even from an owner that is alive.
-            create: whether the folder is made where it is missing.
+            anew: whether a superseded process may take the goal again.
+            take_over: take the goal even from a live owner.
+            create: create a missing folder.
 
         Raises:
             NotFound: there is no history, and ``create`` is false.
-            Busy: another process holds the goal, or the lock.
-            Superseded: another process took the goal over from this one.
+            Busy: another process holds the goal or the lock.
+            Superseded: another process has taken the goal over from this one.
         """
-        # Before the lock, which would make the folder: a mistyped path must leave nothing behind.
+        # Before the lock, which would create the folder: a mistyped path must leave nothing behind.
         if not create and not os.path.exists(self.path):
             raise NotFound(f"there is no goal in {self.folder!r}", BEGIN)
         with owner.hold_lock(self.folder, self._timeout) as lock:
@@ -105,8 +106,8 @@ class GoalRepository:
                 with self.change(work=True) as change:
                     change.write([self.event({"op": "release", "epoch": self._epoch})], save=True)
             except (Superseded, Busy, NotFound, StorageFailed):
-                # The new owner does not need our release, a removed goal has none; on a full disk the next process sees that
-                # ours has ended.
+                # A new owner does not need our release, and a removed goal has none. On a full disk, the next
+                # process sees that ours has ended.
                 pass
         self._epoch = None
         if self._journal is not None:
@@ -133,7 +134,7 @@ class GoalRepository:
         if not work and not take_over:
             return []
         holder = self.state.owner
-        # A single command owns nothing: it would have to be taken over from before the next one.
+        # A single command owns nothing: otherwise the next command would have to take the goal over from it.
         if holder is None and not self._hold:
             return []
         seconds = parse_time(self.clock()) or 0.0
@@ -153,12 +154,13 @@ class GoalRepository:
         try:
             size = self._journal.append(stored)
         except Busy:
-            # Our lock is whole, so another program has the history locked. Else a successor broke in, and nothing here counts.
+            # If we still hold the lock, another program has locked the history. Otherwise a
+            # successor has taken the lock from us.
             if lock.is_held():
                 raise
             self._raise_superseded()
         if not lock.is_held():
-            # Checked after the write: while frozen we may have been replaced, and then it went into a file that nobody reads.
+            # Checked after the write: if we were stopped and replaced, the write went to a file that nobody reads.
             self._raise_superseded()
         self._inode = owner.inode(self.path)
         for record in stored:
@@ -167,14 +169,14 @@ class GoalRepository:
         self.included.records += len(stored)
         self.included.bytes = size
         self._lag += len(stored)
-        # A claim counts once it was folded in as the newest.
+        # A claim is valid after it was folded in as the newest.
         if self._hold and self._me is not None and self.state.owner and self.state.owner.owner == self._me["owner"]:
             self._epoch = self.state.epoch
         if save or not self._hold or self._lag >= LAG:
             self.save()
 
     def save(self) -> None:
-        """Write the state file if it lags; a failure is a warning only, since the history has everything."""
+        """Write the state file if it lags. A failure is only a warning, because the history has everything."""
         if not self.needs_save:
             return
         if self._damaged_files:
@@ -185,7 +187,7 @@ class GoalRepository:
             self._damaged_files = []
         refused: int = len(self.state.loops) + self.state.count("refused")
         try:
-            # Refusals are rare: most saves leave the file as it is.
+            # Refusals are rare, so most saves leave the file unchanged.
             loops: bool = refused != self._loops_saved and not state_files.loops_fit(self.folder, self.state)
             state_files.save(self.folder, self.state, self.included, self.generation + 1, loops=loops)
         except StorageFailed as error:
@@ -210,7 +212,7 @@ class GoalRepository:
         line = encode(record)
         if not self._masked:
             return decode(line)
-        from ctxmgr.log.mask_prefilter import mask  # which a reader has no need of
+        from ctxmgr.log.mask_prefilter import mask  # a reader does not need it
 
         return decode(mask(line))
 
@@ -226,13 +228,13 @@ class GoalRepository:
             require_no_link(self.path, writing=False)
             found = os.stat(self.path)
         except FileNotFoundError:
-            # 0 stands for a history of which is known that it is missing.
+            # 0 means that the history is known to be missing.
             if self._inode != 0:
                 self._load(0)
             return
         except OSError as error:
             raise StorageFailed(f"{self.path!r} can't be read: {error.strerror}", "fix the permissions") from error
-        # Another file (a take-over copies the history) or a shorter one: what we folded may not be in it.
+        # The file is another one (a take-over copies the history) or shorter, so it may lack records that we folded in.
         if found.st_ino != self._inode or found.st_size < self.included.bytes:
             self._load(found.st_ino)
         elif found.st_size > self.included.bytes:
@@ -251,7 +253,7 @@ class GoalRepository:
         self._inode = inode
 
     def _replay(self) -> int:
-        """Fold in the records of the history that the state does not include; return their number."""
+        """Fold in the records of the history that the state does not include, and return their number."""
         included, count = self.included, 0
 
         def damage(offset: int, length: int, reason: str) -> None:
@@ -267,16 +269,16 @@ class GoalRepository:
         return count
 
     def _warn(self, text: str) -> None:
-        if text not in self.warnings and len(self.warnings) < 100:  # a hostile history could produce any number
+        if text not in self.warnings and len(self.warnings) < 100:  # a hostile history could cause any number of them
             self.warnings.append(text)
 
 
 class Change:
-    """The right to write one change.
+    """Permission to write one change.
 
     Attributes:
         state: the state on which the change is decided.
-        previous: the owner until now, None when there was none.
+        previous: the owner so far, or None.
         takes: whether this write makes the process the owner.
     """
 
@@ -287,10 +289,10 @@ class Change:
         self.takes = bool(claim)
 
     def write(self, records: Sequence[Record], *, save: bool = True) -> None:
-        """Append the records, after the claim of ownership if there is one; without either, nothing is written."""
+        """Append the claim of ownership, if there is one, and the records. Without either, nothing is written."""
         claim, self._claim = self._claim, []
         together = [*claim, *records]
-        # A claim belongs to the goal's session, which the first records only create.
+        # A claim belongs to the goal's session, which the first records create.
         if not self.state.exists and records:
             session = records[0]["session"]
             together = [*records, *({**each, "session": session} for each in claim)]

@@ -1,7 +1,7 @@
-"""Answer every request about a goal, for the library, the command line and tools; start reading here.
+"""Answer every request about a goal, for the library, the command line and tools. Start reading here.
 
-Each change is decided on the state, written to the history, synced, and only then folded in. An illegal change writes
-nothing; a refused action writes only the refusal.
+Each change is decided on the state, written to the history, synced, and only then folded in. An illegal change writes nothing;
+a refused action writes only the refusal.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ctxmgr.goals.loop_guard import LoopGuard
 
 
-# Argument names of a path in the file tools of clients, e.g. file_path of Claude Code, filePath of opencode.
+# Names of path arguments in the file tools of clients, e.g. file_path in Claude Code, filePath in opencode.
 _PATH_ARGUMENTS = ("path", "file_path", "filePath", "file", "filename", "notebook_path")
 _REMOVES_FILES = lazy_pattern(r"(?i)delete|remove|unlink|\brm\b|move|rename|trash|clean")
 _MAX_PATHS, _MAX_DONE = 20, 20
@@ -55,7 +55,7 @@ _MAX_PATHS, _MAX_DONE = 20, 20
 def collect_claims(state: State, root: str, probed: Sequence[ProbeResult]) -> list[Claim]:
     """Return claims about the state of the work, each verified, refuted or only assumed.
 
-    Probes come first, then files that recent actions name (only their existence below ``root`` is checked), then what is
+    Probes come first, then files that recent actions name (only their existence below ``root`` is checked), then work that is
     recorded as done.
     """
     claims = [_probe_claim(each) for each in probed]
@@ -80,23 +80,23 @@ def _probe_claim(seen: ProbeResult) -> Claim:
 
 
 def _list_paths(state: State) -> dict[str, str]:
-    """Return the paths that the latest successful actions name, each with the action that named it last."""
+    """Return path -> the last action that named it, for the paths of the latest successful actions."""
     found: dict[str, str] = {}
     for item in state.actions:
         if item.status == "ok" and (path := _find_path(item)):
-            # At the end again: where there are too many, the latest ones are kept.
+            # Move it to the end, because only the latest paths are kept.
             found.pop(path, None)
             found[path] = item.action
     return dict(list(found.items())[-_MAX_PATHS:])
 
 
 def _find_path(item: Action) -> str | None:
-    # Of a deleted file it is right that it is not there.
+    # A deleted file is supposed to be missing.
     if not isinstance(item.args, dict) or _REMOVES_FILES.search(item.action):
         return None
     fields = cast("dict[str, Any]", item.args)
     path = next((fields[key] for key in _PATH_ARGUMENTS if isinstance(fields.get(key), str)), None)
-    # An address is no file, and a shortened path is another one.
+    # A URL is no file, and a shortened path is another path.
     if not path or "\0" in path or "://" in path or is_shortened(path):
         return None
     return path
@@ -105,7 +105,7 @@ def _find_path(item: Action) -> str | None:
 def _path_claim(root: str, path: str, action: str) -> Claim:
     shown, by = plain_line(path, 200), plain_line(action, 60)
     try:
-        # Looked at, not read: the name comes from recorded text and may be any device or pipe.
+        # Only `stat`, because the name comes from recorded text and may be any device or pipe.
         os.stat(os.path.join(root, path))
     except (FileNotFoundError, NotADirectoryError):
         return Claim(text=f"{shown} is not there, though {by} of it succeeded", basis="refuted")
@@ -118,22 +118,22 @@ class Goals(PlanEdits):
     """A goal in a folder.
 
     Args:
-        folder: where its files are; made by `start`, with mode 0700.
-        agent: whose actions they are, where a request does not say.
-        hold: whether this process owns the goal from its first change until `close`; without it every call is on its own,
-            as with commands.
+        folder: folder of the goal's files; `start` creates it with mode 0700.
+        agent: the acting agent if a request names none.
+        hold: whether this process owns the goal from its first change until `close`; otherwise each call is separate, as with
+            commands.
         settings: thresholds of loop detection.
-        durability: what a change waits for, by default for the disk (level ``os``).
-        mask: whether secrets of known shapes are masked.
+        durability: when a change returns; by default when it is on the disk (level ``os``).
+        mask: whether to mask secrets of known shapes.
         timeout: seconds to wait for another process's change.
-        root: the folder that recorded paths and probes are relative to; by default the one the folder is in.
+        root: folder to which recorded paths and probes are relative; by default the parent of ``folder``.
         commands: whether probes may run commands, or the fingerprints of those that may (`ctxmgr.goals.probes.fingerprint`).
 
     Raises (all methods):
-        NotFound: there is no goal here, or no task of that id.
-        InvalidInput: the change is not legal where the goal stands; nothing was written.
+        NotFound: there is no goal here, or no task with that id.
+        InvalidInput: the change is illegal in the current state; nothing was written.
         Busy: another process holds the goal. Superseded: another took it over; nothing was written.
-        StorageFailed: the system refused.
+        StorageFailed: the system refuses.
     """
 
     @classmethod
@@ -141,10 +141,10 @@ class Goals(PlanEdits):
         cls, project: str | os.PathLike[str] = ".", *, create: bool = False, hold: bool = False,
         commands: bool | Collection[str] = False, agent: str = "agent", settings: DetectSettings | None = None,
     ) -> Goals:  # fmt: skip
-        """Return the goal of a project: the one in its folder ``.agent_context``.
+        """Return the goal of a project, in its folder ``.agent_context``.
 
         Raises:
-            NotFound: there is none, and ``create`` is false.
+            NotFound: there is no goal, and ``create`` is false.
         """
         folder = os.path.join(os.fspath(project), FOLDER)
         goals = cls(folder, agent=agent, hold=hold, commands=commands, settings=settings)
@@ -159,17 +159,17 @@ class Goals(PlanEdits):
         self.close()
 
     def close(self) -> None:
-        """Release the goal, so that another process may hold it at once."""
+        """Release the goal, so that another process may hold it."""
         self._repository.release()
 
     def start(self, request: StartRequest) -> GoalAnswer:
-        """Begin a goal, or continue the one that is there.
+        """Begin a goal, or continue the existing one.
 
         Raises:
-            Conflict: another, unfinished goal is there. NotFound: the request names none, and there is none.
+            Conflict: there is another, unfinished goal. NotFound: the request names no goal, and there is none.
         """
         if request.goal is None:
-            # Before `change` makes the folder: that of a goal which nobody named must not be left behind.
+            # Before `change` creates the folder: without a named goal, no folder must be left behind.
             self._require_goal(self._repository.look())
         with self._repository.change(work=True, anew=True, create=True) as change:
             state = change.state
@@ -189,27 +189,27 @@ class Goals(PlanEdits):
         return self._answer(["goal"])
 
     def check(self, request: ActionRequest) -> RecordAnswer:
-        """Return whether an action would be allowed; nothing is written."""
+        """Return whether an action would be allowed. Writes nothing."""
         check_action(request)
         state = self._require_goal(self._repository.look())
         item, node = candidate(state, request, self.agent, self._repository.clock())
         return answer(item, node, refusal(state, item, node, self._guard), recorded=False)
 
     def begin(self, request: ActionRequest) -> RecordAnswer:
-        """Record the begin of an action, unless it is refused; until its result is recorded its effect is unknown."""
+        """Record the beginning of an action, unless it is refused. Its effect is unknown until its result is recorded."""
         return self._record_action(ActionRequest(action=request.action, args=request.args, agent=request.agent))
 
     def record(self, request: RecordRequest) -> RecordAnswer:
-        """Record an action with its result, or the result of an action begun before, unless it is refused.
+        """Record an action with its result, or the result of an earlier begun action, unless it is refused.
 
-        A request without any result begins the action, as `begin` does.
+        A request without a result begins the action, as `begin` does.
         """
         if request.entry is None:
             return self._record_action(request)
         with self._repository.change(work=True) as change:
             state = self._require_goal(change.state)
             item = next((each for each in state.in_flight if each.id == request.entry), None)
-            # Actions are frequent: a process that holds the goal saves its state now and then, not at each of them.
+            # Actions are frequent, so a process that holds the goal does not save its state at each of them.
             change.write([result(state, request, state.session, self._repository.clock())], save=False)
         node, attempt = (item.node, item.attempt) if item else (None, None)
         return RecordAnswer(allowed=True, entry=request.entry, node=node, attempt=attempt)
@@ -257,7 +257,7 @@ class Goals(PlanEdits):
         return self._end_attempt(request, success=True)
 
     def fail(self, request: EndRequest) -> GoalAnswer:
-        """End the attempt at the current leaf as failed; after too many failures the leaf is blocked."""
+        """End the attempt at the current leaf as failed. After too many failures, the leaf is blocked."""
         return self._end_attempt(request, success=False)
 
     def _end_attempt(self, request: EndRequest, *, success: bool) -> GoalAnswer:
@@ -285,12 +285,12 @@ class Goals(PlanEdits):
         return write_brief(self._require_goal(self._repository.look()), asked.max_chars, asked.moment)
 
     def resume(self, request: ResumeRequest | None = None) -> ResumeAnswer:
-        """Continue the goal where it was left, and return where that is; a second call writes nothing.
+        """Continue the goal where it was left, and return that position. A second call writes nothing.
 
-        The probes are run, and their results kept.
+        The probes are run and their results recorded.
         """
         asked = request or ResumeRequest()
-        # Before the lock: a command of a probe may take seconds, and other processes shall not wait for it.
+        # Before the lock: a probe's command may take seconds, and other processes must not wait for it.
         probed = self._look_at_files()
         with self._repository.change(work=True, anew=True, take_over=asked.take_over) as change:
             state = self._require_goal(change.state)
@@ -332,7 +332,7 @@ _MAX_ACTION_CHARS = 1_000
 
 
 class Refusal(NamedTuple):
-    """Why an action is not allowed; ``type`` is None where a person blocked the node."""
+    """Why an action is not allowed. ``type`` is None if a person blocked the node."""
 
     type: LoopType | None
     reason: str
@@ -341,7 +341,7 @@ class Refusal(NamedTuple):
 
 
 def candidate(state: State, request: ActionRequest, agent: str, ts: str) -> tuple[OpenAction, Node]:
-    """Return an action as the state would store it, with the request's result if any, and the leaf it would belong to."""
+    """Return an action in its stored form, with the request's result if any, and the leaf that it would belong to."""
     node = state.current() or state.goal
     attempt = node.attempt
     number = (attempt.number if attempt.status == "in_progress" else attempt.number + 1) if attempt else 1
@@ -360,17 +360,17 @@ def candidate(state: State, request: ActionRequest, agent: str, ts: str) -> tupl
 
 
 def has_result(request: RecordRequest) -> bool:
-    """Whether a request has a result; an explicit ``result: null`` is one."""
+    """Whether a request has a result. An explicit ``result: null`` is one."""
     return request.status is not None or request.result is not None or "result" in request.model_fields_set
 
 
 def refusal(state: State, item: OpenAction, node: Node, guard: LoopGuard) -> Refusal | None:
-    """Return the refusal of an action, None when it is allowed."""
+    """Return the refusal of an action, or None if the action is allowed."""
     stopped = _refuse_blocked(state, node)
     if stopped is not None:
         return stopped
     block = next((each for each in state.blocked_actions if each.key == item.key and each.node == node.id), None)
-    # A blocked action with a new result is no loop any more: the world has changed.
+    # A blocked action with a new result is no longer a loop, because the world has changed.
     if block is not None and (not isinstance(item, Action) or guard.is_old_news(state, item)):
         hint = f"try something else; a person lifts it with 'ctxmgr goal unblock {block.key}'"
         return Refusal(block.type, f"blocked since: {block.reason}", None, hint)
@@ -389,7 +389,7 @@ def refusal(state: State, item: OpenAction, node: Node, guard: LoopGuard) -> Ref
 
 
 def _refuse_blocked(state: State, node: Node) -> Refusal | None:
-    """Return the refusal of every action at a blocked node, None when it is not blocked."""
+    """Return the refusal of every action at a blocked node, or None if the node is not blocked."""
     blocked = next((each for each in state.tree.path(node) if each.status == "blocked"), None)
     if blocked is None:
         return None
@@ -434,7 +434,7 @@ def result(state: State, request: RecordRequest, session: str, ts: str) -> Recor
     """Return the result record of an action that was begun.
 
     Raises:
-        InvalidInput: no such action is under way, or the request names no result.
+        InvalidInput: no such action is in flight, or the request has no result.
     """
     if not any(each.id == request.entry for each in state.in_flight):
         raise InvalidInput(
@@ -460,7 +460,7 @@ def check_action(request: ActionRequest) -> None:
     """Check that an action has a name of at most 1,000 characters.
 
     Raises:
-        InvalidInput: its name is blank or too long.
+        InvalidInput: the name is blank or too long.
     """
     if not request.action.strip() or len(request.action) > _MAX_ACTION_CHARS:
         raise InvalidInput("an action has a name", "e.g. write_file")

@@ -1,7 +1,7 @@
-"""The state of a goal and its tree of tasks; the fields, in this order, are the members of the state file.
+"""The state of a goal and its tree of tasks. The state file has these fields in this order.
 
-A node of the tree is the goal, a task or a subtask. What a change does to them is in `ctxmgr.goals.changes`. What identifies an
-action, its key, arguments and outcome, is stored in bounded space.
+A node of the tree is the goal, a task or a subtask. `ctxmgr.goals.changes` defines the effects of changes. The key, the
+arguments and the outcome of an action are stored in bounded space.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from ctxmgr.types.goal import (
 )
 
 KEPT_ATTEMPTS = 10
-"""Number of latest attempts kept for each leaf; their numbers go on counting."""
+"""Number of latest attempts to keep per leaf. Their numbering continues."""
 
 _REMOVED = frozenset({"split", "dropped"})
 _OPEN = frozenset({"pending", "in_progress", "failed"})
-_FAILED_TASKS_THAT_BLOCK_GOAL = 2  # one failed task leaves the others to work on (spec 004)
+_FAILED_TASKS_THAT_BLOCK_GOAL = 2  # after one failed task, the others can still be worked on (spec 004)
 
 
 class Node(StoredShape):
-    """The goal, a task or a subtask; ``minted`` counts all children it ever had, for new ids."""
+    """The goal, a task or a subtask. ``minted`` counts all children it has ever had, for new ids."""
 
     id: Text
     text: Text
@@ -64,7 +64,7 @@ class Node(StoredShape):
         return self.attempts[-1] if self.attempts else None
 
     def begin(self) -> AttemptView:
-        """Return the attempt under way; begin a new one if the last has ended."""
+        """Return the running attempt, or begin a new one if the last has ended."""
         last = self.attempt
         if last is None or last.status != "in_progress":
             last = AttemptView(number=last.number + 1 if last else 1, status="in_progress", actions=0)
@@ -76,13 +76,13 @@ class Node(StoredShape):
         self.attempts[-1] = self.attempts[-1].model_copy(update=values)
 
     def walk(self) -> Iterator[Node]:
-        """Yield the node and all below it, in order."""
+        """Yield the node and all nodes below it, in order."""
         yield self
         for child in self.children:
             yield from child.walk()
 
     def leaves(self) -> Iterator[Node]:
-        """Yield the leaves that count for progress, without split and dropped ones; finished ones below these count."""
+        """Yield the leaves that count for progress: no split or dropped ones, but finished leaves below those."""
         if self.is_leaf:
             if self.status not in _REMOVED:
                 yield self
@@ -91,7 +91,7 @@ class Node(StoredShape):
             yield from child.leaves()
 
     def percent(self) -> int:
-        """Return the per cent of leaves that are done, rounded down, so that 100 means all of them."""
+        """Return the percentage of leaves that are done, rounded down, so that 100 means all of them."""
         leaves = list(self.leaves())
         return 100 * sum(leaf.status == "done" for leaf in leaves) // len(leaves) if leaves else 0
 
@@ -111,14 +111,14 @@ class Tree:
         return self._nodes.get(name) if isinstance(name, str) else None
 
     def parent(self, node: Node) -> Node | None:
-        """Return the node above; of the goal, None."""
+        """Return the node above, or None for the goal."""
         if node is self.root:
             return None
-        # An id says where its node stands: above ``t2.1`` is ``t2``, above ``t2`` the goal.
+        # The id tells the place: ``t2`` is above ``t2.1``, and the goal above ``t2``.
         return self._nodes.get(node.id.rpartition(".")[0] or GOAL_ID)
 
     def path(self, node: Node) -> list[Node]:
-        """Return the node and those above it, the goal last."""
+        """Return the node and the nodes above it, the goal last."""
         found = [node]
         while (above := self.parent(found[-1])) is not None:
             found.append(above)
@@ -129,7 +129,7 @@ class Tree:
         parent.children[at:at] = nodes
         for node in nodes:
             self._nodes.update((each.id, each) for each in node.walk())
-            # Its number is used up, so that no later child gets the id of an earlier one.
+            # Its number is used, so that no later child gets the id of an earlier one.
             parent.minted = max(parent.minted, id_number(node.id))
 
     def can_work(self, node: Node) -> bool:
@@ -139,7 +139,7 @@ class Tree:
         return not any(above.status == "blocked" or above.status in _REMOVED for above in self.path(node)[1:])
 
     def first_open(self, after: Node | None = None) -> Node | None:
-        """Return the first leaf that can be worked on; with ``after`` the first one behind that leaf, or else before it."""
+        """Return the first workable leaf. With ``after``, return the first one after that leaf, else one before it."""
         leaves = [node for node in self.root.walk() if self.can_work(node)]
         if after is None:
             return leaves[0] if leaves else None
@@ -153,10 +153,10 @@ class Tree:
             self.settle(above)
 
     def settle(self, node: Node) -> None:
-        """Set the status of a node from those of its children, if it has any."""
+        """Set the status of a node from the statuses of its children, if it has any."""
         if node.status in _REMOVED or node.is_leaf:
             return
-        # A block by a person or the guard stays, whatever the children do; an escalation comes and goes with theirs.
+        # A block by a person or the guard stays, whatever the children do. An escalation comes and goes with their blocks.
         own = node.block if node.block and node.block.by != "escalation" else None
         climbed = None if own else self._block_from_children(node)
         node.block = own or climbed
@@ -166,8 +166,8 @@ class Tree:
         blocked = [child for child in node.children if child.status == "blocked"]
         if not blocked:
             return None
-        # A failed child blocks its task at once; the second failed task blocks the goal. A person's block climbs only when no
-        # other child is open.
+        # A failed child blocks its task at once, and the second failed task blocks the goal. A block by a person climbs
+        # only if no other child is open.
         failed = [child for child in blocked if child.block is not None and child.block.by != "user"]
         enough = _FAILED_TASKS_THAT_BLOCK_GOAL if node is self.root else 1
         if len(failed) < enough and any(child.status in _OPEN for child in node.children):
@@ -181,7 +181,7 @@ class Tree:
 def _status_from_children(node: Node, *, is_root: bool) -> NodeStatus:
     statuses = [child.status for child in node.children if child.status not in _REMOVED]
     if not statuses:
-        # A task without a child that counts is given up with them; the goal can still get new tasks.
+        # A task without remaining children is given up with them. The goal can still get new tasks.
         return "pending" if is_root else "dropped"
     if all(status == "done" for status in statuses):
         return "done"
@@ -192,27 +192,27 @@ def _status_from_children(node: Node, *, is_root: bool) -> NodeStatus:
 
 
 def id_number(name: str) -> int:
-    """Return the number at the end of an id, 0 when it has none."""
+    """Return the number at the end of an id, or 0."""
     digits = name.rpartition(".")[2].lstrip("t")
-    # Of a hostile id: `int` raises beyond 4,300 digits.
+    # The length limit is for hostile ids: `int` raises an error beyond 4,300 digits.
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else 0
 
 
 def is_child_id(name: str, parent: str) -> bool:
-    """Whether an id is one that a child of ``parent`` could have: ``t3`` of the goal, ``t3.1`` of a task."""
+    """Whether an id is valid for a child of ``parent``: ``t3`` for the goal, ``t3.1`` for a task."""
     # ``t03`` would be a second id with the number 3.
     number = id_number(name)
     return number > 0 and name == (f"t{number}" if parent == GOAL_ID else f"{parent}.{number}")
 
 
 WINDOW = 36
-"""Number of latest actions kept: three rounds of the longest cycle that the guard looks for."""
-# Bounds of the lists below: the state file, and the time to write it, must not grow with the length of a run.
+"""Number of latest actions to keep: three rounds of the longest cycle that the guard looks for."""
+# Limits of the lists below, because the state file and the time to write it must not grow with the length of a run.
 KEPT_OPEN, KEPT_BLOCKED, KEPT_LOOPS, KEPT_OUTCOMES, KEPT_PROBES = 32, 200, 100, 64, 100
 
 
 class OpenAction(StoredShape):
-    """An action without a result; ``args`` may be shortened, but ``key`` identifies action and full arguments."""
+    """An action without a result. ``args`` may be shortened, but ``key`` identifies the action with its full arguments."""
 
     id: Text
     agent: Json
@@ -229,7 +229,7 @@ class OpenAction(StoredShape):
 
 
 class Action(OpenAction):
-    """A finished action; ``n`` counts all actions of the goal from 1, ``ts`` is when it ended."""
+    """A finished action. ``n`` counts all actions of the goal from 1; ``ts`` is the time of its end."""
 
     n: int
     status: ResultStatus
@@ -239,14 +239,14 @@ class Action(OpenAction):
 
 
 class Outcome(StoredShape):
-    """How an attempt at a leaf ended."""
+    """The outcome of an attempt at a leaf."""
 
     node: Text
     success: bool
 
 
 class Owner(StoredShape):
-    """The owner of the goal since ``ts``; untyped fields, because anybody may have written the history."""
+    """The owner of the goal since ``ts``. The fields are untyped, because anybody may have written the history."""
 
     owner: Json = None
     pid: Json = None
@@ -261,19 +261,19 @@ class State(StoredShape):
 
     Attributes:
         session: id of the goal's session in the log, "" before there is a goal.
-        goal: the root of the tree; ``tree`` finds every node of it by its id.
-        active: id of the leaf that is worked on, "" for none.
+        goal: the root of the tree; ``tree`` finds its nodes by id.
+        active: id of the active leaf, or "".
         actions: the latest finished actions, oldest first.
-        fresh: number of the last action that loop detection ignores, since a person has seen what was before.
+        fresh: number of the last action that loop detection ignores, because a person has seen it.
         in_flight: actions without a result.
         blocked_actions: refused actions.
-        outcomes: how attempts ended, since a person last stepped in.
-        loops: what was refused or escalated, for ``loops.json``.
-        counts: actions and refusals in all, and refusals for each type of loop.
-        moment: what happened last.
-        epoch, owner: who may work, None when nobody holds it.
+        outcomes: outcomes of attempts since the last intervention of a person.
+        loops: refused and escalated loops, for ``loops.json``.
+        counts: numbers of actions and refusals, and of refusals per type of loop.
+        moment: kind of the latest event.
+        epoch, owner: who may work; the owner is None if nobody holds the goal.
         last_ts: time of the last record.
-        ignored: records of the history that could not be applied.
+        ignored: number of records in the history that could not be applied.
     """
 
     session: Text = ""
@@ -299,12 +299,12 @@ class State(StoredShape):
         super().__init__(**{"goal": Node(id=GOAL_ID, text=""), **values})
 
     def model_check(self) -> None:
-        """Refuse a tree of more than two levels below the goal, or with ids that are not of their places; index any other."""
+        """Refuse a tree with more than two levels below the goal, or with ids in wrong places; otherwise index it."""
         if any(part.children for task in self.goal.children for part in task.children):
             raise ValueError("no node")
         self.tree = Tree(self.goal)
         nodes = list(self.goal.walk())
-        # Ways up the tree follow the ids: one that stands twice, or elsewhere, could lead round in a circle.
+        # Paths upwards follow the ids. A repeated or misplaced id could lead into a circle.
         placed = all(is_child_id(child.id, node.id) for node in nodes for child in node.children)
         if self.goal.id != GOAL_ID or not placed or len(self.tree) < len(nodes):
             raise ValueError("an id does not say where its node stands")
@@ -315,7 +315,7 @@ class State(StoredShape):
         return bool(self.session)
 
     def current(self) -> Node | None:
-        """Return the leaf that actions belong to: the active one, else the first that can be worked on."""
+        """Return the leaf to which actions belong: the active one, else the first workable one."""
         active = self.tree.get(self.active)
         if active is not None and active.is_leaf and active.status in ("pending", "in_progress", "failed", "blocked"):
             return active
@@ -326,15 +326,15 @@ class State(StoredShape):
         return self.counts.get(name, 0)
 
     def add(self, name: str) -> int:
-        """Raise a counter by one and return it."""
+        """Increment a counter and return it."""
         self.counts[name] = self.counts.get(name, 0) + 1
         return self.counts[name]
 
 
 MAX_WHOLE_CHARS = 1_200
-"""Longest canonical JSON, in characters, of arguments or a result that are kept unchanged."""
+"""Maximum length of arguments or a result to keep unchanged, in characters of canonical JSON."""
 
-_MAX_TEXT_CHARS, _HEAD = 500, 320  # of a text, and of the beginning that is kept of a longer one
+_MAX_TEXT_CHARS, _HEAD = 500, 320  # of a text, and of the kept beginning of a longer text
 _OUTCOME_CHARS = 120
 _SUCCESS_WORDS = frozenset({"success", "ok", "succeeded", "done", "passed", "pass"})
 _ERROR_WORDS = frozenset({"error", "failure", "failed", "fail"})
@@ -342,12 +342,12 @@ _OTHER_WORDS: dict[str, ResultStatus] = {"denied": "denied", "interrupted": "int
 
 
 def call_key(action: str, args: object) -> str:
-    """Return the key of a call: equal for the same action and arguments, whatever the order of their keys."""
+    """Return the key of a call. It is equal for the same action and arguments, whatever the order of their keys."""
     return fingerprint([action, canonical(args)])
 
 
 def shorten(value: object) -> Any:
-    """Return the value; a long one as its beginning and a fingerprint of all of it, so that equal values stay equal."""
+    """Return the value, or for a long one its beginning and a fingerprint of the whole, so that equal values stay equal."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, str):
@@ -355,10 +355,10 @@ def shorten(value: object) -> Any:
     full = canonical(value)
     if full is not None and len(full) <= MAX_WHOLE_CHARS:
         return value
-    # Short members of a long call, such as a path beside a file's content, are what tells it from others.
+    # Short fields, such as a path beside a file's content, distinguish a long call from others.
     if isinstance(value, dict) and len(cast("dict[Any, Any]", value)) <= 16:
         fields = {str(name)[:100]: _member(item) for name, item in cast("dict[Any, object]", value).items()}
-        # Sixteen members, each within its own limit, may still be too long together.
+        # Sixteen fields may be too long together, even if each is within its own limit.
         if len(canonical(fields) or "") <= 2 * MAX_WHOLE_CHARS:
             return fields
     return {"tooLarge": len(full or ""), "fingerprint": fingerprint(cast("object", value)), "head": (full or "")[:_HEAD]}
@@ -376,22 +376,22 @@ def _shorten_text(text: str) -> str:
 
 
 def is_shortened(text: str) -> bool:
-    """Whether a text was cut by `shorten`."""
+    """Whether `shorten` has cut a text."""
     return len(text) > _HEAD and text[_HEAD : _HEAD + 3] == "… ["
 
 
 def outcome(result: object, status: ResultStatus | None = None) -> tuple[ResultStatus, Any, dict[str, Any] | None]:
-    """Return the result that a caller gave as (status, output, error) of a record.
+    """Return a caller's result as (status, output, error) of a record.
 
-    ``success``, ``error`` and ``error: MESSAGE`` name the status; exceptions and objects with an ``error`` are errors;
-    anything else is an output. An explicit ``status`` takes precedence.
+    ``success``, ``error`` and ``error: MESSAGE`` name the status. Exceptions and objects with an ``error`` are errors. Anything
+    else is an output. An explicit ``status`` takes precedence.
     """
     if isinstance(result, BaseException):
         return status or "error", None, {"type": type(result).__name__, "message": describe(result)}
     value: Any = plain(result)
     if isinstance(value, str):
         word, colon, rest = value.partition(":")
-        # Only a short text can be such a word: an output of megabytes need not be lower-cased to see.
+        # Only a short text can be such a word, so an output of megabytes is not converted to lower case.
         keyword = word.strip().lower() if len(word) < 20 else ""
         if keyword in _ERROR_WORDS:
             message = rest.strip()
@@ -404,7 +404,7 @@ def outcome(result: object, status: ResultStatus | None = None) -> tuple[ResultS
     given = cast("object", value)
     if isinstance(given, dict):
         fields = cast("dict[str, Any]", given)
-        # Many tools answer ``{"error": null, ...}`` when all went well.
+        # Many tools return ``{"error": null, ...}`` on success.
         if error := fields.get("error"):
             body = cast("dict[str, Any]", error) if isinstance(error, dict) else {"message": plain_line(error)}
             return (
@@ -433,7 +433,7 @@ def plain_line(value: object, width: int = 200) -> str:
 
 
 SHOWN_ACTIONS = 10
-"""Number of latest actions of the current leaf that a state shows."""
+"""Number of latest actions of the current leaf in a state view."""
 
 
 def state_view(state: State, generation: int, records: int, total: str, warnings: Sequence[str]) -> GoalState:
@@ -463,7 +463,7 @@ def goal_view(state: State) -> GoalView:
 
 
 def action_view(item: OpenAction) -> ActionView:
-    """Return the public view of an action; one without a result has status ``open``."""
+    """Return the public view of an action. Without a result, its status is ``open``."""
     done = item if isinstance(item, Action) else None
     return ActionView(
         id=item.id, action=item.action, args=item.args, status=done.status if done else "open",
@@ -473,7 +473,7 @@ def action_view(item: OpenAction) -> ActionView:
 
 
 def owner_view(epoch: int, owner: Owner | None) -> OwnerView:
-    """Return the public view of an owner; fields of a wrong type become null."""
+    """Return the public view of an owner. Fields of a wrong type become null."""
     if owner is None:
         return OwnerView(epoch=epoch)
 

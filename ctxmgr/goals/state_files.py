@@ -1,13 +1,13 @@
-"""Read and write ``state.json`` with its previous generation, and ``loops.json``; both can be rebuilt.
+"""Read and write ``state.json`` with its previous generation, and ``loops.json``. Both can be rebuilt.
 
-``state.json`` is written to a temporary file, synced, renamed, and the folder synced; it names the part of the history
-that it includes and carries a fingerprint of itself. A file that is damaged, edited by hand, or of another history is set
-aside under another name, never deleted.
+``state.json`` is written to a temporary file, synced and renamed, and then its folder is synced. It names the part of the
+history that it includes, and contains a fingerprint of itself. A file that is damaged, edited by hand, or of another history is
+renamed, never deleted.
 
-Ownership of a goal is an epoch in the history: a process that takes the goal over appends a higher epoch, and the former
-owner sees it before its next write. The lock only orders the writes. A process that was stopped (SIGSTOP) inside its write
-can't release the lock; its successor continues with a copy of the history under the same name, so that whatever the stopped
-one still writes goes to a file that nobody reads.
+Ownership of a goal is an epoch in the history. A process that takes the goal over appends a higher epoch, which the former
+owner sees before its next write. The lock only orders the writes. A process that was stopped (SIGSTOP) during its write can't
+release the lock. Its successor therefore continues with a copy of the history under the same name, and the stopped process can
+only write to a file that nobody reads.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class HistoryExtent(StoredShape):
 
 
 class Header(StoredShape):
-    """The members of a state file before those of the state."""
+    """The fields of a state file before those of the state."""
 
     v: int
     generation: int
@@ -56,7 +56,7 @@ class Header(StoredShape):
 
 @dataclass(slots=True)
 class LoadedState:
-    """A loaded state and the part of the history that it includes; ``damaged`` is (file, reason) of unusable files."""
+    """A loaded state and the part of the history that it includes. ``damaged`` has (file, reason) of unusable files."""
 
     state: State
     included: HistoryExtent
@@ -65,10 +65,10 @@ class LoadedState:
 
 
 def load(folder: str) -> LoadedState:
-    """Return the newest intact state of this history, else an empty one into which to replay the history."""
+    """Return the newest intact state of this history, or an empty one for replaying the whole history."""
     damaged: list[tuple[str, str]] = []
     newest_generation = 0
-    # The previous generation covers a state that was torn or edited: a few records more to fold, and nothing lost.
+    # The previous generation replaces a state that was torn or edited: a few more records to fold, but nothing is lost.
     for name in (STATE, PREVIOUS):
         path = os.path.join(folder, name)
         try:
@@ -85,7 +85,7 @@ def load(folder: str) -> LoadedState:
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             damaged.append((name, str(error) or "unreadable"))
             continue
-        # Of a state that is not used too, so that generations only grow.
+        # Also for unused states, so that generations only grow.
         newest_generation = max(newest_generation, generation)
         if _is_prefix(os.path.join(folder, HISTORY), included):
             return LoadedState(state, included, newest_generation, damaged)
@@ -94,20 +94,20 @@ def load(folder: str) -> LoadedState:
 
 
 def save(folder: str, state: State, included: HistoryExtent, generation: int, *, loops: bool) -> None:
-    """Write the state as this generation, and ``loops`` where they changed.
+    """Write the state as this generation, and ``loops`` if they changed.
 
     Raises:
-        StorageFailed: the system refused; the files are as they were.
+        StorageFailed: the system refuses; the files are unchanged.
     """
     header = Header(v=_VERSION, generation=generation, history=included)
     text = json.dumps({**header.to_json(), **state.to_json()}, separators=(",", ":"))
-    # The last member, so that it can be cut off and the rest be hashed as it stands.
+    # The last field, so that it can be cut off and the rest be hashed unchanged.
     checked = f'{text[:-1]},"check":"{_checksum(text)}"}}\n'
     path = os.path.join(folder, STATE)
     try:
         if loops:
             _write(os.path.join(folder, LOOPS), json.dumps([each.to_json() for each in state.loops], indent=1) + "\n")
-        # The previous generation stays until the new one is complete: it covers damage that the fingerprint finds later.
+        # Keep the previous generation until the new one is complete, in case the fingerprint finds damage later.
         _keep_previous(path, os.path.join(folder, PREVIOUS))
         _write(path, checked)
         sync_folder(folder)
@@ -123,7 +123,7 @@ def set_aside_files(folder: str, names: list[str]) -> list[str]:
     for name in names:
         for number in range(1, _MAX_SET_ASIDE):
             new_name = f"{name}.damaged-{number}"
-            # A link that leads nowhere holds the name as well.
+            # A broken link occupies the name too.
             if os.path.lexists(os.path.join(folder, new_name)):
                 continue
             with contextlib.suppress(FileNotFoundError):
@@ -147,7 +147,7 @@ def _parse(raw: bytes) -> tuple[State, HistoryExtent, int]:
     body, mark, check = text.rpartition(',"check":"')
     if not mark or check != f'{_checksum(body + "}")}"}}':
         raise ValueError("its fingerprint does not match: damaged, or edited by hand")
-    fields = cast("dict[str, object]", json.loads(text))  # an object, since it ends in a member
+    fields = cast("dict[str, object]", json.loads(text))  # an object, because it ends with a field
     if fields.get("v") != _VERSION:
         raise ValueError(f"version {fields.get('v')!r} is not known")
     header = Header.from_json(fields)
@@ -159,14 +159,14 @@ def _checksum(text: str) -> str:
 
 
 def _is_prefix(history: str, included: HistoryExtent) -> bool:
-    """Whether the history has, where the included part ends, the record with the sum that the state names."""
+    """Whether the record at the end of the included part has the sum that the state names."""
     if included.bytes <= 0:
         return included.bytes == included.records == 0
     try:
         with open(open_regular(history), "rb") as stream:
             if os.fstat(stream.fileno()).st_size < included.bytes:
                 return False
-            # 40 bytes are enough: the sums are a chain, so an equal last sum means an equal history before it.
+            # 40 bytes are enough: sums form a chain, so an equal last sum means an equal history before it.
             stream.seek(max(0, included.bytes - 40))
             end = stream.read(min(40, included.bytes))
     except OSError:
@@ -179,17 +179,17 @@ def _read(path: str) -> bytes:
 
 
 def _write(path: str, text: str) -> None:
-    """Replace a file atomically: a reader finds the old one or the new one, also after a power loss."""
+    """Replace a file atomically. A reader finds the old or the new file, even after a power failure."""
     temporary = path + _SUFFIX
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(temporary)  # left by a crash; removed, not truncated, since it may be a link by now
+        os.unlink(temporary)  # left by a crash; removed instead of truncated, because it may be a link
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.fchmod(descriptor, 0o600)
         data = memoryview(text.encode("ascii"))
         while data:
             data = data[os.write(descriptor, data) :]
-        # Before it is renamed: the name may reach the disk earlier than the content.
+        # Before the rename, because the name may reach the disk earlier than the content.
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
@@ -197,7 +197,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _keep_previous(path: str, previous: str) -> None:
-    """Keep the present generation under a second name; at no moment are both names missing."""
+    """Keep the current generation under a second name. At every moment, at least one of the names exists."""
     temporary = previous + _SUFFIX
     with contextlib.suppress(FileNotFoundError):
         os.unlink(temporary)
@@ -218,33 +218,35 @@ LEASE = 30.0
 GRACE = 0.3
 """Seconds for which the holder of the lock must be stopped before the lock is taken from it.
 
-A debugger or a job control signal stops a process for a moment without any need to break in."""
+Debuggers and job control may stop a process for a moment, which is no reason to take its lock.
+"""
 # States in /proc/PID/stat: stopped, traced, zombie, dead (proc(5)).
 _STOPPED = frozenset("TtZXx")
-# `_signature` writes 32.
+# `_signature` writes 32 bytes.
 _HOLDER_BYTES = 64
 
 
 def identity() -> dict[str, Any]:
-    """Return the identity of this process, by which another one sees whether it still runs."""
+    """Return the identity of this process, by which another process can check whether it still runs."""
     pid = os.getpid()
     return {"owner": new_id(), "pid": pid, "host": _host_name(), "boot": _boot_id(), "start": process_start(pid)}
 
 
 def is_alive(owner: Owner, last_ts: str | None, now: float) -> bool:
-    """Whether an owner may still be at work: its process runs, or, if it is on another machine, it wrote a moment ago.
+    """Whether an owner may still work: its process runs or, on another machine, has written recently.
 
     ``last_ts`` is the time of its last record, ``now`` the present in seconds since 1970.
 
-    A stopped process is not at work: its goal can be taken over, and it is refused when it goes on. Neither is this process
-    itself, for it has released what it held before.
+    A stopped process does not count: its goal can be taken over, and it is refused when it continues. This process does not
+    count either, because it has released what it held before.
     """
     pid = owner.pid
-    # A folder shared by machines: process ids of another one mean nothing here, so the time of its last record decides.
+    # The folder may be shared by machines. Process ids of another machine mean nothing here, so the
+    # time of its last record decides.
     if owner.host != _host_name() or not isinstance(pid, int) or isinstance(pid, bool) or not 0 < pid < 1 << 31:
         written = parse_time(last_ts)
         return written is not None and 0 <= now - written < LEASE
-    # After a reboot the same id belongs to another process.
+    # After a reboot, the same id belongs to another process.
     return owner.boot == _boot_id() and pid != os.getpid() and _is_running(pid, owner.start)
 
 
@@ -256,7 +258,7 @@ class Lock:
         self._descriptor = descriptor
 
     def is_held(self) -> bool:
-        """Whether the lock is still ours: false if another process broke it while this one was stopped."""
+        """Whether the lock is still ours. False if another process broke it while this one was stopped."""
         return os.fstat(self._descriptor).st_ino == inode(self._path)
 
 
@@ -265,8 +267,8 @@ def hold_lock(folder: str, timeout: float) -> Generator[Lock]:
     """Hold the folder's lock.
 
     Raises:
-        Busy: another process held it for ``timeout`` seconds, and runs.
-        StorageFailed: the system refused.
+        Busy: another running process held the lock for ``timeout`` seconds.
+        StorageFailed: the system refuses.
     """
     try:
         require_no_link(folder, writing=False)
@@ -281,7 +283,7 @@ def hold_lock(folder: str, timeout: float) -> Generator[Lock]:
 
 
 def inode(path: str) -> int:
-    """Return the inode of a file, 0 when there is none."""
+    """Return the inode of a file, or 0 if it does not exist."""
     try:
         return os.stat(path).st_ino
     except FileNotFoundError:
@@ -294,7 +296,7 @@ def _lock(folder: str, timeout: float) -> int:
     path = os.path.join(folder, LOCK)
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        # In short steps: between them it is asked whether the holder was stopped.
+        # In short steps, with a check between them whether the holder was stopped.
         if lock_within(descriptor, 0.05):
             if os.fstat(descriptor).st_ino == inode(path):
                 try:
@@ -302,10 +304,10 @@ def _lock(folder: str, timeout: float) -> int:
                 except OSError:
                     os.close(descriptor)
                     raise
-                # As long as any other, so nothing of the last holder's is left behind it.
+                # All signatures have the same length, so nothing remains of the former one.
                 os.pwrite(descriptor, _signature(), 0)
                 return descriptor
-            os.close(descriptor)  # we locked a file that was replaced meanwhile: open the new one
+            os.close(descriptor)  # we locked a file that has been replaced: open the new one
             continue
         holder = os.pread(descriptor, _HOLDER_BYTES, 0).split()
         os.close(descriptor)
@@ -319,7 +321,7 @@ def _lock(folder: str, timeout: float) -> int:
 
 
 def _is_stopped(holder: list[bytes]) -> bool:
-    # A process id has seven digits at most (PID_MAX_LIMIT is 2**22), and the file may hold anything.
+    # A process id has at most seven digits (PID_MAX_LIMIT is 2**22), but the file may contain anything.
     if len(holder) != 2 or not holder[0].isdigit() or len(holder[0]) > 9:
         return False
     pid = int(holder[0])
@@ -328,24 +330,24 @@ def _is_stopped(holder: list[bytes]) -> bool:
 
 def _break_lock(folder: str, path: str, timeout: float) -> int:
     """Take the lock from a stopped process, with a new lock file and a copy of the history that it has not opened."""
-    # The gate lets one process break in at a time; the lock itself can't, being held by the stopped one.
+    # The gate lets in one process at a time. The lock can't do that, because the stopped process holds it.
     gate = os.open(os.path.join(folder, GATE), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         if not lock_within(gate, timeout):
             raise Busy(f"{folder!r} is being taken over by another process", "try again")
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         if lock_within(descriptor, 0.0) or not _is_stopped(os.pread(descriptor, _HOLDER_BYTES, 0).split()):
-            os.close(descriptor)  # the holder went on, or another process broke in first
+            os.close(descriptor)  # the holder has continued, or another process broke the lock first
             return _lock(folder, timeout)
         os.close(descriptor)
         own = f"{path}.{os.getpid()}"
         with contextlib.suppress(FileNotFoundError):
             os.unlink(own)
         descriptor = os.open(own, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        # Nobody else knows this file yet, so its lock is free.
+        # No other process knows this file yet, so its lock is free.
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         os.pwrite(descriptor, _signature(), 0)
-        os.replace(own, path)  # before the copy, so that a holder that goes on during it sees that it lost the lock
+        os.replace(own, path)  # before the copy, so that a holder that continues during it sees the loss
         _copy_history(os.path.join(folder, HISTORY))
         sync_folder(folder)
         return descriptor
@@ -356,7 +358,7 @@ def _break_lock(folder: str, path: str, timeout: float) -> int:
 def _copy_history(history: str) -> None:
     if not os.path.exists(history):
         return
-    import shutil  # which loads what packs files
+    import shutil  # it loads compression modules
 
     copy = history + ".copy"
     with contextlib.suppress(FileNotFoundError):
@@ -375,9 +377,9 @@ def _is_running(pid: int, start: object) -> bool:
     """Whether the process with this id and start time exists and is not stopped."""
     fields = _process_state(pid)
     if fields is not None:
-        # The start time tells a process from a later one that was given the same id.
+        # The start time distinguishes the process from a later one with the same id.
         return fields[0] not in _STOPPED and (not start or start == fields[1])
-    # /proc is there, but the process is not in it. Elsewhere (macOS) a signal of 0 asks, without the start time.
+    # /proc exists, but does not list the process. Elsewhere (macOS), signal 0 checks, but without the start time.
     if os.path.isdir("/proc/self"):
         return False
     try:
@@ -396,24 +398,24 @@ def _signature() -> bytes:
     """Return the content of the lock file: the holder's process id and start time."""
     pid = os.getpid()
     if pid not in _own:
-        _own.clear()  # after a fork it holds that of the parent
+        _own.clear()  # after a fork it holds the parent's signature
         _own[pid] = f"{pid:<10} {process_start(pid):<20}\n".encode("ascii")
     return _own[pid]
 
 
 def process_start(pid: int) -> str:
-    """Return the start time of a process in ticks since boot; "0" if unknown."""
+    """Return the start time of a process in ticks since boot, or "0" if it is unknown."""
     fields = _process_state(pid)
     return fields[1] if fields else "0"
 
 
 def _process_state(pid: int) -> tuple[str, str] | None:
-    """Return the state letter and the start time (ticks since boot) of a process; None if unknown."""
+    """Return the state letter and the start time (ticks since boot) of a process, or None if they are unknown."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
-            # After the last ")": the command's name comes before it and may hold blanks and brackets itself.
+            # Split after the last ")": the command's name before it may contain blanks and brackets.
             fields = stream.read(4096).rpartition(b")")[2].split()
-        # The third and the 22nd field of proc(5): what was split begins behind the second.
+        # The third and the 22nd field of proc(5), because the split part begins after the second.
         return fields[0].decode("ascii"), fields[19].decode("ascii")
     except (OSError, IndexError, UnicodeDecodeError):
         return None

@@ -46,7 +46,7 @@ from ctxmgr.types.goal import (
 
 
 class Subtask:
-    """A subtask: ``id`` is None until it is part of a goal; from then on status and percent are read from the goal."""
+    """A subtask. ``id`` is None until it belongs to a goal; after that, status and percentage are read from the goal."""
 
     def __init__(self, description: str) -> None:
         self.description = description
@@ -55,7 +55,7 @@ class Subtask:
 
     @property
     def view(self) -> SubtaskView | None:
-        """The subtask as the goal has it, None while it is part of no goal."""
+        """The subtask in the goal, or None if it belongs to no goal."""
         return self._look(self.id) if self._look is not None and self.id is not None else None
 
     @property
@@ -66,12 +66,12 @@ class Subtask:
 
     @property
     def percent(self) -> int:
-        """Progress in per cent, 0 to 100."""
+        """Progress in percent, 0 to 100."""
         view = self.view
         return view.percent if view is not None else 0
 
     def attach(self, name: str, look: Callable[[str], SubtaskView | None]) -> None:
-        """Bind this object to the node with this id; ``look`` returns its present view."""
+        """Bind this object to the node with this id. ``look`` returns the node's current view."""
         self.id, self._look = name, look
 
     def __repr__(self) -> str:
@@ -79,7 +79,7 @@ class Subtask:
 
 
 class Task(Subtask):
-    """A task; once it is part of a goal, a subtask added to ``subtasks`` is added to the goal at once."""
+    """A task. When it belongs to a goal, subtasks added to ``subtasks`` are added to the goal at once."""
 
     def __init__(self, description: str, subtasks: Iterable[Subtask] = ()) -> None:
         super().__init__(description)
@@ -96,7 +96,7 @@ class Task(Subtask):
         if self.id is None:
             self._subtasks = new
             return
-        # ``subtasks += [...]`` hands over this list itself, whose items have been added by then.
+        # ``subtasks += [...]`` passes this list itself, whose items have already been added.
         for each in new:
             if each.id is None:
                 self._subtasks.append(each)
@@ -112,9 +112,9 @@ class Task(Subtask):
 
 
 class Children(MutableSequence[Subtask]):
-    """The children of a goal or a task, as a list: reads the goal, and records what is inserted.
+    """The children of a goal or a task, as a list that reads the goal and records insertions.
 
-    Children can't be removed or replaced, since what was planned stays in the history; `GoalTracker.goals` drops and splits.
+    Children can't be removed or replaced, because a plan stays in the history. `GoalTracker.goals` drops and splits.
     """
 
     def __init__(self, tracker: GoalTracker, parent: str) -> None:
@@ -141,14 +141,14 @@ class Children(MutableSequence[Subtask]):
         raise InvalidInput("a task can't be taken out", "drop it")
 
     def insert(self, index: int, value: Subtask) -> None:
-        """Add a task or subtask at a place."""
+        """Insert a task or subtask at an index."""
         count = len(self)
-        # A list takes any index here: one beyond its ends means the end.
+        # Like a list, accept any index: one beyond the ends means the end.
         self._tracker.insert(self._parent, min(count, index if index >= 0 else max(0, count + index)), value)
 
 
 class GoalHandle:
-    """The goal of a tracker: ``tasks`` takes new tasks."""
+    """The goal of a tracker. ``tasks`` accepts new tasks."""
 
     def __init__(self, tracker: GoalTracker) -> None:
         self._tracker = tracker
@@ -161,7 +161,7 @@ class GoalHandle:
 
     @property
     def description(self) -> str:
-        """What is to be reached."""
+        """What is to be achieved."""
         return self.view.description
 
     @property
@@ -171,12 +171,12 @@ class GoalHandle:
 
     @property
     def percent(self) -> int:
-        """The share of its leaves that is done, in per cent."""
+        """The percentage of leaves that are done."""
         return self.view.percent
 
 
 class StateHandle:
-    """The state of a tracker: ``goal`` accepts new tasks, ``view`` is the full state."""
+    """The state of a tracker. ``goal`` accepts new tasks; ``view`` is the full state."""
 
     def __init__(self, tracker: GoalTracker) -> None:
         self._tracker = tracker
@@ -184,7 +184,7 @@ class StateHandle:
 
     @property
     def view(self) -> GoalState:
-        """The full present state of the goal."""
+        """The full current state of the goal."""
         return self._tracker.goals.state()
 
 
@@ -192,13 +192,13 @@ class GoalTracker:
     """A goal that this process works on.
 
     Args:
-        folder: where it is kept.
-        agent: whose actions are recorded.
-        settings: thresholds of the detection of loops.
+        folder: folder of the goal.
+        agent: agent whose actions are recorded.
+        settings: thresholds of loop detection.
         commands: whether probes may run commands.
 
     Attributes:
-        goals: every other request.
+        goals: all other requests.
         state: the goal, to which tasks can be added.
     """
 
@@ -217,39 +217,39 @@ class GoalTracker:
         self.close()
 
     def close(self) -> None:
-        """Release the goal; the next `load_or_init` continues it."""
+        """Release the goal. The next `load_or_init` continues it."""
         self.goals.close()
 
     def load_or_init(self, goal: str | None = None, *, replace: bool = False) -> GoalState:
-        """Continue the goal that is there, or begin this one.
+        """Continue the existing goal, or begin this one.
 
         Raises:
-            Conflict: another goal is there, unfinished, and ``replace`` is false.
-            NotFound: no goal is named, and none is there.
-            Busy: another live process holds it.
+            Conflict: there is another, unfinished goal, and ``replace`` is false.
+            NotFound: no goal is named, and there is none.
+            Busy: another live process holds the goal.
         """
         return self.goals.start(StartRequest(goal=goal, replace=replace)).state
 
     def resume(self, *, take_over: bool = False) -> ResumeAnswer:
-        """Continue after a crash or a hand-over; the answer tells what was verified and what is only assumed."""
+        """Continue after a crash or a hand-over. The answer says what was verified and what is only assumed."""
         return self.goals.resume(ResumeRequest(take_over=take_over))
 
     def check_action(self, name: str, args: Any = None) -> RecordAnswer:
-        """Return whether an action would be allowed, as an answer that is true if so; nothing is recorded."""
+        """Return whether an action would be allowed, as an answer that is true if it is. Records nothing."""
         return self.goals.check(ActionRequest(action=name, args=args))
 
     def begin_action(self, name: str, args: Any = None) -> RecordAnswer:
-        """Record that an action begins, unless it is refused; ``finish_action`` takes the answer's ``entry``."""
+        """Record the beginning of an action, unless it is refused. ``finish_action`` takes the ``entry`` of the answer."""
         return self.goals.begin(ActionRequest(action=name, args=args))
 
     def finish_action(self, entry: str, result: Any = "success") -> RecordAnswer:
-        """Record how an action that was begun ended."""
+        """Record the result of an action that was begun."""
         return self.goals.record(RecordRequest(action="result", entry=entry, result=result))
 
     def record_action(self, name: str, args: Any = None, result: Any = "success") -> RecordAnswer:
-        """Record an action with its result, unless it closes a loop; true in a condition when it was allowed.
+        """Record an action with its result, unless it closes a loop. The answer is true if the action was allowed.
 
-        ``result`` is ``success``, ``error``, ``error: what it said``, or what came back.
+        ``result`` is ``success``, ``error``, ``error: MESSAGE``, or the output.
         """
         return self.goals.record(RecordRequest(action=name, args=args, result=result))
 
@@ -258,14 +258,14 @@ class GoalTracker:
         return self.goals.brief(BriefRequest(max_chars=max_chars)).text
 
     def mark_subtask_complete(self, success: bool = True, reason: str | None = None) -> GoalState:
-        """End the attempt at the active subtask; the second failed attempt blocks it (ruling 6)."""
+        """End the attempt at the active subtask. The second failed attempt blocks it (ruling 6)."""
         request = EndRequest(reason=reason)
         return (self.goals.done(request) if success else self.goals.fail(request)).state
 
     def advance_to_next_subtask(self) -> SubtaskView | None:
-        """Make the next open subtask the active one and return it; None when nothing is left to work on.
+        """Make the next open subtask the active one and return it, or None if there is no work left.
 
-        One in progress is returned as it is: an agent that continues after a crash calls this before it ends any.
+        A subtask in progress is returned unchanged: an agent that continues after a crash calls this before it ends any.
         """
         try:
             answer = self.goals.next(NextRequest())
@@ -282,11 +282,11 @@ class GoalTracker:
         return self.goals.unblock(UnblockRequest(target=target, reason=reason)).state
 
     def human_message(self, text: str) -> GoalState:
-        """Record a person's message; it lifts what the guard blocked."""
+        """Record a person's message, which lifts the guard's blocks."""
         return self.goals.message(MessageRequest(text=text)).state
 
     def find(self, name: str) -> SubtaskView | None:
-        """Return the goal, a task or a subtask by its id; None when there is none."""
+        """Return the goal, a task or a subtask by its id, or None."""
         for task in (goal := self.goals.state().goal).tasks:
             for each in (task, *task.subtasks):
                 if each.id == name:
@@ -301,11 +301,11 @@ class GoalTracker:
         return [self._handle(each, Subtask) for task in goal.tasks if task.id == parent for each in task.subtasks]
 
     def insert(self, parent: str, at: int, what: Subtask) -> None:
-        """Add a task or subtask with its children at index ``at``, and bind the objects to their nodes."""
+        """Insert a task or subtask with its children at index ``at``, and bind the objects to their nodes."""
         draft = what.draft() if isinstance(what, Task) else TaskDraft(description=what.description)
         answer = self.goals.add(AddRequest(tasks=[draft], parent=parent, at=at))
         name = answer.changed[0]
-        # Taken now: once the task is bound, its list is read from the goal.
+        # Copied now, because the list of a bound task is read from the goal.
         own = list(what.subtasks) if isinstance(what, Task) else []
         what.attach(name, self.find)
         self._handles[name] = what
@@ -317,7 +317,7 @@ class GoalTracker:
             what.bind(Children(self, name))
 
     def _handle(self, view: SubtaskView, kind: type[Subtask]) -> Subtask:
-        # One object for one node: a caller's own `Task` stays the one that the list shows.
+        # One object per node, so that the caller's own `Task` is the one in the list.
         known = self._handles.get(view.id)
         if known is None:
             known = self._handles[view.id] = kind(view.description)

@@ -1,8 +1,9 @@
-"""Read foreign logs into records of log format 1. One format a module, or two of one family.
+"""Read foreign logs as records of log format 1. Each module reads one format, or two of one family.
 
-To add one: write the module, name it in `importers`, and put samples with their truth into ``fixtures/formats/<name>``.
-Begin reading at `ctxmgr.importers.pi`, which is a short one, then at what it stands on: `base` and `transcript`. Importers
-are pure: they may import `ctxmgr.types`, `ctxmgr.text`, `ctxmgr.log` and below, and neither the store nor the detectors.
+To add a format, write its module, list it in `importers`, and put samples with their expected content into
+``fixtures/formats/<name>``. To learn how importers work, start with `ctxmgr.importers.pi`, a short one, and then read its base:
+`base` and `transcript`. Importers are pure. They may import `ctxmgr.types`, `ctxmgr.text`, `ctxmgr.log` and the layers below,
+but neither the store nor the detectors.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from ctxmgr.importers.swe_agent import MINI_SWE_AGENT, SWE_AGENT
 
 
 def importers(open_tables: OpenTables) -> tuple[Importer, ...]:
-    """Return the importers in the order in which they are asked: the one that proves least comes last.
+    """Return the importers in the order in which they are asked. The importers with the weakest proofs come last.
 
     Args:
-        open_tables: reads SQLite databases for those whose agents keep their logs there.
+        open_tables: reads SQLite databases, for agents that keep their logs there.
     """
     return (
         CLAUDE_CODE,

@@ -1,4 +1,4 @@
-"""ATIF: the interchange format of agent trajectories that Harbor writes for some forty agents; a document each, or lines."""
+"""ATIF: the interchange format of agent trajectories that Harbor writes for some forty agents; documents or JSON lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _proves(value: dict[str, Any]) -> bool:
 
 
 class _Trajectories:
-    """Reads trajectories, those of sub-agents inside theirs."""
+    """Reads trajectories and the trajectories of sub-agents inside them."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -29,7 +29,7 @@ class _Trajectories:
             return
         own = text(value.get("session_id")) or text(value.get("trajectory_id"))
         if own is not None and own in self._used:
-            own = f"{own}-{self._log.place}"  # a later trajectory under the same id is another one
+            own = f"{own}-{self._log.place}"  # a later trajectory with the same id is another one
         self._used.add(own or "")
         t = self._log.session(own, agent=text(mapping(value.get("extra")).get("agent")) or "main")
         self._trajectory(t, value, 0)
@@ -47,7 +47,7 @@ class _Trajectories:
         for place, item in enumerate(sequence(value.get("steps")), 1):
             t.place = place
             step = mapping(item)
-            if step.get("is_copied_context") is not True:  # repeated from an earlier trajectory, which has them itself
+            if step.get("is_copied_context") is not True:  # copied from an earlier trajectory, which has it too
                 self._log.count.records += 1
                 self._step(t, step, below)
         for number, item in enumerate(sequence(value.get("subagent_trajectories")), 1):
@@ -55,7 +55,7 @@ class _Trajectories:
             key = text(child.get("trajectory_id")) or text(child.get("session_id")) or str(number)
             name = f"{text(mapping(child.get('agent')).get('name')) or 'agent'}-{key[:12]}"
             name = text(mapping(child.get("extra")).get("agent")) or name
-            # Trajectories inside of trajectories are recorded data, and may nest without end.
+            # Nested trajectories are recorded data, and may nest without end.
             if depth < _MAX_DEPTH:
                 part = self._log.session(t.session, agent=name, part=f"{t.part}/{key}", parent=below.get(key, ""))
                 self._trajectory(part, child, depth + 1)
@@ -84,17 +84,18 @@ class _Trajectories:
         else:
             self._log.unknown(f"step of {source or '?'}")
         results = [mapping(result) for result in sequence(mapping(step.get("observation")).get("results"))]
-        # Some of the forty converters name no call in a result; then its place among as many results tells.
+        # Some of the forty converters do not name the call of a result. Then the position tells, if there
+        # are as many results as calls.
         keys = {call.entry: key for key, call in t.waiting.items()}
         for place, result in enumerate(results):
             key = text(result.get("source_call_id")) or (keys.get(made[place]) if len(results) == len(made) else None)
-            # The step's time is that of the call: of its result nobody knows when it came.
+            # The time of the step is that of its calls. The times of their results are unknown.
             self._observe(t, result, key, None if made else at, below)
 
     def _observe(self, t: Transcript, result: dict[str, Any], key: str | None, at: object, below: dict[str, str]) -> None:
-        """Add a result; one without its call is something that the environment showed.
+        """Add a result. A result without a call is something that the environment showed.
 
-        Results name their calls, or are as many as the calls of their step.
+        Results name their calls, or there are as many results as calls in their step.
         """
         extra = mapping(result.get("extra"))
         status, output, error = judge_result(extra, result.get("content"))
@@ -103,9 +104,9 @@ class _Trajectories:
             return
         for reference in map(mapping, sequence(result.get("subagent_trajectory_ref"))):
             if (child := text(reference.get("trajectory_id")) or text(reference.get("session_id"))) and key in t.calls:
-                # So that the sub-agent's trajectory, which comes behind all steps, hangs on the call that started it.
+                # The sub-agent's trajectory follows after all steps, and must be linked to the call that started it.
                 below.setdefault(child, t.calls[key].entry)
-        # Our own export writes JSON as text, which is all that the format allows, and marks it.
+        # The format only allows text, so our own export writes JSON as text and marks it.
         if extra.get("json") is True:
             output = parse_json(result.get("content"))
         t.result(
@@ -116,7 +117,7 @@ class _Trajectories:
 
 
 def _add_system_step(t: Transcript, extra: dict[str, Any], words: str, at: object) -> None:
-    """Add an event that an export of ours holds in a step of the system's; any other such step is about the set-up."""
+    """Add an event that our own export put into a system step. Any other system step is about the set-up."""
     kind, data = text(extra.get("event")), mapping(extra.get("data"))
     if kind == "nudge":
         t.nudge(words, text(data.get("origin")) or "program", at)

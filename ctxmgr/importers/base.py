@@ -1,6 +1,6 @@
-"""The seam of an importer, and importers by description: of logs that are JSON, and of SQLite databases.
+"""The interface of importers, and importers by description for logs in JSON and in SQLite databases.
 
-A description is all that a format adds. Importers are pure: they read the files they are given and touch no store and no clock.
+Formats add only a description. Importers are pure: they read the given files and use no store and no clock.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from ctxmgr.types.import_report import FileCount
 
 @dataclass(frozen=True)
 class Place:
-    """Where an agent keeps its logs.
+    """A place where an agent keeps its logs.
 
     Attributes:
-        folder: below the user's home folder.
-        pattern: of the logs below it, as for `Path.glob`.
-        variable: environment variable that may name another folder, "" if there is none.
-        below: the folder of the logs inside the one that the variable names.
+        folder: path below the user's home folder.
+        pattern: pattern of the logs in it, as for `Path.glob`.
+        variable: environment variable that may name another folder, or "".
+        below: folder of the logs inside the folder that the variable names.
     """
 
     folder: str
@@ -47,12 +47,12 @@ class Place:
 
     @property
     def display_path(self) -> str:
-        """The place as shown to people: ``~/.pi/agent/sessions/*/*.jsonl``."""
+        """The place as text for people: ``~/.pi/agent/sessions/*/*.jsonl``."""
         return f"~/{self.folder}/{self.pattern}"
 
 
 def find_files(places: Iterable[Place], home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-    """Yield the files at these places, each once."""
+    """Yield the files at these places without repetition."""
     seen: set[Path] = set()
     for place in places:
         for path in sorted(place.root(home, environment).glob(place.pattern), key=str):  # a log comes before its folder
@@ -63,14 +63,14 @@ def find_files(places: Iterable[Place], home: Path, environment: Mapping[str, st
 
 @dataclass(frozen=True)
 class Coverage:
-    """The facts that a format's logs hold and its importer yields.
+    """The facts that logs of a format contain and its importer yields.
 
     Attributes:
         calls, results: whether there are tool calls, and results.
         errors: whether failed calls are marked.
-        open_calls: whether a call without a result can be seen.
-        usage: whether there are tokens of each response.
-        sub_agents: whether the work of agents that the agent started is told apart.
+        open_calls: whether calls without a result can be recognised.
+        usage: whether each response has token counts.
+        sub_agents: whether the work of started agents can be distinguished.
         times: whether calls and results have times.
     """
 
@@ -86,29 +86,29 @@ class Coverage:
 class Importer(Protocol):
     """One foreign log format.
 
-    Rules that hold for every importer (each is a fault of some published tool):
+    Rules for every importer, each of which some published tool breaks:
 
     * order by place in the file, never by timestamp inside one file;
     * a tool call is an ``entry`` record, its result a separate ``result`` record, a call without result stays open;
     * messages, thoughts, compactions, interrupts are ``event`` records; harness text never becomes a ``user_message``;
-    * usage is an ``event`` of type ``usage``, one for each API response;
+    * usage is an ``event`` of type ``usage``, one per API response;
     * ids are the source's own, so that importing twice yields the same records, byte for byte;
     * unknown record types are counted, never fatal; damage is counted with its byte range, never silent.
     """
 
     @property
     def name(self) -> str:
-        """The name for ``ctxmgr import --from NAME``."""
+        """Its name for ``ctxmgr import --from NAME``."""
         ...
 
     @property
     def title(self) -> str:
-        """The name that people use."""
+        """Its name for people."""
         ...
 
     @property
     def coverage(self) -> Coverage:
-        """The facts that its logs hold."""
+        """The facts that its logs contain."""
         ...
 
     @property
@@ -117,49 +117,49 @@ class Importer(Protocol):
         ...
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        """Whether a file with this path and these first bytes (up to 64 KiB) is of this format; content decides."""
+        """Whether a file with this path and these first bytes (up to 64 KiB) has this format. The content decides."""
         ...
 
     def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-        """Yield the log files that the agent keeps under the user's home folder (or where the environment says)."""
+        """Yield the agent's log files in the user's home folder, or where environment variables say."""
         ...
 
     def companions(self, path: Path) -> Sequence[Path]:
-        """Return the files that belong to the session in ``path`` (its sub-agents' logs), existing ones only."""
+        """Return the existing files that belong to the session in ``path``, i.e. the logs of its sub-agents."""
         ...
 
     def groups(self, paths: Iterable[Path]) -> list[list[Path]]:
-        """Group files by session, a session's main log first, originals before their forks."""
+        """Group files by session: the main log of a session first, originals before their forks."""
         ...
 
     def read(self, group: Sequence[Path], counts: list[FileCount]) -> Iterator[Record]:
-        """Yield the records of one session; append one `FileCount` for each file to ``counts``, filled when exhausted.
+        """Yield the records of one session. Append one `FileCount` per file to ``counts``; they are complete at the end.
 
         Raises:
-            OSError: when a file can't be read.
+            OSError: a file can't be read.
         """
         ...
 
 
 _MAX_ID = 200
 _MIN_FULL_HEAD = 60_000
-"""Bytes of a head from which on the file is longer than the head (64 KiB)."""
+"""From this size in bytes, a head means that the file is longer than the head (64 KiB)."""
 _MAX_RANGES = 1_000
-"""Damaged ranges of one file that are listed."""
+"""Maximum number of damaged ranges to list per file."""
 _MAX_SEARCHED = 16 << 20
-"""Bytes of a long document that are searched for what proves its format."""
-# OpenHands names the folder of a conversation by a UUID without hyphens. 32 digits within a longer hash are none.
+"""Maximum number of bytes of a long document to search for proof of its format."""
+# OpenHands names the folder of a conversation by a UUID without hyphens. 32 digits inside a longer hash are no UUID.
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])", re.IGNORECASE)
 
 
 @dataclass(slots=True)
 class Log:
-    """The files of one group while they are read, and the sessions in them.
+    """The state of reading the files of one group, with the sessions in them.
 
     Attributes:
-        name: of the format.
-        path, count: of the present file; group: all files of the session.
-        line: what is being read; cursor: the same as a place, behind the file's name where it is not the first file.
+        name: name of the format.
+        path, count: of the current file; group: all files of the session.
+        line: number of the current line; cursor: the same as a place, after the file's name except in the first file.
     """
 
     name: str
@@ -176,31 +176,31 @@ class Log:
 
     @property
     def place(self) -> int | str:
-        """What is being read, as ids have it."""
+        """The current place in the log, as part of ids."""
         return self.cursor.place
 
     def turn_to(self, path: Path, count: FileCount) -> None:
-        """Go on to a file."""
-        # Lines of the first file have bare numbers, so that a session which gets a second file later keeps its ids.
+        """Continue with a file."""
+        # Lines of the first file have bare numbers, so that a session keeps its ids if it gets a second file later.
         self._prefix = "" if self._prefix is None else f"{path.stem}:"
         self.path, self.count = path, count
         for transcript in self.transcripts.values():
             transcript.count = count
 
     def go_to(self, number: int) -> None:
-        """Go on to a line."""
+        """Continue with a line."""
         self.count.records += 1
         self.line = number
         self.cursor.move(f"{self._prefix}{number}" if self._prefix else number)
 
     def session(self, session: object = None, *, agent: str = "main", part: str = "", parent: str | None = None) -> Transcript:
-        """Return the transcript of a session, or of an agent's part of it; a new one where there is none yet.
+        """Return the transcript of a session or of an agent's part of it. Create it at the first call.
 
         Args:
-            session: its id; what is none stands for that which the file's name tells.
-            agent: the agent's name.
-            part: what the ids of this agent's part begin with, where the session has several.
-            parent: the entry by which another agent started this one.
+            session: id of the session; by default the id that follows from the file name.
+            agent: name of the agent.
+            part: prefix of the ids in this agent's part, if the session has several parts.
+            parent: id of the entry by which another agent started this one.
         """
         key = name, _ = self._session_key(session, part)
         if key not in self.transcripts:
@@ -210,7 +210,7 @@ class Log:
         return self.transcripts[key]
 
     def has_part(self, session: object, part: str) -> bool:
-        """Whether there is a transcript of this part of a session."""
+        """Whether this part of a session has a transcript."""
         return self._session_key(session, part) in self.transcripts
 
     def _session_key(self, session: object, part: str) -> tuple[str, str]:
@@ -218,46 +218,46 @@ class Log:
         return name, part or name
 
     def sub_agent(self, main: Transcript, own: str, name: str, call: object) -> Transcript:
-        """Return the part of an agent that another one started.
+        """Return the part of an agent that another agent started.
 
         Args:
-            main: the part of the one that did.
-            own: id of the agent, or of its work.
-            name: the agent's name.
-            call: the id of the call that started it, as far as that is known.
+            main: part of the starting agent.
+            own: id of the started agent, or of its work.
+            name: name of the started agent.
+            call: id of the call that started it, if known.
         """
-        # An empty parent still marks the part as a sub-agent's, whose call is not known.
+        # An empty parent still marks the part as that of a sub-agent whose call is unknown.
         made = main.calls.get(text(call) or "")
         return self.session(main.session, agent=name, part=f"{main.part}:{own}", parent=made.entry if made else "")
 
     def add(self, transcript: Transcript) -> None:
-        """Take in a transcript of the format's own kind."""
+        """Add a transcript of the format's own class."""
         transcript.cursor = self.cursor
         key = transcript.session, transcript.part
         self.transcripts[key] = self._unsettled[key] = transcript
 
     def drop(self, key: tuple[str, str]) -> Transcript:
-        """Forget a transcript whose records were taken, and return it."""
+        """Remove a transcript whose records have been taken, and return it."""
         dropped = self.transcripts.pop(key)
         self._unsettled.pop(key, None)
         self.cursor.changed.pop(id(dropped), None)
         return dropped
 
     def close(self) -> None:
-        """Let go of the sessions so far, which are complete: a log may hold thousands."""
+        """Finish the sessions so far and release them, because a log may hold thousands."""
         self._finished += self.transcripts.values()
         for forgotten in (self.transcripts, self._unsettled, self.cursor.changed):
             forgotten.clear()
 
     def unknown(self, name: object) -> None:
-        """Count a record type that is not known."""
+        """Count an unknown record type."""
         self.count.unknown[(text(name) or "(no type)")[:100]] += 1
 
     def take(self, *, final: bool = False, live: bool = False) -> list[Record]:
-        """Return the records added since last time; of a running program (``live``) all, though a title is not known yet."""
+        """Return the records added since the last call. ``live`` (a running program) includes those that wait for a title."""
         if final:
             self.close()
-        # The usual log: asked after every line, so the lists and the sort below are left out.
+        # The usual case, called after every line, skips the lists and the sorting below.
         if len(self.transcripts) == 1 and not self._finished:
             (only,) = self.transcripts.values()
             if only.titled:
@@ -271,9 +271,9 @@ class Log:
             numbers += taken[0]
             records += taken[1]
         self._finished.clear()
-        # A session's record comes first and holds its title, so all its parts wait until that is known.
+        # The session record comes first and has the title, so all parts of a session wait until the title is known.
         waiting = {part.session for part in self._unsettled.values() if not (live or part.is_ready())}
-        # A run may start hundreds of agents: the others have nothing new, and each line would ask all of them.
+        # Visit only changed parts. A run may start hundreds of agents, and this is called after every line.
         visited = {id(part): part for part in self._unsettled.values()} | self.cursor.changed
         for transcript in visited.values():
             if transcript.session not in waiting:
@@ -287,13 +287,13 @@ class Log:
 
 
 def session_name(path: Path, content: object = None) -> str:
-    """Return a session's id for a log that states none: the UUID in its path, else its name and what it begins with."""
-    # Copilot CLI calls every log ``events.jsonl``; only the folder around it tells the session.
+    """Return a session id for a log without one: the UUID in its path, else its name and a digest of its beginning."""
+    # All logs of Copilot CLI are called ``events.jsonl``. Only their folder identifies the session.
     for name in (plain_name(path), path.parent.name):
         if found := _UUID.search(name):
             return found[0].lower()
     stem = plain_name(path).split(".")[0] or path.name
-    # The folder too: some clients give the logs of all sessions one name, in a folder each.
+    # Include the folder, because some clients use one file name for all sessions, in separate folders.
     mark = sha256(f"{path.parent.name}/{plain_name(path)}\0{content!r}".encode("utf-8", "surrogatepass")).hexdigest()
     return f"{stem[:80]}-{mark[:8]}"
 
@@ -302,52 +302,52 @@ class ObjectReader(Protocol):
     """Takes the objects of a log, or of one file of it."""
 
     def read(self, value: dict[str, Any]) -> object:
-        """Take the next object: of JSON lines each line, else the document."""
+        """Take the next object: each of JSON lines, or the document."""
         ...
 
 
 class Reader(ObjectReader, Protocol):
-    """Reads one log; a class of this kind is what a format's description names."""
+    """Reads one log. The description of a format names a class of this kind."""
 
     def __init__(self, log: Log) -> None:
-        """Begin a log."""
+        """Start reading a log."""
         ...
 
 
 @runtime_checkable
 class FileReader(Protocol):
-    """Reads a log whose files each begin and end by themselves."""
+    """Reads a log in which each file begins and ends separately."""
 
     def __init__(self, log: Log) -> None:
-        """Begin a log."""
+        """Start reading a log."""
         ...
 
     def begin(self) -> ObjectReader:
-        """Return what reads the file that the log has turned to."""
+        """Return the reader for the current file of the log."""
         ...
 
     def end(self) -> None:
-        """Add what the end of the file decides."""
+        """Add the records that depend on the end of the file."""
         ...
 
 
 @runtime_checkable
 class FinishingReader(Protocol):
-    """A reader that holds back what only the end of a log decides."""
+    """A reader that holds records back until the end of a log."""
 
     def finish(self) -> None:
-        """Add what was held back."""
+        """Add the records that were held back."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class FormatDescription:
-    """What a description says of a format and of the files that hold it; see `Importer` for what it promises.
+    """The description of a format and its files. `Importer` defines what the attributes and methods mean.
 
     Attributes:
-        related: the files that belong to the session in a file, the file itself among them; the main log first.
-        is_log: which of the files at its places are logs.
-        grouped: puts files into groups, of a format whose sessions go on from one another.
+        related: returns all files of the session in a file, including that file; the main log first.
+        is_log: returns whether a file at the format's places is a log.
+        grouped: groups files, for a format whose sessions continue each other.
     """
 
     name: str
@@ -360,7 +360,7 @@ class FormatDescription:
 
     def discover(self, home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
         """Yield the logs at the places where the agent keeps them."""
-        # Without `is_log` these are all: by None `filter` keeps what is true, as every path is.
+        # Without `is_log`, `filter(None, …)` keeps all paths, because every path is true.
         return filter(self.is_log, find_files(self.places, home, environment))
 
     def companions(self, path: Path) -> Sequence[Path]:
@@ -368,12 +368,12 @@ class FormatDescription:
         return [other for other in self.related(path) if other != path] if self.related else ()
 
     def groups(self, paths: Iterable[Path]) -> list[list[Path]]:
-        """Put the files of each session into one group."""
+        """Group the files by session."""
         if self.grouped is not None:
             return self.grouped(paths)
         groups: dict[Path, list[Path]] = {}
         placed: set[Path] = set()
-        # In a fixed order, so that whichever file of a group is named first makes the same group.
+        # In a fixed order, so that every file of a group leads to the same group.
         for path in sorted(set(paths)):
             if path in placed:
                 continue
@@ -385,16 +385,16 @@ class FormatDescription:
 
 @dataclass(frozen=True, kw_only=True)
 class JsonImporter(FormatDescription):
-    """An importer by description, of JSON lines and documents.
+    """An importer by description, for JSON lines and JSON documents.
 
     Attributes:
-        reader: reads a log of it.
-        proves: whether one object can stand only in a log of this format.
-        lists: members of a document that hold its records, read even where the document is damaged.
-        marked: whether the first bytes of a file that is no JSON itself prove the format.
+        reader: class that reads a log.
+        proves: returns whether one object occurs only in logs of this format.
+        lists: names of a document's lists of records, which are read even in a damaged document.
+        marked: returns whether the first bytes of a non-JSON file prove the format.
         values: yields the objects of a file.
-        further_on: what proves it where a long document begins with other things; it is looked for after all else.
-        recognises: judges a file's path and first bytes, of a format that single objects do not prove.
+        further_on: pattern that proves the format in a long document that begins with other content; tried last.
+        recognises: decides by path and first bytes, for a format without proof in single objects.
     """
 
     reader: type[Reader] | type[FileReader]
@@ -406,12 +406,12 @@ class JsonImporter(FormatDescription):
     recognises: Callable[[Path, bytes], bool] | None = None
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        """Whether the beginning of a file proves that it is of this format."""
+        """Whether the beginning of a file proves this format."""
         if self.recognises is not None:
             return self.recognises(path, head)
         if self.marked is not None and self.marked(head):
             return True
-        # Not `self.lists`: asked with the same arguments, all importers share one parse of a head, which `head_values` keeps.
+        # With `LISTS` instead of `self.lists`, all importers share one cached parse of the head (`head_values`).
         if self.proves is not None and any(map(self.proves, head_values(head, LISTS))):
             return True
         return self.further_on is not None and _holds_later(path, head, self.further_on)
@@ -420,7 +420,7 @@ class JsonImporter(FormatDescription):
         """Yield the records of one session's files.
 
         Raises:
-            OSError: when a file can't be read.
+            OSError: a file can't be read.
         """
         log: Log | None = None
         reader: Reader | FileReader | None = None
@@ -435,7 +435,7 @@ class JsonImporter(FormatDescription):
             for line in self.values(path, self.lists, damage_reporter(count)):
                 go_to(line.number)
                 read(line.value)
-                # After each line: a log of gigabytes is never held in memory.
+                # After each line, because a log of gigabytes must not be held in memory.
                 if records := take():
                     yield from records
             if isinstance(reader, FileReader):
@@ -447,7 +447,7 @@ class JsonImporter(FormatDescription):
 
 
 def _holds_later(path: Path, head: bytes, pattern: re.Pattern[bytes]) -> bool:
-    """Whether a document whose beginning is all that is known holds this in its first megabytes."""
+    """Whether the first megabytes of a document contain the pattern. Only its beginning is in ``head``."""
     if len(head) < _MIN_FULL_HEAD or not head.startswith((b"{", b"[")):
         return False
     try:
@@ -458,13 +458,13 @@ def _holds_later(path: Path, head: bytes, pattern: re.Pattern[bytes]) -> bool:
 
 
 def damage_reporter(count: FileCount) -> Report:
-    """Return a callback that notes the damage of a file in its count."""
+    """Return a callback that adds damage to the count of a file."""
 
     def add_damage(offset: int, length: int, reason: str) -> None:
         if len(count.damaged) < _MAX_RANGES:
             count.damaged.append((offset, length, reason))
-        elif len(count.damaged) == _MAX_RANGES:  # a hostile file may hold damage at every other byte
-            # Offsets in a compressed log count what was unpacked, so they may lie behind the end of the file.
+        elif len(count.damaged) == _MAX_RANGES:  # a hostile file may be damaged at every other byte
+            # Offsets in a compressed log count unpacked bytes, so they may exceed the size of the file.
             count.damaged.append((offset, max(0, count.bytes - offset), "more damage follows; not listed"))
         if reason == ZSTD_REMEDY:
             count.notes.append(reason)
@@ -476,31 +476,31 @@ LISTS = (
     "messages", "contents", "conversation", "traj", "simulations", "trajectory", "history", "steps", "samples", "events",
     "data", "resourceSpans", "resourceLogs", "",
 )  # fmt: skip
-"""Members that hold the records of some format's documents, for reading the beginning of one that is not all there.
+"""Names of the lists of records in the documents of all formats, for reading the beginning of an incomplete document.
 
-All that any importer names as its `lists` are among them.
+They include the `lists` of all importers.
 """
 
 
 class Tables(Protocol):
-    """The tables of a database, as they were when it was opened."""
+    """The tables of a database, as of its opening."""
 
     columns: Mapping[str, Sequence[str]]
-    """The names of the columns of each table."""
+    """Table -> names of its columns."""
 
     def rows(
         self, table: str, columns: Sequence[str], order: Sequence[str] = (), where: Mapping[str, object] | None = None
     ) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a table with those of the columns that it has; none where there is no such table.
+        """Yield the rows of a table with those of the columns that it has, and nothing if the table does not exist.
 
         Raises:
-            Damaged: the database can't be read on.
+            Damaged: reading the database fails.
         """
         ...
 
 
 OpenTables = Callable[[Path], AbstractContextManager[Tables]]
-"""Opens a database for reading; nothing is written, not even beside it. Raises `Damaged` or `OSError`."""
+"""Opens a database for reading. Writes nothing, not even side files. Raises `Damaged` or `OSError`."""
 
 SQLITE_MAGIC = b"SQLite format 3\0"
 _SIDE_FILE = "-wal"
@@ -508,12 +508,12 @@ _SIDE_FILE = "-wal"
 
 @dataclass(frozen=True, kw_only=True)
 class TableImporter(FormatDescription):
-    """An importer by description, of SQLite databases.
+    """An importer by description, for SQLite databases.
 
     Attributes:
         open_tables: opens a database.
-        proves: whether tables with these columns can stand only in a database of this format.
-        reader: adds the rows of the tables to a log; it yields whenever records may be taken.
+        proves: returns whether only databases of this format have tables with these columns.
+        reader: adds the rows of the tables to a log, and yields whenever records may be taken.
     """
 
     open_tables: OpenTables
@@ -521,33 +521,33 @@ class TableImporter(FormatDescription):
     reader: Callable[[Log, Tables], Iterator[None]]
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        """Whether a file is a database with this format's tables."""
+        """Whether a file is a database with the tables of this format."""
         if not head.startswith(SQLITE_MAGIC):
             return False
         try:
             with self.open_tables(path) as tables:
                 return self.proves(tables.columns)
-        # Locked by the program that writes it, or no database at all: another importer, or none, may know it.
+        # It may be locked by the program that writes it, or no database. Another importer may know it.
         except (Damaged, OSError):
             return False
 
     def companions(self, path: Path) -> Sequence[Path]:
-        """Return the log beside a database that holds its latest changes, where there is one."""
-        # Left unread, the last minutes of a running program would be missing.
+        """Return the write-ahead log of a database, which holds the latest changes, if it exists."""
+        # Without it, the last minutes of a running program would be missing.
         wal = path.with_name(f"{path.name}{_SIDE_FILE}")
         return [wal] if wal.is_file() else []
 
     def groups(self, paths: Iterable[Path]) -> list[list[Path]]:
-        """Put each database and the log beside it into one group."""
+        """Group each database with its write-ahead log."""
         return [[path, *self.companions(path)] for path in sorted(set(paths)) if not path.name.endswith(_SIDE_FILE)]
 
     def read(self, group: Sequence[Path], counts: list[FileCount]) -> Iterator[Record]:
         """Yield the records of all sessions in a database.
 
         Raises:
-            OSError: when the file can't be read.
+            OSError: the file can't be read.
         """
-        # Of the group only the database is opened: SQLite reads the log beside it by itself.
+        # Open only the database, because SQLite reads the write-ahead log by itself.
         counts += [FileCount(path, bytes=path.stat().st_size) for path in group]
         if not group:
             return
@@ -557,6 +557,6 @@ class TableImporter(FormatDescription):
                 for _ in self.reader(log, tables):
                     yield from log.take()
         except Damaged as error:
-            # SQLite does not say where a database is damaged, so the range is the whole file.
+            # SQLite does not report where a database is damaged, so the range is the whole file.
             log.count.damaged.append((0, log.count.bytes, error.message))
         yield from log.take(final=True)

@@ -1,6 +1,6 @@
-"""Read one chat message of any common shape: OpenAI's, Anthropic's, LangChain's, that of OpenTelemetry, and their mixtures.
+"""Read one chat message of any common form: OpenAI's, Anthropic's, LangChain's, OpenTelemetry's, and mixtures of them.
 
-A message has a role, content (a text or parts) and, beside or inside it, calls and results that name each other by id.
+A message has a role and content (a text or parts). Calls and results, beside or inside the content, refer to each other by id.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROLES = PEOPLE | MODELS | TOOLS | HARNESS
 CALL_PARTS = frozenset(("tool_use", "toolCall", "tool_call", "tool-call", "server_tool_use", "function_call", "functionCall"))
 RESULT_PARTS = frozenset(("tool_result", "tool_call_response", "tool-result", "function_call_output", "toolResult"))
 _CALLS, _RESULTS = ("functionCall", "toolUse"), ("functionResponse", "toolResult")
-"""Members in which a part holds its call or its result, where no type tells what it is."""
+"""Names under which a part without a type holds its call or its result."""
 
 _CALL_IDS, _RESULT_IDS = (
     ("id", "call_id", "toolCallId", "toolUseId"),
@@ -30,28 +30,28 @@ _CALL_IDS, _RESULT_IDS = (
 )
 _ITEMS = frozenset(("function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning"))
 _INPUTS, _OUTPUTS = ("arguments", "input", "action", "operation", "code", "queries"), ("output", "outputs", "results")
-"""Members of the Responses API's items that hold what a tool was given, and what one of the model host's own answered."""
+"""Names under which items of the Responses API hold a tool's input, and the output of the provider's own tools."""
 
 _THOUGHTS = frozenset(("thinking", "reasoning", "thought", "redacted_thinking"))
 
-# What programs put into a message with the role of a user: reminders and contexts by their tags, guards by their words.
+# Texts that programs write with the role of a user: reminders and contexts by their tags, guards by their words.
 _HARNESS_TEXT = lazy_pattern(
     r"\s*(?:<(system-reminder|environment_context|environment_details|session_context|system_message|hook_context"
     r"|user_instructions|INSTRUCTIONS|EXTRA_INFO|state_snapshot|notification|explicit_instructions|summary|conversation_summary)[\s>]"
     r"|(System: Potential loop detected|\[SYSTEM|Loop detection halted|\[Context: conversation summarized))"
 )
-# Cline puts a person's words between tags: ``<user_input mode="act">Do it</user_input>``. Only a text that is all of it is
-# unwrapped, since a person may quote such a tag. These patterns end with the opening tag: looking for the closing one by
-# a pattern would cost the square of the text's length.
+# Cline puts a person's words between tags: ``<user_input mode="act">Do it</user_input>``. Only a complete text is
+# unwrapped, because a person may quote such a tag. The patterns end with the opening tag: searching the closing tag with
+# a pattern would take quadratic time.
 _WRAPPER = lazy_pattern(r"\s*<(user_input|task|feedback|answer|user_message)(?: [^<>]*)?>")
-# Notices of Cline's, which stand inside of the person's words: ``<mode_notice>You are in act mode</mode_notice>``.
+# Notices by Cline inside a person's words: ``<mode_notice>You are in act mode</mode_notice>``.
 _DETAILS = lazy_pattern(r"<(environment_details|mode_notice)(?: [^<>]*)?>")
-# In a line of its own: a text that quotes such words stands inside a line.
+# Only on a line of its own: a text that quotes these words has them inside a line.
 _EXIT = lazy_pattern(
     r"^(?:\[?(?:Command|Process) exited with (?:code|exit code) |Exit [Cc]ode: |exit code: )(-?\d{1,9})\b", re.MULTILINE
 )
-# What clients put before such words: Gemini CLI ``[Operation Cancelled] Reason: ``, others ``Error: `` or
-# ``PermissionRejectedError: ``, or one behind the other.
+# Prefixes that clients put before such words: Gemini CLI ``[Operation Cancelled] Reason: ``, others ``Error: `` or
+# ``PermissionRejectedError: ``, also several in a row.
 _FIRST = r"\s*(?:\[Operation Cancelled\] (?:Reason: )?|(?:\w{0,60}Error: ){1,2})?(?:the |this )?"
 _DENIED = lazy_pattern(
     _FIRST + r"(?:(?:user|operator) (?:has )?(?:rejected|denied|declined|did(?: not|n't) (?:approve|allow)|doesn't want"
@@ -61,8 +61,8 @@ _DENIED = lazy_pattern(
     r"|[^\n]{1,100} requires permission to use [^\n]{1,200} but that permission was declined)",
     re.IGNORECASE,
 )
-# What follows the verb tells an abort from output that begins alike: ``transaction aborted: deadlock detected`` is a failure,
-# ``Tool execution was cancelled because …`` an abort.
+# The words after the verb distinguish an abort from similar output: ``transaction aborted: deadlock detected`` is a
+# failure, ``Tool execution was cancelled because …`` an abort.
 _ABORTED = lazy_pattern(
     _FIRST + r"(?:user (?:has )?(?:cancell?ed|aborted|interrupted)|skipped due to queued user message"
     r"|(?:tool|command|operation|request|task)(?: call| use| execution)? (?:was )?(?:aborted|cancell?ed|interrupted)"
@@ -78,43 +78,43 @@ _STATUS_OF_TYPE = {
     "error-json": "error",
     "execution-denied": "denied",
 }
-"""Status of a call by the type of its output, in clients that state it so (the AI SDK)."""
+"""Type of a call's output -> status, for clients that state the status in this way (the AI SDK)."""
 
-# pi puts these words behind whatever the command had printed by then, so they count only at the end of a text.
+# pi appends these words to the output so far, so they count only at the end of a text.
 _STOPPED = lazy_pattern(r"\n(?:Command|Operation) aborted\.?\s*\Z")
 _MAX_REFUSAL = 2_000
-"""Characters of a text that may be a refusal or an abort; a longer one is output that begins like one."""
+"""Maximum length of a refusal or an abort in characters. A longer text is output with a similar beginning."""
 _SDK_ERROR = lazy_pattern(r"An error occurred while (?:running the tool|parsing tool arguments)\b")
-"""Text that the OpenAI Agents SDK returns for a tool that raised; nothing else marks it."""
+"""Text that the OpenAI Agents SDK returns for a tool that raised. Nothing else marks such a failure."""
 
 
 def message_role(message: Mapping[str, Any]) -> str:
-    """Return the role of a message in small letters; LangChain calls it type."""
+    """Return the role of a message in lower case. LangChain calls it type."""
     found = text(message.get("role")) or text(message.get("type")) or ""
     return found.lower()
 
 
 def is_message(value: object) -> bool:
-    """Whether a value is a chat message: it has a role that is known, and content or calls."""
+    """Whether a value is a chat message, with a known role and with content or calls."""
     message = mapping(value)
     if (text(message.get("role")) or "").lower() not in ROLES:
         return False
     content = message.get("content", message.get("parts"))
-    # Older messages of OpenAI have ``"content": null`` beside a ``function_call``.
+    # Older messages by OpenAI have ``"content": null`` beside a ``function_call``.
     return isinstance(content, str | list) or bool(sequence(message.get("tool_calls"))) or "content" in message
 
 
 def read_message(
     t: Transcript, message: Mapping[str, Any], at: object = None, record_id: object = None, *, response: object = None
 ) -> None:
-    """Add what a message says, calls and returns.
+    """Add the words, calls and results of a message.
 
     Args:
         t: the transcript to add to.
-        message: of any of the shapes.
-        at: when.
-        record_id: of the message, unless it has one.
-        response: id of the model response, where several messages share it.
+        message: message in any of the forms.
+        at: time of the message.
+        record_id: id of the message, unless the message has one.
+        response: id of the model response, if several messages share it.
     """
     role = message_role(message)
     message_id = text(message.get("id")) or text(record_id)
@@ -122,7 +122,7 @@ def read_message(
     if role in TOOLS:
         _tool_message(t, message, content, at)
     elif role in MODELS:
-        # Calls of one response were issued together: detection must not take them for a repetition in a row.
+        # Calls of one response were issued together, so detection must not take them for successive repetitions.
         t.step = f"{t.part}:{text(response) or message_id or t.place}"
         _add_thoughts(t, message, at)
         _read_parts(t, role, content, at, message_id)
@@ -137,23 +137,23 @@ def read_message(
 
 
 def is_item(value: object) -> bool:
-    """Whether a value is an item of OpenAI's Responses API that is no message: a call, its output, a thought."""
+    """Whether a value is an item of OpenAI's Responses API other than a message: a call, its output, a thought."""
     item = mapping(value)
-    # Parts of a message may be of type ``reasoning`` too; those have neither member.
+    # Parts of a message may have the type ``reasoning`` too, but neither of these fields.
     return text(item.get("type")) in _ITEMS and ("call_id" in item or "summary" in item)
 
 
 def read_item(t: Transcript, item: Mapping[str, Any], at: object, response: int) -> int:
-    """Add an item of the Responses API; what the model says and calls between two of other kinds is one response.
+    """Add an item of the Responses API. Successive words and calls of the model form one response.
 
     Args:
         t: the transcript to add to.
         item: a message, a call, its output, a thought.
-        at: when.
-        response: the number of the present response.
+        at: time of the item.
+        response: number of the current response.
 
     Returns:
-        The number of the response that the next item is of.
+        The number of the response for the next item.
     """
     kind, key = text(item.get("type")) or "message", item.get("call_id") or item.get("id")
     if kind == "message":
@@ -166,10 +166,10 @@ def read_item(t: Transcript, item: Mapping[str, Any], at: object, response: int)
     elif kind.endswith("_call"):
         t.step = f"{t.part}:response{response}"
         given = _first_member(item, _INPUTS)
-        # A custom tool takes a text, which is none of JSON even where it looks so.
+        # A custom tool takes text. It is not JSON, even if it looks like it.
         given = given if kind == "custom_tool_call" and isinstance(given, str) else parse_json(given)
         t.call(key, item.get("name") or kind.removesuffix("_call"), given, at)
-        if "call_id" not in item:  # a tool of the model host's own: its result came with it
+        if "call_id" not in item:  # a tool of the provider, whose result is in the same item
             failed = item.get("error") is not None or item.get("status") in ("failed", "incomplete")
             t.result(key, _first_member(item, _OUTPUTS), at, status="error" if failed else "ok", error=item.get("error"))
     elif kind.endswith("_call_output"):
@@ -184,12 +184,12 @@ def read_item(t: Transcript, item: Mapping[str, Any], at: object, response: int)
 
 
 def _first_member(item: Mapping[str, Any], names: tuple[str, ...]) -> Any:
-    """Return the first of these members that there is and that is not null."""
+    """Return the first of these fields that exists and is not null."""
     return next((item[name] for name in names if item.get(name) is not None), None)
 
 
 def content_words(content: object) -> str:
-    """Return the words of content: a text, or parts that may each have one."""
+    """Return the words of content: a text, or parts that may have texts."""
     if isinstance(content, str):
         return content
     found = (_part_text(part) for part in sequence(content))
@@ -200,12 +200,12 @@ def _part_text(part: object) -> str | None:
     if isinstance(part, str):
         return part
     body = mapping(part)
-    # OpenTelemetry's text parts hold their words in ``content``; under that name a reasoning part has a thought instead.
+    # OpenTelemetry's text parts have their words in ``content``. In a reasoning part, that field holds a thought.
     return text(body.get("text")) or (text(body.get("content")) if body.get("type") in (None, "text") else None)
 
 
 def harness_origin(words: str) -> str | None:
-    """Return the kind of a text that a program wrote in a person's name, None when a person may have written it."""
+    """Return the kind of a text that a program wrote in a person's name, or None if a person may have written it."""
     found = _HARNESS_TEXT.match(words)
     return (found[1] or "program") if found else None
 
@@ -223,7 +223,7 @@ def _drop_details(words: str) -> str:
     between, begin, at = list[str](), 0, 0
     while opened := _DETAILS.search(words, at):
         at = opened.end()
-        # What is not closed is no notice; asking that first keeps many such tags from costing the rest of the text each.
+        # A notice needs a closing tag. Checking this first keeps many opening tags from scanning the rest of the text each.
         if at <= last[opened[1]]:
             between.append(words[begin : opened.start()])
             begin = at = words.find(f"</{opened[1]}>", at) + len(f"</{opened[1]}>")
@@ -234,9 +234,9 @@ def _drop_details(words: str) -> str:
 
 
 def speak(t: Transcript, words: str, at: object, record_id: object, *, pictures: int = 0) -> None:
-    """Add text with the role of a user: a person's, or a program's in a person's name."""
+    """Add text with the role of a user: a person's words, or a program's text in a person's name."""
     origin = harness_origin(words)
-    # A context in front of a person's words is taken off, and the rest is the person's; a context by itself is a nudge.
+    # If a person's words follow a context, remove the context. A context alone is a nudge.
     if (origin is not None and not unwrap(words).strip()) or (origin is not None and unwrap(words) == words):
         t.nudge(words, origin, at, record_id)
     elif words.strip() or pictures:
@@ -253,21 +253,21 @@ def _add_thoughts(t: Transcript, message: Mapping[str, Any], at: object) -> None
 
 
 def _read_parts(t: Transcript, role: str, content: object, at: object, record_id: str | None) -> None:
-    """Read the parts of a message; what is said in a row is one saying."""
+    """Read the parts of a message. Successive texts form one message."""
     person = role in PEOPLE
     said: list[str] = []
     pictures = 0
     for part in [content] if isinstance(content, str) else sequence(content):
         body = mapping(part)
         kind = text(body.get("type")) or ""
-        # What was said before a call is one message, what comes behind it another.
+        # Texts before and after a call are separate messages.
         if kind in CALL_PARTS or _first_object(body, _CALLS):
             _add_message(t, person, said, pictures, at, record_id)
             said, pictures = [], 0
             _read_call(t, body, at)
         elif kind in RESULT_PARTS or _first_object(body, _RESULTS):
             _result(t, body, at)
-        # Gemini's parts have no type: a thought among them is marked ``"thought": true``.
+        # Gemini's parts have no type. A thought is marked with ``"thought": true``.
         elif kind in _THOUGHTS or body.get("thought") is True:
             t.add_thought(text(body.get("thinking")) or content_words([body]) or text(body.get("content")) or "", at)
         elif _is_medium(kind) or "inlineData" in body:
@@ -292,7 +292,7 @@ def _add_message(t: Transcript, person: bool, said: list[str], pictures: int, at
 
 
 def _first_object(body: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """Return the object under the first of these names that there is, else an empty one."""
+    """Return the first object under one of these names, else an empty one."""
     for name in names:
         if found := mapping(body.get(name)):
             return found
@@ -301,13 +301,13 @@ def _first_object(body: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, 
 
 def _read_call(t: Transcript, body: Mapping[str, Any], at: object) -> None:
     inner = mapping(body.get("function")) or _first_object(body, _CALLS) or body
-    # Inspect writes the tool's name under ``function``, where OpenAI has an object with name and arguments.
+    # Inspect has the tool's name under ``function``, where OpenAI has an object with name and arguments.
     name = inner.get("name") or inner.get("toolName") or body.get("tool_name") or text(body.get("function"))
     names = ("arguments", "input", "args", "parameters")
     given = next((inner[key] for key in names if key in inner), None)
     own = next((found for key in _CALL_IDS if (found := text(body.get(key)) or text(inner.get(key)))), None)
     made = t.call(own, name, parse_json(given), at)
-    if own is None:  # older shapes name no calls: their results come in the same order
+    if own is None:  # older forms have no ids of calls; results come in the same order
         t.unnamed.append(made)
 
 
@@ -324,7 +324,7 @@ def _result(t: Transcript, body: Mapping[str, Any], at: object) -> None:
     inner = _first_object(body, _RESULTS) or body
     key = next((found for name in _RESULT_IDS if (found := text(inner.get(name)))), None) or text(inner.get("id"))
     several = sequence(inner.get("tool_call_ids"))
-    # Some clients answer several calls with one message, which names them all.
+    # Some clients answer several calls with one message that names them all.
     key = key if key in t.calls else (text(several[0]) if several else key)
     if key not in t.calls and t.unnamed and not text(inner.get("tool_call_id")):
         key = t.unnamed.pop(0)
@@ -335,11 +335,11 @@ def _result(t: Transcript, body: Mapping[str, Any], at: object) -> None:
 
 
 def judge_result(body: Mapping[str, Any], shown: object) -> tuple[str, Any, str | None]:
-    """Return status, output and error of a result by what it states; an exit code other than 0 is an error.
+    """Return (status, output, error) of a result from its fields. An exit code other than 0 is an error.
 
     Args:
-        body: of the result: flags and codes stand there.
-        shown: what the tool returned.
+        body: the result, with its flags and codes.
+        shown: output of the tool.
     """
     typed = mapping(shown)
     if (ended := _STATUS_OF_TYPE.get(text(typed.get("type")) or "")) and ("value" in typed or ended == "denied"):
@@ -351,9 +351,9 @@ def judge_result(body: Mapping[str, Any], shown: object) -> tuple[str, Any, str 
     words = output if isinstance(output, str) else ""
     body_of = mapping(output) or (mapping(parse_json(words)) if words[:1] == "{" and len(words) < 100_000 else {})
     error = text(body_of.get("error")) or text(mapping(body_of.get("error")).get("message"))
-    # A refusal is looked for before a failure: clients report both as errors, and only the words tell them apart.
+    # Look for a refusal before a failure: clients report both as errors, and only the words distinguish them.
     stated = text(body.get("status"))
-    # Said by the AI SDK's types and by our own exports, so what the output looks like does not count against it.
+    # The AI SDK's types and our own exports state the status, so the output must not overrule it.
     if stated in ("ok", "interrupted"):
         return stated, output, None if stated == "ok" else error or words or None
     said = error or words
@@ -365,7 +365,7 @@ def judge_result(body: Mapping[str, Any], shown: object) -> tuple[str, Any, str 
         *(body_of.get(name) for name in ("returncode", "exit_code", "exitCode")),
     )
     failed = any(flag is True for flag in flags) or any(integer(code) not in (None, 0) for code in codes)
-    # An object that holds an error and nothing else is one, though no flag says so.
+    # An object that contains only an error is an error, even without a flag.
     if failed or (body_of and set(body_of) <= {"error"} and error) or body_of.get("success") is False:
         aborted = len(said) < _MAX_REFUSAL and _ABORTED.match(said)
         return (
@@ -377,7 +377,7 @@ def judge_result(body: Mapping[str, Any], shown: object) -> tuple[str, Any, str 
 
 
 def _judge_list(items: list[dict[str, Any]]) -> tuple[str, Any, str | None]:
-    """Return status, output and error of a result of several commands; one failure makes it a failure."""
+    """Return (status, output, error) of a result of several commands. One failure makes it a failure."""
     output = "\n".join(text(item.get("result")) or text(item.get("error")) or "" for item in items)
     error = next((text(item.get("error")) for item in items if item["success"] is False), None)
     failed = any(item["success"] is False for item in items)
@@ -385,7 +385,7 @@ def _judge_list(items: list[dict[str, Any]]) -> tuple[str, Any, str | None]:
 
 
 def _output(shown: object) -> Any:
-    """Return text where all of it is text, else the JSON without pictures."""
+    """Return the text if all parts are text, else the JSON without pictures."""
     parts = sequence(shown)
     if parts and all(_part_text(part) is not None for part in parts):
         return content_words(shown)
@@ -398,11 +398,11 @@ def _is_medium(kind: str) -> bool:
 
 
 def _is_data(part: dict[str, Any]) -> bool:
-    """Whether a part holds the bytes of a picture or another medium; a record that has a member ``data`` too does not."""
+    """Whether a part holds the bytes of a picture or another medium. Another record with a field ``data`` does not."""
     return isinstance(part.get("data"), str) and _is_medium(text(part.get("type")) or "")
 
 
 def exit_code(words: str) -> int | None:
-    """Return the exit code that a tool's text states in a line of its own."""
+    """Return the exit code that a tool's text states on its own line."""
     found = _EXIT.search(words)
     return int(found[1]) if found else None

@@ -1,4 +1,4 @@
-"""GitHub Copilot CLI: one file of events a session."""
+"""GitHub Copilot CLI: one file of events per session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FAMILIES = frozenset(
         "auto_mode_switch", "pending_messages", "abort", "binary_asset", "capabilities",
     )
 )  # fmt: skip
-"""First words of the names of all events; new names of these families come with every version."""
+"""First words of the names of all events. Every version brings new names in these families."""
 
 _MAIN = frozenset(
     (
@@ -30,7 +30,7 @@ _WAITING = frozenset(("permission.requested", "user_input.requested", "elicitati
 _DENIED = frozenset(("denied", "rejected"))
 _ABORTED = frozenset(("aborted", "cancelled"))
 _EXIT = lazy_pattern(r"<[^<>\n]*\bexit code (-?\d{1,9})>\s*\Z")
-"""Ends what a shell command showed, in versions that state its code nowhere else."""
+"""End of a shell command's output, in versions that state the exit code nowhere else."""
 
 
 def _proves(value: dict[str, Any]) -> bool:
@@ -38,7 +38,7 @@ def _proves(value: dict[str, Any]) -> bool:
 
 
 class _Session:
-    """Reads the events of a session, those of its sub-agents as their own."""
+    """Reads the events of a session. Those of its sub-agents become their own parts."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -100,7 +100,7 @@ class _Session:
             t.message(text(data.get("content")) or "", at, data.get("messageId"))
             for request in map(mapping, sequence(data.get("toolRequests"))):
                 t.call(request.get("toolCallId"), request.get("name"), request.get("arguments"), at)
-            # Versions that write usage records state the same tokens there, input included.
+            # Versions that write usage records state the same tokens there, including the input.
             if not self._counted and "outputTokens" in data:
                 t.usage(at, response, data.get("model"), outputTokens=data.get("outputTokens"))
         elif kind in ("tool.execution_start", "tool.user_requested"):
@@ -110,7 +110,7 @@ class _Session:
             self._result(t, data, at)
 
     def _result(self, t: Transcript, data: dict[str, Any], at: object) -> None:
-        """Add a result; the client itself calls a command that ended with another code than 0 a success."""
+        """Add a result. The client calls a command a success even if its exit code is not 0."""
         result, error = mapping(data.get("result")), mapping(data.get("error"))
         shown = text(result.get("content")) or text(result.get("detailedContent")) or text(data.get("result"))
         failed, reason = data.get("success") is False, text(error.get("code")) or ""
@@ -135,7 +135,7 @@ class _Session:
         )  # fmt: skip
 
     def _agent(self, main: Transcript, named: str | None, name: str | None = None, call: str = "") -> Transcript:
-        """Return the part of a sub-agent, which the call that started it, or an id of its own, names."""
+        """Return the part of a sub-agent. The call that started it, or its own id, identifies it."""
         if not named:
             return main
         if named not in self._agents:
@@ -146,7 +146,7 @@ class _Session:
         call, own = text(data.get("toolCallId")) or "", text(value.get("agentId"))
         if kind == "subagent.started" and (own or call in main.calls):
             part = self._agent(main, own or call, text(data.get("agentName")), call)
-            # Under the other name too: later events name the agent by its own id or by the call that started it.
+            # Store it under both names, because later events name the agent by its id or by the call that started it.
             self._agents.setdefault(call or str(own), part)
         elif kind == "subagent.failed":
             main.failure(data.get("error"), at, reason="subAgentFailed")
@@ -173,7 +173,7 @@ class _Session:
             t.nudge(text(data.get("content")) or "", "notification", at)
 
     def _shutdown(self, t: Transcript, data: dict[str, Any], at: object) -> None:
-        """Add what the end of a program tells: why it failed, and the tokens where no response told more than its output."""
+        """Add the facts at the end of a program: why it failed, and the tokens if responses state only their output."""
         if data.get("shutdownType") == "error":
             t.failure(data.get("errorReason"), at, reason="shutdown")
         spent = mapping(data.get("modelMetrics")) or mapping(mapping(data.get("accountingSnapshot")).get("modelMetrics"))
@@ -186,10 +186,10 @@ class _Session:
 
 
 def _exit_code(data: dict[str, Any], result: dict[str, Any], shown: str | None) -> int | None:
-    """Return the exit code of a shell command, which each version states elsewhere."""
+    """Return the exit code of a shell command. Its place differs between versions."""
     parts = [mapping(part).get("exitCode") for part in sequence(result.get("contents"))]
     stated = [integer(code) for code in (mapping(data.get("shellExecution")).get("exitCode"), *parts)]
-    # Only the end is searched: an output of megabytes may hold the same mark in every line.
+    # Search only the end, because an output of megabytes may contain the same mark in every line.
     found = _EXIT.search(shown, max(0, len(shown) - 200)) if shown else None
     return next((code for code in stated if code is not None), int(found[1]) if found else None)
 

@@ -1,6 +1,6 @@
-"""Gemini CLI: files of lines whose messages are made of parts; and what it prints.
+"""Gemini CLI: files of JSON lines whose messages consist of parts; and the output of its command.
 
-Qwen Code was made from it: its lines have the envelope of Claude Code, its messages are of Gemini's parts.
+Qwen Code is derived from it. Its lines have the envelope of Claude Code, and its messages have Gemini's parts.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ctxmgr.importers.values import integer, mapping, sequence, text
 
 _TYPES = frozenset(("user", "gemini", "info", "warning", "error"))
 _BLOCKED = "Command injection detected: "
-"""Begins the result of a command that the shell tool did not run; the client calls that a success."""
-_ENDS = frozenset(("success", "error", "cancelled"))  # any other status is of a call that is not over
+"""Beginning of the result of a command that the shell tool refused to run. The client calls it a success."""
+_ENDS = frozenset(("success", "error", "cancelled"))  # a call with any other status is not over
 _SHELL = frozenset(("run_shell_command", "shell"))
 _SNAPSHOT = "<state_snapshot>"
-"""Stands in the message that takes the place of all that was said before a compression."""
+"""Marks the message that replaces all earlier messages at a compression."""
 
 _SHORT = 8
-# A session's id is recorded text, and becomes the name of a folder: no slash, and no dot at its beginning.
+# The id of a session is recorded text and becomes a folder name, so it must not have a slash or a leading dot.
 _FOLDER = re.compile(r"\w[\w.-]{0,200}", re.ASCII)
 
 
@@ -39,7 +39,7 @@ def _proves(value: dict[str, Any]) -> bool:
 
 
 class _Session:
-    """Reads a session, and after it those of its sub-agents."""
+    """Reads a session, and then the sessions of its sub-agents."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -49,7 +49,7 @@ class _Session:
         self._said: set[str] = set()
 
     def read(self, value: dict[str, Any]) -> None:
-        # A sub-agent's file is its own list of messages, although it belongs to the session's group.
+        # The file of a sub-agent has its own list of messages, although it belongs to the session's group.
         if self._path != self._log.path:
             self._path, self._t = self._log.path, None
         if "projectHash" in value or "startTime" in value:
@@ -57,11 +57,11 @@ class _Session:
         t = self._t = self._t or self._log.session()
         changed = mapping(value.get("$set"))
         listed = sequence(value.get("messages")) or sequence(changed.get("messages"))
-        # ``$set`` with messages rebuilds the list; most of them were seen on lines before, and `is_repeated` leaves those out.
+        # ``$set`` with messages rebuilds the list. Most of them were on earlier lines, and `is_repeated` skips those.
         for message in listed:
             t.place = f"{self._log.place}.{text(mapping(message).get('id')) or '?'}"
             self._message(t, mapping(message))
-        # Ids of lists are made below the line; what follows on this line is made of the line again.
+        # Ids of listed messages are derived below the line. The rest of this line uses the line itself again.
         t.place = self._log.place
         if "$rewindTo" in value:
             t.event("rewind", {"from": text(value.get("$rewindTo"))}, changed.get("lastUpdated"))
@@ -71,7 +71,7 @@ class _Session:
             self._log.unknown(value.get("type"))
 
     def _begin(self, value: dict[str, Any]) -> None:
-        # A sub-agent's file lies in a folder named after the session that started it.
+        # The file of a sub-agent lies in a folder named after the session that started it.
         own = text(value.get("sessionId"))
         above = self._log.path.parent.name
         if value.get("kind") == "subagent" and above != "chats":
@@ -87,27 +87,27 @@ class _Session:
             self._log.unknown(kind)
         elif kind == "gemini":
             self._answer(t, value, own or "", at)
-        # The same message is written again with every update, the last form being the whole one.
+        # A message is written again at every update. Its last form is complete.
         elif own is not None and t.is_repeated(own):
             return
         elif kind == "user":
             if _SNAPSHOT in content_words(value.get("content"))[:HEAD_SIZE]:
                 t.event("compaction", {"text": content_words(value.get("content"))}, at, own)
                 return
-            said = value.get("displayContent") or value.get("content")  # without the files that the words name
+            said = value.get("displayContent") or value.get("content")  # without the files that the words mention
             read_message(t, {"role": "user", "content": said}, at, own)
         elif kind == "error":
             t.failure(content_words(value.get("content")), at, own)
 
     def _answer(self, t: Transcript, value: dict[str, Any], own: str, at: object) -> None:
         t.step = f"{t.part}:{own or t.place}"
-        # A line is written again when its calls get their results; thoughts and words come with the first form.
+        # A line is written again when its calls get results. Thoughts and words are in its first form.
         if not (own and t.is_repeated(own)):
             for place, thought in enumerate(map(mapping, sequence(value.get("thoughts")))):
                 words = ": ".join(filter(None, (text(thought.get("subject")), text(thought.get("description")))))
                 t.add_thought(words, thought.get("timestamp"), f"{own}:thought{place}" if own else None)
         words = content_words(value.get("content"))
-        # The first form may be without words: asked by themselves, so that they are added once they come.
+        # The first form may lack words. They have their own check, so that they are added when they come.
         if words.strip() and own not in self._said:
             self._said.add(own or words)
             t.message(words, at, own or None)
@@ -120,12 +120,12 @@ class _Session:
             self._call(t, call, text(call.get("id")) or f"{own}:call{place}", at)
         for part in sequence(value.get("content")):
             call = mapping(mapping(part).get("functionCall"))
-            # Some lines hold a call among the parts of their content, without ``toolCalls``.
+            # Some lines have a call among the parts of their content, without ``toolCalls``.
             if text(call.get("id")) and call["id"] not in t.calls:
                 t.call(call["id"], call.get("name"), call.get("args"), at)
 
     def _call(self, t: Transcript, call: dict[str, Any], key: str, at: object) -> None:
-        # Written again in each later form of the message; only the first end counts.
+        # Later forms of the message repeat the call. Only its first end counts.
         if t.has_answer(key):
             return
         entry = t.call(key, call.get("name"), call.get("args"), at)
@@ -145,21 +145,21 @@ class _Session:
 def read_return(
     source: str | None, shown: object, tool: object, code: int | None = None
 ) -> tuple[str, Any, str | None, int | None]:
-    """Return status, output, error and exit code of what a tool returned.
+    """Return (status, output, error, exit code) of the result of a tool.
 
     Args:
-        source: how the client said that the call ended; a command that failed is a success to some.
-        shown: what the tool returned.
-        tool: its name.
-        code: the exit code, where the client tells it apart from the text.
+        source: the client's status of the call; some clients call a failed command a success.
+        shown: output of the tool.
+        tool: name of the tool.
+        code: exit code, if the client states it apart from the text.
     """
     status, output, error = judge_result({"is_error": source in ("error", "cancelled")}, shown)
-    # The client wraps what a tool returned: ``{"output": …}``, or ``{"error": …}``.
+    # The client wraps the output of a tool: ``{"output": …}``, or ``{"error": …}``.
     body = mapping(output)
     output = body["output"] if set(body) == {"output"} else error if set(body) == {"error"} and error else output
-    if source == "cancelled" and status != "denied":  # a refusal is a cancelled call too; its words tell
+    if source == "cancelled" and status != "denied":  # a refusal is a cancelled call too; only its words distinguish it
         status = "interrupted"
-    # The client's word counts over the text's: a file that is read may begin like a refusal.
+    # The client's status overrules the text, because a file that is read may begin like a refusal.
     if source == "success":
         status = "ok"
     if text(tool) in _SHELL and isinstance(output, str):
@@ -170,10 +170,10 @@ def read_return(
 
 
 def _family(path: Path) -> Sequence[Path]:
-    """Return a session's log and those of its sub-agents, which lie in a folder of the session's name."""
+    """Return a session's log and the logs of its sub-agents, which lie in a folder with the session's name."""
     if path.parent.parent.name == "chats":
         beside = sorted(path.parent.parent.glob(f"session-*-{glob.escape(path.parent.name[:_SHORT])}.jsonl"))
-        # The main log's name holds 8 characters of the session's id; others may begin alike, so its first line decides.
+        # The name of the main log has 8 characters of the session's id. Others may begin alike, so check the first line.
         path = next((main for main in beside if _read_session_name(main) == path.parent.name), path)
     named = _read_session_name(path) if path.parent.name == "chats" else None
     return [path, *sorted((path.parent / named).glob("*.jsonl"))] if named and _FOLDER.fullmatch(named) else [path]
@@ -215,7 +215,7 @@ def _is_printed(value: dict[str, Any]) -> bool:
 
 
 class _RunOutput:
-    """Reads the lines of one run; a message comes in pieces and is added when it is whole, the tokens at the end."""
+    """Reads the output lines of one run. A message comes in pieces and is added when it is complete; tokens come at the end."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -251,8 +251,8 @@ class _RunOutput:
             self._log.unknown(kind)
 
     def _say(self, t: Transcript) -> None:
-        # Not called at the end of a file: a message that is cut there goes on once the log has grown, under the id of another
-        # line.
+        # Not called at the end of a file: a message that is cut there continues when the log has grown,
+        # under the id of another line.
         t.message("".join(self._pieces), self._at)
         self._pieces.clear()
 
@@ -280,7 +280,7 @@ _QWEN_TYPES = frozenset(("user", "assistant", "tool_result", "system"))
 _INJECTED = frozenset(
     ("notification", "cron", "background_task_completed", "agent_launch_prompt", "agent_retry", "goal_runtime")
 )
-"""Kinds of records in a person's name that a program wrote."""
+"""Kinds of records that a program writes in a person's name."""
 
 _CHATS, _SUBAGENTS = "chats", "subagents"
 
@@ -294,7 +294,7 @@ def _is_qwen(value: dict[str, Any]) -> bool:
 
 
 class _QwenSession:
-    """Reads the lines of a session, and after them those of its sub-agents."""
+    """Reads the lines of a session, and then those of its sub-agents."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -328,7 +328,7 @@ class _QwenSession:
         self._last = own
 
     def _part(self, value: dict[str, Any]) -> Transcript:
-        """Return the part of the agent whose record it is; a file beside a sub-agent's log names the call."""
+        """Return the part of the record's agent. A file beside a sub-agent's log names the call."""
         main = self._log.session(value.get("sessionId"))
         agent = text(value.get("agentId")) if value.get("isSidechain") is True else None
         if agent is None:
@@ -346,14 +346,14 @@ class _QwenSession:
         if origin not in (None, "real_user") or kind in _INJECTED:
             t.nudge(words, harness_origin(words) or kind or origin or "program", at, own)
             return
-        # Records form a tree: words that do not follow on the last record went back to an earlier one.
+        # Records form a tree. Words that do not follow the last record go back to an earlier one.
         if self._last is not None and value.get("parentUuid") not in (None, self._last):
             t.event("rewind", {"from": text(value.get("parentUuid"))}, at)
         read_message(t, {**message, "role": "user"}, at, own)
 
 
 def _result(t: Transcript, message: dict[str, Any], details: dict[str, Any], at: object) -> None:
-    """Add the results of calls; what the client tells beside them holds for a single one."""
+    """Add the results of calls. The client's details beside them belong to a single result."""
     parts = [mapping(mapping(part).get("functionResponse")) for part in sequence(message.get("parts"))]
     for part in filter(None, parts):
         stated = integer(mapping(details.get("resultDisplay")).get("exitCode"))
@@ -382,7 +382,7 @@ def _add_program_event(t: Transcript, kind: str | None, payload: dict[str, Any],
 
 
 def _qwen_family(path: Path) -> Sequence[Path]:
-    """Return a session's log and those of its sub-agents: ``chats/<session>.jsonl``, ``subagents/<session>/agent-*.jsonl``."""
+    """Return the logs of a session and its sub-agents: ``chats/<session>.jsonl``, ``subagents/<session>/agent-*.jsonl``."""
     name = path.parent.name if path.parent.parent.name == _SUBAGENTS else plain_name(path).removesuffix(".jsonl")
     project = path.parents[2] if path.parent.parent.name == _SUBAGENTS else path.parents[1]
     if path.parent.parent.name != _SUBAGENTS and path.parent.name != _CHATS:

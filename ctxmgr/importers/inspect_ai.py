@@ -1,4 +1,4 @@
-"""Logs of Inspect: a JSON document, or a ZIP archive (``.eval``) with a header and one file for each sample."""
+"""Inspect: a log as a JSON document, or as a ZIP archive (``.eval``) with a header and one file per sample."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import mapping, sequence, text
 from ctxmgr.log.foreign_jsonl import Line, Report
 
-_ZSTD = 93  # method of compression in a ZIP archive (APPNOTE.TXT, 4.4.5)
-_LOCAL_HEADER = 30  # bytes before the file's name (APPNOTE.TXT, 4.3.7)
+_ZSTD = 93  # compression method in a ZIP archive (APPNOTE.TXT, 4.4.5)
+_LOCAL_HEADER = 30  # bytes before the file name (APPNOTE.TXT, 4.3.7)
 _MAX_BYTES = 256 * 1024 * 1024
 _ATTACHMENT = "attachment://"
 _MAX_DEPTH = 20
@@ -34,7 +34,7 @@ def _is_archive(head: bytes) -> bool:
 
 
 class _Samples:
-    """Reads the samples of an evaluation, each a session of its own."""
+    """Reads the samples of an evaluation, each as its own session."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -57,7 +57,7 @@ class _Samples:
         )
         attachments = mapping(sample.get("attachments"))
         events = [mapping(event) for event in sequence(sample.get("events"))]
-        # A log whose events tell of no call has the conversation alone.
+        # If the events of a log contain no call, it has only the conversation.
         if not any(event.get("event") in ("model", "tool") for event in events):
             for number, message in enumerate(map(mapping, sequence(sample.get("messages"))), 1):
                 t.place = number
@@ -75,7 +75,7 @@ class _Samples:
             t.failure(error.get("message"), sample.get("completed_at"), reason="sampleFailed")
 
     def _events(self, root: Transcript, events: Sequence[dict[str, Any]], kept: Mapping[str, Any]) -> None:
-        """Add the events in their order; an agent's span inside another agent's is a sub-agent's."""
+        """Add the events in their order. The span of an agent inside another agent's span belongs to a sub-agent."""
         above: dict[str, str] = {}
         agents: dict[str, str] = {}
         for place, event in enumerate(_flatten_events(events), 1):
@@ -98,7 +98,7 @@ class _Samples:
             if span in agents:
                 inside.append(span)
             span = above.get(span, "")
-        # The outermost agent is the solver itself, which is the session's main agent.
+        # The outermost agent is the solver, which is the main agent of the session.
         if len(inside) < 2:
             return root
         name = f"{agents[inside[0]]}-{inside[0][:8]}"
@@ -106,14 +106,14 @@ class _Samples:
 
 
 def _flatten_events(events: Sequence[dict[str, Any]], depth: int = 0) -> Iterator[dict[str, Any]]:
-    """Yield the events in their order; those that older versions hold within that of a tool are a span of its agent's."""
+    """Yield the events in their order. Events that older versions nest in a tool event become a span of the tool's agent."""
     for event in events:
         within = [mapping(item) for item in sequence(event.get("events"))] if depth < _MAX_DEPTH else []
         if not any(item.get("event") in ("model", "tool") for item in within):
             yield event
             continue
         own = text(event.get("uuid")) or str(event.get("id"))
-        # The call stands before what its agent did, and its result behind that, as in newer versions.
+        # The call comes before the events of its agent, and the result after them, as in newer versions.
         yield {**event, "result": None, "pending": True}
         for span, above in ((own, event.get("span_id")), (f"{own}.agent", own)):
             name = event.get("function") or event.get("name")
@@ -142,7 +142,7 @@ def _read_response(t: Transcript, event: dict[str, Any], kept: Mapping[str, Any]
     at = event.get("completed") or event.get("timestamp")
     output = mapping(event.get("output"))
     t.step = f"{t.part}:{t.place}"
-    # A model may be asked for several answers at once; the solver goes on with the first.
+    # A model may return several answers at once. The solver continues with the first.
     for choice in sequence(output.get("choices"))[:1]:
         message = mapping(_insert_attachments(mapping(choice).get("message"), kept))
         read_message(t, {**message, "role": "assistant", "id": None}, at, None, response=t.place)
@@ -159,7 +159,7 @@ def _read_call(t: Transcript, event: dict[str, Any], kept: Mapping[str, Any]) ->
     name = event.get("id")
     t.call(name, event.get("function"), _insert_attachments(event.get("arguments"), kept), event.get("timestamp"))
     error = mapping(event.get("error"))
-    # Written while the tool runs; a log that ends so is of an evaluation that hung or was killed.
+    # Written while the tool runs. If a log ends like this, the evaluation hung or was killed.
     if event.get("pending") is True or ("result" not in event and not error):
         return
     # Inspect's approvers refuse a call before it runs.
@@ -169,7 +169,7 @@ def _read_call(t: Transcript, event: dict[str, Any], kept: Mapping[str, Any]) ->
 
 
 def _insert_attachments(value: object, kept: Mapping[str, Any], depth: int = 0) -> Any:
-    """Return a value with the long texts in it that the log keeps apart."""
+    """Return a value with the long texts that the log stores separately."""
     if isinstance(value, str) and value.startswith(_ATTACHMENT):
         return kept.get(value[len(_ATTACHMENT) :], value)
     if depth < _MAX_DEPTH and isinstance(value, dict):
@@ -183,7 +183,7 @@ def _values(path: Path, lists: Sequence[str], report: Report) -> Iterator[Line]:
     """Yield the document, or the header and the samples of an archive.
 
     Raises:
-        OSError: when the file can't be read.
+        OSError: the file can't be read.
     """
     with open_plain(path) as stream:
         if not stream.read(4).startswith(b"PK"):
@@ -195,10 +195,10 @@ def _values(path: Path, lists: Sequence[str], report: Report) -> Iterator[Line]:
             report(0, path.stat().st_size, f"damaged archive: {error}")
             return
         found = sorted(archive.infolist(), key=lambda info: info.filename)
-        # The header is written at the end: of a running evaluation only the start in its journal is there.
+        # The header is written at the end. For a running evaluation, only the start in its journal exists.
         heads = [info for info in found if info.filename in ("header.json", "_journal/start.json")]
         samples = [info for info in found if info.filename.startswith("samples/") and info.filename.endswith(".json")]
-        # Sorted by name ``header.json`` comes behind ``_journal/start.json``, so the last is the one that says more.
+        # ``header.json`` sorts after ``_journal/start.json``, so the last one has more information.
         for number, info in enumerate([*heads[-1:], *samples], 1):
             value = _member(stream, info, report)
             if value is not None:
@@ -206,7 +206,7 @@ def _values(path: Path, lists: Sequence[str], report: Report) -> Iterator[Line]:
 
 
 def _member(stream: IO[bytes], info: zipfile.ZipInfo, report: Report) -> dict[str, Any] | None:
-    """Return a file of an archive; the standard library knows no zstd, so the bytes are taken and uncompressed here."""
+    """Return a file of an archive. The bytes are decompressed here, because the standard library does not support zstd."""
     try:
         stream.seek(info.header_offset)
         names, extra = struct.unpack("<HH", stream.read(_LOCAL_HEADER)[26:30])
@@ -221,16 +221,16 @@ def _member(stream: IO[bytes], info: zipfile.ZipInfo, report: Report) -> dict[st
 
 
 def _uncompress(method: int, packed: bytes) -> bytes:
-    """Return what was packed, up to a limit.
+    """Return the decompressed bytes, up to a limit.
 
     Raises:
-        ValueError, zlib.error: it is damaged, larger than the limit, or packed in another way.
-        ImportError: it is packed with zstd, and the module ``zstandard`` is absent.
+        ValueError, zlib.error: the data is damaged, larger than the limit, or compressed by another method.
+        ImportError: the data is compressed with zstd, and the module ``zstandard`` is missing.
     """
     if method == zipfile.ZIP_STORED:
         return packed
     if method == zipfile.ZIP_DEFLATED:
-        reader = zlib.decompressobj(-15)  # a raw stream: archives leave zlib's header out
+        reader = zlib.decompressobj(-15)  # a raw stream, because archives omit the header of zlib
         found = reader.decompress(packed, _MAX_BYTES)
         if reader.unconsumed_tail:
             raise ValueError("larger than the limit")

@@ -1,6 +1,6 @@
-"""LangGraph: the checkpoints of its SQLite saver, and rows of its PostgreSQL saver; its writes hold each message once.
+"""LangGraph: checkpoints of its SQLite saver, and rows of its PostgreSQL saver. The writes contain each message once.
 
-Values are decoded as data; the classes that they name are never loaded, and pickles never opened.
+Values are decoded as data. The classes that they name are never loaded, and pickles are never opened.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import clean, integer, mapping, moment, sequence, text
 
 _WRITES = ("thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "task_path", "idx", "channel", "type", "value")
-# Ids of checkpoints begin with their time, so in the order of their ids they are in that of time.
+# Ids of checkpoints begin with their time, so the order of ids is the order of time.
 _ORDER = ("thread_id", "checkpoint_id", "task_path", "task_id")
 CHANNELS = ("messages", "__error__", "__interrupt__")
 """The channels whose writes are read."""
 
 _GREGORIAN = 0x01B21DD213814000
-"""Ticks of 100 nanoseconds from 1582, when UUIDs begin to count, to 1970."""
+"""Ticks of 100 nanoseconds from 1582, where UUID times begin, to 1970."""
 
 _MAX_DEPTH = 60
 
@@ -36,7 +36,7 @@ def _read(log: Log, tables: Tables) -> Iterator[None]:
     after: dict[tuple[str, str], str] = {}
     for row in tables.rows("checkpoints", ("thread_id", "checkpoint_id", "parent_checkpoint_id")):
         after.setdefault((str(row["thread_id"]), str(row.get("parent_checkpoint_id"))), str(row["checkpoint_id"]))
-    # Checkpoints repeat the whole state at every step, which would make the import quadratic; writes hold what is new.
+    # Writes contain only new values. Checkpoints repeat the whole state at every step, so importing them would be quadratic.
     for row in tables.rows("writes", _WRITES, (*_ORDER, "idx")):
         log.count.records += 1
         _row(log, row, after)
@@ -44,14 +44,14 @@ def _read(log: Log, tables: Tables) -> Iterator[None]:
 
 
 def _row(log: Log, row: Mapping[str, Any], after: Mapping[tuple[str, str], str]) -> None:
-    """Read a write; ``after`` names the checkpoint that came after another one of a thread."""
+    """Read a write. ``after`` maps (thread, checkpoint) to the next checkpoint of the thread."""
     thread, checkpoint = str(row.get("thread_id")), str(row.get("checkpoint_id"))
     root = log.session(thread)
     space = text(row.get("checkpoint_ns"))
-    # A namespace is ``node:task`` of each subgraph on the way down; the first node names the agent.
+    # A namespace has ``node:task`` for each nested subgraph. The first node gives the name of the agent.
     t = log.session(thread, agent=space.split(":")[0], part=f"{thread}/{space}", parent="") if space else root
     t.place = f"{checkpoint}.{row.get('task_id')}.{row.get('idx')}"
-    # A write belongs to the checkpoint before it; the one after it was made when it was there.
+    # A write belongs to the previous checkpoint. The next checkpoint was made after the write.
     _write(log, root, t, row, _checkpoint_time(after.get((thread, checkpoint), checkpoint)))
 
 
@@ -79,7 +79,7 @@ def _messages(value: object) -> list[dict[str, Any]]:
 
 
 def _full_message(item: object) -> dict[str, Any]:
-    """Return a message; its short forms are a person's text, and (role, text)."""
+    """Return a message in full. Its short forms are the text of a person, and (role, text)."""
     pair = sequence(item)
     if _is_pair(pair):
         return {"role": pair[0], "content": pair[1]}
@@ -91,10 +91,10 @@ def _is_pair(items: Sequence[object]) -> bool:
 
 
 def _message(root: Transcript, t: Transcript, message: dict[str, Any], at: str | None) -> None:
-    """Add a message; one that another node, or the graph above, hands on again is the same."""
+    """Add a message. If another node or the outer graph passes it on, it is not added again."""
     own = text(message.get("id"))
-    # Asked of the root: a subgraph's messages are written in its namespace and in that of the graph above.
-    # LangChain's ``RemoveMessage`` takes a message out of the state; nobody said anything by it.
+    # Ask the root transcript, because a subgraph's messages are also written in the namespace of the outer graph.
+    # LangChain's ``RemoveMessage`` deletes a message from the state, so nobody said it.
     if (own is not None and root.is_repeated(f"message {own}")) or message_role(message) == "remove":
         return
     read_message(t, message, at)
@@ -104,7 +104,7 @@ def _message(root: Transcript, t: Transcript, message: dict[str, Any], at: str |
 
 
 def _checkpoint_time(checkpoint: str) -> str | None:
-    """Return when a checkpoint was made, which its id, a UUID of version 6, tells."""
+    """Return the time of a checkpoint. Its id is a UUID of version 6, which contains the time."""
     digits = checkpoint.replace("-", "")
     try:
         # Version 6 of RFC 9562: 48 bits of the time, the version, then the last 12 bits of the time.
@@ -115,7 +115,7 @@ def _checkpoint_time(checkpoint: str) -> str | None:
 
 
 def _decode(kind: str | None, value: object) -> Any:
-    """Return what a value holds as plain JSON, None when it is of a kind that is not read, or damaged."""
+    """Return a value as plain JSON, or None if it has an unsupported kind or is damaged."""
     if isinstance(value, str):
         value = value.encode("utf-8", "replace")
     if not isinstance(value, bytes) or kind not in ("msgpack", "json"):
@@ -127,17 +127,17 @@ def _decode(kind: str | None, value: object) -> Any:
 
 
 def _unpack(data: bytes | memoryview, depth: int) -> Any:
-    """Decode msgpack; an object of a class becomes a mapping of the values that it was made with.
+    """Decode msgpack. An object of a class becomes a mapping of the values that created it.
 
     Raises:
-        ValueError: the data is damaged, or nested too deep.
+        ValueError: the data is damaged, or nested too deeply.
     """
     from msgspec import DecodeError, msgpack
 
     if depth > _MAX_DEPTH:
         raise ValueError("nested too deep")
 
-    # LangGraph's extension types: (module, class, arguments, ...); 4 and 5 are pydantic models, with their fields.
+    # LangGraph's extension types: (module, class, arguments, ...). 4 and 5 are pydantic models with their fields.
     def extension(code: int, inner: memoryview) -> Any:
         parts = sequence(_unpack(inner, depth + 1))
         if code in (4, 5) and len(parts) > 2:
@@ -151,7 +151,7 @@ def _unpack(data: bytes | memoryview, depth: int) -> Any:
 
 
 def _to_json(value: object, depth: int) -> Any:
-    """Return a value as JSON has it: bytes and odd keys become text."""
+    """Return a value as JSON. Bytes and unusual keys become text."""
     if depth > _MAX_DEPTH:
         return None
     if isinstance(value, dict):
@@ -176,7 +176,7 @@ def langgraph(open_tables: OpenTables) -> TableImporter:
 
 
 class _Rows:
-    """Reads rows that PostgreSQL's saver wrote, exported as JSON lines: those of ``checkpoint_writes``, one a line."""
+    """Reads rows of ``checkpoint_writes`` by PostgreSQL's saver, exported as JSON lines."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -202,7 +202,7 @@ class _Rows:
         for row in sorted(
             self._rows, key=lambda row: [f"{row.get(name) or ''}" for name in _ORDER] + [integer(row["idx"]) or 0]
         ):
-            # Rows alone hold no checkpoints, so a write has the time of the one before it, not of the one after.
+            # Rows contain no checkpoints, so a write gets the time of the previous one instead of the next one.
             _row(log, row, {})
 
 
@@ -221,6 +221,7 @@ LANGGRAPH_ROWS = JsonImporter(
     reader=_Rows,
     coverage=Coverage(),
 )
-"""``psql URL -qAtc "select row_to_json(w) from checkpoint_writes w" > writes.jsonl`` makes such a file.
+"""``psql URL -qAtc "select row_to_json(w) from checkpoint_writes w" > writes.jsonl`` creates such a file.
 
-Of a database's URL `ctxmgr.history.ingest` makes it."""
+For the URL of a database, `ctxmgr.history.ingest` creates it.
+"""

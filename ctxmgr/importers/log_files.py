@@ -1,4 +1,4 @@
-"""Read the files that agents leave behind: JSON lines and JSON documents, plain or compressed, whole or damaged."""
+"""Read the files that agents write: JSON lines and JSON documents, plain or compressed, complete or damaged."""
 
 from __future__ import annotations
 
@@ -23,58 +23,58 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 HEAD_SIZE = 64 * 1024
-"""Bytes of a file by which its format is recognised. One line of Codex's alone may have 22 KB of instructions."""
+"""Number of bytes by which a file's format is recognised. The first line of Codex may have 22 KB of instructions."""
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 GZIP_MAGIC = b"\x1f\x8b"
 _XZ_MAGIC = b"\xfd7zXZ\0"
 PACKED = re.compile(rb"\x28\xb5\x2f\xfd|\x1f\x8b|\xfd7zXZ\0|BZh[1-9]1AY&SY")
-"""The first bytes of a file that is compressed in one of the ways that `open_log` undoes."""
+"""First bytes of a file that `open_log` can decompress."""
 
 PACKED_SUFFIXES = (".gz", ".zst", ".xz", ".bz2")
 ZSTD_REMEDY = "compressed with zstd; install ctxmgr-cli[zstd] to read it"
 
 MAX_RATIO, MAX_BYTES = 100, 1 << 30
-"""A compressed log is read up to this multiple of its own size, or up to this number of bytes if that is more."""
+"""A compressed log is read up to this multiple of its size, or up to this number of bytes if that is more."""
 
 MAX_DOCUMENT = 256 * 1024 * 1024
-"""Bytes of a JSON document, which is held whole; JSON lines have no such limit."""
+"""Maximum size in bytes of a JSON document, which is held in memory. JSON lines have no such limit."""
 
 ELEMENTS = ""
-"""The member that holds the elements of a document which is a list."""
+"""Name for the elements of a document that is a list."""
 
 _MAX_SMALL_FILE = 1 << 24
 _SNIFFED_LINES = 50
 _MIN_PIECE = 1 << 9
 _PIECE_GROWTH = 16
 _MAX_ESCAPE = 16
-"""Characters before the end of a piece in which an escape, a number or a name may be cut, with some to spare."""
+"""Characters at the end of a piece in which an escape, a number or a name may be cut, with some to spare."""
 _MAX_TRIES = 10_000
-"""Places behind one tear at which an element may begin that are tried."""
+"""Maximum number of places after a tear to try as the beginning of an element."""
 _MAX_SCANNED = 1 << 26
-"""Characters that may be read while trying; a hostile document could cost its length for every try."""
-# Before an object, or before the end of a list that ends the document or is followed by another member.
+"""Maximum number of characters to read in these tries, because a hostile document could cost its length per try."""
+# Before an object, or before the end of a list that ends the document or is followed by another field.
 _OPENER = re.compile(r"[,\[\s](?=\{)|(?=\]\s*(?:,\s*\"|\}|\Z))")
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 def plain_name(path: Path) -> str:
-    """Return the file's name as it was before it was compressed, so that both forms yield the same records."""
+    """Return the file name without the suffix of compression, so that both forms yield the same records."""
     name = path.name
     return next((name.removesuffix(suffix) for suffix in PACKED_SUFFIXES if name.endswith(suffix)), name)
 
 
 def open_plain(path: Path) -> IO[bytes]:
-    """Open a file as it is.
+    """Open a file without decompression.
 
     Raises:
-        OSError: when it can't be read or is not a regular file: a pipe or a device would block or never end.
+        OSError: the file can't be read, or is not a regular file: a pipe or a device would block or never end.
     """
     return open(open_regular(path), "rb")
 
 
 def small_object(path: Path) -> dict[str, Any]:
-    """Return the object in a small file of JSON, such as lies beside a log; an empty one where it can't be read."""
+    """Return the object in a small JSON file, e.g. one beside a log, or an empty object if it can't be read."""
     try:
         with open_plain(path) as stream:
             return mapping(json.loads(stream.read(_MAX_SMALL_FILE)))
@@ -84,12 +84,12 @@ def small_object(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def open_log(path: Path, report: Report) -> Generator[io.BufferedReader]:
-    """Open a log, uncompressing gzip, xz, bzip2 and zstd; what can't be uncompressed is told to ``report``.
+    """Open a log and decompress gzip, xz, bzip2 and zstd. Damaged compression is passed to ``report``.
 
-    A log that is compressed with zstd reads as an empty one where the module ``zstandard`` is absent.
+    Without the module ``zstandard``, a log that is compressed with zstd is read as empty.
 
     Raises:
-        OSError: when the file can't be read or is not a regular file: a pipe or a device would block or never end.
+        OSError: the file can't be read, or is not a regular file: a pipe or a device would block or never end.
     """
     with cast("io.BufferedReader", io.BufferedReader(io.FileIO(open_regular(path)), 1 << 20)) as file:
         magic = file.peek(16)
@@ -106,10 +106,10 @@ def _zstd(file: io.BufferedReader, size: int, report: Report) -> Generator[io.Bu
         import zstandard
     except ImportError:
         report(0, size, ZSTD_REMEDY)
-        # An empty log in its place: one file that can't be read must not end the import of the others.
+        # Read it as an empty log, because one unreadable file must not end the import of the others.
         yield io.BufferedReader(cast("io.RawIOBase", io.BytesIO()))
         return
-    # A frame of a few bytes may ask for a window of gigabytes.
+    # A frame of a few bytes may request a window of gigabytes.
     reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(file, read_across_frames=True)
     bounded = _BoundedStream(cast("IO[bytes]", reader), max(MAX_BYTES, size * MAX_RATIO))
     try:
@@ -126,7 +126,7 @@ def _zstd(file: io.BufferedReader, size: int, report: Report) -> Generator[io.Bu
     if bounded.is_cut:
         report(0, size, f"zstd data expands to more than {bounded.limit:,} bytes; the rest was not read")
         return
-    # The library is silent about data that ends too early; a cut inside a line is told by the line reader.
+    # The library does not report data that ends too early. The line reader reports a cut inside a line.
     known = expected not in (zstandard.CONTENTSIZE_UNKNOWN, zstandard.CONTENTSIZE_ERROR)
     if reader.tell() < (expected if known else 1):
         report(0, size, "zstd data ends too early")
@@ -149,7 +149,7 @@ def _unpack(file: io.BufferedReader, magic: bytes, size: int, report: Report) ->
 
 
 class _BoundedStream(io.RawIOBase):
-    """The output of a decompressor up to a limit: a few kilobytes can hold terabytes of zeros."""
+    """The output of a decompressor up to a limit, because a few kilobytes can hold terabytes of zeros."""
 
     def __init__(self, source: IO[bytes], limit: int) -> None:
         super().__init__()
@@ -164,7 +164,7 @@ class _BoundedStream(io.RawIOBase):
 
     def readinto(self, buffer: Buffer, /) -> int:
         view = memoryview(buffer)
-        piece = self._take(min(len(view), self._left + 1))  # one byte more shows that there is more
+        piece = self._take(min(len(view), self._left + 1))  # one more byte shows that there is more
         if len(piece) > self._left:
             self.is_cut = True
             piece = piece[: self._left]
@@ -174,13 +174,13 @@ class _BoundedStream(io.RawIOBase):
 
 
 class _UntilFault(_BoundedStream):
-    """Yields what can be read before the data break off; ``fault`` says afterwards what was wrong."""
+    """Yields the data before a fault. ``fault`` then says what was wrong."""
 
     fault = ""
     faults: tuple[type[Exception], ...] = (OSError, EOFError, ValueError, zlib.error)
 
     def _take(self, limit: int) -> bytes:
-        return cast("gzip.GzipFile", self._source).read1(limit)  # a longer reading would lose what came before the fault
+        return cast("gzip.GzipFile", self._source).read1(limit)  # a longer read would lose the data before the fault
 
     def readinto(self, buffer: Buffer, /) -> int:
         try:
@@ -191,10 +191,10 @@ class _UntilFault(_BoundedStream):
 
 
 def uncompressed_head(path: Path, head: bytes, size: int) -> bytes:
-    """Return the first bytes of what a compressed file holds, and of any other the ``head`` itself.
+    """Return the first decompressed bytes of a compressed file; for any other file, ``head``.
 
     Raises:
-        OSError: when the file can't be read.
+        OSError: the file can't be read.
     """
     if not PACKED.match(head):
         return head
@@ -203,32 +203,31 @@ def uncompressed_head(path: Path, head: bytes, size: int) -> bytes:
 
 
 def is_compressed(path: Path) -> bool:
-    """Whether a file is compressed in one of the ways that `open_log` undoes.
+    """Whether `open_log` can decompress a file.
 
     Raises:
-        OSError: when it can't be read.
+        OSError: the file can't be read.
     """
     with open_plain(path) as stream:
         return PACKED.match(stream.read(16)) is not None
 
 
 def _ignore(offset: int, length: int, reason: str) -> None:
-    """Leave damage to the reading of the whole file."""
+    """Ignore damage, because reading the whole file reports it."""
 
 
 def read_values(path: Path, lists: Sequence[str], report: Report) -> Iterator[Line]:
     """Yield the objects of a log: each line of JSON lines, or the one document.
 
-    A document that is a list becomes an object with the member `ELEMENTS`. A damaged one keeps the whole elements of
-    its ``lists``; a range that holds none is told to ``report``.
+    A document that is a list becomes an object with the list under `ELEMENTS`. A damaged document keeps the complete elements
+    of its ``lists``; other ranges are passed to ``report``.
 
     Raises:
-        OSError: when the file can't be read.
+        OSError: the file can't be read.
     """
     with open_log(path, report) as stream:
         head = stream.peek(HEAD_SIZE)
-        # A head without a line end is of a document, or of JSON lines whose first is longer than the head; only the line itself
-        # tells.
+        # A head without a line end belongs to a document, or to JSON lines with a long first line. Only that line tells which.
         if _is_document(head) and not (b"\n" not in head and len(head) >= HEAD_SIZE and _has_long_first_line(path)):
             yield Line(1, 0, _read_document(stream, lists, report))
         else:
@@ -236,10 +235,10 @@ def read_values(path: Path, lists: Sequence[str], report: Report) -> Iterator[Li
 
 
 def _is_document(head: bytes) -> bool:
-    """Whether these first bytes are of a file that is one JSON value, and not of JSON lines.
+    """Whether these first bytes belong to a single JSON value instead of JSON lines.
 
-    They are if they begin with a list, if an object is all that they hold, or if no object ends on the first line and no
-    further line begins with one. So a first line that is longer than ``head`` counts as a document.
+    They do if they begin with a list, if they consist of one object, or if no object ends on the first line and no further line
+    begins with one. A first line that is longer than ``head`` therefore counts as a document.
     """
     start = head.lstrip(b"\xef\xbb\xbf\0 \t\r\n")
     if start.startswith(b"["):
@@ -250,13 +249,13 @@ def _is_document(head: bytes) -> bool:
     try:
         json.loads(first)
     except (ValueError, RecursionError):
-        # A brace by itself begins a document that is laid out over lines.
+        # A lone brace begins a document that spans several lines.
         return first.strip() == b"{" or not _has_lines(start)
     return not rest.strip()
 
 
 def _has_long_first_line(path: Path) -> bool:
-    """Whether an object ends on the first line of a file, and more follows: one export of OTLP may have megabytes."""
+    """Whether an object ends on the first line of a file and more follows: one OTLP export may have megabytes."""
     with open_log(path, _ignore) as stream:
         first = stream.readline(MAX_LINE)
         try:
@@ -266,7 +265,7 @@ def _has_long_first_line(path: Path) -> bool:
 
 
 def _has_lines(start: bytes) -> bool:
-    """Whether what follows the first line looks like further objects, one a line."""
+    """Whether the text after the first line looks like further objects, one per line."""
     lines = start.split(b"\n")[1:]
     return any(line.startswith(b'{"') for line in lines)
 
@@ -283,7 +282,7 @@ def _read_document(stream: io.BufferedReader, lists: Sequence[str], report: Repo
     except (ValueError, RecursionError):
         pass
     try:
-        # The fast decoder refuses NaN and lone surrogates, which Python writes; only what `json` refuses too is damaged.
+        # The fast decoder refuses NaN and lone surrogates, which Python writes. Only what `json` refuses too is damaged.
         text = raw.decode()
     except UnicodeDecodeError as error:
         report(error.start, error.end - error.start, "invalid UTF-8")
@@ -296,11 +295,11 @@ def _read_document(stream: io.BufferedReader, lists: Sequence[str], report: Repo
 
 
 class _Salvage:
-    """Reads what is whole of a damaged document; nothing is made up out of fragments."""
+    """Reads the complete parts of a damaged document. It never makes up values from fragments."""
 
     def __init__(self, text: str, report: Report, shapes: set[frozenset[str]] | None = None) -> None:
         self.text, self._report = text, report
-        # NaN and infinity become texts, as `clean` makes them; a raw line end within a text is no reason to lose the element.
+        # NaN and infinity become texts, as in `clean`. A raw line end inside a text is no reason to lose the element.
         self._decoder = json.JSONDecoder(parse_constant=str, strict=False)
         self.shapes = set[frozenset[str]]() if shapes is None else shapes
         self._scan_budget = _MAX_SCANNED
@@ -308,13 +307,13 @@ class _Salvage:
         self._measured = 0, 0
 
     def value(self, at: int) -> tuple[Any, int] | None:
-        """Return the value at a place and where it ends, or None."""
+        """Return (value, end) of the value at a place, or None."""
         found = self._decode(at)
         return found if isinstance(found, tuple) else None
 
     def _decode(self, at: int) -> tuple[Any, int] | int:
-        """Return the value at a place and where it ends, or the place where it goes wrong."""
-        # In pieces that grow: to say in which line a fault lies, `json` reads all that stands before it, for every fault.
+        """Return (value, end) of the value at a place, or the place of the fault."""
+        # In growing pieces, because `json` reads everything before a fault to find its line, for every fault.
         size = _MIN_PIECE
         while True:
             piece = self.text[at : at + size]
@@ -336,9 +335,9 @@ class _Salvage:
         return found.end() if found else at
 
     def report_range(self, start: int, end: int) -> None:
-        """Report a range, given in characters."""
+        """Report a range given in characters."""
         self.reported_end = end >= len(self.text)
-        # Counted on from the last place: there may be a tear at every other character.
+        # Continue counting from the last place, because there may be a tear at every other character.
         place, offset = self._measured if self._measured[0] <= start else (0, 0)
         offset += self._bytes(place, start)
         self._measured = start, offset
@@ -348,14 +347,14 @@ class _Salvage:
         return len(self.text[start:end].encode("utf-8", "surrogatepass"))
 
     def report_end(self, end: int) -> None:
-        """Report what follows a document; or that its end is not there, unless its last part was reported as torn."""
+        """Report the text after a document, or a missing end unless the last part was reported as torn."""
         if end <= len(self.text) and (rest := self.past_space(end)) < len(self.text):
             self.report_range(rest, len(self.text))
         elif end > len(self.text) and not self.reported_end:
             self.report_range(len(self.text), len(self.text))
 
     def elements(self, at: int) -> tuple[list[Any], int]:
-        """Return the whole elements of the list whose content begins at a place, and where it ends."""
+        """Return (complete elements, end) of the list whose content begins at a place."""
         found: list[Any] = []
         while (at := self.past_space(at)) < len(self.text) and self.text[at] != "]":
             read = self.value(at)
@@ -364,7 +363,7 @@ class _Salvage:
                 self.report_range(start, at)
                 continue
             found.append(read[0])
-            # By their members elements are known again behind a tear.
+            # The field names of elements help to recognise elements after a tear.
             self.shapes.add(frozenset(mapping(read[0])))
             at = self.past_space(read[1])
             if self.text[at : at + 1] == ",":
@@ -372,10 +371,10 @@ class _Salvage:
         return found, at + 1
 
     def _next_element(self, at: int) -> int:
-        """Return the place behind a tear where the next element begins or the list ends; the end of the text if neither.
+        """Return the place after a tear where the next element begins or the list ends, or the end of the text.
 
-        An object inside the torn element is no element: it has members that no element has, and the rest of the document
-        does not follow on it.
+        An object inside the torn element does not count: it has fields that no element has, and the rest of the document does
+        not follow it.
         """
         torn = self._tear(at - 1)
         for found in islice(_OPENER.finditer(self.text, at), _MAX_TRIES):
@@ -392,12 +391,12 @@ class _Salvage:
         return len(self.text)
 
     def _tear(self, at: int) -> int:
-        """Return where the tear in the value at a place may lie: in the last text before it goes wrong, or behind."""
+        """Return where the tear in the value at a place may be: in the last text before the fault, or after it."""
         fault = self._decode(at)
         return at if isinstance(fault, tuple) else max(at, self.text.rfind('"', at, max(at, self.text.rfind('"', at, fault))))
 
     def _is_last_part(self, start: int) -> bool:
-        """Whether from here on there are elements, the end of their list, and the rest of the document."""
+        """Whether elements, the end of their list, and the rest of the document follow here."""
         at = start
         while self._scan_budget > 0 and (read := self.value(at)) is not None:
             self._scan_budget -= read[1] - at
@@ -408,23 +407,23 @@ class _Salvage:
         return self._is_end(at)
 
     def _is_end(self, at: int) -> bool:
-        """Whether the list ends here, and nothing but the rest of the document follows."""
+        """Whether the list ends here and only the rest of the document follows."""
         if not self.text.startswith("]", at) or self._scan_budget <= 0:
             return False
         at = self.past_space(at + 1)
         while self.text.startswith(",", at) and (member := _member(self, self.past_space(at + 1), ())) is not None:
             self._scan_budget -= member[2] - at
             at = self.past_space(member[2])
-        # Of a document that is an object the closing brace has to follow; 0 stands for no end.
+        # A document that is an object also needs its closing brace. 0 stands for no end.
         if not self.text.startswith("[", self.past_space(0)):
             at = self.past_space(at + 1) if self.text.startswith("}", at) else 0
         return at == len(self.text)
 
 
 def _salvage(text: str, lists: Sequence[str], report: Report) -> dict[str, Any]:
-    """Return what can be read of a damaged document.
+    """Return the readable parts of a damaged document.
 
-    It is read twice: the first time to learn the members of elements, also of those behind a tear.
+    The first of two passes learns the field names of elements, also of those after a tear.
     """
     first = _Salvage(text, _ignore)
     _document(first, lists)
@@ -444,7 +443,7 @@ def _document(reader: _Salvage, lists: Sequence[str]) -> dict[str, Any]:
     while at < len(text) and text[at] != "}":
         member = _member(reader, at, lists)
         if member is None:
-            # Reading goes on at the next list of records: what lies before it may be a part of the torn member.
+            # Continue at the next list of records, because the text before it may be part of the torn field.
             later = wanted.search(text, at + 1) if lists else None
             start, at = at, later.start() if later else len(text)
             reader.report_range(start, at)
@@ -457,7 +456,7 @@ def _document(reader: _Salvage, lists: Sequence[str]) -> dict[str, Any]:
 
 
 def _member(reader: _Salvage, at: int, lists: Sequence[str]) -> tuple[str, Any, int] | None:
-    """Return name, value and end of the member of an object at a place, or None."""
+    """Return (name, value, end) of the object's field at a place, or None."""
     name = reader.value(at)
     if name is None or not isinstance(name[0], str) or not reader.text.startswith(":", colon := reader.past_space(name[1])):
         return None
@@ -468,10 +467,10 @@ def _member(reader: _Salvage, at: int, lists: Sequence[str]) -> tuple[str, Any, 
     return None if value is None else (name[0], *value)
 
 
-# One importer after the other is asked about the same head.
+# The importers are asked one after another about the same head.
 @lru_cache(maxsize=1)
 def head_values(head: bytes, lists: tuple[str, ...] = ()) -> tuple[dict[str, Any], ...]:
-    """Return the objects in the first bytes of a file, as far as they can be read: what tells its format."""
+    """Return the readable objects in the first bytes of a file, by which its format is recognised."""
     if _is_document(head):
         text = head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
         try:

@@ -1,4 +1,4 @@
-"""Message lists: ``[{role, content, tool_calls}]`` as model hosts take them, files of such lists, and Cline's documents."""
+"""Message lists: ``[{role, content, tool_calls}]`` as model providers take them, files of such lists, and Cline's documents."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _LISTS = (
     "turns",
     ELEMENTS,
 )
-# A document may hold runs, a run its simulations, and each of these its messages.
+# A document may contain runs, a run its simulations, and each of these its messages.
 _MAX_DEPTH = 3
-# A long document may begin with a configuration; then a list of messages within its first megabytes proves the format.
+# A long document may begin with a configuration. Then a list of messages in its first megabytes proves the format.
 _LATER_MESSAGES = re.compile(
     rb'"(?:messages|conversation|traj|history)"\s*:\s*\[\s*\{[^{}\[\]]{0,2000}?"role"\s*:\s*"(?:user|assistant|system|developer)"'
 )
@@ -52,10 +52,10 @@ def _proves(value: dict[str, Any]) -> bool:
 
 
 def _conversations(value: dict[str, Any], depth: int = 0) -> Iterator[tuple[dict[str, Any], list[Any]]]:
-    """Yield each list of messages in a document, with the object that holds it: a run, a simulation, the document."""
+    """Yield each list of messages in a document with the object that contains it: a run, a simulation, or the document."""
     for name in _LISTS:
         listed = sequence(value.get(name))
-        # Three are enough: later ones may be of types that only some version knows, and are counted then.
+        # The first three are enough: later ones may have types that only some versions know, and are counted then.
         if listed and all(is_message(item) or is_item(item) for item in listed[:3]):
             yield value, listed
             return
@@ -66,12 +66,12 @@ def _conversations(value: dict[str, Any], depth: int = 0) -> Iterator[tuple[dict
 
 
 def _conversation_id(holder: dict[str, Any]) -> str | None:
-    """Return the id of a conversation that the object which holds it states."""
+    """Return the id of a conversation from the object that contains it."""
     return next((text(holder.get(name)) for name in _SESSIONS if text(holder.get(name))), None)
 
 
 class _Messages:
-    """Reads a list of messages, or several: one a line, or one an element."""
+    """Reads a list of messages, or several lists, one per line or per element."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -84,7 +84,7 @@ class _Messages:
         names = Counter(_conversation_id(holder) for holder, _ in found)
         for place, (holder, listed) in enumerate(found, 1):
             self._list(holder, listed, str(self._log.place) if holder is value else f"{self._log.place}.{place}")
-            # A name that stands twice, or on a line of its own each time, is that of one growing conversation.
+            # If a name occurs twice, or in the single conversations of several lines, it belongs to one growing conversation.
             if self._lines is None and (
                 _conversation_id(holder) is None or (len(found) > 1 and names[_conversation_id(holder)] == 1)
             ):
@@ -95,18 +95,18 @@ class _Messages:
             self._log.unknown(value.get("type"))
             return
         if self._lines is None:
-            # Not ``id`` nor what follows it: on a line of its own that is the id of the message.
+            # Not ``id`` and the names after it: in a line, these are ids of the message.
             named = next((text(value.get(name)) for name in _SESSIONS[:4] if text(value.get(name))), None)
             self._lines = self._log.session(named or session_name(self._log.path, value))
         self._read(self._lines, value)
 
     def _list(self, holder: dict[str, Any], listed: list[Any], place: str) -> None:
         asked = next((item for item in listed if message_role(mapping(item)) in PEOPLE), listed[0])
-        # A list states no id: the file's name and the first words of the person make one that a grown file keeps.
+        # A list has no id. The file name and the first words of the person give one that stays when the file grows.
         own = session_name(self._log.path, asked)
         t = self._log.session(_conversation_id(holder) or (own if place == "1" else f"{own}-{place}"))
         t.describe(model=holder.get("model"))
-        # A run that was marked is one of a benchmark: a program plays the person.
+        # A run with a mark belongs to a benchmark, in which a program plays the person.
         played = "task_id" in holder and not {"reward", "reward_info"}.isdisjoint(holder)
         response = 0 if any(map(is_item, listed)) else None
         for number, item in enumerate(listed, 1):
@@ -128,10 +128,10 @@ class _Messages:
         if role in PEOPLE and (played or sequence(message.get("tool_calls"))):
             place, t = t.place, self._log.session(t.session, agent="user", part=f"{t.part}/user", parent="")
             t.played, t.place = True, place
-            if sequence(message.get("tool_calls")):  # that program has tools of its own
+            if sequence(message.get("tool_calls")):  # this program has its own tools
                 message = {**message, "role": "assistant"}
         read_message(t, message, at)
-        if message.get("tool"):  # a shape of its own: whatever call it holds is not read
+        if message.get("tool"):  # another form, whose call is not read
             self._log.unknown(f"{role} message with a member tool")
         used = mapping(message.get("usage"))
         if used and role in MODELS:
@@ -142,7 +142,7 @@ class _Messages:
             )  # fmt: skip
 
     def _result(self, t: Transcript, message: dict[str, Any], at: object) -> None:
-        """Add a result; a list states no failures, so those that begin by saying so count as such."""
+        """Add a result. A list states no failures, so results that begin with "Error" count as failures."""
         own = self._log.transcripts.get((t.session, f"{t.part}/user"))
         key = text(message.get("tool_call_id")) or text(message.get("id")) or ""
         words = message.get("content")
@@ -168,7 +168,7 @@ MESSAGE_LIST = JsonImporter(
 
 
 _COUNT = "source_message_count"
-"""Member of the document that Cline keeps of a session's last compaction; the messages in it were said before."""
+"""Field of Cline's document about the last compaction of a session. Its messages are older ones."""
 
 
 def _is_cline(value: dict[str, Any]) -> bool:
@@ -179,7 +179,7 @@ def _is_cline(value: dict[str, Any]) -> bool:
 
 
 class _ClineSession:
-    """Reads the document of a session, and after it those of the team that it set to work."""
+    """Reads the document of a session, and then those of the team that works for it."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -213,13 +213,13 @@ class _ClineSession:
             )  # fmt: skip
 
     def _add_compaction(self, value: dict[str, Any]) -> None:
-        # The document of a compaction says nothing of its session; without the session's own, read before, it belongs nowhere.
+        # The document of a compaction does not name its session. Without the session's document before it, it is ignored.
         if (t := self._lead) is not None:
             words = content_words(mapping(next(iter(sequence(value.get("messages"))), None)).get("content"))
             t.event("compaction", {"text": words}, value.get("updated_at"), f"compaction {integer(value.get(_COUNT))}")
 
     def _part(self, value: dict[str, Any], agent: str | None) -> Transcript:
-        """Return the part of the agent whose document it is: the lead's, or that of one of its team."""
+        """Return the part of the document's agent: the lead, or a member of its team."""
         if self._lead is None:
             self._lead = self._log.session(value.get("sessionId"))
             return self._lead
@@ -228,7 +228,7 @@ class _ClineSession:
 
 
 def _team_files(path: Path) -> Sequence[Path]:
-    """Return the documents of a session, which lie in a folder of its name: the lead's, and one for each task of the team."""
+    """Return the documents in a session's folder: the lead's first, then one per task of the team."""
     lead = path.with_name(f"{path.parent.name}.messages.json")
     if not lead.is_file():
         return [path]

@@ -1,6 +1,6 @@
-"""The OpenAI Agents SDK: its sessions, one SQLite database with a row for each item of the Responses API, and its traces.
+"""The OpenAI Agents SDK: its sessions (a SQLite database with one row per item of the Responses API) and its traces.
 
-A trace is what a processor writes of ``span.export()``: one object for each trace and each span, a span when it ends.
+A trace consists of the outputs of ``span.export()``: one object per trace and per span, written when the span ends.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _read(log: Log, tables: Tables) -> Iterator[None]:
 
 
 def openai_agents(open_tables: OpenTables) -> TableImporter:
-    """Return the importer of the sessions that the SDK's ``SQLiteSession`` keeps."""
+    """Return the importer for the sessions of the SDK's ``SQLiteSession``."""
     return TableImporter(
         name="openai-agents",
         title="OpenAI Agents SDK sessions",
@@ -51,11 +51,11 @@ def _proves_trace(value: dict[str, Any]) -> bool:
 
 
 class _TraceReader:
-    """Reads a trace as the spans that `SpanReader` describes.
+    """Reads a trace as spans for `SpanReader`.
 
-    A span comes when it ends, its turn later, and the agent's own span at the very end. A log that has grown must yield the
-    same records again, so the spans of a turn are read once the turn names its agent. The agent of the turn under way is
-    that of the turn before, or the one it handed over to.
+    A span is written when it ends, its turn later, and the agent's own span at the very end. A grown log must yield the same
+    records again, so the spans of a turn are read only when the turn names its agent. The current turn has the agent of the
+    previous turn, or the one to which that turn handed over.
     """
 
     def __init__(self, log: Log) -> None:
@@ -65,7 +65,7 @@ class _TraceReader:
         self._count = 0
 
     def read(self, value: dict[str, Any]) -> None:
-        # The SDK's own exporter sends batches as {"data": [...]}; a processor of one's own writes one object a line.
+        # The SDK's own exporter sends batches as {"data": [...]}. Custom processors write one object per line.
         for item in [mapping(item) for item in sequence(value.get("data"))] or [value]:
             if item.get("object") == "trace":
                 self._groups[text(item.get("id")) or ""] = text(item.get("group_id")) or ""
@@ -78,7 +78,7 @@ class _TraceReader:
                 self._log.unknown(item.get("object"))
 
     def finish(self) -> None:
-        """Tell of all spans whose agent is known."""
+        """Pass all spans with a known agent on."""
         spans = SpanReader(self._log)
         for steps in self._traces.values():
             _count_turns(steps)
@@ -90,7 +90,7 @@ class _TraceReader:
 
 
 class _Step:
-    """A span of a trace. A call, a model call or a handoff has attributes; a turn names its agent, and may count tokens."""
+    """A span of a trace. Calls, model calls and handoffs have attributes. A turn names its agent, and may count tokens."""
 
     def __init__(self, value: dict[str, Any], data: dict[str, Any], order: int, session: str) -> None:
         own, error = mapping(data.get("data")), mapping(value.get("error"))
@@ -121,7 +121,7 @@ class _Step:
         return {}
 
     def span(self, agent: str) -> Span:
-        """Return it as a span of an agent. Its parent is left out: what lies above comes too late to be told by it."""
+        """Return the step as a span of an agent, without its parent, which comes too late to be used."""
         about = {"session.id": self._session, "gen_ai.agent.name": agent, **self.attributes}
         return Span(
             self._order, self.kind, self._trace, self.own, "", *self._times, about, self._failed, self.error,
@@ -129,7 +129,7 @@ class _Step:
 
 
 def _settled_steps(steps: list[_Step], agents: dict[str, str]) -> list[_Step]:
-    """Return the steps up to the turn that is going on, and all the others when its agent can be told, which is noted."""
+    """Return the steps up to the current turn, and those after it if its agent can be derived; ``agents`` gets this agent."""
     first = next((place for place, step in enumerate(steps) if not (step.agent or step.parent in agents)), len(steps))
     known = [step for step in steps[:first] if not step.agent]
     if first == len(steps) or not known or steps[first].kind not in ("generation", "response"):
@@ -141,7 +141,7 @@ def _settled_steps(steps: list[_Step], agents: dict[str, str]) -> list[_Step]:
 
 
 def _count_turns(steps: list[_Step]) -> None:
-    """Count the tokens of a turn for itself where no model call in it does, without those of runs within its calls."""
+    """Count the tokens of a turn if none of its model calls does, without those of the runs inside its calls."""
     counted = {step.parent for step in steps if step.kind in ("generation", "response") and any(step.used.values())}
     turn_of = {step.own: step.parent for step in steps if step.kind == "function"}
     for turn in steps:
@@ -168,7 +168,7 @@ def _tokens(used: dict[str, Any]) -> dict[str, Any]:
 
 def _nanoseconds(at: object) -> int:
     seconds = parse_time(moment(at) or "")
-    # Through microseconds: a float of nanoseconds since 1970 has too few digits for them.
+    # Via microseconds, because a float of nanoseconds since 1970 has too few digits.
     return 0 if seconds is None else round(seconds * 1e6) * 1000
 
 

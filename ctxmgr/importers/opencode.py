@@ -1,6 +1,6 @@
-"""Sessions of opencode; those of sub-agents name the session that started them.
+"""Sessions of opencode. Sessions of sub-agents name the session that started them.
 
-They are in one SQLite database; before that, in a file each for sessions, messages and their parts.
+They are in one SQLite database. Earlier versions wrote one file per session, message and part.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SESSION = ("id", "parent_id", "directory", "title", "version", "agent", "time_c
 _IGNORED_PARTS = frozenset(("step-start", "step-finish", "snapshot", "patch", "file", "agent", "subtask"))
 _STORAGE = "storage"
 _MAX_ANCESTORS = 20
-"""Levels of sub-agents that are followed upwards; files may name each other in a circle."""
+"""Maximum number of levels of sub-agents to follow upwards, because files may name each other in a circle."""
 
 
 def _proves(columns: Mapping[str, Sequence[str]]) -> bool:
@@ -28,7 +28,7 @@ def _proves(columns: Mapping[str, Sequence[str]]) -> bool:
 
 
 def _read_tables(log: Log, tables: Tables) -> Iterator[None]:
-    """Read the sessions in the order in which they began, so that a sub-agent's comes after the call that started it."""
+    """Read the sessions in the order of their beginnings, so that a sub-agent's session follows the call that started it."""
     rows = {str(row["id"]): row for row in tables.rows("session", _SESSION, ("time_created", "id"))}
     started: dict[str, str] = {}
     for own, row in rows.items():
@@ -37,7 +37,7 @@ def _read_tables(log: Log, tables: Tables) -> Iterator[None]:
         if root == own:
             t = log.session(own)
         else:
-            # Several sub-agents of one kind run at once, so the name has an end of the session's id.
+            # Several sub-agents of one kind may run at once, so the name includes the end of the session's id.
             t = log.session(root, agent=f"{kind}-{own[-8:]}", part=own, parent=started.get(own, ""))
         t.describe(row.get("version"), row.get("time_created"), cwd=row.get("directory"), title=row.get("title"))
         _session(log, tables, t, own, started)
@@ -45,7 +45,7 @@ def _read_tables(log: Log, tables: Tables) -> Iterator[None]:
 
 
 def _root(own: str, rows: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the session that a person began, in which this one's agent was started."""
+    """Return the session of a person that directly or indirectly started this session's agent."""
     seen: set[str] = set()  # parents are recorded text and may form a circle
     while own not in seen and (above := text(rows[own].get("parent_id"))) in rows and above is not None:
         seen.add(own)
@@ -95,17 +95,17 @@ def _add_response(
     counted = 0
     for own, part, created in parts:
         log.count.records += 1
-        if part.get("type") == "step-finish" and "tokens" in part:  # a message may be made of several responses
+        if part.get("type") == "step-finish" and "tokens" in part:  # a message may consist of several responses
             counted += 1
             _count_tokens(t, own if counted > 1 else key, message.get("modelID"), mapping(part.get("tokens")), at)
         else:
             _part(log, t, own, part, created, started)
-    # Versions without tokens in their steps have them in the message; adding both would count twice.
+    # Versions without tokens in their steps have them in the message. Adding both would count them twice.
     if not counted:
         _count_tokens(t, key, message.get("modelID"), mapping(message.get("tokens")), at)
     error = mapping(message.get("error"))
     reason = mapping(error.get("data")).get("message")
-    # A person's Escape is stored as an error of the message.
+    # The Escape key of a person is stored as an error of the message.
     if error.get("name") == "MessageAbortedError":
         t.event("interrupt", {"text": text(reason) or "aborted"}, mapping(message.get("time")).get("completed") or at)
     elif error:
@@ -139,12 +139,12 @@ def _count_tokens(t: Transcript, key: str, model: object, used: Mapping[str, Any
 
 
 def _tool(t: Transcript, part: Mapping[str, Any], created: object, started: dict[str, str]) -> None:
-    """Add a call and, when it ended, its result. opencode stores a call of an unknown tool as one of ``invalid``."""
+    """Add a call and, if it has ended, its result. opencode stores a call of an unknown tool as a call of ``invalid``."""
     state, name = mapping(part.get("state")), part.get("tool")
     given, spent, meta = mapping(state.get("input")), mapping(state.get("time")), mapping(state.get("metadata"))
     if state.get("status") == "pending" and not given:
-        return  # the model is still writing what it asks for
-    # So the name that the model asked for is in the input, and the status is ``completed`` all the same.
+        return  # the model is still writing the arguments
+    # In that case, the requested name is in the input, and the status is ``completed`` nevertheless.
     missing = text(given.get("tool")) if name == "invalid" else None
     entry = t.call(part.get("callID"), missing or name, given, spent.get("start") or created, timeout_ms=given.get("timeout"))
     if child := text(meta.get("sessionId")) or text(meta.get("sessionID")):
@@ -154,7 +154,7 @@ def _tool(t: Transcript, part: Mapping[str, Any], created: object, started: dict
     if source not in ("completed", "error"):
         return
     status, output, error = judge_result({}, state.get("output"))
-    code, kind = integer(meta.get("exit")), "toolError"  # a command that failed is completed all the same
+    code, kind = integer(meta.get("exit")), "toolError"  # a failed command is ``completed`` too
     if source == "error":
         status, error = judge_result({"is_error": True}, state.get("error"))[0], text(state.get("error"))
     elif missing:
@@ -190,7 +190,7 @@ def _is_printed(value: dict[str, Any]) -> bool:
 
 
 class _RunOutput:
-    """The parts of a session in the order in which they ended; those of its sub-agents are not printed."""
+    """The parts of a session in the order of their ends. Parts of its sub-agents are not printed."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -208,7 +208,7 @@ class _RunOutput:
         elif key is None:
             self._log.unknown(value.get("type"))
         elif part.get("type") == "step-finish":
-            # A message may consist of several responses; the first one has the id that the database's import gives it.
+            # A message may consist of several responses. The first one has the same id as in the import from the database.
             own = (text(part.get("id")) or key) if key in self._counted else key
             self._counted.add(key)
             _count_tokens(t, own, None, mapping(part.get("tokens")), at)
@@ -229,7 +229,7 @@ OPENCODE_PRINTED = JsonImporter(
 
 
 def _table(value: Mapping[str, Any]) -> str | None:
-    """Return what a file holds: a ``session``, a ``message`` or a ``part``."""
+    """Return what a file contains: a ``session``, a ``message`` or a ``part``."""
     session, own = text(value.get("sessionID")), text(value.get("id"))
     if own is None:
         return None
@@ -245,7 +245,7 @@ def _is_file_row(value: dict[str, Any]) -> bool:
 
 
 class _Files:
-    """The files of a session and its sub-agents' as the tables that came after them."""
+    """The files of a session and its sub-agents, in the form of the later tables."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -265,8 +265,8 @@ class _Files:
         }  # fmt: skip
 
     def finish(self) -> None:
-        """Read the session as the database is read."""
-        for message in self._tables["message"].values():  # its own file may be gone
+        """Read the session in the same way as from the database."""
+        for message in self._tables["message"].values():  # the file of the session may be gone
             own = str(message["session_id"])
             self._tables["session"].setdefault(own, {"id": own, "time_created": message["time_created"]})
         for _ in _read_tables(self._log, self):
@@ -275,7 +275,7 @@ class _Files:
     def rows(
         self, table: str, columns: Sequence[str], order: Sequence[str] = (), where: Mapping[str, object] | None = None
     ) -> Iterator[dict[str, Any]]:
-        """Yield rows as a database would."""
+        """Yield rows like a database."""
         found = [
             row for row in self._tables[table].values() if all(row.get(key) == value for key, value in (where or {}).items())
         ]
@@ -285,7 +285,7 @@ class _Files:
 
 
 def _related_files(path: Path) -> list[Path]:
-    """Return the files of the session that a file belongs to, and of the sub-agents below it; the session's own first."""
+    """Return the files of the session of a file, and of the sub-agents below it; the session's own file first."""
     root = next((above for above in path.parents if above.name == _STORAGE), None)
     value = small_object(path)
     own = text(value.get("sessionID")) or text(value.get("id"))
@@ -295,7 +295,7 @@ def _related_files(path: Path) -> list[Path]:
         file.stem: file for file in sorted(root.glob("session/**/ses*.json")) if file.parent.name not in ("message", "part")
     }
     above = {name: text(small_object(file).get("parentID")) for name, file in sessions.items()}
-    # Upwards to the session that a person began: all below it is one group, whichever file was named.
+    # Upwards to the session of a person, because all sessions below it form one group, whichever file is named.
     for _ in range(_MAX_ANCESTORS):
         own = above.get(own) or own
     family, before = [own], 0

@@ -1,4 +1,4 @@
-"""OpenHands: a folder of events, one a file (since 1.0), or one list of events or one file each (before)."""
+"""OpenHands: a folder with one event per file (since 1.0), or one list of events or one file per event (earlier)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _KINDS = frozenset(
     )
 )  # fmt: skip
 _NUMBER = re.compile(r"(\d+)")
-# Events from before 1.0 that are the program's own bookkeeping, or are read elsewhere (thoughts).
+# Events before 1.0 that are bookkeeping of the program, or are read elsewhere (thoughts).
 _BOOKKEEPING = frozenset(
     ("null", "agent_state_changed", "change_agent_state", "recall", "system", "agent_think", "think", "condensation_request")
 )
 _FINAL_ACTIONS = frozenset(("finish", "reject"))
-"""Actions that end a run; no observation follows them, so they carry their own result."""
+"""Actions that end a run. No observation follows them, so they contain their own result."""
 
 
 def _proves(value: dict[str, Any]) -> bool:
@@ -37,12 +37,12 @@ def _proves(value: dict[str, Any]) -> bool:
 
 
 class _Conversation:
-    """Reads the events of a conversation, in the order of their files."""
+    """Reads the events of a conversation in the order of their files."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
         name = log.path.parent
-        # Events name no conversation: the folder around theirs is named by its id.
+        # Events do not name their conversation. The folder around the folder of events has its id as name.
         self._named = name.parent.name if name.name == "events" else None
         self._calls: dict[str, str] = {}
 
@@ -59,7 +59,7 @@ class _Conversation:
 
     def _read_event(self, t: Transcript, value: dict[str, Any]) -> None:
         kind, at = text(value.get("kind")), value.get("timestamp")
-        # Before 1.0 the ids were numbers.
+        # Before 1.0, ids were numbers.
         own = str(value["id"]) if isinstance(value.get("id"), str | int) else None
         if own is not None and t.is_repeated(own):
             return
@@ -99,7 +99,7 @@ class _Conversation:
         self._calls[own or ""] = key
 
     def _read_foreign(self, t: Transcript, value: dict[str, Any], own: str | None, at: object) -> None:
-        """Add a call of an agent that is run over ACP: an event tells it whole, or several tell how far it is."""
+        """Add a call of an agent that runs over ACP. One event contains all of it, or several events report its progress."""
         key = text(value.get("tool_call_id")) or f"event {own}"
         if not t.has_answer(key):
             t.call(key, value.get("tool_kind") or value.get("title"), value.get("raw_input"), at)
@@ -126,7 +126,7 @@ class _Conversation:
             )  # fmt: skip
 
     def _read_old(self, t: Transcript, value: dict[str, Any], own: str | None, at: object) -> None:
-        """Read an event from before 1.0, in which a result names its call by number."""
+        """Read an event from before 1.0, in which results name their calls by number."""
         action, seen = text(value.get("action")), text(value.get("observation"))
         args, extras = mapping(value.get("args")), mapping(value.get("extras"))
         call_metadata = mapping(value.get("tool_call_metadata"))
@@ -137,7 +137,7 @@ class _Conversation:
             t.event("compaction", {"text": text(args.get("summary")) or ""}, at, own)
         elif action is not None and action not in _BOOKKEEPING:
             t.message(text(args.get("thought")) or "", at)
-            # The thought and the program's own ratings are no input: with them two equal calls would differ.
+            # Thoughts and the program's ratings are left out of the input, because they would make equal calls differ.
             given = {
                 name: item for name, item in args.items() if name not in ("thought", "security_risk", "confirmation_state")
             }
@@ -163,7 +163,7 @@ class _Conversation:
 
 
 def _count_usage(t: Transcript, state: dict[str, Any], at: object) -> None:
-    """Count the responses that a conversation's state lists; each update lists them all again."""
+    """Count the responses in the state of a conversation. Each update lists all of them again."""
     kinds = mapping(state.get("usage_to_metrics")) or mapping(mapping(state.get("stats")).get("usage_to_metrics"))
     for kind in map(mapping, kinds.values()):
         for used in map(mapping, sequence(kind.get("token_usages"))):
@@ -197,7 +197,7 @@ def _add_thoughts(t: Transcript, value: dict[str, Any], at: object) -> None:
 
 
 def _events(path: Path) -> Sequence[Path]:
-    """Return the files of a conversation by their numbers; a file that lies alone is the whole of it."""
+    """Return the files of a conversation in the order of their numbers. A single file is a complete conversation."""
     if path.parent.name != "events":
         return [path]
     return sorted(path.parent.glob("*.json"), key=lambda file: (_number(file), file.name))

@@ -1,7 +1,7 @@
 """OpenTelemetry traces and logs as OTLP/JSON: GenAI conventions, OpenInference, OpenLLMetry, the agents' own telemetry.
 
-Spans are written when they end, children before their parents, so those of a file are put into the order of time once all
-are read. A parent that never came is an agent that still runs, or was killed.
+Spans are written when they end, children before their parents, so the spans of a file are sorted by time after all are read. If
+a parent is missing, its agent still runs or was killed.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _SESSIONS = ("gen_ai.conversation.id", "session.id", "conversation.id", "thread_
 _EXPORTS = ("resourceSpans", "resource_spans", "resourceLogs", "resource_logs")
 _CLAUDE = "claude_code."
 _MIN_TIME = 10**15
-"""Nanoseconds since 1970; smaller numbers only give an order."""
+"""Nanoseconds since 1970. Smaller numbers are not times and only give an order."""
 
 _MAX_LATE = 10_000
-"""Log records that wait for the span they belong to."""
+"""Maximum number of log records that wait for their span."""
 _MAX_COMPARED = 500
-# What ``{"a": 1}`` and ``{'a': 1}`` differ in, however often their quotes are escaped.
+# The characters in which ``{"a": 1}`` and ``{'a': 1}`` differ, however often their quotes are escaped.
 _SPELLING = re.compile(r"""[\s'"\\]""")
 _TOOLS = ("tool_name", "gen_ai.tool.name", "function_name", "name")
 _GIVEN = ("arguments", "tool_input", "tool_parameters", "function_args")
@@ -48,14 +48,14 @@ _REFUSALS = frozenset(("reject", "rejected", "denied", "deny", "abort", "cancell
 
 
 def is_export(value: dict[str, Any]) -> bool:
-    """Whether an object is an export of spans or log records, or a list of such."""
+    """Whether an object is an export of spans or log records, or a list of exports."""
     if any(isinstance(value.get(name), list) for name in _EXPORTS):
         return True
     return any(name in mapping(item) for item in sequence(value.get(ELEMENTS))[:1] for name in _EXPORTS)
 
 
 def _kind(span: Span) -> str:
-    """Return what a span stands for: ``tool``, ``model``, ``waiting``, ``execution``, ``prompt``, ``log`` or ``other``."""
+    """Return the kind of a span: ``tool``, ``model``, ``waiting``, ``execution``, ``prompt``, ``log`` or ``other``."""
     if span.is_log:
         return "log"
     if span.name.startswith(_CLAUDE):
@@ -71,7 +71,7 @@ def _kind(span: Span) -> str:
     if (
         said in _MODEL_CALLS
         or drawn == "llm"
-        # The AI SDK's ``ai.generateText.doGenerate`` is one request; ``ai.generateText`` around it is a run of several.
+        # In the AI SDK, ``ai.generateText.doGenerate`` is one request; ``ai.generateText`` around it is a run of several.
         or drawn.endswith((".dogenerate", ".dostream"))
         or "llm.request.type" in span.attributes
     ):
@@ -80,10 +80,10 @@ def _kind(span: Span) -> str:
 
 
 class SpanReader:
-    """Tells of spans in the order of time: all of a file's at its end, those that arrive live batch by batch.
+    """Turns spans into records in the order of time: all spans of a file at its end, live spans batch by batch.
 
-    What was told stays: a span that comes later, as that of a parent does, changes neither the session nor the agent of
-    those before it.
+    Earlier records do not change. A span that arrives later, such as a parent, changes neither the session nor the agent of
+    earlier spans.
     """
 
     def __init__(self, log: Log) -> None:
@@ -102,7 +102,7 @@ class SpanReader:
         self._tools_above: dict[int, Span | None] = {}
 
     def read(self, value: dict[str, Any]) -> int:
-        """Take the spans and log records of an export; return how many are new."""
+        """Take the spans and log records of an export; return the number of new ones."""
         before = len(self._new)
         for export in [mapping(item) for item in sequence(value.get(ELEMENTS))] or [value]:
             if not any(name in export for name in _EXPORTS):
@@ -114,18 +114,18 @@ class SpanReader:
     def add(self, span: Span) -> None:
         """Take a span or a log record, once."""
         key = f"{span.trace} {span.own}"
-        # An exporter that got no answer sends its batch again.
+        # An exporter without an answer sends its batch again.
         if key not in self._seen:
             self._seen[key] = None
             span.kind, span.key = _kind(span), call_key(span)
             self._new.append(span)
 
     def finish(self) -> None:
-        """Tell of the spans that are new: what began first comes first, and each result at its end."""
+        """Add records for the new spans, in the order of their beginnings, with each result at the end of its span."""
         new, self._new = self._new, []
         self._tools_above = {}
         self._by_id.update((span.own, span) for span in new if not span.is_log)
-        # Of spans that begin together the longest is the outer one; one without an end still runs.
+        # If spans begin together, the longest is the outer one. A span without an end still runs.
         ordered = sorted(new, key=lambda span: (span.start, span.end and -span.end, span.order))
         ordered = [span for span in ordered if not self._is_message(span)]
         self._place(ordered)
@@ -134,22 +134,22 @@ class SpanReader:
             if span.kind in ("tool", "waiting", "log", "prompt"):
                 happenings.append((span.start, 1, place, span))
             if span.kind in ("tool", "model", "waiting", "execution") and span.end:
-                happenings.append((span.end, 0, -place, span))  # what began within another one ends before it
+                happenings.append((span.end, 0, -place, span))  # inner spans end before the outer one
         for at, starting, _, span in sorted(happenings, key=lambda item: item[:3]):
             t = self._transcript(span)
             t.place = span.own
             self._add_happening(t, span, at if at > _MIN_TIME else None, starting=bool(starting))
-        # From now on calls and executions may arrive in any order, so the rules that compare their times are loosened.
+        # From now on calls and executions may arrive in any order, so the rules that compare their times are relaxed.
         self._in_batches = True
 
     def release_contents(self) -> None:
-        """Let go of the attributes and messages of the spans so far; what later spans may refer to stays."""
-        # The contents are most of the memory; the ids are needed for children that come later.
+        """Release the attributes and messages of the spans so far, but keep everything that later spans may refer to."""
+        # The contents take most of the memory. Children that come later need the ids.
         for span in self._by_id.values():
             span.attributes, span.inputs, span.answered = {}, [], []
 
     def forget(self, limit: int) -> None:
-        """Keep only the newest spans, traces, conversations and sessions, ``limit`` of each kind."""
+        """Keep only the newest spans, traces, conversations and sessions, at most ``limit`` of each kind."""
         caches: list[dict[Any, Any]] = [
             self._by_id, self._seen, self._traces, self._known, self._prompts_seen, self._early, self._late, self._ended,
             self._inputs,
@@ -163,7 +163,7 @@ class SpanReader:
             busy -= len(self._log.drop(next(iter(transcripts))).calls)
 
     def _is_message(self, span: Span) -> bool:
-        """Whether a log record holds a message of a model call, and belongs to its span."""
+        """Whether a log record contains a message of a model call, and so belongs to the span of that call."""
         if not span.is_log or not span.name.startswith("gen_ai.") or not span.parent:
             return False
         about = self._by_id.get(span.parent)
@@ -172,7 +172,7 @@ class SpanReader:
         return about is None or take_message(about, span.name, span.attributes)
 
     def _place(self, ordered: list[Span]) -> None:
-        """Find the session and the first agent of each trace that was not told of, and the agent of each span."""
+        """Find the session and the first agent of each new trace, and the agent of each span."""
         agents = dict[int, str | None]()
         for span in ordered:
             for late in self._late.pop(span.own, ()):
@@ -190,9 +190,9 @@ class SpanReader:
             span.trace = span.trace or own
 
     def _transcript(self, span: Span) -> Transcript:
-        """Return the part of the agent whose span it is; one that a tool call of another agent started is a sub-agent's."""
-        # The agents above it, up to one that is known already or that no call started. A loop and no recursion: a hostile
-        # trace holds thousands of them, or a circle.
+        """Return the part of a span's agent. If a tool call of another agent started it, it is a sub-agent."""
+        # The agents above it, up to a known one or one that no call started. Iterative, because a hostile trace may
+        # contain thousands of them, or a circle.
         line, visited = [span], {id(span)}
         while (calling := self._calling_span(line[-1])) is not None and id(calling) not in visited:
             line.append(calling)
@@ -206,14 +206,14 @@ class SpanReader:
         return found
 
     def _find_part(self, span: Span) -> tuple[str, str, str]:
-        """Return the session of a span, its agent, and the part of a sub-agent, which is empty for the session's own agent."""
+        """Return (session, agent, part) of a span. The part is empty for the session's own agent."""
         name, first = self._traces.get(span.trace, (span.trace, ""))
         agent = span.agent or first or "main"
-        # The first agent of a trace is the session's own; every other name in it is a sub-agent.
+        # The first agent of a trace is the session's own. Every other name in it is a sub-agent.
         return name, agent, "" if agent in (first, "main") else f"{name}/{agent}"
 
     def _calling_span(self, span: Span) -> Span | None:
-        """Return the tool call of another agent that started the agent of this span; None where it is known or has none."""
+        """Return the tool call of another agent that started this span's agent. None if there is none or the agent is known."""
         name, agent, part = self._find_part(span)
         if not part or self._log.has_part(name, part):
             return None
@@ -226,12 +226,12 @@ class SpanReader:
         return None
 
     def _nearest(self, span: Span, known: dict[int, _T | None], read: Callable[[Span], _T | None]) -> _T | None:
-        """Return what is read of a span or of the nearest one above it.
+        """Return the value that ``read`` finds for a span, or for the nearest span above it with a value.
 
         Args:
-            span: where to begin.
-            known: what was found so far, by the identity of spans; a long chain is climbed once and not from each of its spans.
-            read: returns what is looked for, or nothing.
+            span: the span to start with.
+            known: identity of a span -> value found so far, so that a long chain is climbed only once.
+            read: returns the value of a span, or nothing.
         """
         climbed, found, above = list[int](), None, span
         while above is not None and id(above) not in known:
@@ -252,7 +252,7 @@ class SpanReader:
             if words and self._is_new_prompt(t, words, "prompt"):
                 t.user(words, at, f"{span.own}:prompt")
         elif span.kind == "execution":
-            # Claude Code's execution is a child of the tool span, and says whether the tool failed.
+            # Claude Code's execution span is a child of the tool span, and says whether the tool failed.
             if span.failed or span.first("success") in (False, "false"):
                 self._ended[span.parent] = "error", span.error or text(span.first("error", "error.type"))
         elif span.kind == "model":
@@ -263,7 +263,7 @@ class SpanReader:
             self._add_result(t, span, at)
 
     def _is_new_prompt(self, t: Transcript, words: str, source: str) -> bool:
-        """Whether a person's words are new: spans and log records of one program report the same prompts."""
+        """Whether a person's words are new. Spans and log records of one program report the same prompts."""
         known = self._prompts_seen.setdefault((t.session, hash(words)), source)
         return known == source
 
@@ -274,14 +274,14 @@ class SpanReader:
             self._ended[span.parent] = "denied", text(span.first("source"))
 
     def _add_answer(self, t: Transcript, span: Span, at: object) -> None:
-        """Add what a model was newly told, and what it answered; each request repeats the conversation so far."""
+        """Add the new messages to a model, and its answer. Each request repeats the conversation so far."""
         messages = read_messages(span, "gen_ai.input.messages", "llm.input_messages", "gen_ai.prompt", "ai.prompt.messages")
         messages = messages or span.inputs
-        # The conversation so far is known from the last request: the first message that differs from it is new.
+        # The conversation so far is known from the last request, so the first different message is the first new one.
         marks = [hash(repr((message_role(message), message.get("content"), message.get("parts")))) for message in messages]
         known = self._known.get(t.part, [])
         same = next((place for place, mark in enumerate(marks) if place >= len(known) or known[place] != mark), len(marks))
-        # Else the conversation was shortened or begins anew, and words heard before are not said again.
+        # Otherwise the conversation was shortened or begins again, and known words are not added again.
         goes_on = 0 < len(known) == same or span.first("ctxmgr.input.messages") == "new"
         for message in messages[0 if span.first("ctxmgr.input.messages") else same :]:
             words = content_words(message.get("content", message.get("parts")))
@@ -293,7 +293,7 @@ class SpanReader:
         answered = read_messages(span, "gen_ai.output.messages", "llm.output_messages", "gen_ai.completion")
         answered = answered or span.answered or [_read_response(span)]
         self._known[t.part] = marks
-        # A model may be asked for several answers at once; programs go on with the first.
+        # A model may return several answers at once. Programs continue with the first.
         for message in answered[:1]:
             asked = {"role": "assistant", **message, "id": None}
             read_message(t, self._drop_executed(t, asked, span.end), at, None, response=span.own)
@@ -314,7 +314,7 @@ class SpanReader:
             t.failure(span.error or span.first("error.type"), at, f"{span.own}:error", reason="apiError")
 
     def _drop_executed(self, t: Transcript, message: dict[str, Any], end: int) -> dict[str, Any]:
-        """Return a message without the calls whose execution was told of before it, for batches may come in any order."""
+        """Return a message without calls whose execution was already added, because batches may arrive in any order."""
         lists = {name: sequence(message.get(name)) for name in ("tool_calls", "parts", "content")}
         kept = {name: [item for item in listed if not self._was_executed(t, item, end)] for name, listed in lists.items()}
         return message | {name: items for name, items in kept.items() if lists[name]}
@@ -340,7 +340,7 @@ class SpanReader:
     def _call(self, t: Transcript, span: Span, at: object) -> None:
         if span.key in t.calls:
             return
-        # OpenInference gives executions no call id: the call that the model asked for is sought by name and input.
+        # OpenInference executions have no call id. Find the call that the model requested by name and input.
         if span.key == span.own and (asked := self._find_call(t, span)):
             span.key = asked
             t.calls[asked].taken = True
@@ -351,13 +351,13 @@ class SpanReader:
         self._early.setdefault((t.session, early), []).append((span.start, _drop_spelling(_read_input(span))))
 
     def _find_call(self, t: Transcript, span: Span) -> str | None:
-        """Return the id of the call that a model asked for last before this span, which names none, and that it may be."""
+        """Return the id of the model's last call before this span that may be the call of this span, which names none."""
         name, given, began = (
             _find_tool(span) or span.name,
             _drop_spelling(_read_input(span)),
             moment(span.start if span.start > _MIN_TIME else None) or "",
         )
-        # The Agents SDK tells of a handoff by a span of another name than the model called: ``transfer_to_fixer``.
+        # The Agents SDK reports a handoff with another span name than the model's call: ``transfer_to_fixer``.
         handoff = isinstance(name, str) and name.startswith("handoff to ")
         fitting = [
             key
@@ -367,7 +367,7 @@ class SpanReader:
             and (not began or self._in_batches or (call.at or "") <= began)
         ]
         alike = {key: handoff or _may_be_same(given, self._inputs.get((t.session, key), "")) for key in fitting}
-        if self._in_batches:  # what it was asked for with may arrive later
+        if self._in_batches:  # the model's call may arrive later
             fitting = [key for key in fitting if alike[key]]
         earlier = {key: (t.waiting[key].at or "") <= began for key in fitting}
         return max(fitting, key=lambda key: (earlier[key], alike[key], t.waiting[key].at or ""), default=None)
@@ -384,7 +384,7 @@ class SpanReader:
             shown = body["content"]
         status, output, error = judge_result({"status": span.first("ctxmgr.status") or body.get("status")}, shown)
         failed = span.failed or span.first("success") in (False, "false")
-        # Written by our own exporter: OTLP has no status for what was denied or interrupted.
+        # Written by our own exporter, because OTLP has no status for denied or interrupted calls.
         stated = span.first("ctxmgr.status")
         if failed and status == "ok" and stated != "ok":
             status, error = "error", span.error or error or text(span.first("error", "error.type"))
@@ -396,30 +396,30 @@ class SpanReader:
 
 
 def _read_response(span: Span) -> dict[str, Any]:
-    """Return what a model answered, as the AI SDK tells it: its words and its calls apart."""
+    """Return the answer of a model in the form of the AI SDK, which separates words and calls."""
     calls = parse_json(span.first("ai.response.toolCalls"))
     return {"content": text(span.first("ai.response.text")), "tool_calls": [mapping(call) for call in sequence(calls)]}
 
 
 def _find_agent(span: Span) -> str:
-    """Return the name of the agent that a span states: Claude Code's main agent has none."""
+    """Return the name of the span's agent. Claude Code's main agent has none."""
     if span.name.startswith(_CLAUDE):
         return text(span.first("agent_id")) or "main"
     return text(span.first("gen_ai.agent.name", "agent_name", "agent.name", "graph.node.id")) or ""
 
 
 def call_key(span: Span) -> str:
-    """Return the id of the call that a span or a log record reports, else its own."""
+    """Return the id of the call that a span or a log record reports, else its own id."""
     return text(span.first("gen_ai.tool.call.id", "tool_call.id", "call_id", "tool_use_id", "ai.toolCall.id")) or span.own
 
 
 def _drop_spelling(given: object) -> str:
-    """Return arguments without what their spellings, as JSON or as Python shows them, differ in."""
+    """Return arguments without the characters in which their forms, as JSON or as shown by Python, differ."""
     return _SPELLING.sub("", given if isinstance(given, str) else json.dumps(given) if given else "")[:_MAX_COMPARED]
 
 
 def _may_be_same(one: str, other: str) -> bool:
-    """Whether two spellings may be of the same arguments: some programs write the only one without its name."""
+    """Whether two texts may be the same arguments. Some programs write a single argument without its name."""
     return one in other or other in one
 
 
@@ -434,13 +434,13 @@ def _read_input(span: Span) -> Any:
 
 
 def _add_log(t: Transcript, span: Span, at: object, *, heard: Callable[[str], bool]) -> None:
-    """Add what a log record tells; one of another program's tells nothing.
+    """Add the content of a log record. Records of other programs add nothing.
 
     Args:
         t: the transcript to add to.
         span: the record.
-        at: when.
-        heard: whether a person's words are new, where spans of the same program may have told of them.
+        at: time of the record.
+        heard: returns whether a person's words are new, because spans of the same program may have reported them.
     """
     name = span.name.rpartition(".")[2]
     if name == "user_prompt":
@@ -450,7 +450,7 @@ def _add_log(t: Transcript, span: Span, at: object, *, heard: Callable[[str], bo
     elif name in ("tool_result", "tool_call"):
         _log_of_result(t, span, at)
     elif name == "tool_decision" and text(span.first("decision")) in _REFUSALS:
-        # The decision may be all that is told of a call which never ran.
+        # A call that never ran may be reported only by the decision about it.
         if span.key not in t.calls:
             t.call(span.key, span.first(*_TOOLS), parse_json(span.first(*_GIVEN)), at)
         t.result(span.key, None, at, status="denied")
@@ -466,11 +466,11 @@ def _add_log(t: Transcript, span: Span, at: object, *, heard: Callable[[str], bo
 
 
 def _log_of_result(t: Transcript, span: Span, at: object) -> None:
-    # Where a program sends spans and log records, both tell of the same result.
+    # If a program sends spans and log records, both report the same result.
     if t.has_answer(span.key):
         return
     spent = number(span.count("duration_ms")) or 0
-    # The record is written when the tool ends; only its duration tells when it began.
+    # The record is written when the tool ends. Only its duration tells when the tool began.
     start = int(span.start - spent * 1e6) if span.start else None
     t.call(span.key, span.first(*_TOOLS), parse_json(span.first(*_GIVEN)), start)
     status = "error" if span.first("success") in (False, "false") else "ok"

@@ -1,7 +1,7 @@
-"""Sessions of pi: one file of JSON lines each, a tree of messages by ``parentId``; or what ``pi --mode json`` prints.
+"""Sessions of pi: a JSON lines file each, with messages in a tree by ``parentId``; or the output of ``pi --mode json``.
 
-A fork is a file of its own, which begins with copies of the lines of the session that it goes on from. They get the ids that
-they have there, so that a store which has both holds each once.
+A fork is a separate file that begins with copies of the lines of its original session. These lines keep their original ids, so
+that a store with both files has each line once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ctxmgr.log.ids import parse_time
 
 _STATE = frozenset(("model_change", "thinking_level_change", "label", "session_info", "custom", "leaf"))
 _KINDS = _STATE | {"message", "compaction", "branch_summary", "custom_message"}
-# What the names of printed events begin with that say no more than the messages do.
+# First parts of names of printed events that only repeat the messages.
 _PRINTED = ("agent_", "turn_", "message_", "tool_execution_", "auto_", "compaction_", "queue_", "extension_", "session_")
 _ROLES = {
     "custom": "custom_message",
@@ -27,24 +27,24 @@ _ROLES = {
     "compactionSummary": "compaction",
     "branchSummary": "branch_summary",
 }
-"""Roles of messages that say what a line of their own says elsewhere."""
+"""Roles of messages whose content is in separate lines elsewhere."""
 
 
 def _proves(value: dict[str, Any]) -> bool:
     if value.get("type") == "session":
         return {"id", "timestamp", "cwd"} <= value.keys() and ("version" in value or "thinkingLevel" in value)
-    # Events of Copilot CLI have a ``parentId`` too, and hold all else in ``data``.
+    # Events of Copilot CLI have a ``parentId`` too, but keep everything else in ``data``.
     shaped = "parentId" in value and "uuid" not in value and "data" not in value and text(value.get("id")) is not None
     return shaped and text(value.get("type")) in _KINDS - {"custom"}
 
 
-_MAX_FORKS = 50  # one from the other; recorded paths may form a circle
+_MAX_FORKS = 50  # a chain of forks; recorded paths may form a circle
 
 
 def _owners(path: Path, header: dict[str, Any]) -> list[tuple[float | None, str]]:
-    """Return, for a fork, (begun, session) of itself and of what it was forked from, the newest first; else nothing.
+    """Return (beginning, session) of a fork and of the sessions it was forked from, the newest first; else nothing.
 
-    Only files beside this one are opened: a recorded path may name anything.
+    Only files in the same folder are opened, because a recorded path may name anything.
     """
     found: list[tuple[float | None, str]] = []
     while origin := text(header.get("parentSession")):
@@ -72,7 +72,7 @@ class _Session:
         self._owners: list[tuple[float | None, str]] = []
 
     def _owner(self, at: object) -> str | None:
-        """Return the session that a line was first written for: a fork's own lines are not older than the fork."""
+        """Return the session for which a line was first written. The fork's own lines are not older than the fork."""
         moment = parse_time(at)
         return next((name for begun, name in self._owners if moment is None or begun is None or moment >= begun), None)
 
@@ -90,12 +90,12 @@ class _Session:
         t.part = self._owner(at) or t.session
         if t.is_repeated(value.get("id")):
             return
-        # Ids of lines are 8 hex digits, unique within one file alone. The first version of pi wrote none.
+        # Ids of lines are 8 hex digits, unique only within one file. The first version of pi wrote none.
         own = f"{t.part}:{value['id']}" if text(value.get("id")) else None
         message = mapping(value.get("message")) if kind in ("message", "message_end") else {}
         if role := _ROLES.get(text(message.get("role")) or ""):
             kind, value = role, {**value, **message}
-        # The printed stream has a time in the message alone, in milliseconds.
+        # The printed stream has a time only in the message, in milliseconds.
         at = at or message.get("timestamp")
         if message and not role:
             self._message(t, value, message, at, own)
@@ -110,13 +110,13 @@ class _Session:
         self._last = text(value.get("id")) or self._last
 
     def _message(self, t: Transcript, value: dict[str, Any], message: dict[str, Any], at: object, own: str | None) -> None:
-        # The file is a tree: a prompt that does not follow on the last line went back to an earlier one.
-        # The printed stream and the first version write no ``parentId``: there every line follows on the last.
+        # The file is a tree. A prompt that does not follow the last line goes back to an earlier one. The printed stream
+        # and the first version write no ``parentId``; there, every line follows the last one.
         if message.get("role") == "user" and value.get("parentId", self._last) != self._last:
             t.event("rewind", {"from": text(value.get("parentId"))}, at)
         if message.get("role") == "bashExecution":  # a command that the person typed
             entry = t.call(own, "bash", {"command": text(message.get("command")) or ""}, at)
-            # ``!command`` of the person's: the model did not ask for it, which ``byUser`` tells.
+            # ``!command`` by the person: ``byUser`` says that the model did not ask for it.
             code = message.get("exitCode")
             status = "interrupted" if message.get("cancelled") is True else "error" if code not in (0, None) else "ok"
             output = text(message.get("output"))

@@ -1,4 +1,4 @@
-"""Runs of SWE-agent and of mini-swe-agent: one document each, of steps or of chat messages with their commands."""
+"""Runs of SWE-agent and of mini-swe-agent: one document each, with steps or with chat messages and their commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctxmgr.importers.values import integer, mapping, number, parse_json, sequen
 
 _NO_MESSAGE: dict[str, Any] = {}
 _EXIT = re.compile(r"\s*exit_[a-z_]+\s*")
-"""Written in the place of a command in the step with which the program gave up."""
+"""Text in the place of a command, in the step in which the program gave up."""
 
 
 def _proves(value: dict[str, Any]) -> bool:
@@ -32,11 +32,11 @@ class _Run:
     def read(self, value: dict[str, Any]) -> None:
         history = [mapping(item) for item in sequence(value.get("history"))]
         own_messages = [message for message in history if message.get("is_demo") is not True]
-        # Demonstrations stand before the task in the history; they are another run's.
+        # Demonstrations come before the task in the history, but belong to another run.
         asked = next((message for message in own_messages if message_role(message) in PEOPLE), _NO_MESSAGE)
         t = self._log.session(session_name(self._log.path, content_words(asked.get("content"))))
         t.describe(environment=value.get("environment"))
-        # Old demonstrations have a history and no steps; where there are steps, the history repeats them.
+        # Old demonstrations have a history and no steps. If there are steps, the history only repeats them.
         steps = sequence(value.get("trajectory"))
         if steps:
             if asked:
@@ -52,7 +52,7 @@ class _Run:
 
 
 def _step(t: Transcript, step: dict[str, Any]) -> None:
-    """Add a step: what was thought, the command, and what it answered. A step without a command is a message."""
+    """Add a step: thought, command and observation. A step without a command is a message."""
     command, words = text(step.get("action")), text(step.get("thought")) or text(step.get("response")) or ""
     t.step = f"{t.part}:{t.place}"
     t.message(words)
@@ -60,7 +60,7 @@ def _step(t: Transcript, step: dict[str, Any]) -> None:
         if shown := text(step.get("observation")):
             t.failure(shown, reason="exitStatus" if command and command.strip() else "noCommand")
         return
-    # The agent's tools are commands of a shell, as ``edit 1:3``: the first word names the tool.
+    # The agent's tools are shell commands such as ``edit 1:3``. The first word is the name of the tool.
     entry = t.call(None, command.split(maxsplit=1)[0], {"command": command})
     if step.get("observation") is None:
         return
@@ -73,11 +73,11 @@ def _step(t: Transcript, step: dict[str, Any]) -> None:
 
 
 def _message(t: Transcript, message: dict[str, Any]) -> None:
-    """Add a message of an old log, in which an observation is a message of the user's."""
+    """Add a message of an old log, in which observations are messages of the user."""
     if message_role(message) in MODELS and not sequence(message.get("tool_calls")) and text(message.get("action")):
         _step(t, {**message, "thought": message.get("thought") or message.get("content"), "observation": None})
     elif message_role(message) in PEOPLE and t.turn is not None:
-        # The format has no ids: an observation is the answer to the only open command.
+        # The format has no ids. An observation is the result of the only open command.
         pending = next((call.entry for call in t.waiting.values()), None)
         if pending is None:
             t.failure(content_words(message.get("content")), reason="noCommand")
@@ -90,12 +90,12 @@ def _message(t: Transcript, message: dict[str, Any]) -> None:
 def _outcome(t: Transcript, info: dict[str, Any]) -> None:
     t.place = "end"
     used = mapping(info.get("model_stats"))
-    # The format sums the tokens of the run; no step has its own.
+    # The format has the sum of tokens of a run, but no tokens per step.
     t.usage(None, "total", inputTokens=used.get("tokens_sent"), outputTokens=used.get("tokens_received"))
     ended = text(info.get("exit_status"))
     if ended is None:
         return
-    # ``submitted (exit_cost)`` was cut off by the limit of its costs, but its work was handed in.
+    # ``submitted (exit_cost)`` was stopped by the cost limit, but its work was handed in.
     if not ended.startswith("submitted"):
         t.failure(ended, reason="exitStatus")
     t.end("completed" if ended.startswith("submitted") else "failed")
@@ -113,9 +113,9 @@ SWE_AGENT = JsonImporter(
 
 _COMMAND = re.compile(r"```(?:mswea_bash_command|bash)[^\S\n]*\n")
 _SUBMITTED = "action was not executed"
-"""Answer to the last command, the one that hands in the work: it is no failure."""
+"""Result of the last command, which hands in the work. It is no failure."""
 
-# The first version gives no code of a command that it ended: "The last command <command>sleep 99</command> timed out".
+# The first version gives no exit code for a command that it stopped: "The last command <command>sleep 99</command> timed out".
 _TIMED_OUT = re.compile(r"\s*The (?:last )?command <command>.{0,2000}?</command> timed out", re.DOTALL)
 _CODE = re.compile(r"<returncode>\s*(-?\d{1,9})\s*</returncode>")
 
@@ -153,7 +153,7 @@ class _MiniRun:
     def _message(self, t: Transcript, message: dict[str, Any]) -> None:
         extra = mapping(message.get("extra"))
         at, role = extra.get("timestamp") or message.get("timestamp"), message_role(message)
-        # The program's own last message: it says how the run ended, which ``info`` says too.
+        # The last message by the program says how the run ended, as ``info`` does.
         if role == "exit":
             return
         if not is_message(message):
@@ -167,10 +167,10 @@ class _MiniRun:
 
 
 def _add_answer(t: Transcript, message: dict[str, Any], extra: dict[str, Any], at: object) -> None:
-    """Add the tokens of an answer, and its command where that is not a tool call."""
+    """Add the tokens of an answer, and its command if that is not a tool call."""
     if not sequence(message.get("tool_calls")):
         listed = [text(mapping(action).get("command")) for action in sequence(extra.get("actions"))]
-        # Versions that list no ``actions`` run one command an answer, which stands in a block of its text.
+        # Versions without a list of ``actions`` run one command per answer, from a block in its text.
         for command in filter(None, listed or [_written_command(content_words(message.get("content")))]):
             t.unnamed.append(t.call(None, "bash", {"command": command}, at))
     response = mapping(extra.get("response"))
@@ -182,7 +182,7 @@ def _add_answer(t: Transcript, message: dict[str, Any], extra: dict[str, Any], a
 
 
 def _written_command(words: str) -> str:
-    """Return the command in the first block of a text, without the empty lines before it; an empty text if there is none."""
+    """Return the command in the first block of a text without leading empty lines, or an empty text."""
     opened = _COMMAND.search(words)
     end = words.find("\n```", opened.end()) if opened else -1
     command = words[opened.end() : end] if opened and end >= 0 else ""
@@ -191,7 +191,7 @@ def _written_command(words: str) -> str:
 
 
 def _add_observation(t: Transcript, message: dict[str, Any], extra: dict[str, Any], at: object) -> None:
-    """Add the result of a command; a message that only has the user's name is the program's output."""
+    """Add the result of a command. A message without more than the role of the user is output of the program."""
     words, key = content_words(message.get("content")), text(message.get("tool_call_id"))
     if key is None and not t.unnamed:
         t.failure(words, at, reason="noCommand")

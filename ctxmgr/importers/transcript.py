@@ -1,7 +1,8 @@
-"""Build the records of a session: what all formats share is here once.
+"""Build the records of a session, for all formats.
 
-A call is an entry with an id, its result a record of its own; each response's usage counts once; ids are the source's own
-where it has some, else they name the place in the log, so that a log that has grown yields the same records again, and more.
+A call is an entry with an id, and its result is a separate record. The usage of each response counts once. Ids are the source's
+own if it has any; otherwise they name the place in the log, so that a log that has grown yields the same records again, and
+more.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ _MAX_NAME = 200
 _MAX_ID = 300
 _MAX_MESSAGE = 2_000
 _MAX_WAITING_RECORDS = 40
-"""Records that wait for the title of their session; a log whose first person speaks later is opened without one."""
+"""Maximum number of records that wait for the title of their session. Then the session begins without a title."""
 _STATUSES = frozenset(("ok", "error", "denied", "interrupted"))
 
 
 @dataclass(slots=True)
 class Part:
-    """The records of one agent's work in a session: calls, their results, events, and the session itself.
+    """The records of one agent's work in a session: calls, results, events, and the session itself.
 
     Attributes:
-        session: its id; process: the execution of it, the session itself where a format tells none apart.
+        session: id of the session; process: its execution, equal to the session if the format has none.
         source: name of the format.
-        agent: its name; parent: the entry by which another agent started this one.
-        turn: id of the present human turn.
-        records: added, and not yet taken; numbers: their places among the records of all parts.
-        counter: numbers the records of all parts of a log in the order in which they are added.
+        agent: name of the agent; parent: the entry by which another agent started this one.
+        turn: id of the current human turn.
+        records: records not yet taken; numbers: their places among the records of all parts.
+        counter: numbers the records of all parts of a log in the order of adding.
     """
 
     session: str
@@ -58,26 +59,27 @@ class Part:
         self.process = self.process or self.session
 
     def record_time(self, at: object) -> str | None:
-        """Return a time as records have it, from any of the ways in which sources tell one."""
-        # By identity: the records of one line ask with the same object, and comparing would cost as much as parsing.
+        """Return a time as records have it, from any form in the sources."""
+        # Compare identities, because the records of one line share the object, and comparing texts
+        # would cost as much as parsing.
         if at is not self._last_time:
             self._last_time, self._moment = at, moment(at)
         return self._moment
 
     def add(self, record: Record) -> None:
-        """Add a record, numbered among those of all parts."""
+        """Add a record, numbered among the records of all parts."""
         self.numbers.append(next(self.counter))
         self.records.append(record)
 
     def take(self) -> tuple[list[int], list[Record]]:
-        """Return what was added since last time, and the places of that among the records of all parts."""
+        """Return (numbers, records) added since the last call; the numbers give the order among all parts."""
         taken = self.numbers[:], self.records[:]
         self.numbers.clear()
         self.records.clear()
         return taken
 
     def take_back(self) -> Record:
-        """Take back the record that was added last; what comes later decides when it is added again."""
+        """Remove and return the record that was added last. Later lines decide when it is added again."""
         self.numbers.pop()
         return self.records.pop()
 
@@ -132,23 +134,23 @@ class Part:
         turn: str | None = None,
         entry: str | None = None,
     ) -> None:
-        """Add an event by its id."""
+        """Add an event with its id."""
         self.add(build(
             "event", self.session, self.record_time(at),
             id=name, type=kind, agent=self.agent, process=process, turn=turn, entry=entry, data=data,
         ))  # fmt: skip
 
     def session_record(self, started: str | None, version: object, path: Path, about: Mapping[str, object]) -> Record:
-        """Return the record of the session itself."""
+        """Return the record of the session."""
         return build(
             "session", self.session, started, process=self.process, workflow=self.source,
-            # The file's name and not its path: a log that was moved or packed gives the same record.
+            # The file name instead of the path, so that a moved or compressed log gives the same record.
             source=present(importer=self.source, version=version or None, path=plain_name(path)), meta=present(**about) or None,
         )  # fmt: skip
 
 
 def present(**fields: Any) -> dict[str, Any]:
-    """Return the fields that hold something, as JSON that every store accepts."""
+    """Return the fields that are not None, as JSON that every store accepts."""
     return _present(fields)
 
 
@@ -158,7 +160,7 @@ def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class Call:
-    """A tool call that was made; ``answered`` once its result came, ``taken`` once its execution was seen."""
+    """A tool call. ``answered`` is set when its result came, ``taken`` when its execution was seen."""
 
     entry: str
     at: str | None
@@ -169,11 +171,11 @@ class Call:
 
 @dataclass(slots=True)
 class Cursor:
-    """What all transcripts of a log have in common while it is read.
+    """State that all transcripts of a log share while it is read.
 
     Attributes:
-        place: what is being read: a line, or an element of a document; moves: how often that changed.
-        changed: transcripts that got records since these were taken, by their identity.
+        place: the current line, or element of a document; moves: number of changes of the place.
+        changed: identity -> transcript with records that were not taken yet.
     """
 
     place: int | str = 0
@@ -181,26 +183,26 @@ class Cursor:
     changed: dict[int, Transcript] = field(default_factory=lambda: dict[int, Transcript]())
 
     def move(self, place: int | str) -> None:
-        """Go on to a place."""
+        """Continue with a place."""
         self.place, self.moves = place, self.moves + 1
 
 
 @dataclass(slots=True)
 class Transcript(Part):
-    """What one agent did in a session, while its log is read.
+    """The work of one agent in a session, while its log is read.
 
     A format with other ids, places or times overrides `own_id`, `call_source` or `duration`.
 
     Attributes:
-        part: what the ids of this agent's part begin with: of the session itself its id. Unless a format says otherwise all
-            parts are one process, since a later one would be taken for the next attempt at the same work.
-        step: id of the present model response.
-        played: whether a program plays the person; its words begin no turn.
+        part: prefix of the ids in this agent's part; for the session itself its id. By default all parts are one process,
+            because another process would count as the next attempt at the same work.
+        step: id of the current model response.
+        played: whether a program plays the person, so that its words begin no turn.
         unnamed: entries of calls without an id, whose results come in the same order.
-        calls: by the ids under which they were made; waiting: those of them whose results have not come.
-        about: what the session record tells: {version, cwd, title, ...}; known: whether all of it is known by now.
-        orphans: results without their call.
-        titled: whether the record of the session was told as it will stay.
+        calls: id -> call; waiting: the calls without a result so far.
+        about: fields of the session record: {version, cwd, title, ...}; known: whether all of them are known.
+        orphans: number of results without a call.
+        titled: whether the record of the session was added in its final form.
     """
 
     part: str = ""
@@ -230,7 +232,7 @@ class Transcript(Part):
 
     @property
     def place(self) -> int | str:
-        """The place that ids are made of, of what has none: the log's, or one below it until the log goes on."""
+        """The place from which ids are derived: that of the log, or one below it, set until the log continues."""
         return self._own_place if self._placed_at == self.cursor.moves else self.cursor.place
 
     @place.setter
@@ -239,17 +241,17 @@ class Transcript(Part):
 
     @property
     def is_settled(self) -> bool:
-        """Whether the session's record was told as it will stay, so that only new records are left to take."""
+        """Whether the session record is final, so that only new records are left to take."""
         return self.titled or (self._opened and self.parent is not None)
 
     def add(self, record: Record) -> None:
-        """Add a record, numbered among those of all parts."""
+        """Add a record, numbered among the records of all parts."""
         if not self.records:
             self.cursor.changed[id(self)] = self
         Part.add(self, record)
 
     def describe(self, version: object = None, started: object = None, **about: object) -> None:
-        """Take over the fields of a header; what is known already stays."""
+        """Set the fields of a header, unless they are already known."""
         self.started = self.started or moment(started)
         for name, value in {"version": version, **about}.items():
             if value not in (None, "", {}, []):
@@ -259,7 +261,7 @@ class Transcript(Part):
     # --- people and the harness
 
     def user(self, words: str, at: object = None, record_id: object = None, *, pictures: int = 0) -> None:
-        """Add what a person said: it begins a turn. In a part of another agent's it is that agent who spoke."""
+        """Add words of a person, which begin a turn. In a sub-agent's part, they are words of the agent that started it."""
         if self.parent is not None and not self.played:
             self.nudge(words, "parentAgent", at, record_id)
             return
@@ -271,7 +273,7 @@ class Transcript(Part):
         self.step = None
 
     def nudge(self, words: str, origin: str, at: object = None, record_id: object = None) -> None:
-        """Add text that a program wrote in a person's name."""
+        """Add a text that a program wrote in a person's name."""
         self.count.harness_messages += 1
         made = self.event("nudge", {"text": words, "origin": origin}, at, record_id)
         self.turn = self.turn or made
@@ -279,13 +281,13 @@ class Transcript(Part):
     # --- the model
 
     def message(self, words: str, at: object = None, record_id: object = None) -> None:
-        """Add what the model said; an empty text is none."""
+        """Add words of the model, unless the text is empty."""
         if words.strip():
             self.count.messages += 1
             self.event("message", {"text": words}, at, record_id)
 
     def add_thought(self, words: str, at: object = None, record_id: object = None) -> None:
-        """Add what the model thought; an empty text is none."""
+        """Add a thought of the model, unless the text is empty."""
         if words.strip():
             self.count.thoughts += 1
             self.event("thought", {"text": words}, at, record_id)
@@ -304,16 +306,16 @@ class Transcript(Part):
         timeout_ms: object = None,
         meta: Mapping[str, object] | None = None,
     ) -> str:
-        """Add a tool call, open until its result comes.
+        """Add a tool call, which stays open until its result comes.
 
-        One that is open under the same id is the same call told again, unless it is a record with an id of its own.
+        An open call with the same id is the same call reported again, unless the record has its own id.
 
         Returns:
             The id of its entry.
         """
         action = (text(name) or "unknown")[:_MAX_NAME]
         key = text(call_id) or ""
-        if key and record_id is None and key in self.waiting:  # streams and snapshots write an open call again
+        if key and record_id is None and key in self.waiting:  # streams and snapshots repeat an open call
             return self.waiting[key].entry
         entry = self.own_id(call_id if record_id is None else record_id)
         self.calls[key or entry] = self.waiting[key or entry] = Call(entry, self.record_time(at), action)
@@ -330,16 +332,16 @@ class Transcript(Part):
         return entry
 
     def call_source(self, call_id: str) -> dict[str, object]:
-        """Return the place of a call in its log and the id that it has there, for the entry's ``meta``."""
+        """Return the place of a call in its log and its id there, for the entry's ``meta``."""
         return {"callId": call_id[:_MAX_ID] or None, "place": self.place}
 
     def abandon(self, call_id: str) -> None:
-        """Leave a call open for good: its result will not come under its id."""
+        """Leave a call open for good, because its result will not come under its id."""
         self.calls[call_id].answered = True
         self.waiting.pop(call_id, None)
 
     def has_answer(self, call_id: object) -> bool:
-        """Whether a call of this id was made and its result came."""
+        """Whether a call with this id has a result."""
         known = self.calls.get(text(call_id) or "")
         return known is not None and known.answered
 
@@ -356,18 +358,18 @@ class Transcript(Part):
         duration_ms: object = None,
         meta: Mapping[str, object] | None = None,
     ) -> None:
-        """Add the result of a call; one without its call is left out and counted, a second one is left out.
+        """Add the result of a call. A result without a call is only counted, and a second result is ignored.
 
         Args:
-            call_id: the id under which the call was made, or its entry's id where it had none.
-            output: what the tool returned.
-            at: when.
+            call_id: id of the call, or id of its entry if the call has none.
+            output: output of the tool.
+            at: time of the result.
             status: ``ok``, ``error``, ``denied`` or ``interrupted``; anything else counts as an error.
-            error: what went wrong, where that is told apart from the output.
-            kind: of the error.
-            stated: the error as it will stand, {type, message}, of a format that has kinds of its own.
-            duration_ms: else that which `duration` tells.
-            meta: what else the source tells.
+            error: the error, if the source separates it from the output.
+            kind: type of the error.
+            stated: the complete error, {type, message}, for a format with its own types.
+            duration_ms: by default the value of `duration`.
+            meta: further facts from the source.
         """
         key = text(call_id) or ""
         call = self.calls.get(key)
@@ -386,7 +388,7 @@ class Transcript(Part):
         )  # fmt: skip
 
     def duration(self, call: Call, at: object) -> float | None:
-        """Return the milliseconds from a call's record to its result's, for a result that states no duration."""
+        """Return the milliseconds between the records of call and result, for a result without a duration."""
         return milliseconds_between(call.at, self.record_time(at))
 
     def usage(self, at: object, response: object, model: object = None, **tokens: object) -> None:
@@ -406,17 +408,17 @@ class Transcript(Part):
     def event(
         self, kind: str, data: Mapping[str, object], at: object = None, record_id: object = None, *, entry: str | None = None
     ) -> str:
-        """Add an event, of a call where its ``entry`` is given, and return its id."""
+        """Add an event and return its id. ``entry`` is the call that it belongs to."""
         made = self.own_id(record_id)
         self.add_event(made, kind, clean(data), at, process=self.process, turn=self.turn, entry=entry)
         return made
 
     def failure(self, words: object, at: object = None, record_id: object = None, *, reason: str = "error") -> None:
-        """Add an error that is no tool's: of the model host, of the program."""
+        """Add an error that does not come from a tool, but from the model provider or the program."""
         self.event("error", {"text": (text(words) or reason)[:20_000], "reason": reason}, at, record_id)
 
     def is_repeated(self, name: object) -> bool:
-        """Whether this was asked about the same name before: the id of a record that may be written twice."""
+        """Whether this was called before with the same name, e.g. the id of a record that may be written twice."""
         key = f"seen:{text(name)}"
         known = text(name) is not None and key in self._used
         self._used.add(key)
@@ -427,11 +429,10 @@ class Transcript(Part):
         self.add(build("sessionEnd", self.session, self.record_time(at), outcome=outcome, process=self.process))
 
     def take(self, *, final: bool = False) -> tuple[list[int], list[Record]]:
-        """Return what was added since last time, and the places of that among the records of all parts.
+        """Return (numbers, records) added since the last call; the numbers give the order among all parts.
 
-        The session itself comes first, as soon as its title is known.
-
-        A session that was opened without a title, since its records could not wait, is told again with it.
+        The session record comes first, as soon as its title is known. If the records could not wait for the title, the session
+        record is added again with the title later.
         """
         if not (self._opened or final or self.is_ready()):
             return [], []
@@ -442,15 +443,15 @@ class Transcript(Part):
         return Part.take(self)
 
     def open(self, path: Path) -> None:
-        """Put the record of the session itself before what was added."""
+        """Insert the session record before the other records."""
         about = {**self.about}
         version = about.pop("version", None)
-        # With the number of the record behind it: records are sorted by these, and equal ones keep their order.
+        # With the number of the next record: records are sorted by number, and equal ones keep their order.
         self.numbers.insert(0, self.numbers[0] if self.numbers else next(self.counter))
         self.records.insert(0, self.session_record(self.started, version, path, about))
 
     def is_ready(self) -> bool:
-        """Whether the records can be yielded: the session's title is known, or is not waited for any longer."""
+        """Whether the records can be yielded: the session's title is known, or there is no more waiting for it."""
         return (
             self._opened or self.known or self.parent is not None or "title" in self.about
             or len(self.records) >= _MAX_WAITING_RECORDS
@@ -463,14 +464,14 @@ class Transcript(Part):
             self.orphans = 0
 
     def _place_id(self) -> str:
-        # Numbered within one place and not within the log, so that a log that has grown gives the same ids.
+        # Numbered within a place instead of the log, so that a log that has grown gives the same ids.
         if self.place != self._last_place:
             self._last_place, self._made = self.place, 0
         self._made += 1
         return f"{self.place}" if self._made == 1 else f"{self.place}.{self._made}"
 
     def own_id(self, name: object) -> str:
-        """Return an id that is unique everywhere: the source's own where it is one, else below that of the part."""
+        """Return a globally unique id: the source's own id if that is unique, else one below the part's prefix."""
         own = text(name)
         if own is None:
             wanted = f"{self.part}:{self._place_id()}"
@@ -478,7 +479,7 @@ class Transcript(Part):
             wanted = own
         else:
             wanted = f"{self.part}:{own[:_MAX_ID]}"
-        # An id of the source's may come twice, as the ``call_0`` of a local server does.
+        # Ids of the source may be repeated, such as ``call_0`` of a local server.
         while wanted in self._used:
             wanted = f"{self.part}:{own[:_MAX_ID] if own else ''}:{self._place_id()}"
         self._used.add(wanted)

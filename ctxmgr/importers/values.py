@@ -1,6 +1,6 @@
-"""Read typed values from foreign JSON; a wrong type reads as nothing.
+"""Read typed values from foreign JSON. A value of a wrong type is read as missing.
 
-Also what OTLP's JSON wraps: attributes, times, and messages that were flattened into numbered attributes.
+This module also unwraps OTLP's JSON: attributes, times, and messages flattened into numbered attributes.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from ctxmgr.log.ids import format_time, parse_time
 from ctxmgr.types.plain_records import MAX_EXACT_INTEGER, MAX_STORED_INTEGER
 
 _MAX_DEPTH = 80
-"""Levels of nesting that are kept; the log accepts 256 (`ctxmgr.log.codec.MAX_DEPTH`)."""
+"""Maximum number of nested levels to keep. The log accepts 256 (`ctxmgr.log.codec.MAX_DEPTH`)."""
 SIMPLE = frozenset((str, int, bool, type(None)))
-"""Classes whose values are clean as they are. Callers test for them before `clean`, since most values are of these."""
+"""Classes whose values need no cleaning. Callers check them before `clean`, because most values are of these classes."""
 
 _SPACE = " \t\r\n"
-# What values of JSON begin with; ``N`` and ``I`` begin NaN and Infinity, which Python writes though JSON has neither.
+# First characters of JSON values. ``N`` and ``I`` begin NaN and Infinity, which Python writes although JSON has neither.
 _STARTS = frozenset('{["-0123456789tfnNI')
 _MAX_ID = 256
 _MAX_TEXT = 500_000
 _MAX_TITLE = 80
-_MAX_DIGITS = 30  # a longer text of digits is no time, and hostile ones have millions
+_MAX_DIGITS = 30  # a longer number is no time, and hostile ones have millions of digits
 _YEAR_2300 = 10_413_792_000
-"""Seconds since 1970. A larger number is not in seconds but in milliseconds, micro- or nanoseconds."""
+"""Seconds since 1970. A larger number is in milliseconds, micro- or nanoseconds."""
 _INTEGER = re.compile(r"-?[0-9]+")
-# Days up to the 28th alone: those exist in every month.
+# Only days up to the 28th, which exist in every month.
 _PLAIN_TIME = re.compile(
     r"[12]\d{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3}|\.\d{6})?Z", re.ASCII
 )
@@ -40,9 +40,9 @@ _PLAIN_TIME = re.compile(
 
 @cache
 def decoder() -> Callable[[bytes | str], Any]:
-    """Return msgspec's fast JSON decoder. What it refuses may still be JSON for the module `json`.
+    """Return msgspec's fast JSON decoder. Text that it refuses may still be JSON for the module `json`.
 
-    It raises `ValueError` or `RecursionError`, also for NaN, infinity, lone surrogates and numbers that are out of range.
+    It raises `ValueError` or `RecursionError`, also for NaN, infinity, lone surrogates and numbers out of range.
     """
     from msgspec.json import Decoder
 
@@ -50,33 +50,33 @@ def decoder() -> Callable[[bytes | str], Any]:
 
 
 def mapping(value: object) -> dict[str, Any]:
-    """Return the object itself, or an empty one when the value is anything else."""
+    """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType], a cast would be a call
 
 
 def sequence(value: object) -> list[Any]:
-    """Return the list itself, or an empty one when the value is anything else."""
+    """Return the value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
 def text(value: object) -> str | None:
-    """Return the text, or None when the value is not text or is empty."""
+    """Return the value if it is a non-empty text, else None."""
     return value if isinstance(value, str) and value else None
 
 
 def ident(value: object) -> str | None:
-    """Return an id: a text of 1 to 256 characters; None for anything else."""
+    """Return the value if it is a text of 1 to 256 characters, else None."""
     return value if isinstance(value, str) and 0 < len(value) <= _MAX_ID else None
 
 
 def positive(value: object) -> float | None:
-    """Return a number from 0 to 2**53, or None."""
+    """Return the value as a number from 0 to 2**53, or None."""
     found = number(value)
     return found if found is not None and 0 <= found <= MAX_EXACT_INTEGER else None
 
 
 def number(value: object) -> float | None:
-    """Return a finite number of less than 2**63 either way, or None."""
+    """Return the value as a finite number between -2**63 and 2**63, or None."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     if isinstance(value, float) and not math.isfinite(value):
@@ -85,7 +85,7 @@ def number(value: object) -> float | None:
 
 
 def integer(value: object) -> int | None:
-    """Return a whole number of less than 2**63 either way, or None."""
+    """Return the value as a whole number between -2**63 and 2**63, or None."""
     if type(value) is int:
         return value if -MAX_STORED_INTEGER < value < MAX_STORED_INTEGER else None
     found = number(value)
@@ -93,7 +93,7 @@ def integer(value: object) -> int | None:
 
 
 def milliseconds(value: object) -> float | None:
-    """Return a length of time in milliseconds from seconds or from Rust's ``{secs, nanos}``."""
+    """Return a duration in milliseconds from seconds or from Rust's ``{secs, nanos}``."""
     seconds = number(value)
     if seconds is None:
         parts = mapping(value)
@@ -105,7 +105,7 @@ def milliseconds(value: object) -> float | None:
 
 
 def clean(value: object, depth: int = 0) -> Any:
-    """Return the value as JSON that every store accepts: no NaN, no infinity, no endless nesting."""
+    """Return the value as JSON that every store accepts, without NaN, infinity and endless nesting."""
     if value.__class__ in SIMPLE:
         return value
     if depth > _MAX_DEPTH:
@@ -122,7 +122,7 @@ def clean(value: object, depth: int = 0) -> Any:
 
 
 def shorten(value: object) -> Any:
-    """Return JSON whose texts are cut to 500,000 characters each, so that a record fits on one line of the log."""
+    """Return JSON with texts cut to 500,000 characters each, so that a record fits on one line of the log."""
     if isinstance(value, str):
         return value if len(value) <= _MAX_TEXT else f"{value[:_MAX_TEXT]}… [{len(value) - _MAX_TEXT:,} more]"
     if isinstance(value, list):
@@ -133,12 +133,12 @@ def shorten(value: object) -> Any:
 
 
 def parse_json(value: object) -> Any:
-    """Return what a JSON text holds, the text itself when it holds no JSON, any other value as it is."""
+    """Return the value of a JSON text, or the text itself if it is not JSON. Other values are returned unchanged."""
     if not isinstance(value, str):
         return clean(value)
     if (
         value[:1] not in _STARTS and value.lstrip(_SPACE)[:1] not in _STARTS
-    ):  # most texts are no JSON, and raising an error costs more than this
+    ):  # most texts are not JSON, and raising an error costs more than this check
         return value
     try:
         found = decoder()(value)
@@ -147,12 +147,12 @@ def parse_json(value: object) -> Any:
             return clean(json.loads(value))
         except (ValueError, RecursionError):
             return value
-    # The fast decoder refuses NaN and infinity, so the only thing left to clean is the nesting.
+    # The fast decoder refuses NaN and infinity, so only the nesting may need cleaning.
     return found if len(value) <= _MAX_DEPTH or value.count("{") + value.count("[") <= _MAX_DEPTH else clean(found)
 
 
 def texts(content: object) -> list[str]:
-    """Return the texts of a message's content: a text, or parts that may each have one."""
+    """Return the texts of a message's content: a text, or parts that may have texts."""
     if isinstance(content, str):
         return [content]
     found: list[str] = []
@@ -164,18 +164,18 @@ def texts(content: object) -> list[str]:
 
 
 def join_texts(content: object) -> str:
-    """Return the words of a message's content as one text."""
+    """Return the texts of a message's content joined into one."""
     return content if isinstance(content, str) else "\n".join(texts(content))
 
 
 def title(words: str) -> str:
     """Return the first 80 characters of a person's words on one line."""
-    # A prompt may have megabytes; in ten times the length even a beginning full of blanks holds a title.
+    # A prompt may have megabytes. Ten times the length is enough for a title, even with many blanks.
     return " ".join(words[: _MAX_TITLE * 10].split())[:_MAX_TITLE]
 
 
 def images(content: object) -> int:
-    """Return the number of pictures among a message's content parts."""
+    """Return the number of pictures among the parts of a message's content."""
     if not isinstance(content, list):
         return 0
     kinds = [text(mapping(part).get("type")) for part in cast("list[Any]", content)]
@@ -183,17 +183,17 @@ def images(content: object) -> int:
 
 
 def is_time(value: str) -> bool:
-    """Whether a text is a point in time. Most are in the plain form, which is recognised without a calendar."""
+    """Whether a text is a time. Most have the plain form, which is recognised without a calendar."""
     return _PLAIN_TIME.fullmatch(value) is not None or parse_time(value) is not None
 
 
 def moment(value: object) -> str | None:
-    """Return a point in time as RFC 3339: from ISO text, or from seconds, milliseconds, micro- or nanoseconds since 1970.
+    """Return a time as RFC 3339, from ISO text or from seconds, milliseconds, micro- or nanoseconds since 1970.
 
-    Numbers may be given as text. None when it is no time; one without a zone is taken as UTC.
+    Numbers may be given as text. Times without a zone are taken as UTC. Returns None if the value is no time.
     """
     if isinstance(value, str) and not value.isdecimal():
-        # Kept as it stands, with as many digits as the source gives.
+        # Unchanged, with as many digits as in the source.
         if value.endswith("Z"):
             return value if is_time(value) else None
         return _format(parse_time(value))
@@ -215,7 +215,7 @@ def _format(seconds: float | None) -> str | None:
 
 
 def milliseconds_between(start: str | None, end: str | None) -> float | None:
-    """Return the milliseconds from one `moment` to another, or None when one is none or they run backwards."""
+    """Return the milliseconds between two results of `moment`; None if one is missing or they are in the wrong order."""
     start_time, ended = parse_time(start), parse_time(end)
     return (
         round((ended - start_time) * 1000, 3) if start_time is not None and ended is not None and ended >= start_time else None
@@ -228,14 +228,14 @@ _MAX_ITEMS = 2_000
 
 @dataclass(slots=True)
 class Span:
-    """A span, or a log record as one that takes no time.
+    """A span, or a log record as a span without duration.
 
     Attributes:
-        order: place in the file; start, end: nanoseconds since 1970, 0 where there are none.
-        own: its id; a log record's, or that of a span without one, is made of all that it holds.
-        failed: whether its status says so; error: what it says.
-        inputs, answered: messages to the model and from it, in events of the span or in log records about it.
-        kind: what it represents; key: the id of the call that it reports.
+        order: place in the file; start, end: nanoseconds since 1970, 0 if unknown.
+        own: its id; for log records and spans without an id, a digest of the content.
+        failed: whether its status is an error; error: message of the status.
+        inputs, answered: messages to and from the model, from events of the span or from log records about it.
+        kind: kind of the span; key: id of the call that it reports.
     """
 
     order: int
@@ -256,11 +256,11 @@ class Span:
     key: str = ""
 
     def first(self, *names: str) -> Any:
-        """Return the first of these attributes that there is."""
+        """Return the first of these attributes that exists, or None."""
         return next((self.attributes[name] for name in names if self.attributes.get(name) not in (None, "")), None)
 
     def count(self, *names: str) -> object:
-        """Return the first of these attributes as a number, where it is one that is written as text, too."""
+        """Return the first of these attributes as a number, even if it is written as text."""
         value = self.first(*names)
         return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 16 else value
 
@@ -282,7 +282,7 @@ def read_spans(value: Mapping[str, Any], count: int) -> Iterator[Span]:
 
 
 def _scopes(resource: Mapping[str, Any], kind: str) -> Iterator[dict[str, Any]]:
-    # Some exporters keep protobuf's spelling, and old ones call a scope an instrumentation library.
+    # Some exporters use protobuf's spelling, and old ones call a scope an instrumentation library.
     names = (f"scope{kind}", f"scope_{kind.lower()}", f"instrumentationLibrary{kind}")
     return map(mapping, sequence(next((resource[name] for name in names if name in resource), None)))
 
@@ -299,7 +299,7 @@ def _span(raw: Mapping[str, Any], shared: Mapping[str, Any], order: int) -> Span
         if name == "exception":
             exception = read_attributes(event)
             words = words or text(exception.get("exception.message")) or text(exception.get("exception.type"))
-        # What a tool returned may be an event of its span, with fields of its own, in place of an attribute.
+        # The output of a tool may be an event of its span with its own fields, instead of an attribute.
         elif name == "tool.output":
             attributes.setdefault("tool.output", read_attributes(event))
         elif name.startswith("gen_ai."):
@@ -321,7 +321,7 @@ def _log(raw: Mapping[str, Any], shared: Mapping[str, Any], order: int) -> Span:
     body = _unwrap(raw.get("body"))
     name = text(attributes.get("event.name")) or text(raw.get("eventName")) or text(body) or ""
     at = _nanoseconds(raw.get("timeUnixNano", raw.get("observedTimeUnixNano")))
-    # Some programs leave the record's own time out and state one as an attribute.
+    # Some programs leave out the record's own time and have it as an attribute.
     if not at and (stamp := text(attributes.get("event.timestamp"))):
         attributes["timestamp"] = stamp
     about = text(raw.get("spanId", raw.get("span_id"))) or ""
@@ -331,15 +331,15 @@ def _log(raw: Mapping[str, Any], shared: Mapping[str, Any], order: int) -> Span:
 
 
 def _mark(raw: Mapping[str, Any]) -> str:
-    """Return what tells a record without an id apart from all others, wherever it stands."""
+    """Return a digest that identifies a record without an id, wherever it stands."""
     return sha256(json.dumps(raw, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def take_message(span: Span, name: str, about: Mapping[str, Any]) -> bool:
-    """Add the message of an event of the older conventions to its span; return whether it is one.
+    """Add the message in an event of the older conventions to its span; return whether the event is one.
 
     Args:
-        span: whose model call it is.
+        span: the span of the model call.
         name: ``gen_ai.user.message`` and the like, ``gen_ai.choice``, ``gen_ai.content.prompt``.
         about: the event's attributes, with the ``body`` of a log record.
     """
@@ -366,11 +366,11 @@ def read_attributes(holder: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unwrap(value: object, depth: int = 0) -> Any:
-    """Return what an ``AnyValue`` holds; whole numbers may come as text."""
+    """Return the value of an ``AnyValue``. Whole numbers may be written as text."""
     body = mapping(value)
     if not body or depth > _MAX_WRAPPED_DEPTH:
         return None if isinstance(value, dict) else clean(value)
-    # OTLP/JSON writes 64-bit numbers as text, since JavaScript would lose their digits.
+    # OTLP/JSON writes 64-bit numbers as text, because JavaScript would lose their digits.
     if "intValue" in body:
         given = body["intValue"]
         return int(given) if isinstance(given, str) and len(given) < 20 and _INTEGER.fullmatch(given) else integer(given)
@@ -389,7 +389,7 @@ def _nanoseconds(value: object) -> int:
 
 
 def read_messages(span: Span, *names: str) -> list[dict[str, Any]]:
-    """Return the messages in the first of these attributes: JSON, a structure, or flattened into ``name.0.role``."""
+    """Return the messages in the first of these attributes: as JSON, a structure, or flattened into ``name.0.role``."""
     for name in names:
         found = parse_json(span.attributes.get(name))
         if listed := sequence(found):
@@ -400,13 +400,13 @@ def read_messages(span: Span, *names: str) -> list[dict[str, Any]]:
 
 
 def _unflatten(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
-    """Return messages of attributes as ``llm.output_messages.0.message.tool_calls.0.tool_call.function.name``."""
+    """Return messages from attributes such as ``llm.output_messages.0.message.tool_calls.0.tool_call.function.name``."""
     root: dict[str, Any] = {}
     for name, value in attributes.items():
         if not name.startswith(prefix):
             continue
         at = root
-        # Names are recorded text: one with thousands of dots would nest as deep.
+        # Names are recorded text. A name with thousands of dots would nest as deep.
         *above, last = name[len(prefix) :].split(".")[:_MAX_WRAPPED_DEPTH]
         for part in above:
             at = mapping(at.setdefault(part, {}))
@@ -421,7 +421,7 @@ def _unflatten(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any
 
 
 def _list_members(members: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the members that are numbered, in their order."""
-    # By number: as texts ``10`` would come before ``2``.
+    """Return the values under numeric names, in numeric order."""
+    # By number, because as text ``10`` would come before ``2``.
     places = sorted(int(name) for name in members if name.isdecimal() and len(name) < 6)[:_MAX_ITEMS]
     return [mapping(members.get(str(place))) for place in places]

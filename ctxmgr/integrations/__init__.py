@@ -1,6 +1,5 @@
-"""What other tools load of ctxmgr: each module serves one of them alone, by whose name it goes.
+"""Modules for agent frameworks and other tools, one each. Start with `guarded_run`, the base of the modules for frameworks.
 
-People import these modules by their names, so each keeps its own. Begin with `guarded_run`, which serves them all.
-
-May import `ctxmgr.workspace`, `ctxmgr.recorder` and what lies below them.
+Users import these modules by name, so the names must not change. This package may import `ctxmgr.workspace`, `ctxmgr.recorder`
+and the layers below.
 """

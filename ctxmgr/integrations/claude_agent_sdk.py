@@ -1,4 +1,4 @@
-"""Claude Agent SDK: hooks in this process, answered with additional context as those of Claude Code are.
+"""Claude Agent SDK: hooks in this process, with the same answers as the hooks of Claude Code.
 
 ``ClaudeAgentOptions(hooks=guard.hooks())``
 """
@@ -12,12 +12,12 @@ from ctxmgr.clients import MAX_ANSWER_CHARS
 from ctxmgr.errors import AttemptsUsedUp
 from ctxmgr.integrations.guarded_run import GuardedRun
 
-# A failing tool fires PostToolUseFailure instead of PostToolUse, so both are needed.
+# A failed tool call fires PostToolUseFailure instead of PostToolUse, so both are needed.
 _EVENTS = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure")
 
 
 class ClaudeAgentGuard(GuardedRun):
-    """A `GuardedRun` with the hooks of the Claude Agent SDK; one for each client."""
+    """A `GuardedRun` with the hooks of the Claude Agent SDK. Create one for each client."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -33,7 +33,7 @@ class ClaudeAgentGuard(GuardedRun):
         return {event: [matcher(hooks=[self.on_event])] for event in _EVENTS}
 
     async def on_event(self, given: Any, _tool_use: str | None, _context: Any) -> dict[str, Any]:
-        """Record an event; answer with the continuation where it closes a loop, and end the run when a person is needed."""
+        """Record an event. Answer with the continuation if it closes a loop; end the run if a person is needed."""
         event = given["hook_event_name"]
         if event == "UserPromptSubmit":
             self.user(given["prompt"])
@@ -48,9 +48,9 @@ class ClaudeAgentGuard(GuardedRun):
         try:
             continuation = self.finish(entry, given.get("tool_response"), error=given.get("error"))
         except AttemptsUsedUp as error:
-            # "continue_" with an underscore is the SDK's spelling in Python, where "continue" is a keyword.
+            # "continue_" is the SDK's spelling in Python, where "continue" is a keyword.
             return {"continue_": False, "stopReason": error.message}
         if continuation is None:
             return {}
-        # The client takes the context only under the name of the event that it sent.
+        # The client accepts the context only under the name of the event that it sent.
         return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": continuation[:MAX_ANSWER_CHARS]}}

@@ -1,7 +1,7 @@
-"""One run of an agent in any framework: its calls are recorded, and a loop in them is answered by a continuation.
+"""Guard a run of an agent in any framework: record its calls, and answer a loop with a continuation.
 
-The modules beside this one tie it to a framework each: `langgraph`, `openai_agents`, `pydantic_ai`, `claude_agent_sdk`. None of
-them loads a framework before it is asked for its objects.
+The modules beside this one adapt it to frameworks: `langgraph`, `openai_agents`, `pydantic_ai`, `claude_agent_sdk`. They import
+their framework only when its objects are requested.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from ctxmgr.recover.recovery import Limits
 from ctxmgr.recover.stuck_handler import RecoveryStuckHandler
 
 MARK = "[ctxmgr] "
-"""Prefix of every text for an agent: it tells what is ours from what the tool returned."""
+"""Prefix of every text for an agent. It distinguishes our texts from those of tools."""
 
 
 class GuardedRun:
-    """The history of one run, and the handler of its loops.
+    """The history of one run, which also answers loops in the run.
 
-    Use it as a ``with`` block, or call `end`. A framework's tool may fail, be retried or run beside others; each call is one
-    action with its own result.
+    Use it in a ``with`` block, or call `end`. A tool of the framework may fail, be retried or run concurrently. Each call is
+    one action with its own result.
 
     Args:
-        target: path of a ``.jsonl`` log or of a database that keeps the history.
+        target: path of a ``.jsonl`` log or of a database for the history.
         session: name of the session; a new one by default.
-        agent: name of the agent whose calls these are, where the framework names none.
-        attempts: continuations for the same loop, before a person is needed.
+        agent: name of the agent if the framework names none.
+        attempts: number of continuations for the same loop before a person is needed.
         settings: thresholds of the detectors, as an object or a table.
 
     Attributes:
-        board: the history that records.
-        told: the continuations that were handed to the agent, in order.
+        board: the history that records the run.
+        told: the continuations that the agent got, in order.
 
     Raises:
         InvalidInput, Busy, StorageFailed: as `BlackboardHistory`.
@@ -64,25 +64,25 @@ class GuardedRun:
         return self.board.session
 
     def user(self, text: object) -> None:
-        """Record what a person said, a text or blocks of content; what came before counts no more."""
+        """Record a message of a person, as text or content blocks. The detectors then ignore earlier calls."""
         self.board.event("user_message", {"text": plain_text(text)})
 
     def hear(self, messages: Sequence[object]) -> None:
-        """Record the new ones among a conversation's user messages; ``messages`` are the texts of all of them, in order."""
-        # Frameworks hand over the whole conversation each time; how many were recorded tells which are new.
+        """Record the new user messages of a conversation; ``messages`` are the texts of all of them, in order."""
+        # Frameworks pass the whole conversation each time, so the number of recorded messages tells which are new.
         for text in messages[self._recorded_messages :]:
             self.user(text)
         self._recorded_messages = len(messages)
 
     def begin(self, action: str, given: object = None, *, agent: str | None = None) -> str:
-        """Record that a call begins, and return its id."""
+        """Record the beginning of a call, and return the id of its entry."""
         return self.board.entry(agent or self.agent, action, given)
 
     def finish(self, entry: str, output: object = None, *, error: BaseException | str | None = None) -> str | None:
-        """Record the result of a call; return the text for the agent when it closes a loop, else None.
+        """Record the result of a call. If it closes a loop, return the text for the agent, else None.
 
         Raises:
-            AttemptsUsedUp: this loop was answered as often as allowed; a person is needed.
+            AttemptsUsedUp: this loop has used up its attempts; a person is needed.
         """
         try:
             if error is None:
@@ -97,30 +97,30 @@ class GuardedRun:
         continuation = self._handler.handle(stuck, self.board)
         if continuation is None:
             return None
-        # A prompt that the rules wrote begins with the mark already.
+        # Prompts by the rules already begin with the mark.
         text = MARK + continuation.prompt.removeprefix(MARK)
         self.told.append(text)
         return text
 
     def end(self) -> None:
-        """Record that the run is over, and close the history; again does nothing."""
+        """Record the end of the run and close the history. A second call does nothing."""
         self.board.end()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        # Not `end`: a block that was left by an exception is recorded as a run that failed.
+        # Not `end`, because a block that an exception leaves is recorded as a failed run.
         self.board.__exit__(kind, error, trace)
 
 
 def plain_text(content: object) -> str:
-    """Return the words of a message's content: of blocks those that are texts, one a line."""
+    """Return the text of a message's content; the text blocks of a list, one per line."""
     return content_words(cast("object", content)) if isinstance(content, list | str) else str(content)
 
 
 def with_text(content: Any, text: str) -> Any:
-    """Return a tool message's content followed by a text: a string is extended, a list of blocks gets one more block."""
+    """Return a tool message's content with a text added: appended to a string, or as a new block of a list."""
     if isinstance(content, list):
         return [*cast("list[Any]", content), {"type": "text", "text": text}]
     return f"{content}\n\n{text}"

@@ -1,7 +1,7 @@
-"""LangGraph and LangChain: a wrapper around each tool call, which puts the continuation behind the call's result.
+"""LangGraph and LangChain: wrap each tool call, and append the continuation to its result.
 
-``ToolNode(tools, wrap_tool_call=guard.wrap_tool_call, awrap_tool_call=guard.awrap_tool_call)`` guards a graph of one's own,
-``create_agent(model, tools, middleware=[guard.middleware()])`` a ready one.
+``ToolNode(tools, wrap_tool_call=guard.wrap_tool_call, awrap_tool_call=guard.awrap_tool_call)`` guards your own graph,
+``create_agent(model, tools, middleware=[guard.middleware()])`` a ready-made one.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from ctxmgr.errors import DegenerateLoopError
 from ctxmgr.integrations.guarded_run import GuardedRun, plain_text, with_text
 
 _CONTROL, _INTERRUPT = "GraphBubbleUp", "GraphInterrupt"
-"""Exceptions by which LangGraph itself goes on, and by which it asks a person: no failures, and their arguments are its own.
+"""Exceptions that control LangGraph, and those among them that ask a person. They are no failures, and must stay unchanged.
 
-By name, as the framework is not imported before the user has.
+Compared by name, because only the user imports the framework.
 """
 
 
 class LangGraphGuard(GuardedRun):
-    """A `GuardedRun` with the hooks of LangGraph; one for each run of a graph."""
+    """A `GuardedRun` with the hooks of LangGraph. Create one for each run of a graph."""
 
     def wrap_tool_call(self, request: Any, execute: Callable[[Any], Any]) -> Any:
-        """Make a call, record it, and return its message, with the continuation behind it where it closes a loop.
+        """Make a call, record it, and return its message. If the call closes a loop, append the continuation.
 
         Raises:
-            AttemptsUsedUp: a person is needed. Exception: what the tool raised.
+            AttemptsUsedUp: a person is needed. Exception: the tool's own error.
         """
         entry = self._begin_call(request)
         try:
@@ -39,7 +39,7 @@ class LangGraphGuard(GuardedRun):
         return self._finish_call(entry, message)
 
     async def awrap_tool_call(self, request: Any, execute: Callable[[Any], Awaitable[Any]]) -> Any:
-        """Do as `wrap_tool_call`, where tools are awaited."""
+        """Do the same as `wrap_tool_call` for asynchronous tools."""
         entry = self._begin_call(request)
         try:
             message = await execute(request)
@@ -54,7 +54,7 @@ class LangGraphGuard(GuardedRun):
         Raises:
             ImportError: langchain is not installed.
         """
-        # Imported by name: LangChain is the user's, not a dependency, and the class below can only be made once it is there.
+        # Imported by name, because LangChain is no dependency of ctxmgr. The class below needs its base class.
         base: Any = import_module("langchain.agents.middleware").AgentMiddleware
         guard = self
 
@@ -77,7 +77,7 @@ class LangGraphGuard(GuardedRun):
     def _fail_call(self, entry: str, error: Exception) -> None:
         names = [each.__name__ for each in type(error).__mro__]
         if _CONTROL in names:
-            # No continuation may be put into it, so a loop that it closes is left to the next call.
+            # The exception can't carry a continuation, so a loop that this call closes is left to the next call.
             with suppress(DegenerateLoopError):
                 if _INTERRUPT in names:
                     self.board.event("waiting", {"reason": type(error).__name__}, entry=entry)
@@ -85,8 +85,8 @@ class LangGraphGuard(GuardedRun):
             return
         continuation = self.finish(entry, error=error)
         if continuation is not None:
-            # The tool's exception must stay the one that the graph's error handling expects, so the text goes into it.
-            error.args = (f"{error}\n\n{continuation}",)  # a graph that answers errors answers with this text
+            # The graph's error handling expects the tool's own exception, so the continuation goes into its text.
+            error.args = (f"{error}\n\n{continuation}",)  # a graph that handles errors shows this text to the model
 
     def _finish_call(self, entry: str, message: Any) -> Any:
         content = getattr(message, "content", None)
@@ -98,7 +98,7 @@ class LangGraphGuard(GuardedRun):
 
 
 def _messages(state: Any) -> list[Any]:
-    """Return the conversation in a state, whatever the graph made it of."""
+    """Return the conversation in a state: a mapping, a list, or an object with messages."""
     if isinstance(state, Mapping):
         state = cast("Mapping[str, Any]", state).get("messages")
     elif not isinstance(state, list):

@@ -1,4 +1,4 @@
-"""OpenAI Agents SDK: hooks of a run, and a filter of the model's input that hands the continuation over.
+"""OpenAI Agents SDK: record calls with the hooks of a run, and add the continuation to the model's input with a filter.
 
 ``Runner.run(agent, task, hooks=guard.hooks(), run_config=RunConfig(call_model_input_filter=guard.hand_over))``
 """
@@ -14,14 +14,14 @@ from typing import Any
 from ctxmgr.integrations.guarded_run import GuardedRun
 
 _FAILED = "An error occurred while running the tool"
-"""Prefix of the SDK's own text for a tool that raised: its hooks see that text as an ordinary result."""
+"""Prefix of the SDK's text for a tool that raised. The hooks get this text as an ordinary result."""
 
 
 class OpenAIAgentsGuard(GuardedRun):
-    """A `GuardedRun` with the hooks of the OpenAI Agents SDK; one for each run.
+    """A `GuardedRun` with the hooks of the OpenAI Agents SDK. Create one for each run.
 
-    The hooks of the SDK see a tool's result, and can't change it. So the continuation goes into the input of the model's next
-    call, as a message of the user, and stays there behind the result that it is about.
+    The hooks of the SDK see the result of a tool but can't change it. The continuation therefore becomes a user message in the
+    model's next input, and keeps its place after the result that it is about.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -51,10 +51,10 @@ class OpenAIAgentsGuard(GuardedRun):
         return CtxmgrHooks()
 
     def started(self, context: Any, agent: Any, tool: Any) -> None:
-        """Record that a tool is called."""
+        """Record the beginning of a tool call."""
         given: Any = getattr(context, "tool_arguments", None)
         if isinstance(given, str):
-            with suppress(ValueError):  # arguments that are no JSON are recorded as the text they are
+            with suppress(ValueError):  # arguments that are not JSON are recorded as text
                 given = json.loads(given)
         self._open[_key(context, tool)] = self.begin(tool.name, given, agent=agent.name)
 
@@ -74,23 +74,23 @@ class OpenAIAgentsGuard(GuardedRun):
             self._pending.append(continuation)
 
     def hand_over(self, data: Any) -> Any:
-        """Return the input of a model call, with each continuation behind the items that it is about."""
+        """Return the input of a model call, with each continuation after the items that it is about."""
         items: list[Any] = [*data.model_data.input]
         self.hear([each.get("content") for each in items if each.get("role") == "user"])
-        # The SDK keeps nothing of what a filter adds, so every continuation is put in again before each call of the model.
+        # The SDK does not keep the filter's additions, so every continuation is inserted again before each model call.
         self._given += [(len(items), text) for text in self._pending]
         self._pending.clear()
-        # From the last one back, so that what is inserted does not move the places of those that follow.
+        # From the last to the first, because an insertion moves the places after it.
         for place, text in reversed(self._given):
             items.insert(min(place, len(items)), {"role": "user", "content": text})
         return replace(data.model_data, input=items)
 
 
 def _cause(text: str | None) -> str:
-    """Return a tool's error without the words that the SDK puts before it."""
+    """Return a tool's error without the SDK's words before it."""
     return (text or "").partition("Error: ")[2] or text or ""
 
 
 def _key(context: Any, tool: Any) -> str:
-    # Calls may run side by side, so the id is what pairs a start with its end; a context without one leaves only the name.
+    # Calls may run concurrently, so the id pairs a start with its end. Some contexts only offer the name.
     return getattr(context, "tool_call_id", None) or tool.name

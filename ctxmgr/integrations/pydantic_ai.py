@@ -1,4 +1,4 @@
-"""A capability for pydantic-ai that wraps each tool's execution, and puts the continuation behind the tool's result.
+"""Wrap each tool call of pydantic-ai by a capability, and append the continuation to its result.
 
 ``Agent(model, capabilities=[guard.capability()])``
 """
@@ -11,11 +11,11 @@ from typing import Any
 from ctxmgr.integrations.guarded_run import GuardedRun, with_text
 
 _WAITING_ERRORS = ("ApprovalRequired", "CallDeferred")
-"""Exceptions by which a tool says that it waits for a person or an outside system: no failures."""
+"""Exceptions of a tool that waits for a person or an outside system. They are no failures."""
 
 
 class PydanticAIGuard(GuardedRun):
-    """A `GuardedRun` with the hooks of pydantic-ai; one for each run."""
+    """A `GuardedRun` with the hooks of pydantic-ai. Create one for each run."""
 
     _run: str | None = None
 
@@ -30,14 +30,14 @@ class PydanticAIGuard(GuardedRun):
         return hooks
 
     async def execute(self, context: Any, /, *, call: Any, tool_def: Any, args: Any, handler: Any) -> Any:
-        """Make a call, record it, and return its result, with the continuation behind it where it closes a loop.
+        """Make a call, record it, and return its result. If the call closes a loop, append the continuation.
 
-        After a tool that failed the framework asks the model again with the tool's error; the continuation is added to it.
+        After a failed call, the framework asks the model again with the tool's error. The continuation is added to that error.
 
         Raises:
-            AttemptsUsedUp: a person is needed. Exception: what the tool raised.
+            AttemptsUsedUp: a person is needed. Exception: the tool's own error.
         """
-        # Every call of a run shows the same prompt; the person said it once.
+        # Every call of a run has the same prompt, which the person wrote only once.
         if context.run_id != self._run:
             self._run = context.run_id
             if context.prompt is not None:
@@ -46,7 +46,7 @@ class PydanticAIGuard(GuardedRun):
         try:
             result = await handler(args)
         except Exception as error:
-            # By name, as the framework is not imported before the user has.
+            # Compared by name, because only the user imports the framework.
             if type(error).__name__ in _WAITING_ERRORS:
                 self.board.event("waiting", {"reason": type(error).__name__, "action": tool_def.name}, entry=entry)
                 raise
@@ -62,5 +62,5 @@ class PydanticAIGuard(GuardedRun):
             return result
         if isinstance(result, str):
             return with_text(result, continuation)
-        # A structured result must reach the model as it is; ToolReturn carries the text beside it.
+        # A structured result must reach the model unchanged. ToolReturn carries the text beside it.
         return import_module("pydantic_ai").ToolReturn(result, content=continuation)

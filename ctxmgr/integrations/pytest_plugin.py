@@ -1,6 +1,6 @@
-"""The fixture ``ctxmgr_guard``: a test fails when the agent run in it goes in circles or hangs.
+"""The fixture ``ctxmgr_guard``, which fails a test if its agent run goes in circles or hangs.
 
-pytest loads this module at every start, so it imports nothing of the project before a test asks for the fixture.
+pytest loads this module at every start, so it imports other modules of ctxmgr only if a test uses the fixture.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Guard:
     """Records or watches the agent run of one test.
 
     Attributes:
-        path: where `recorder` writes, a log of format 1 in the test's own folder.
+        path: the log that `recorder` writes (format 1), in the folder of the test.
     """
 
     def __init__(self, path: Path) -> None:
@@ -30,7 +30,7 @@ class Guard:
 
     @property
     def recorder(self) -> Recorder:
-        """A recorder for the run, opened when it is first asked for."""
+        """A recorder for the run, opened at first access."""
         if self._recorder is None:
             from ctxmgr.recorder import Recorder
 
@@ -38,14 +38,14 @@ class Guard:
         return self._recorder
 
     def watch(self, path: str | os.PathLike[str]) -> None:
-        """Judge this log too at the end of the test; any log that ctxmgr can read."""
+        """Judge this log too at the end of the test. It may be any log that ctxmgr can read."""
         self._logs.append(Path(path))
 
     def check(self) -> None:
-        """Judge what was recorded and the watched logs now; the fixture does it at the end of the test.
+        """Judge the recorded run and the watched logs. The fixture calls this at the end of the test.
 
         Raises:
-            pytest.fail.Exception: a run is in a loop or hung; the message is the text for the agent.
+            pytest.fail.Exception: a run is in a loop or hung; the message has the text for the agent.
             CtxmgrError: a watched log can't be read.
         """
         from ctxmgr.types.operations import DetectRequest, RecoverRequest
@@ -58,10 +58,10 @@ class Guard:
         for log in logs:
             with Workspace.open(str(log), readonly=True, scratch=True) as workspace:
                 for verdict in workspace.detect(DetectRequest(all_sessions=True)).verdicts:
-                    # A warning is no loop yet, and fails no test.
+                    # A warning is not a loop, so it fails no test.
                     if verdict.verdict in ("healthy", "warn"):
                         continue
-                    # `plan` records nothing; `force` answers also where a recovery would see nothing wrong.
+                    # ``plan`` records nothing. ``force`` also answers if a recovery would find nothing wrong.
                     request = RecoverRequest(session=verdict.session, plan=True, force=True)
                     prompt = workspace.recover(request).continuation.prompt
                     pytest.fail(f"the agent's run is stuck ({verdict.verdict}) in {log}\n\n{prompt}", pytrace=False)

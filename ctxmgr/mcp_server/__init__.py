@@ -1,5 +1,5 @@
-"""The tools over a history for agents that speak the Model Context Protocol. Begin with `server.build_server`.
+"""The history tools for agents over the Model Context Protocol. Start with `server.build_server`.
 
-`tools` answers through `ctxmgr.workspace`; `server` puts the answers on the wire with the official SDK (the extra ``mcp``),
-which only it loads. May import `ctxmgr.workspace` and what lies below.
+`tools` answers through `ctxmgr.workspace`. `server` publishes the tools with the official SDK (the extra ``mcp``), which no
+other module loads. This package may import `ctxmgr.workspace` and the layers below.
 """

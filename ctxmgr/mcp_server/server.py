@@ -1,4 +1,4 @@
-"""The MCP server: names, hints and schemas of the tools for the official SDK, over stdio or HTTP on this machine."""
+"""The MCP server: publishes the tools with the official SDK, over stdio or over HTTP on this machine."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _READERS = (
     "memory_recall",
 )  # fmt: skip
 _ANSWERS = ("continuation", "context_request")
-"""Tools that record their answer, unless the server only reads; asked again they return the same one."""
+"""Tools that record their answer unless the server is read-only. A repeated request returns the same answer."""
 
-# Left out of a read-only server rather than refused: a model does not try what it does not see.
+# A read-only server omits these tools, because a model does not try what it does not see.
 _WRITERS = ("note_add", "memory_retain")
 
 LOOPBACK = "127.0.0.1"
 
 
 def build_server(tools: Tools) -> MCPServer[Any]:
-    """Return the server; a read-only one has no tools that write."""
+    """Return the server with its tools. A read-only server omits tools that only write."""
     from ctxmgr import __version__
 
-    # Below this level the SDK logs each failed call to stderr, though its answer says what was wrong.
+    # At lower levels, the SDK logs each failed call to stderr, although the answer already explains the failure.
     server: MCPServer[Any] = MCPServer("ctxmgr", instructions=INSTRUCTIONS, version=__version__, log_level="CRITICAL")
     for name in (*_READERS, *_ANSWERS, *(() if tools.readonly else _WRITERS)):
         reads = name in _READERS or tools.readonly
@@ -56,9 +56,9 @@ def build_server(tools: Tools) -> MCPServer[Any]:
 
 
 def _pass_errors(tool: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a tool whose deliberate errors reach the caller with a hint; others stay hidden."""
+    """Return a tool that passes the errors of ctxmgr with their hints to the caller. Other errors stay hidden."""
 
-    @wraps(tool)  # the SDK makes the schema from the signature that it finds behind ``__wrapped__``
+    @wraps(tool)  # the SDK makes the schema from the signature behind ``__wrapped__``
     def call(**given: Any) -> Any:
         try:
             return tool(**given)
@@ -84,7 +84,7 @@ def _add_resources(server: MCPServer[Any], tools: Tools) -> None:
         """Return the text of a recorded continuation."""
         return _resource_text(lambda: tools.continuation_text(continuation_id))
 
-    _ = session, entry, continuation  # registered by their decorators; this keeps the type checker from calling them unused
+    _ = session, entry, continuation  # registered by their decorators; the type checker would report them as unused
 
 
 def _resource_text(work: Callable[[], str]) -> str:
@@ -103,7 +103,7 @@ def _add_prompts(server: MCPServer[Any], tools: Tools) -> None:
         try:
             found = tools.continuation(session or None)
         except CtxmgrError as error:
-            # A prompt has no form for errors; the sentence reaches the model as the answer.
+            # A prompt can't report errors, so the sentence reaches the model as the answer.
             return f"There is nothing to continue: {error.message}"
         return found.prompt or f"Nothing is wrong with this session: {found.reason}"
 
@@ -121,7 +121,7 @@ def _add_prompts(server: MCPServer[Any], tools: Tools) -> None:
 
 
 def serve_http(server: MCPServer[Any], port: int, token: str) -> None:
-    """Serve streamable HTTP at /mcp on this machine alone, to those who send the token as ``Authorization: Bearer``."""
+    """Serve streamable HTTP at /mcp on this machine, for clients that send the token as ``Authorization: Bearer``."""
     import uvicorn
 
     app = require_token(server.streamable_http_app(host=LOOPBACK), token)
@@ -129,13 +129,13 @@ def serve_http(server: MCPServer[Any], port: int, token: str) -> None:
 
 
 def require_token(app: ASGIApp, token: str) -> ASGIApp:
-    """Return an application that answers 401 to every HTTP request without the token, and reads none of it."""
+    """Return an application that answers 401 to every HTTP request without the token, before reading its body."""
     expected = f"Bearer {token}".encode()
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             given = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(given, expected):  # compares in constant time, so that timing tells nothing
+            if not hmac.compare_digest(given, expected):  # in constant time, so that the timing reveals nothing
                 headers = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
                 await send({"type": "http.response.start", "status": 401, "headers": headers})
                 await send({"type": "http.response.body", "body": b"the token is missing or wrong\n"})

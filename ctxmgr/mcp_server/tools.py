@@ -1,7 +1,7 @@
-"""The tools of the MCP server, and the rows they answer with.
+"""The tools of the MCP server, and the rows of their answers.
 
-Rows always have the same fields; a long text is cut, and the answer says where the rest is. Every call opens the store again,
-so it sees what was recorded up to now.
+Rows always have the same fields. A long text is cut, and the answer says how to read the rest. Every call opens the store
+again, so it sees all records so far.
 """
 
 from __future__ import annotations
@@ -31,25 +31,26 @@ from ctxmgr.types.view import EntryView, EventView, NoteView
 from ctxmgr.workspace import Workspace
 
 MAX_ROWS = 20
-"""Rows of a page; an agent that wants more asks for the next page."""
+"""Maximum number of rows on a page. An agent asks for further pages."""
 
 _MAX_COMPARED = 5000
-"""Limit of the calls of an action that `Tools.tried_before` compares, the latest first."""
+"""Maximum number of calls of an action that `Tools.tried_before` compares, starting with the latest."""
 
 _MAX_EARLIER_CALLS = 5
-"""Limit of the earlier calls that `Tools.tried_before` shows."""
+"""Maximum number of earlier calls that `Tools.tried_before` shows."""
 
 _T = TypeVar("_T")
 
 
 MAX_TEXT = 600
-"""Characters of an input, output or error in a list; `history_show` gives all of it, a page at a time."""
+"""Maximum length of an input, output or error in a list, in characters. `history_show` gives the whole text in pages."""
 
 MAX_PAGE = 8000
-"""Characters of one page of a long output."""
+"""Length of one page of a long output in characters."""
 
 
-# The names and docstrings of these models are public: they are the titles and descriptions in the schemas of the tools, which a
+# The names and docstrings of these models are public: the schemas of the tools use them as titles and descriptions, which
+# clients pass to their models.
 # client hands to its model.
 
 
@@ -190,31 +191,31 @@ def entry_row(entry: EntryView, limit: int = MAX_TEXT, start: int = 0) -> Entry:
 
 
 def entry_page(found: ListResponse | TraceResponse) -> EntryPage:
-    """Return a page of entries."""
+    """Return the entries of an answer as a page."""
     entries = [entry_row(entry) for entry in found.entries]
     return EntryPage(session=found.session, entries=entries, next_offset=found.page.next_offset)
 
 
 def continuation_answer(found: Continuation) -> ContinuationAnswer:
-    """Return a continuation."""
+    """Return a continuation as an answer."""
     return ContinuationAnswer(stuck=True, id=found.id, target=found.target, reason=found.reason, prompt=found.prompt)
 
 
 def event_row(event: EventView) -> Message:
-    """Return an event."""
+    """Return an event as a row."""
     text = json_text(event.data)[:MAX_TEXT]
     return Message(id=event.id, type=event.type, time=event.ts, agent=event.agent, after=event.after, text=text)
 
 
 def note_row(note: NoteView) -> Note:
-    """Return a note."""
+    """Return a note as a row."""
     return Note(
         id=note.id, session=note.session, entries=note.indexes, text=note.content, tags=list(note.tags), author=note.author
     )
 
 
 def episode_row(episode: Episode) -> Note:
-    """Return an episode of the memory."""
+    """Return an episode of the memory as a row."""
     return Note(
         id=episode.id, session=episode.session, entries=episode.indexes, text=episode.text, tags=list(episode.tags),
         author=episode.author,
@@ -222,7 +223,7 @@ def episode_row(episode: Episode) -> Note:
 
 
 def json_text(value: Any) -> str:
-    """Return a JSON value as text: text as it is, the text of ``{"text": ...}``, anything else as JSON."""
+    """Return a JSON value as text: a text unchanged, the text of ``{"text": ...}``, other values as JSON."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -238,9 +239,9 @@ class Tools:
     """The tools over one store.
 
     Attributes:
-        store: its path, or any log; None for the nearest.
-        agent: who asks: its access rules hold. None for the operator.
-        readonly: refuse to write; answers are worked out and not recorded.
+        store: path of the store or of any log; None for the nearest store.
+        agent: the agent that asks, whose access rules apply; None for the operator.
+        readonly: refuse to write; answers are computed but not recorded.
     """
 
     store: str | None = None
@@ -250,7 +251,7 @@ class Tools:
     def _ask(self, work: Callable[[Workspace], _T], *, writes: bool = False) -> _T:
         if writes and self.readonly:
             raise InvalidInput("this server only reads", "start it without --read-only")
-        # A tool that writes may be the first to touch the store, so it creates it; one that reads must leave no file behind.
+        # A writing tool may be the first to use the store, so it creates the store. A reading tool must leave no file behind.
         with Workspace.open(self.store, readonly=not writes, agent=self.agent, scratch=True, create=writes) as workspace:
             return work(workspace)
 
@@ -288,7 +289,7 @@ class Tools:
         def work(workspace: Workspace) -> ContinuationAnswer:
             try:
                 found = workspace.recover(RecoverRequest(session=session, to=agent, plan=self.readonly)).continuation
-            except NotStuck as error:  # an answer, not an error: an agent asks this to learn whether it is stuck
+            except NotStuck as error:  # an answer instead of an error: agents ask to learn whether they are stuck
                 return ContinuationAnswer(stuck=False, id=None, target=None, reason=error.message, prompt=None)
             return continuation_answer(found)
 
@@ -304,7 +305,7 @@ class Tools:
         session: str | None = None,
     ) -> ContinuationAnswer:
         """Ask the context manager for what you lack; ``type`` is introspect (back to you) or proceed (on to ``to``)."""
-        # Short words for models; the values are those of the public contract of requests.
+        # Short words for models. The values are part of the public contract of requests.
         kinds = {"introspect": "INTROSPECT_AGENT_CONTEXT", "proceed": "PROCEED"}
         if type not in kinds:
             raise InvalidInput(f"unknown type {type!r}", "types: introspect, proceed")
@@ -325,13 +326,14 @@ class Tools:
 
         ``input`` is what the action was given: an object, its JSON, or the text itself.
         """
-        # A text may be meant as it is, though it is JSON: a command `1e3`, or the arguments as a client recorded them.
+        # Try a text both as JSON and unchanged, because a text may only look like JSON: a command `1e3`, or
+        # arguments as a client recorded them.
         wanted = {_comparison_key(input), _comparison_key(_from_json(input) if isinstance(input, str) else input)}
 
         def work(workspace: Workspace) -> EarlierCalls:
-            # The latest first: an agent wants to know whether a call fails now.
+            # The latest first, because an agent wants to know whether a call fails now.
             asked = ListRequest(session=session, action=[action], newest_first=True, limit=_MAX_COMPARED)
-            # A page of a list may hold events too; only entries have an input to compare.
+            # A page of a list may also hold events, which have no input to compare.
             entries = [row for row in workspace.list(asked).rows if isinstance(row, EntryView)]
             same = [entry for entry in entries if not wanted.isdisjoint((_comparison_key(entry.input), *_values(entry.input)))]
             failed = sum(entry.status in ("error", "denied") for entry in same)
@@ -446,7 +448,7 @@ class Tools:
 
 
 def _rows(limit: int) -> int:
-    # Clamped and not refused: a model that asks for a hundred rows gets twenty and the place of the next.
+    # Clamped instead of refused: a model that asks for a hundred rows gets twenty and the next offset.
     return max(1, min(limit, MAX_ROWS))
 
 
@@ -457,16 +459,16 @@ def _one_name(name: str | None) -> list[str]:
 def _from_json(text: str) -> object:
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):  # a text that is no JSON is meant as it is
+    except (ValueError, RecursionError):  # not JSON, so use the text itself
         return text
 
 
 def _comparison_key(value: object) -> str:
-    # The same keys in another order are the same input.
+    # The order of keys makes no difference for an input.
     return json.dumps(value, sort_keys=True) if not isinstance(value, str) else value.strip()
 
 
 def _values(value: object) -> list[str]:
-    """Return what an input of one field holds, so that a command alone is found in ``{"command": ...}``."""
+    """Return the value of an input with one field, so that a command alone matches ``{"command": ...}``."""
     fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
     return [_comparison_key(held) for held in fields.values()] if len(fields) == 1 else []

@@ -1,5 +1,5 @@
 """Memory of agents beyond one context: retain, recall and reflect.
 
-Begin with `note_memory`: a memory is a note with a tag. `candidates` finds and ranks what recall returns; `episodes` makes
-the memory of a session that ended. May import `ctxmgr.history` and below.
+Start with `note_memory`: an episode of memory is a note with a tag. `candidates` finds and ranks episodes for recall.
+`episodes` summarises ended sessions. This package may import `ctxmgr.history` and the layers below.
 """

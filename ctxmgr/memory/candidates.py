@@ -1,12 +1,12 @@
 """Find candidate episodes in the notes of all sessions, and rank them by their words.
 
-One pass reads each note once and keeps the places of the latest matches, grouped by their word counts; only the best of
-them are loaded as a whole. So the time is that of reading all notes, and the memory is bounded.
+One pass reads each note once and keeps the places of the latest matches, grouped by their word counts. Only the best of them
+are loaded completely. The pass takes the time of reading all notes, and bounded memory.
 
-Ranked by BM25, newer ones first among equals: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and
-Beyond" (2009), with the length of a text counting for less than usual, because an episode is a few sentences.
+The rank is BM25, with newer episodes first among equals: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25
+and Beyond" (2009). The length of a text counts for less than usual, because an episode has only a few sentences.
 
-The protocols of memory are here too: `Memory` answers requests, `Finder` finds candidates, `Ranker` puts them in order.
+This module also has the protocols of memory: `Memory` answers requests, `Finder` finds candidates, `Ranker` orders them.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ from ctxmgr.types.memory import (
 )
 from ctxmgr.types.view import NoteView
 
-# k1 and b of BM25: k1 has its usual value, b is below the usual 0.75; see above.
+# k1 and b of BM25. k1 has its usual value; b is below the usual 0.75, see above.
 SATURATION = 1.2
 LENGTH = 0.4
 INSIDE = 0.3
-"""Weight of an occurrence inside a longer word, where a whole word counts 1."""
+"""Weight of an occurrence inside a longer word. A whole word has weight 1."""
 
 _MARKERS = {MEMORY_TAG, REFLECTION_TAG}
 
 
 class LexicalRanker:
-    """Ranks by the words of an episode's text and tags.
+    """Ranks episodes by the words of their text and tags.
 
     Args:
-        weights: inverse document frequency of each stem over all of memory; by default over the ranked episodes alone.
+        weights: inverse document frequency of each stem over all of memory; by default over the ranked episodes.
     """
 
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:
         self._weights = weights or {}
 
     def rank(self, query: str, episodes: Sequence[Episode]) -> list[tuple[Episode, float]]:
-        """Return the episodes that hold a word of the query with their scores, best first; among equals the newest first."""
+        """Return (episode, score) of the episodes that contain a word of the query, best first; among equals newest first."""
         asked = terms(query)
         read = [_frequencies(asked, episode) for episode in episodes]
         weights = {
@@ -70,13 +70,13 @@ class LexicalRanker:
         for place, (counts, length) in enumerate(read):
             total = score(counts, [weights[term.stem] for term in asked], length / average)
             if total > 0:
-                # Rounded, so that equal scores tie in spite of floating point and the newer episode wins.
+                # Rounded, so that equal scores tie despite floating point, and the newer episode wins.
                 scored.append((round(total, 6), parse_time(episodes[place].ts) or -math.inf, place))
         return [(episodes[place], total) for total, _, place in sorted(scored, reverse=True)]
 
 
 def weight(total: int, holding: int) -> float:
-    """Return the inverse document frequency of a word that ``holding`` of ``total`` texts have; always above 0."""
+    """Return the inverse document frequency of a word in ``holding`` of ``total`` texts; always above 0."""
     return math.log(1 + (max(total, holding) - holding + 0.5) / (holding + 0.5))
 
 
@@ -95,7 +95,7 @@ def score(counts: Sequence[float], weights: Sequence[float], length: float) -> f
 
 
 def searched_text(text: str, tags: Sequence[str]) -> str:
-    """Return the text of an episode that recall searches: its content and its own tags."""
+    """Return the searchable text of an episode: its content and its own tags."""
     if len(tags) == 1 and tags[0] in _MARKERS:
         return text
     return " ".join([text, *(tag for tag in tags if fold(tag) not in _MARKERS)])
@@ -119,14 +119,14 @@ def _frequencies(asked: Sequence[Term], episode: Episode) -> tuple[list[float], 
 
 
 MIN_CANDIDATES = 200
-"""Candidates that are loaded and ranked exactly, however few the request asks for: the first score is a coarse one."""
-_MAX_MATCHES = 1_000  # kept for each combination of word counts; bounds the memory
-_MAX_COUNT = 8  # counts above it hardly change the score, and this keeps the number of combinations small
+"""Minimum number of candidates to load and rank exactly, because the first score is only approximate."""
+_MAX_MATCHES = 1_000  # for each combination of word counts; limits the memory
+_MAX_COUNT = 8  # higher counts hardly change the score; the limit keeps the number of combinations small
 _MAX_OUTDATED = 50
 
 
 class _Match(NamedTuple):
-    """A note that holds a word of the query; ``place`` is its position among all notes, ``length`` that of its text."""
+    """A note that contains a word of the query. ``place`` is its position among all notes, ``length`` that of its text."""
 
     session: str
     id: str
@@ -135,7 +135,7 @@ class _Match(NamedTuple):
 
 
 class _SameCounts:
-    """The notes with the same count of every query word, thus of nearly the same score: their number, and the latest."""
+    """The notes with equal counts of all query words, and so with nearly equal scores: their number, and the latest ones."""
 
     __slots__ = ("latest", "total")
 
@@ -146,7 +146,7 @@ class _SameCounts:
 
 @dataclass(slots=True)
 class _Pass:
-    """Result of one pass over the notes: ``replaced`` maps an id to the (session, id) of the notes that supersede it."""
+    """Result of one pass over the notes. ``replaced`` maps an id to (session, id) of the notes that supersede it."""
 
     looked_at: int = 0
     alike: dict[tuple[int, ...], _SameCounts] = field(
@@ -164,13 +164,13 @@ class _Pass:
 
 
 class TextFinder:
-    """Finds the episodes of a store that hold a word of the query, in any form of the word or inside longer words."""
+    """Finds the episodes of a store that contain a word of the query, in any form or inside longer words."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def find(self, request: RecallRequest) -> Candidates:
-        """Return the best candidates of a request, at least `MIN_CANDIDATES` where there are so many.
+        """Return the best candidates for a request, at least `MIN_CANDIDATES` if there are so many.
 
         Raises:
             InvalidInput: "Query cannot be empty". NotFound: the named session does not exist.
@@ -184,7 +184,7 @@ class TextFinder:
         weights = [weight(seen.looked_at, each) for each in holding]
         best: list[Episode] = []
         outdated: list[Episode] = []
-        # Superseded ones are put aside, so as many more are looked at.
+        # Superseded notes are set aside, so look at that many more.
         for match in self._order(seen, weights, max(MIN_CANDIDATES, 4 * request.limit) + len(seen.replaced)):
             successor = self._successor(match, seen)
             if successor is None and len(best) < max(MIN_CANDIDATES, 4 * request.limit):
@@ -206,14 +206,14 @@ class TextFinder:
             if (former := record.get("supersedes")) is not None and former != record.get("id"):
                 seen.replaced.setdefault(str(former), []).append((str(record.get("session")), str(record.get("id"))))
             tags = texts(record.get("tags"))
-            # As written first, so that most notes need no folding of their tags.
+            # Compare tags as written first, because most notes then need no folding.
             if not wanted.issubset(tags) and not wanted.issubset(map(fold, tags)):
                 continue
             if session is not None and storable(str(record.get("session"))) != session:
                 continue
             seen.looked_at += 1
             text = fold(searched_text(str(record.get("content", "")), tags))
-            for needle in needles:  # a plain loop: most notes end here, and any() would cost more than the search itself
+            for needle in needles:  # a plain loop: most notes end here, and any() would cost more than the search
                 if needle in text:
                     break
             else:
@@ -225,14 +225,14 @@ class TextFinder:
 
     @staticmethod
     def _order(seen: _Pass, weights: Sequence[float], limit: int) -> list[_Match]:
-        """Return the best matches by a coarse score from counts alone, the later ones first among equals."""
+        """Return the best matches by an approximate score from counts alone, later ones first among equals."""
         pairs = [(counts, match) for counts, alike in seen.alike.items() for match in alike.latest]
         average = sum(match.length for _, match in pairs) / max(1, len(pairs)) or 1.0
         scored = ((round(score(counts, weights, match.length / average), 6), match.place, match) for counts, match in pairs)
         return [match for _, _, match in heapq.nlargest(limit, scored)]
 
     def _successor(self, match: _Match, seen: _Pass) -> str | None:
-        """Return the id of the note that supersedes this one: one of its session, else of one that has no note of this id."""
+        """Return the id of the note that supersedes this one. Notes of other sessions count only if theirs lacks this id."""
         replacing = seen.replaced.get(match.id, [])
         for session, successor in replacing:
             if session == match.session:
@@ -250,10 +250,10 @@ class TextFinder:
 
 
 def locate(store: Store, key: int, name: str) -> NoteView | None:
-    """Return the note with this id, in this session first, else in any, or the only one whose id starts with it.
+    """Return the note with this id, preferably in this session, else the only note whose id starts with it.
 
     Raises:
-        InvalidInput: the id fits several notes.
+        InvalidInput: several notes match.
     """
     if not name.strip():
         return None
@@ -279,28 +279,28 @@ def note_episode(note: NoteView) -> Episode:
 
 
 def texts(value: object) -> list[str]:
-    """Return the strings of what should be a list of strings."""
+    """Return the strings in a list; other values are skipped."""
     return [item for item in cast("list[Any]", value) if isinstance(item, str)] if isinstance(value, list) else []
 
 
 class Memory(Protocol):
-    """Keeps episodes and brings them back; tests/memory/battery.py says what every implementation holds to.
+    """Stores and recalls episodes. tests/memory/battery.py defines what every implementation must do.
 
-    An implementation on another kind of search (vectors, a remote service) stands behind this protocol, or keeps
-    `ctxmgr.memory.note_memory.EmbeddedMemory` and gives it a `Finder` and a `Ranker` of its own.
+    Another kind of search (vectors, a remote service) either implements this protocol, or passes its own `Finder` and `Ranker`
+    to `ctxmgr.memory.note_memory.EmbeddedMemory`.
     """
 
     def retain(self, request: RetainRequest) -> RetainResponse:
-        """Keep a text as an episode.
+        """Store a text as an episode.
 
         Raises:
-            InvalidInput: "Memory text cannot be empty". NoHistory: there is no session to keep it in.
-            OutOfBounds, NotFound: a named entry, session or superseded episode that does not exist.
+            InvalidInput: "Memory text cannot be empty". NoHistory: there is no session to store it in.
+            OutOfBounds, NotFound: a named entry, session or superseded episode does not exist.
         """
         ...
 
     def recall(self, request: RecallRequest) -> RecallResponse:
-        """Return the episodes that answer the query best; writes nothing, and never returns a superseded one.
+        """Return the best matching episodes. Writes nothing, and never returns superseded episodes.
 
         Raises:
             InvalidInput: "Query cannot be empty". NotFound: the named session does not exist.
@@ -308,7 +308,7 @@ class Memory(Protocol):
         ...
 
     def reflect(self, request: ReflectRequest) -> ReflectResponse:
-        """Return what the recalled episodes say together; writes only when asked to keep it. Raises as `recall`."""
+        """Return a digest of the recalled episodes. Writes only if the request asks to keep it. Raises as `recall`."""
         ...
 
 
@@ -317,9 +317,9 @@ class Candidates:
     """Episodes that may answer a query.
 
     Attributes:
-        episodes: valid ones, unordered.
-        outdated: matching ones that a later one superseded, newest first.
-        weights: inverse document frequency of each query word over all of memory, by its stem.
+        episodes: valid episodes, unordered.
+        outdated: matching episodes that later ones superseded, newest first.
+        weights: stem of each query word -> its inverse document frequency over all of memory.
     """
 
     episodes: list[Episode] = field(default_factory=lambda: list[Episode]())
@@ -328,16 +328,16 @@ class Candidates:
 
 
 class Finder(Protocol):
-    """Source of candidates: a text search, or the neighbours of a query's vector."""
+    """A source of candidates: a text search, or the neighbours of a query's vector."""
 
     def find(self, request: RecallRequest) -> Candidates:
-        """Return the candidates of a request; raises like `Memory.recall`."""
+        """Return the candidates for a request; raises like `Memory.recall`."""
         ...
 
 
 class Ranker(Protocol):
-    """Puts candidates in order, by words, by vectors or by a model."""
+    """Orders candidates by words, by vectors or by a model."""
 
     def rank(self, query: str, episodes: Sequence[Episode]) -> list[tuple[Episode, float]]:
-        """Return the episodes that answer the query, best first, with scores comparable within this answer."""
+        """Return the matching episodes, best first. Scores are comparable within one answer."""
         ...

@@ -1,8 +1,8 @@
-"""Summarise an ended session as an episode of memory, by rules: what it decided, learned and left open.
+"""Summarise an ended session by rules, as an episode of memory: what it decided, learned and left open.
 
-An episode is a note like any other memory. Recorded text is quoted in it with its place, never as an instruction;
-``sources`` names every quoted record, so that only an agent that may read all of them sees the episode. The same history
-gives the same episode: making it again changes nothing, and that of a session that went on replaces the former one.
+An episode is a note like any other memory. It quotes recorded text with its place, never as an instruction. ``sources`` lists
+every quoted record, so that only agents that may read all of them see the episode. The same history always gives the same
+episode, so making it again changes nothing. If a session went on, its new episode supersedes the former one.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ AUTHOR = "ctxmgr"
 """Author of the episodes of sessions."""
 
 _MAX_READ = 400
-"""Latest entries, and latest messages, that an episode is made from."""
+"""Number of latest entries, and of latest messages, from which an episode is made."""
 
 _MAX_LINES = 5
-"""Most lines of each part."""
+"""Maximum number of lines of each part."""
 
 _MAX_LOG_BYTES = 8 * 1024 * 1024
-_QUOTE, _ERROR = 200, 100  # characters that are quoted
+_QUOTE, _ERROR = 200, 100  # maximum characters of a quote, and of a quoted error
 _DECIDED = lazy_pattern(
     r"\b(?:decid(?:e|ed|ing)|decision|chos(?:e|en)|opt(?:ed|ing) for|instead of|rather than|agreed|settled on|we will|"
     r"going with)\b",
@@ -53,10 +53,10 @@ Line = tuple[str, list[str]]
 
 
 def retain_session(store: Store, key: int) -> str:
-    """Store the episode of a session, unless it is stored already; return its id.
+    """Store the episode of a session unless it is already stored, and return its id.
 
     Raises:
-        NoHistory: nothing happened in it. Denied: the asker may not write it.
+        NoHistory: nothing happened in the session. Denied: the asker may not write it.
     """
     record = episode_record(store, key)
     if record is None:
@@ -67,9 +67,9 @@ def retain_session(store: Store, key: int) -> str:
 
 
 def retain_ended_sessions(store: Store, sessions: Iterable[str]) -> int:
-    """Store the episodes of those sessions that have ended; return their number.
+    """Store the episodes of those sessions that have ended, and return their number.
 
-    A failure with one of them (a missing right, a store that can't be written) does not affect the others.
+    A failure for one session (a missing permission, an unwritable store) does not affect the others.
     """
     stored = 0
     for name in dict.fromkeys(sessions):
@@ -84,8 +84,8 @@ def retain_ended_sessions(store: Store, sessions: Iterable[str]) -> int:
 def retain_at(location: str, session: str) -> None:
     """Store the episode of a session that its recorder has just ended.
 
-    Nothing is stored when the session decided, learned and left open nothing, while another process works on it, or for a
-    log above 8 MB: reading that would delay the end of the agent, and ``ctxmgr memory retain`` can do it at any time.
+    Nothing is stored if the session decided, learned and left open nothing, or if another process works on it. Logs above 8 MB
+    are skipped, because reading them would delay the end of the agent; ``ctxmgr memory retain`` can do it later.
 
     Raises:
         CtxmgrError, OSError: the store can't be read or written.
@@ -102,12 +102,12 @@ def retain_at(location: str, session: str) -> None:
 
 
 def episode_record(store: Store, key: int, *, if_telling: bool = False) -> Record | None:
-    """Return the note that summarises a session, or None when nothing happened in it.
+    """Return the note that summarises a session, or None if nothing happened in it.
 
-    With ``if_telling`` it is also None when nothing was decided, learned or left open.
+    With ``if_telling``, return None also if nothing was decided, learned or left open.
     """
     about = store.sessions.view(key)
-    # Of a long session the end: what was decided last is what holds.
+    # Of a long session, read only the end, because the last decisions are the valid ones.
     entries, _, _ = store.queries.entries(key, Filters(), max(0, about.entries - _MAX_READ), _MAX_READ)
     first, total = store.queries.messages(key, None, 0, _MAX_READ)
     messages = first if total <= _MAX_READ else store.queries.messages(key, None, total - _MAX_READ, _MAX_READ)[0]
@@ -132,12 +132,12 @@ def episode_record(store: Store, key: int, *, if_telling: bool = False) -> Recor
             lines += [f"{title}:", *(f"- {text}" for text, _ in found)]
     sources = list(dict.fromkeys(source for found in parts.values() for _, ids in found for source in ids))
     known = {entry.id for entry in entries}
-    # A note must name entries; without a quoted one it names the last.
+    # A note must name entries. Without a quoted entry it names the last one.
     cited = [source for source in sources if source in known] or [entry.id for entry in entries[-1:]]
     text = "\n".join(lines)
-    # Recorded text may hold halves of characters, which UTF-8 refuses.
+    # Recorded text may contain lone surrogates, which UTF-8 can't encode.
     digest = hashlib.sha256(json.dumps([about.session, text, cited]).encode("utf-8", "backslashreplace")).hexdigest()
-    # The id is derived from the content: the same episode is the same note, on every machine that holds the session.
+    # Derived from the content, so that the same episode has the same id on every machine with the session.
     identity = f"{EPISODE_TAG}-{digest[:24]}"
     return build(
         "note", about.session, about.last, id=identity, entries=cited, content=text, tags=[MEMORY_TAG, EPISODE_TAG],
@@ -146,7 +146,7 @@ def episode_record(store: Store, key: int, *, if_telling: bool = False) -> Recor
 
 
 def _present_episode(store: Store, key: int, identity: str) -> str | None:
-    """Return the id of the session's present episode, if it is another one."""
+    """Return the id of the session's current episode if it differs from ``identity``."""
     found, _ = store.annotations.notes(key, [EPISODE_TAG], None, 0, 1_000)
     earlier = [note.id for note in found if note.author == AUTHOR and note.superseded_by is None and note.id != identity]
     return earlier[-1] if earlier else None
@@ -166,14 +166,14 @@ def _decision_lines(entries: Sequence[EntryView], messages: Sequence[EventView])
 
 
 def _lesson_lines(entries: Sequence[EntryView]) -> list[Line]:
-    """Return what failed first and then succeeded with another input, by action and agent."""
+    """Return lines about calls that failed first and then succeeded with another input, per action and agent."""
     failed: dict[tuple[str, str], EntryView] = {}
     lines: list[Line] = []
     for entry in entries:
         name = (entry.agent, entry.action)
         if entry.status == "error":
             failed.setdefault(name, entry)
-        # The same call that went through later was waiting or luck; only another input teaches something.
+        # A repetition that succeeds was waiting or luck. Only a different input teaches something.
         elif entry.status == "ok" and (before := failed.pop(name, None)) is not None and before.input != entry.input:
             prefix = (
                 f"{_display_name(entry.action)} failed at @{before.index} ({_error_text(before)}) and went through at "
@@ -184,7 +184,7 @@ def _lesson_lines(entries: Sequence[EntryView]) -> list[Line]:
 
 
 def _open_lines(entries: Sequence[EntryView], messages: Sequence[EventView]) -> list[Line]:
-    # The last entry of each call decides: a call that failed and was repeated with success is not open.
+    # The last entry of each call decides: a failed call that later succeeded is not open.
     latest = {(entry.agent, entry.action, _input_text(entry)): entry for entry in entries}
     last_success = {(entry.agent, entry.action): entry.index for entry in entries if entry.status == "ok"}
     lines: list[Line] = []
@@ -233,5 +233,5 @@ def _quote(text: str, limit: int) -> str:
 
 
 def _display_name(text: str) -> str:
-    # Names of agents and actions are recorded text: quoted where they could pass for more than a name.
+    # Names of agents and actions are recorded text. Quote them if they could be mistaken for more than a name.
     return text if re.fullmatch(r"[\w.:/@-]{1,80}", text) else _quote(text, 80)

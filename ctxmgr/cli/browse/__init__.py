@@ -1,5 +1,5 @@
-"""A history in the terminal, to look around in: sessions, the timeline of one, an entry. Begin with `screens.Browser`.
+"""A history in the terminal: the list of sessions, the timeline of a session, an entry. Start with `screens.Browser`.
 
-`history` answers questions on threads of its own, `lines` turns answers into lines, `widgets` show the lines that are in
-sight and no others, `screens` put them together. Imports `ctxmgr.workspace` and `cli.views`. Textual is loaded here alone.
+`history` answers questions on its own threads, `lines` turns answers into lines, `widgets` draw only the visible lines, and
+`screens` combine them. This package imports `ctxmgr.workspace` and `cli.views`. No other package loads Textual.
 """

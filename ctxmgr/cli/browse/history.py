@@ -1,4 +1,4 @@
-"""Answer the screens' questions on threads, so that the screen never waits for the store."""
+"""Query the history on threads, so that the screen never waits for the store."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ _T = TypeVar("_T")
 Progress = Callable[[int, int], None]
 
 _MESSAGES = 50
-"""Messages shown with an entry."""
+"""Maximum number of messages to show with an entry."""
 
 _LATEST = 20
-"""Sessions that are looked at to see whether anything was recorded."""
+"""Number of sessions to compare when looking for new records in all sessions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What is wrong with a session, and what to do.
+    """The verdict on a session, and what to do.
 
     Attributes:
-        verdict: None where the session is gone.
-        entries: those that the findings name, by id.
-        continuation: recover's answer, worked out and not recorded; None where there is none.
-        reason: why there is none, in words.
+        verdict: None if the session no longer exists.
+        entries: entries that the findings name, by id.
+        continuation: the answer of `recover`, as a plan that is not recorded; None if there is none.
+        reason: why there is no answer, as a sentence.
     """
 
     verdict: SessionVerdict | None
@@ -57,18 +57,18 @@ class Judgement:
 
 
 class History:
-    """One history, read on one thread, judged and searched on two others, so that slow work never delays a page."""
+    """A history that is read on one thread, and judged and searched on two others. Slow work therefore never delays a page."""
 
     def __init__(self, location: str | None) -> None:
         self._location = location
-        # Three workspaces: one store must not be used by two threads at once.
+        # Three workspaces, because two threads must not use one store at the same time.
         self._pages = _Reader(location)
         self._judge = _Reader(location)
         self._search = _Reader(location)
         self.warnings: list[str] = []
 
     async def open(self, progress: Progress | None = None) -> None:
-        """Open the history; the first time a long log is opened takes a while, which ``progress`` reports.
+        """Open the history. The first opening of a long log takes a while; ``progress`` reports it.
 
         Raises:
             CtxmgrError: as `Workspace.open`.
@@ -76,20 +76,20 @@ class History:
         self.warnings = await self._pages.ask(lambda workspace: list(workspace.warnings), progress)
 
     def close(self) -> None:
-        """End the threads; what they still do is waited for."""
+        """Finish the running work and end the threads."""
         self._pages.close()
         self._judge.close()
         self._search.close()
 
     async def sessions(self, offset: int, limit: int, *, judge: bool) -> tuple[list[SessionView], int]:
-        """Return one page of sessions, and how many there are; with their verdicts when these are asked for."""
-        # Judging takes longer than reading, so the first page is there before its verdicts.
+        """Return one page of sessions and their total number. ``judge`` adds the verdicts."""
+        # Judging takes longer than reading. On its own thread, it does not delay the first page.
         reader = self._judge if judge else self._pages
         found = await reader.ask(lambda each: each.sessions(SessionsRequest(offset=offset, limit=limit, judge=judge)))
         return found.sessions, found.page.total
 
     async def session(self, name: str | None) -> SessionView | None:
-        """Return a session by id or prefix (None: the latest), None when there is none."""
+        """Return a session by id or prefix (None: the latest), or None if there is none."""
 
         def find_session(workspace: Workspace) -> SessionView | None:
             key = session_key(workspace.store, name)
@@ -101,12 +101,12 @@ class History:
         return await self._pages.ask(find_session)
 
     async def entries(self, session: str, offset: int, limit: int) -> tuple[list[EntryView], int]:
-        """Return one page of a session's entries, and how many there are."""
+        """Return one page of a session's entries, and their total number."""
         found = await self._pages.ask(lambda each: each.list(ListRequest(session=session, offset=offset, limit=limit)))
         return found.entries, found.page.total
 
     async def entry(self, session: str, index: int) -> tuple[EntryView, MessagesResponse | None]:
-        """Return an entry in full, with its messages."""
+        """Return a whole entry with its messages."""
 
         def find_entry(workspace: Workspace) -> tuple[EntryView, MessagesResponse | None]:
             entry = workspace.show(ShowRequest(session=session, index=index)).entry
@@ -116,7 +116,7 @@ class History:
         return await self._pages.ask(find_entry)
 
     async def search(self, query: str, session: str | None, offset: int, limit: int) -> tuple[list[SearchHit], int]:
-        """Return one page of the rows that hold a text, and how many there are; without a session of all of them."""
+        """Return one page of the entries that contain a text, and their total number. ``session=None`` searches all."""
         found = await self._search.ask_anew(
             lambda each: each.search(
                 SearchRequest(
@@ -128,25 +128,25 @@ class History:
         return found.hits, found.page.total
 
     async def judge(self, session: str) -> Judgement:
-        """Judge a session and work out recover's answer."""
+        """Judge a session and compute the answer of `recover`."""
         return await self._judge.ask_anew(lambda workspace: _judge(workspace, session))
 
     async def add_note(self, session: str, index: int, content: str) -> None:
-        """Annotate an entry.
+        """Add a note to an entry.
 
         Raises:
-            CtxmgrError: it can't be written, as beside another agent's log.
+            CtxmgrError: the note can't be written, e.g. beside another agent's log.
         """
 
         def add(_reading: Workspace) -> None:
-            # A workspace of its own, for as long as the write takes: the browser holds no store open for writing.
+            # Opened only for this write, because the browser keeps no store open for writing.
             with Workspace.open(self._location) as workspace:
                 workspace.add_note(AddNoteRequest(session=session, entry_indices=[index], content=content, author="user"))
 
         await self._pages.ask(add)
 
     async def catch_up(self, session: str | None) -> bool:
-        """Read what others recorded meanwhile; return whether anything came, in this session or in any (None)."""
+        """Read new records. Return whether there are any in this session, or in any session (None)."""
         return await self._pages.ask(lambda _: self._pages.read_on(session))
 
 
@@ -155,7 +155,7 @@ def _judge(workspace: Workspace, session: str) -> Judgement:
     if not found.verdicts:
         return Judgement(None, {}, None, "")
     try:
-        # A plan, so that looking at a session uses up none of its attempts.
+        # A plan, because looking at a session must not use up its attempts.
         answer = workspace.recover(RecoverRequest(session=session, plan=True)).continuation
     except NotStuck:
         return Judgement(found.verdicts[0], found.entries, None, "")
@@ -167,7 +167,7 @@ def _judge(workspace: Workspace, session: str) -> Judgement:
 
 
 class _Reader:
-    """A workspace that only reads, on a thread of its own; opened at the first question."""
+    """A read-only workspace on its own thread, opened at the first question."""
 
     def __init__(self, location: str | None) -> None:
         self._location = location
@@ -178,11 +178,11 @@ class _Reader:
         self._seen: dict[str | None, list[SessionView]] = {}
 
     async def ask(self, question: Callable[[Workspace], _T], progress: Progress | None = None) -> _T:
-        """Put a question to the workspace; the thread answers one after the other."""
+        """Put a question to the workspace. The thread answers questions one after another."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: question(self._open_workspace(progress)))
 
     async def ask_anew(self, question: Callable[[Workspace], _T]) -> _T:
-        """As `ask`, after what others recorded meanwhile was read."""
+        """Read new records, then answer as `ask`."""
 
         def read_and_ask() -> _T:
             self.read_on(None)
@@ -191,14 +191,14 @@ class _Reader:
         return await asyncio.get_running_loop().run_in_executor(self._thread, read_and_ask)
 
     def close(self) -> None:
-        # On its own thread, which is the only one that may use the workspace.
+        # Closed on its own thread, because no other thread may use the workspace.
         self._thread.submit(self._close)
-        # What was asked is still answered: a note that is being written must not be lost.
+        # Answer the pending questions first: a note that is being written must not be lost.
         self._thread.shutdown(cancel_futures=False)
 
     def _open_workspace(self, progress: Progress | None = None) -> Workspace:
         if self._workspace is None:
-            # `scratch`: another agent's log is judged beside it, where nothing may be written.
+            # ``scratch`` judges another agent's log, beside which nothing may be written.
             self._workspace = Workspace.open(self._location, readonly=True, scratch=True, progress=progress)
             self._files = _file_states(self._workspace)
         return self._workspace
@@ -209,11 +209,11 @@ class _Reader:
             self._workspace = None
 
     def read_on(self, session: str | None) -> bool:
-        """Read what was recorded; return whether that is anything since this was last asked. On the reader's thread only."""
+        """Read new records; return whether there are any since the last call. Must run on the reader's thread."""
         workspace = self._open_workspace()
-        if workspace.store.origin is not None:  # another agent's log is read anew where it has changed
+        if workspace.store.origin is not None:  # another agent's log is opened again if its files have changed
             if _file_states(workspace) != self._files:
-                # Noted until it is open again: where that fails, as between two files of a rotation, the next look says so.
+                # Set until the log is open again. If opening fails, e.g. during a rotation, the next call reports the change.
                 self._is_outdated = True
                 self._close()
                 self._open_workspace()
@@ -222,25 +222,25 @@ class _Reader:
         workspace.store.catch_up()
         before, now = self._seen.get(session), _summary(workspace, session)
         self._seen[session] = now
-        # The first look only notes how things stand.
+        # The first call only stores the current state.
         return before is not None and before != now
 
 
 def _file_states(workspace: Workspace) -> list[tuple[int, int]]:
-    """Return sizes and times (in nanoseconds) of the files that a log consists of; a database has none."""
+    """Return (size, modification time in nanoseconds) of the files of a log. A database has none."""
     store = workspace.store
     states: list[tuple[int, int]] = []
     for path in getattr(store, "files", [store.location] if isinstance(store, LogStore) else []):
         try:
             found = os.stat(path)
-        except OSError:  # between two files of a rotation
+        except OSError:  # the file is being rotated
             continue
         states.append((found.st_size, found.st_mtime_ns))
     return states
 
 
 def _grows(workspace: Workspace, view: SessionView) -> bool:
-    """Whether a log is probably written to: lately, and with recent records, since copying a log makes its file new."""
+    """Whether a log is probably being written. Its records must be recent too, because a copied log is a new file."""
     now, last = workspace.store.clock(), parse_time(view.last)
     if last is None or not 0 <= now - last < GONE_AFTER:
         return False
@@ -248,7 +248,7 @@ def _grows(workspace: Workspace, view: SessionView) -> bool:
 
 
 def _summary(workspace: Workspace, session: str | None) -> list[SessionView]:
-    """Return what changes whenever something is recorded in a session, or in any."""
+    """Return a value that changes whenever something is recorded in a session, or in any session (None)."""
     sessions = workspace.store.sessions
     if session is None:
         return [view for _, view in sessions.page(0, _LATEST)]

@@ -1,4 +1,4 @@
-"""Turn answers into lines of a screen. Every recorded text passes the printer's filter here."""
+"""Turn answers into lines of a screen. All recorded text passes the filter of the printer here."""
 
 from __future__ import annotations
 
@@ -49,22 +49,22 @@ _STYLES: Mapping[str, Style] = {
     }.items()
 }  # fmt: skip
 _MAX_SHOWN_CHARS = 20_000
-"""Characters of a value that are shown until the full value is asked for."""
+"""Maximum number of characters of a value, unless the full value is asked for."""
 
 _MAX_LANES = 8
-"""Agents that have a column of their own in a timeline; later ones share the last."""
+"""Maximum number of columns for agents in a timeline. Further agents share the last column."""
 
 _PAUSE = 60.0
-"""Seconds between two entries from which on the pause is named."""
+"""Minimum seconds between two entries for which the pause is shown."""
 
 Line = list[Span]
 
 
 class Canvas(Printer):
-    """A printer that keeps the lines it is given, each as pieces with a meaning."""
+    """A printer that collects its lines as spans."""
 
     def __init__(self, width: int) -> None:
-        # As for a terminal, so that the views of the commands lay their lines out for a person.
+        # Created as a terminal, so that the views of the commands lay out their lines for a person.
         super().__init__(StringIO(), StringIO(), terminal=True, width=width)
         self.lines: list[Line] = []
 
@@ -72,20 +72,20 @@ class Canvas(Printer):
         self.lines.append([span for span in spans if span.text])
 
     def hint(self, *texts: str) -> None:
-        """Say something about the answer: here a line like all others."""
+        """Add a remark about the answer as an ordinary line."""
         for text in texts:
             self.line(Span(text, "dim"))
 
 
 def strip(line: Iterable[Span], width: int, *, under: Style | None = None) -> Strip:
-    """Return a filtered line as a screen takes it, exactly ``width`` cells wide; ``under`` is the style of the whole line."""
+    """Return a filtered line as a `Strip` of exactly ``width`` cells. ``under`` is the style of the whole line."""
     base = under or Style.null()
     segments = [Segment(span.text, base + _STYLES.get(span.style, Style.null())) for span in line]
     return Strip(segments).adjust_cell_length(width, base)
 
 
 def _row(printer: Printer, width: int, parts: Sequence[tuple[Span, int]], rest: Span) -> Line:
-    """Return pieces of fixed widths (below 0: to the right), then one that takes what is left."""
+    """Return parts with fixed widths (negative: right-aligned), then ``rest`` in the remaining width."""
     line: Line = []
     for span, wide in parts:
         text = printer.fit(span.text, abs(wide), span.keep)
@@ -113,7 +113,7 @@ def session_row(session: SessionView, width: int) -> Line:
 
 
 def hit_row(hit: SearchHit, query: str, width: int, *, several: bool) -> Line:
-    """Return a search hit as one line: where, what, and the text around the match."""
+    """Return a search hit as one line: place, action, field, and the text around the match."""
     printer, row = Canvas(width), hit.row
     where = f"@{row.index}" if row.kind == "entry" else "" if row.after is None else f"@{row.after}"
     parts = [(Span(where, "strong"), -7)]
@@ -122,20 +122,20 @@ def hit_row(hit: SearchHit, query: str, width: int, *, several: bool) -> Line:
     parts += [(Span(row.action if row.kind == "entry" else row.type, "name"), 14), (Span(hit.field, "dim"), 10)]
     head = _row(printer, width, parts, Span(""))
     room = max(width - sum(cells(span.text) for span in head), 1)
-    # Filtered as the excerpt is: a query with a control character would mark nothing in it.
+    # Filtered like the excerpt, because otherwise a query with a control character would match nothing in it.
     found = re.compile(re.escape(printer.safe(query)), re.IGNORECASE)
     return [*head, *mark_matches(printer.safe(hit.excerpt), found, room, printer.symbols.ellipsis)]
 
 
 @dataclass(slots=True)
 class Timeline:
-    """What a session's entries are drawn with: the columns of its agents, and the rounds of its loops.
+    """The state of a timeline: the columns of the agents, and the rounds of loops.
 
     Attributes:
-        agents: in the order in which they first acted.
+        agents: in the order of their first actions.
         places: entry index -> (number of the round, whether the round begins there, its style).
-        spans: first and last index of each finding, and its style.
-        total: entries of the session.
+        spans: (first index, last index, style) of each finding.
+        total: number of entries in the session.
     """
 
     agents: list[str] = field(default_factory=list[str])
@@ -144,7 +144,7 @@ class Timeline:
     total: int = 0
 
     def take(self, judged: Judgement) -> None:
-        """Remember where the findings are; unresolved ones are drawn over resolved ones."""
+        """Store the places of the findings. Unresolved findings are drawn over resolved ones."""
         self.places.clear()
         self.spans.clear()
         findings = judged.verdict.findings if judged.verdict is not None else []
@@ -152,7 +152,7 @@ class Timeline:
             self._add(finding, judged.entries)
 
     def _add(self, finding: Finding, entries: Mapping[str, EntryView]) -> None:
-        # What has no place in the session, such as an event, is named by a question mark.
+        # A member without a place in the session, such as an event, has a question mark instead.
         named = [int(place) for place in member_places(finding, entries) if place.isdecimal()]
         size = max(len(named) // max(finding.count, 1), 1)
         style = "dim" if finding.resolved is not None else finding.severity
@@ -164,10 +164,10 @@ class Timeline:
             self.spans.append((min(ends), max(ends), style))
 
     def row(self, entry: EntryView, before: EntryView | None, width: int) -> Line:
-        """Return an entry as one line: place, time, round, a sign in its agent's column, action, input, how long it took."""
+        """Return an entry as one line: index, time, round, sign in the agent's column, action, input, duration."""
         printer = Canvas(width)
         number, begins, style = self.places.get(entry.index, (0, False, ""))
-        # The column has three cells.
+        # The column is three cells wide.
         mark = f"{number}" if begins and number < 1000 else printer.symbols.limit if number else ""
         sign = Span(status_sign(printer.symbols, entry.status), entry.status)
         lanes = [Span("·", "dim")] * max(min(len(self.agents), _MAX_LANES), 1)
@@ -195,31 +195,31 @@ class Timeline:
             return len(self.agents) - 1
 
     def find_next_trouble(self, index: int) -> int | None:
-        """Return where the next finding begins, the first one again after the last; None where there is none."""
+        """Return the index at which the next finding begins. After the last finding, start over; None if there is none."""
         begins = sorted({first for first, _, _ in self.spans})
         return next((first for first in begins if first > index), begins[0] if begins else None)
 
     def overview(self, cursor: int, width: int) -> Line:
-        """Return the whole session as one line, with its trouble and the place of the cursor."""
+        """Return the whole session as one line that shows the findings and the cursor."""
         symbols = Canvas(width).symbols
         room, total = max(width - 2, 4), max(self.total, 1)
         cells_: Line = [Span(symbols.thin, "dim") for _ in range(room)]
         for first, last, style in self.spans:
             for at in range(min(first * room // total, room - 1), min(last * room // total, room - 1) + 1):
                 cells_[at] = Span(symbols.bar, style)
-        # Last, so that the cursor is seen on trouble too.
+        # Drawn last, so that the cursor is visible on findings too.
         cells_[min(cursor * room // total, room - 1)] = Span(symbols.ok, "strong")
         return [Span(" "), *cells_]
 
 
 def _pause(entry: EntryView, before: EntryView | None) -> str:
-    """Return how long nothing happened before an entry, where that is worth telling."""
+    """Return the length of the pause before an entry as text, or an empty text if it is short."""
     if before is None or before.index != entry.index - 1:
         return ""
     start, end = parse_time(before.ts), parse_time(entry.ts)
     if start is None or end is None:
         return ""
-    # A call that took long is no pause: its time stands beside it.
+    # The duration of a long call is no pause; it stands beside the call.
     silent = end - start - (before.duration_ms or 0) / 1000
     return f"({duration(silent)} later) " if silent >= _PAUSE else ""
 
@@ -227,7 +227,7 @@ def _pause(entry: EntryView, before: EntryView | None) -> str:
 def session_head(
     session: SessionView, judged: Judgement | None, chosen: EntryView | None, width: int, *, follows: bool
 ) -> list[Line]:
-    """Return two lines: how the session stands and whose entry is chosen, and what the session is about."""
+    """Return two lines: the state of the session and the chosen entry, then the title of the session."""
     printer = Canvas(width)
     verdict = None if judged is None or judged.verdict is None else judged.verdict
     state = Span("judging it…", "dim")
@@ -263,7 +263,7 @@ def judged_lines(judged: Judgement, width: int) -> list[Line]:
     canvas = Canvas(width)
     if judged.verdict is None:
         return [[Span("Nothing is recorded here.")]]
-    # Why there is no answer comes first, or a person would look for one below.
+    # The reason why there is no answer comes first, because a person would look for the answer below.
     if judged.reason:
         canvas.line(Span(judged.reason, "warn"))
         canvas.line()
@@ -275,9 +275,9 @@ def judged_lines(judged: Judgement, width: int) -> list[Line]:
 
 
 def entry_lines(entry: EntryView, messages: MessagesResponse | None, width: int, *, full: bool) -> list[Line]:
-    """Return all that is known of an entry; ``full`` shows long values to their end."""
+    """Return all fields of an entry as lines. ``full`` shows long values completely."""
     canvas = Canvas(width)
-    # Cut before they are laid out: megabytes of text would hold the screen up.
+    # Cut before the layout, because megabytes of text would block the screen.
     if not full:
         entry = entry.model_copy(update={"input": _clip(entry.input), "output": _clip(entry.output)})
     show_entry(canvas, entry, full=full)

@@ -29,14 +29,14 @@ from ctxmgr.types.view import EntryView, SessionView
 
 
 class Browser(App[CtxmgrError]):
-    """Sessions, then the timeline of one, then an entry; ends with the error where the history can't be opened.
+    """The list of sessions, the timeline of a session, and an entry. Exits with the error if the history can't be opened.
 
     Args:
         location: of the store or the log; None to find it.
-        session: the one to begin with; None for the list of sessions, or the only one.
+        session: the session to start with; None for the list of sessions, or for the only session.
     """
 
-    # Textual's palette offers commands of the library, none of the browser.
+    # Textual's palette offers only commands of the library.
     ENABLE_COMMAND_PALETTE = False
     TITLE = "ctxmgr"
     CSS = "Screen { background: $background; }"
@@ -48,7 +48,7 @@ class Browser(App[CtxmgrError]):
         self._session = session
 
     def on_mount(self) -> None:
-        """Open the history while a sentence says so."""
+        """Show a message and open the history."""
         self.push_screen(waiting := MessageScreen())
         self._open(waiting)
 
@@ -64,17 +64,17 @@ class Browser(App[CtxmgrError]):
         await self.switch_screen(SessionsScreen())
         if found is not None:
             self.push_screen(TimelineScreen(found.session))
-        # Markup off, here and wherever a text is shown: a recorded text must not style the screen.
+        # Markup is off here and wherever text is shown, because recorded text must not style the screen.
         for warning in self.history.warnings:
             self.notify(safe(warning), severity="warning", markup=False)
 
     def _handle_exception(self, error: Exception) -> None:
-        """End, and keep what went wrong for `browse`; Textual alone would show local values, which are recorded text."""
+        """End the app and keep the error for `browse`. Textual would show local values, which may hold recorded text."""
         self.fault = self.fault or error
         super()._handle_exception(error)
 
     def _fatal_error(self) -> None:
-        # Textual would print its own traceback here, with local values; `browse` raises the fault instead.
+        # Textual would print its own traceback here, with local values. `browse` raises the error instead.
         self._close_messages_no_wait()
 
     def on_unmount(self) -> None:
@@ -83,7 +83,7 @@ class Browser(App[CtxmgrError]):
 
 
 def browse(location: str | None, session: str | None) -> CtxmgrError | None:
-    """Run until the user leaves; return what kept the history from being opened, if anything did.
+    """Run the browser until the user leaves. Return the error if the history could not be opened.
 
     Raises:
         Exception: a fault of the program.
@@ -98,10 +98,10 @@ def browse(location: str | None, session: str | None) -> CtxmgrError | None:
 _T = TypeVar("_T")
 
 _WIDE = 110
-"""Screen width in cells from which the pane is beside the timeline, not below it."""
+"""Minimum screen width in cells for a pane beside the timeline. On narrower screens, the pane is below it."""
 
 _REFRESH_SECONDS = 2.0
-"""Polling interval of a session that is followed, in seconds."""
+"""Seconds between two looks for new records of a followed session."""
 
 
 class Head(Widget):
@@ -125,12 +125,12 @@ class Head(Widget):
         return screen_lines.strip(line, self.size.width, under=self.rich_style)
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
-        """Take the whole width."""
+        """Return the whole width."""
         return container.width
 
 
 class BrowseScreen(Screen[None]):
-    """What all screens have in common: the history, back, search, help."""
+    """What all screens share: the history, going back, search, help."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,backspace", "back", "Back", show=False),
@@ -140,14 +140,14 @@ class BrowseScreen(Screen[None]):
     ]
 
     def __init__(self, within: str | None = None) -> None:
-        """Make the screen; ``within`` is the session that it shows, None where it shows several."""
+        """Create the screen. ``within`` is the session that it shows, None for several sessions."""
         super().__init__()
         self.within = within
         self._looking = False
 
     @property
     def ready(self) -> bool:
-        """Whether all that the screen begins with was read and is drawn."""
+        """Whether the initial content of the screen is read and drawn."""
         return True
 
     @property
@@ -156,8 +156,8 @@ class BrowseScreen(Screen[None]):
         return cast("Browser", self.app).history
 
     def action_back(self) -> None:
-        """Go back to the screen before; the first one stays."""
-        if len(self.app.screen_stack) > 2:  # below the first screen lies Textual's own empty one
+        """Go back to the previous screen, but never leave the first one."""
+        if len(self.app.screen_stack) > 2:  # the stack also holds Textual's own empty screen
             self.app.pop_screen()
 
     def action_help(self) -> None:
@@ -166,17 +166,17 @@ class BrowseScreen(Screen[None]):
 
     @work
     async def action_search(self) -> None:
-        """Ask for a text and show where it is found."""
+        """Ask for a text and show the matches."""
         where = "in all sessions" if self.within is None else "in this session"
         query = await self.app.push_screen_wait(Question(f"Search {where}", "any text, taken literally"))
         if query is not None:
             self.app.push_screen(HitsScreen(query, self.within))
 
     async def look(self) -> None:
-        """Show what was recorded meanwhile."""
+        """Show new records."""
 
     def look_every(self, seconds: float) -> None:
-        """Look again and again, beside what else goes on; never twice at a time."""
+        """Call `look` periodically in the background, but never twice at the same time."""
         self.set_interval(seconds, self._begin_to_look)
 
     def _begin_to_look(self) -> None:
@@ -191,12 +191,12 @@ class BrowseScreen(Screen[None]):
             self._looking = False
 
     def tell(self, text: str, *, wrong: bool = False) -> None:
-        """Say something for a moment."""
+        """Show a notification for a few seconds."""
         self.app.notify(safe(text), severity="error" if wrong else "information", markup=False, timeout=6)
 
 
 class ListScreen(BrowseScreen, Generic[_T]):
-    """A screen of one list with a line above it."""
+    """A screen with one list and a line above it."""
 
     def __init__(self, within: str | None = None) -> None:
         super().__init__(within)
@@ -204,22 +204,22 @@ class ListScreen(BrowseScreen, Generic[_T]):
         self.rows = self.make_list()
 
     def make_list(self) -> PagedList[_T]:
-        """Return the list."""
+        """Return the list of this screen."""
         raise NotImplementedError
 
     @property
     def ready(self) -> bool:
-        """Whether the first rows were read."""
+        """Whether the first rows are read."""
         return self.rows.total is not None
 
     def compose(self) -> ComposeResult:
-        """Lay out a head, the list, the keys."""
+        """Lay out the head, the list and the keys."""
         yield self.head
         yield self.rows
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        """Let the keys work on the list."""
+        """Focus the list."""
         self.rows.focus()
 
 
@@ -234,7 +234,7 @@ class SessionsScreen(ListScreen[SessionView]):
         )  # fmt: skip
 
     def on_mount(self) -> None:
-        """Look for new sessions now and then."""
+        """Look for new sessions periodically."""
         super().on_mount()
         self.look_every(_REFRESH_SECONDS * 2)
 
@@ -246,9 +246,9 @@ class SessionsScreen(ListScreen[SessionView]):
 
     @work(group="judge")
     async def _judge(self, offset: int, count: int) -> None:
-        """Fill in the verdicts, a few sessions at a time, in the order in which they are shown."""
+        """Add the verdicts a few sessions at a time, in the order of the list."""
         rows: list[SessionView] = []
-        # A few at a time: judging one long session takes seconds, and those above it can be shown meanwhile.
+        # Judging one long session takes seconds. In small groups, the sessions above it get their verdicts first.
         for start in range(offset, offset + count, 5):
             try:
                 found, _ = await self.history.sessions(start, min(5, offset + count - start), judge=True)
@@ -259,8 +259,8 @@ class SessionsScreen(ListScreen[SessionView]):
             self.rows.replace(offset, [*rows, *(row for row in shown if row is not None)])
 
     async def look(self) -> None:
-        """Show sessions that were recorded meanwhile."""
-        # A screen below another one is not seen: it is read again once it is.
+        """Show new sessions."""
+        # A screen below another one is invisible. It catches up when it is on top again.
         if self.app.screen is self and await _catch_up(self.history, None):
             self.rows.renew()
 
@@ -271,7 +271,7 @@ class SessionsScreen(ListScreen[SessionView]):
 
 
 class HitsScreen(ListScreen[SearchHit]):
-    """What a search found."""
+    """The hits of a search."""
 
     def __init__(self, query: str, session: str | None) -> None:
         self.query_text = query
@@ -298,7 +298,7 @@ class HitsScreen(ListScreen[SearchHit]):
 
 
 class TimelineScreen(BrowseScreen):
-    """One session: its entries with a column for each agent; a pane says what is wrong and what to do."""
+    """A session: its entries with a column per agent, and a pane with the findings and the prompt."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "switch", "Pane", show=False),
@@ -336,11 +336,11 @@ class TimelineScreen(BrowseScreen):
 
     @property
     def ready(self) -> bool:
-        """Whether the session was read and judged, and that is drawn."""
+        """Whether the session is read, judged and drawn."""
         return self._judged is not None and self.rows.total is not None and self.pane.ready
 
     def compose(self) -> ComposeResult:
-        """Lay out the head, the timeline and the pane, the keys."""
+        """Lay out the head, the timeline, the pane and the keys."""
         yield self.head
         with Container(id="body"):
             yield self.rows
@@ -348,7 +348,7 @@ class TimelineScreen(BrowseScreen):
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        """Read the session and judge it; a running one is followed."""
+        """Read and judge the session, and follow it if it is running."""
         self.rows.focus()
         self._start()
         self.look_every(_REFRESH_SECONDS)
@@ -380,7 +380,7 @@ class TimelineScreen(BrowseScreen):
 
     @work(group="judge")
     async def _judge(self) -> None:
-        """Judge the session; while that goes on, one more time is remembered, not more."""
+        """Judge the session. Calls during a run cause only one more run."""
         self._again = True
         if self._is_judging:
             return
@@ -427,7 +427,7 @@ class TimelineScreen(BrowseScreen):
         self.rows.refresh()
 
     async def look(self) -> None:
-        """Show what was recorded meanwhile, where the session is followed."""
+        """Show new records if the session is followed."""
         if not self._follows or not await _catch_up(self.history, self.session):
             return
         await self._read_session()
@@ -436,7 +436,7 @@ class TimelineScreen(BrowseScreen):
         self._judge()
 
     def action_follow(self) -> None:
-        """Follow what is recorded, or stop that."""
+        """Follow new records, or stop following them."""
         self._follows = not self._follows
         self.tell("Following: new entries appear as they are recorded." if self._follows else "Not following any more.")
         if self._follows:
@@ -444,7 +444,7 @@ class TimelineScreen(BrowseScreen):
         self._draw_head()
 
     def action_trouble(self) -> None:
-        """Go to where the next finding begins."""
+        """Move to the beginning of the next finding."""
         place = self._timeline.find_next_trouble(self.rows.cursor)
         if place is None:
             self.tell("The session is still being judged." if self._judged is None else "Nothing was found wrong here.")
@@ -452,14 +452,14 @@ class TimelineScreen(BrowseScreen):
             self.rows.go_to(place)
 
     def action_switch(self) -> None:
-        """Let the keys work on the pane, or on the timeline again."""
+        """Move the focus between the pane and the timeline."""
         if self.rows.has_focus and not self.has_class("none"):
             self.pane.focus()
         elif not self.has_class("whole"):
             self.rows.focus()
 
     def action_pane(self) -> None:
-        """Show the pane on half the screen, on all of it, or not at all."""
+        """Switch the pane between half of the screen, all of it, and hidden."""
         states = ("", "whole", "none")
         now = next((state for state in states[1:] if self.has_class(state)), "")
         after = states[(states.index(now) + 1) % len(states)]
@@ -475,19 +475,19 @@ class TimelineScreen(BrowseScreen):
         elif self._judged.continuation is None:
             self.tell(self._judged.reason or "Nothing is wrong here, so there is no prompt.")
         else:
-            # By an escape sequence (OSC 52), which also works over SSH; a terminal that does not know it ignores it.
+            # Uses an escape sequence (OSC 52), which also works over SSH. Terminals without support ignore it.
             self.app.copy_to_clipboard(safe(self._judged.continuation.prompt, keep_lines=True))
             self.tell(f"The prompt for {self._judged.continuation.target} is copied.")
 
     @work
     async def action_note(self) -> None:
-        """Ask for a note on the entry under the cursor and record it."""
+        """Ask for a note on the entry under the cursor, and record it."""
         if self.rows.current_row is not None and await take_note(self, self.session, self.rows.current_row.index):
             self.rows.renew()
 
 
 class EntryScreen(BrowseScreen):
-    """One entry in full, with what was said at it."""
+    """One entry in full, with its messages."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "turn(-1)", "Before"),
@@ -504,7 +504,7 @@ class EntryScreen(BrowseScreen):
 
     @property
     def ready(self) -> bool:
-        """Whether the entry was read and is drawn."""
+        """Whether the entry is read and drawn."""
         return self.pane.ready
 
     def compose(self) -> ComposeResult:
@@ -526,26 +526,26 @@ class EntryScreen(BrowseScreen):
 
     def action_turn(self, by: int) -> None:
         """Show the entry before or after this one."""
-        # The total may be older than the entry that is shown; the way back stays open all the same.
+        # The total may be older than this entry, so moving back is always allowed.
         if 0 <= self._index + by < max(self._total, self._index + 1):
             self._index += by
             self._full = False
             self._show()
 
     def action_all(self) -> None:
-        """Show long values to their end, or their beginnings again."""
+        """Show long values completely, or only their beginnings again."""
         self._full = not self._full
         self._show()
 
     @work
     async def action_note(self) -> None:
-        """Ask for a note on this entry and record it."""
+        """Ask for a note on this entry, and record it."""
         if await take_note(self, self.session, self._index):
             self._show()
 
 
 class MessageScreen(Screen[None]):
-    """One sentence, while the history is opened."""
+    """One sentence, shown while the history opens."""
 
     DEFAULT_CSS = "MessageScreen { align: center middle; } MessageScreen Static { width: auto; }"
 
@@ -555,12 +555,12 @@ class MessageScreen(Screen[None]):
         yield self._text
 
     def progress(self, done: int, total: int) -> None:
-        """Say how far it is."""
+        """Show the progress."""
         self._text.update(Content(f"Reading the log: {done * 100 // max(total, 1)} %"))
 
 
 async def take_note(screen: BrowseScreen, session: str, index: int) -> bool:
-    """Ask for a note on an entry and record it; return whether that was done."""
+    """Ask for a note on an entry and record it. Return whether the note was recorded."""
     text = await screen.app.push_screen_wait(Question(f"Note on @{index}", "what should others know about this entry?"))
     if text is None:
         return False
@@ -574,7 +574,7 @@ async def take_note(screen: BrowseScreen, session: str, index: int) -> bool:
 
 
 async def _catch_up(history: History, session: str | None) -> bool:
-    """Read on; what fails for a moment, as while a log is being replaced, is tried again at the next look."""
+    """Read new records. A temporary failure, e.g. while a log is replaced, counts as no change; the next look tries again."""
     try:
         return await history.catch_up(session)
     except (CtxmgrError, OSError):

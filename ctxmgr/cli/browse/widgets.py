@@ -1,6 +1,6 @@
-"""Widgets of the browser: a list that is read by pages, lines that are there already, a question, and the help.
+"""Widgets of the browser: a list that is read page by page, a pane of lines, a question, and the help.
 
-A list and lines draw only what is in sight.
+The list and the pane draw only the visible lines.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from ctxmgr.errors import CtxmgrError
 _T = TypeVar("_T")
 
 PAGE = 100
-"""Rows read at a time."""
+"""Number of rows to read at a time."""
 
 _MAX_PAGES = 30
-"""Pages kept in memory."""
+"""Maximum number of pages in memory."""
 
 _CURSOR = Style(reverse=True)
 
 
 class PagedList(ScrollView, Generic[_T], can_focus=True):
-    """A list of any length with a cursor; rows are read when they come into sight, the last requested page first."""
+    """A list of any length with a cursor. Rows are read when they become visible, the last requested page first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "Up", show=False),
@@ -53,10 +53,10 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
     DEFAULT_CSS = "PagedList { height: 1fr; overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1; }"
 
     class Moved(Message):
-        """The cursor stands on another row, or the row under it was read."""
+        """The cursor is on another row, or the row under it has been read."""
 
     class Chosen(Message):
-        """A row was chosen with Enter or a click."""
+        """The user has chosen a row with Enter or a click."""
 
     def __init__(
         self,
@@ -65,12 +65,12 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
         *,
         empty: str,
     ) -> None:
-        """Make the list.
+        """Create the list.
 
         Args:
-            fetch: returns rows from an offset on, at most so many, and how many there are in all.
-            draw: returns a row as a line; it is given the row before it, if that is at hand, and the width.
-            empty: what is shown where there is no row.
+            fetch: takes (offset, limit); returns the rows, and the total number of rows.
+            draw: takes (row, row before it or None, width); returns the row as a line.
+            empty: text to show if there are no rows.
         """
         super().__init__()
         self.total: int | None = None
@@ -89,31 +89,31 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
         self._want(0)
 
     def row(self, index: int) -> _T | None:
-        """Return a row that was read, None where it was not or is not there."""
+        """Return a row, or None if it is not loaded or does not exist."""
         page = self._pages.get(index // PAGE, []) if index >= 0 else []
         return page[index % PAGE] if index % PAGE < len(page) else None
 
     @property
     def current_row(self) -> _T | None:
-        """The row under the cursor, where it was read."""
+        """The row under the cursor, if it is loaded."""
         return self.row(self.cursor)
 
     def renew(self, *, to_end: bool = False) -> None:
-        """Read what is shown again; ``to_end`` takes a cursor on the last row along to the new last one."""
+        """Read the visible rows again. With ``to_end``, a cursor on the last row moves to the new last row."""
         self._to_end = to_end and self.total is not None and self.cursor >= self.total - 1
         self._stale = set(self._pages)
         self._want(max((self.total or 0) - 1, 0) // PAGE)
         self.refresh()
 
     def replace(self, offset: int, rows: list[_T]) -> None:
-        """Show these rows in place of those that were read."""
+        """Replace loaded rows."""
         if offset // PAGE in self._pages:
             self._pages[offset // PAGE] = rows
             self.refresh()
             self.post_message(self.Moved())
 
     def go_to(self, index: int) -> None:
-        """Put the cursor on a row and bring it into sight."""
+        """Move the cursor to a row and make the row visible."""
         if self.total is not None:
             index = max(min(index, self.total - 1), 0)
         self.cursor = index
@@ -124,18 +124,18 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
         self.post_message(self.Moved())
 
     def _find_top(self, index: int, height: int) -> int:
-        """Return the first line in sight for a row that is not: the nearest one after a single step, else its middle."""
+        """Return the first visible line for an invisible row: scroll by one line after a single step, else centre the row."""
         top = self.scroll_offset.y
         if index == top + height:
             return top + 1
         return index if index == top - 1 else index - height // 2
 
     def action_move(self, by: int) -> None:
-        """Move the cursor."""
+        """Move the cursor by a number of rows."""
         self.go_to(self.cursor + by)
 
     def action_page(self, by: int) -> None:
-        """Move the cursor by what is in sight."""
+        """Move the cursor by a page."""
         self.go_to(self.cursor + by * max(self.size.height - 1, 1))
 
     def action_go(self, index: int) -> None:
@@ -152,7 +152,7 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
         at = self.scroll_offset.y + event.y
         if self.total is None or at >= self.total:
             return
-        # A second click on a row opens it, as Enter does.
+        # A second click on a row opens it, like Enter.
         again = at == self.cursor
         self.go_to(at)
         if again:
@@ -167,14 +167,14 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
         self.virtual_size = Size(self.scrollable_content_region.width, self.total or 0)
 
     def render_line(self, y: int) -> Strip:
-        """Return one line of the screen; a row that was not read yet is asked for."""
+        """Return one line of the screen, and request its row if that is not loaded."""
         width = self.scrollable_content_region.width
         index = self.scroll_offset.y + y
         if self.total is None or index >= self.total:
             text = "" if y else "Reading…" if self.total is None else self._empty if self.total == 0 else ""
             return strip([Span(text, "dim")], width, under=self.rich_style)
         if index // PAGE not in self._pages or index // PAGE in self._stale:
-            self.call_later(self._want, index // PAGE)  # not now: a screen that is being drawn starts no work
+            self.call_later(self._want, index // PAGE)  # not now, because drawing must start no work
         row = self.row(index)
         here = index == self.cursor
         mark = Span("›" if here else " ", "strong")
@@ -191,7 +191,7 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
             self.run_worker(self._read())
 
     async def _read(self) -> None:
-        """Read the requested pages, the last request first; pages that went out of sight meanwhile are skipped."""
+        """Read the requested pages, the last request first. Skip pages that are no longer visible."""
         try:
             while self._wanted:
                 page = self._wanted.pop()
@@ -209,7 +209,7 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
         return top // PAGE <= page <= (top + self.size.height) // PAGE
 
     def _take(self, page: int, rows: list[_T], total: int) -> None:
-        self._pages.pop(page, None)  # so that the page goes to the end: the dictionary's order says which was read first
+        self._pages.pop(page, None)  # moves the page to the end: the order of the dictionary is the order of reading
         self._pages[page] = rows
         self._stale.discard(page)
         for old in [each for each in self._pages if not self._in_sight(each)][: max(len(self._pages) - _MAX_PAGES, 0)]:
@@ -225,7 +225,7 @@ class PagedList(ScrollView, Generic[_T], can_focus=True):
 
 
 class LinesPane(ScrollView, can_focus=True):
-    """Lines in memory that can be scrolled; they are drawn again for another width."""
+    """Scrollable lines in memory, drawn again if the width changes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "scroll_up", "Up", show=False),
@@ -243,14 +243,14 @@ class LinesPane(ScrollView, can_focus=True):
         self._draw: Callable[[int], Awaitable[list[Line]]] | None = None
         self._width = 0
         self.ready = False
-        """Whether what was to be shown last is drawn."""
+        """Whether the latest content is drawn."""
 
     def on_mount(self) -> None:
-        """Take room for the first line."""
+        """Reserve room for the first line."""
         self.virtual_size = Size(1, len(self._lines))
 
     def show(self, draw: Callable[[int], Awaitable[list[Line]]]) -> None:
-        """Show what this draws for the width of the pane."""
+        """Show the lines that ``draw`` returns for the width of the pane."""
         self._draw = draw
         self._width = 0
         self.ready = False
@@ -262,11 +262,11 @@ class LinesPane(ScrollView, can_focus=True):
 
     def _redraw(self, *, top: bool) -> None:
         width = self.scrollable_content_region.width
-        # Before the first layout there is no width; `_handle_resize` comes again with one.
+        # Before the first layout there is no width. `_handle_resize` calls this again with one.
         if self._draw is not None and width > 1 and width != self._width:
             self._width = width
             self.ready = False
-            # Exclusive: a drawing for an older width must not come last.
+            # Exclusive, because a drawing for an older width must not finish last.
             self.run_worker(self._draw_lines(self._draw, width, top=top), exclusive=True)
 
     async def _draw_lines(self, draw: Callable[[int], Awaitable[list[Line]]], width: int, *, top: bool) -> None:
@@ -308,7 +308,7 @@ of a loop that begins there; ┃ is the rest of that round."""
 
 
 class Question(ModalScreen[str | None]):
-    """Asks for one line; gives it back, None after Escape or where nothing was written."""
+    """Asks for one line. The result is None after Escape or an empty answer."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Cancel")]
     DEFAULT_CSS = """
@@ -322,7 +322,7 @@ class Question(ModalScreen[str | None]):
         self._title, self._placeholder = safe(title), placeholder
 
     def compose(self) -> ComposeResult:
-        """Lay out the question and its line."""
+        """Lay out the question and its input line."""
         with Vertical():
             yield Static(Content(self._title))
             yield Input(placeholder=self._placeholder)

@@ -1,5 +1,5 @@
-"""The commands, declared with typer: one noun a module, with what it alone draws.
+"""The commands, declared with typer: one module per noun, with the drawings that only its commands need.
 
-`ctxmgr.cli.COMMANDS` names them all. A command reads its options, asks `ctxmgr.workspace`, and draws the answer: what it
-decides itself belongs further down. `ctxmgr.cli.fast.table` is generated from these declarations.
+`ctxmgr.cli.COMMANDS` lists all commands. A command reads its options, asks `ctxmgr.workspace`, and draws the answer; further
+decisions belong into lower layers. `ctxmgr.cli.fast.table` is generated from these declarations.
 """

@@ -1,4 +1,4 @@
-"""``access``: the rules that say which agent may read or write what; tried, explained and shown as a table."""
+"""``access``: the rules that say which agent may read or write what. They can be changed, listed, tried and explained."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def load(
 def _from_file(source: str) -> list[AccessRule]:
     from ctxmgr.access.rule_changes import parse_rules_file
 
-    # A file of rules may come with a checkout: no device, no pipe, and no endless file is read.
+    # A file of rules may come with a checkout, so devices, pipes and endless files are refused.
     try:
         text = read_regular(source, MAX_SETTINGS_BYTES).decode("utf-8")
     except UnicodeDecodeError:
@@ -153,7 +153,7 @@ def remove(
     """
 
     def work(workspace: Workspace) -> Answer:
-        # Any priority will do: rules are the same by agent, type, pattern and permission.
+        # Any priority will do, because agent, type, pattern and permission identify a rule.
         rule = _rule(agent, kind, pattern, permission, DEFAULT_PRIORITY)
         return _change_answer(workspace.project.change_rules(remove=[rule]))
 
@@ -198,7 +198,7 @@ def check(
 
     def work(workspace: Workspace) -> Answer:
         found = workspace.project.explain_access(agent, permission, kind, resource)
-        # A script asks by the exit code alone.
+        # A script looks only at the exit code.
         code = Exit.OK if found.allowed else Exit.DENIED
         return Answer(found.to_json(), lambda out: show_verdict(out, found), code=code)
 
@@ -223,7 +223,7 @@ def explain(
 
     def work(workspace: Workspace) -> Answer:
         found = workspace.project.explain_access(agent, permission, kind, resource)
-        # Exit code 0 also for a denial: the question was why, and it is answered.
+        # Exit code 0 even for a denial, because the question was why, and it is answered.
         return Answer(found.to_json(), lambda out: show_explanation(out, found))
 
     answer("access explain", how, work, store=store)
@@ -264,7 +264,7 @@ _STYLES = {"read": "ok", "write": "open", "none": "error"}
 
 
 def show_rules(printer: Printer, rules: Sequence[AccessRule]) -> None:
-    """Show rules in the order in which they count."""
+    """Show rules in the order of evaluation."""
     if not rules:
         printer.hint("No access rules: an agent (--as) has no access. A team's usual rules: ctxmgr access load default")
         return
@@ -278,20 +278,20 @@ def show_rules(printer: Printer, rules: Sequence[AccessRule]) -> None:
 
 
 def show_change(printer: Printer, change: RuleChangeResult) -> None:
-    """Show what a change of the rules did."""
+    """Show the result of a change of the rules."""
     show_rules(printer, change.rules)
     printer.hint(f"{change.added} added, {change.changed} changed, {change.removed} removed")
 
 
 def show_verdict(printer: Printer, found: AccessExplanation) -> None:
-    """Show yes or no with the reason in one line."""
+    """Show the verdict and its reason in one line."""
     symbols = printer.symbols
     sign, word, style = (symbols.healthy, "yes", "ok") if found.allowed else (symbols.error, "no", "error")
     printer.line(Span(f"{sign} {word}" if printer.terminal else word, style), Span(f"  {found.reason}"), hang=4)
 
 
 def show_explanation(printer: Printer, found: AccessExplanation) -> None:
-    """Show the verdict, the rule that decides, the ones that lost, and what would grant it."""
+    """Show the verdict, the deciding rule, the rules that lost, and what would grant the access."""
     show_verdict(printer, found)
     if found.rule is not None:
         printer.heading("The rule that decides")
@@ -320,7 +320,7 @@ def show_explanation(printer: Printer, found: AccessExplanation) -> None:
 
 
 def show_replay(printer: Printer, found: Replay, *, replayed: bool) -> None:
-    """Show the past reads that other rules would have answered otherwise."""
+    """Show the past reads that other rules would have decided differently."""
     if not replayed:
         printer.line("The rules can be used. Hold them against past reads with --replay.")
         return

@@ -1,4 +1,4 @@
-"""``note`` and ``snapshot``: annotate entries and bundle them."""
+"""``note``, ``snapshot`` and ``memory``: annotate entries, bundle them, and keep episodes."""
 
 from __future__ import annotations
 
@@ -214,12 +214,12 @@ def retain(
     def work(workspace: Workspace) -> Answer:
         if text is not None and message is not None:
             raise InvalidInput("the text is given twice", "give TEXT or --message")
-        # Only a session is named: the episode is made of what it holds. Any other option asks for a text.
+        # If only a session is given, its records are made into an episode. Any other option requires a text.
         if text is None and message is None and session is not None and not (entry or tag or link or author or supersedes):
             kept = workspace.retain_session(build(RetainSessionRequest, session=session)).episode
             return Answer(kept.to_json(), lambda out: show_episodes(out, [kept]))
         given = sys.stdin.read() if text == "-" else text if text is not None else message or ""
-        # An episode may come from no entry at all, so that none is named is no fault here.
+        # An episode need not refer to an entry, so naming none is fine here.
         named, indexes, ids = parse_all(entry or [], session)
         request = build(
             RetainRequest, session=named, text=given, entry_indices=indexes, entry_ids=ids, tags=tag, links=link,
@@ -286,7 +286,7 @@ def reflect(
         found = workspace.reflect(request)
         return Answer(found.reflection.to_json(), lambda out: show_reflection(out, found.reflection), found.status)
 
-    # Without --keep nothing is written, so a store that can only be read will do.
+    # Without --keep nothing is written, so a read-only store is enough.
     answer("memory reflect", how, work, store=store, writes=keep)
 
 
@@ -295,17 +295,17 @@ _AROUND = (
     Column("@", right=True), Column("AGENT", give=3, least=6, optional=True), Column("ACTION", give=2, least=8),
     Column("STATUS"), Column("INPUT", fill=True, least=20),
 )  # fmt: skip
-# The tag by which a note is an episode: all that is shown here have it.
+# The tag that makes a note an episode. All episodes shown here have it, so it is left out.
 _MARKER = "memory"
 _MAX_LINES = 8
 
 
 def show_episodes(printer: Printer, episodes: Sequence[Episode]) -> None:
-    """Show episodes, each with who said it, what it says and the entries around it; in a pipe one row an episode."""
+    """Show episodes with authors, texts and the entries around them; in a pipe, one row per episode."""
     if not episodes:
         printer.hint("Memory holds nothing about that. Keep something: ctxmgr memory retain TEXT --entry 3")
         return
-    # A program gets whole ids and texts; on a terminal ids are as short as they stay unambiguous.
+    # A program gets whole ids and texts. On a terminal, ids are shortened to unique prefixes.
     if not printer.terminal:
         printer.table(
             _EPISODES,
@@ -355,7 +355,7 @@ def _episode(printer: Printer, episode: Episode, name: str) -> None:
 
 
 def show_reflection(printer: Printer, found: Reflection) -> None:
-    """Show what episodes say together."""
+    """Show what several episodes say together."""
     if not found.episodes:
         printer.hint("Memory holds nothing about that. Keep something: ctxmgr memory retain TEXT --entry 3")
         return

@@ -1,4 +1,4 @@
-"""``artifact`` and ``version``: what agents produce, and versions of the whole."""
+"""``artifact`` and ``version``: contents that agents produce, and versions of all of them together."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ Version = Annotated[str | None, typer.Option("--version", metavar="N", help="Ver
 
 
 def owner_and_name(text: str) -> tuple[str, str]:
-    """Return the owner and the name that a person wrote as one.
+    """Split AGENT/NAME into the owner and the name of an artifact.
 
     Raises:
-        InvalidInput: one of them is missing.
+        InvalidInput: the owner or the name is missing.
     """
     agent, _, name = text.partition("/")
     if not agent or not name:
@@ -61,12 +61,12 @@ def owner_and_name(text: str) -> tuple[str, str]:
 
 
 def artifact_request(text: str, version: int | None) -> GetRequest:
-    """Return the request for an artifact that is named by its id or as AGENT/NAME.
+    """Return the request for an artifact given as an id or as AGENT/NAME.
 
     Raises:
-        InvalidInput: it is neither, or an id with a version.
+        InvalidInput: the text is neither, or a version is given with an id.
     """
-    # An agent may be called ``art_director``: with a slash it is the owner of an artifact.
+    # An agent may be called ``art_director``. With a slash, the text names an owner and not an id.
     if text.startswith("art_") and "/" not in text:
         if version is not None:
             raise InvalidInput("an id already means one version", "leave out --version, or write AGENT/NAME")
@@ -155,7 +155,7 @@ def _name(file: str) -> str:
 
 
 def _dependency(text: str) -> NewDependency:
-    # A name may hold a colon itself: what stands behind the last one counts only if it is a type.
+    # A name may contain a colon. The text after the last colon counts only if it is a type.
     head, _, kind = text.rpartition(":")
     agent, name = owner_and_name(head if head and kind in _TYPES else text)
     return build(NewDependency, agent=agent, name=name, type=kind if head and kind in _TYPES else None)
@@ -180,7 +180,7 @@ def get(
 
     def work(workspace: Workspace) -> Answer:
         request = artifact_request(artifact, version_number(version))
-        # JSON holds the content; for a person, a pipe and a file it is copied in pieces, whatever its size.
+        # JSON holds the content. For a person, a pipe or a file the content is copied in pieces, however large it is.
         if output is None and how.format != "table":
             found = workspace.artifacts.get(request)
             return add_warnings(Answer(found.to_json(), lambda out: views.show_artifact(out, found.artifact)), workspace)
@@ -335,7 +335,7 @@ def rollback(
         done = workspace.artifacts.rollback(
             build(RollbackRequest, version=version_number(version) or _current(workspace), reason=reason, author=author)
         )
-        # The way back is named, since a rollback changes what every agent reads.
+        # Name the command for the way back, because a rollback changes what every agent reads.
         undo = f'ctxmgr version rollback {done.rolled_back_from} --reason "undo"'
         return add_warnings(Answer(done.to_json(), lambda out: views.show_rollback(out, done), next=[undo]), workspace)
 
@@ -393,7 +393,7 @@ def prune(
     """
 
     def work(workspace: Workspace) -> Answer:
-        # Options over the file of settings, and both over what is built in.
+        # Options override the file of settings, which overrides the defaults.
         retention = build(
             Retention,
             **{
@@ -404,7 +404,7 @@ def prune(
         done = workspace.artifacts.prune(PruneRequest(retention=retention, dry_run=dry_run))
         return add_warnings(Answer(done.to_json(), lambda out: views.show_prune_result(out, done)), workspace)
 
-    # `frees`: a person prunes when the disk is full, so the command may use the reserve that is kept for it.
+    # `frees` allows the command to use the reserve, because people prune when the disk is full.
     answer("version prune", how, work, store=store, writes=not dry_run, frees=not dry_run)
 
 
@@ -413,16 +413,16 @@ def _given_options(**values: Any) -> dict[str, Any]:
 
 
 def retention_settings(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the retention that the configuration file sets.
+    """Return the retention settings of the configuration file.
 
     Raises:
-        InvalidInput: an unknown or wrong setting.
+        InvalidInput: a setting is unknown or has a wrong value.
     """
     known = ("keep_versions", "keep_days", "always_keep")
     if unknown := sorted(set(table) - set(known)):
         raise InvalidInput(f"unknown setting artifacts.{unknown[0]}", f"known: {', '.join(known)}")
     try:
-        # Strict: a text in the place of a number is a slip that is better named than guessed at.
+        # Strict, because a text in the place of a number is a mistake that should be reported instead of converted.
         Retention.model_validate(dict(table), strict=True)
     except ValueError as error:
         first = first_fault(error)

@@ -1,4 +1,4 @@
-"""``config`` and ``trust``: the settings that hold, and what a folder is trusted with."""
+"""``config`` and ``trust``: the current settings, and the trust in settings of folders."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _answer(
 
 def _files(config: Config) -> list[SettingsPath]:
     user = paths.user_file(os.environ)
-    # The first is listed even where it does not exist: it says where a person would write one.
+    # The first is listed even if it does not exist, because it tells where to create one.
     nearest = [str(Path.cwd() / paths.OWN_FILE), *paths.settings_files(os.getcwd())]
     held = {str(each) for each in (config.path, config.user) if each is not None}
     return [
@@ -135,7 +135,7 @@ def _files(config: Config) -> list[SettingsPath]:
 
 
 def _settings_in_force(config: Config) -> Iterator[SettingView]:
-    """Yield every setting but the thresholds that nobody set."""
+    """Yield every setting, except thresholds with their default."""
     for name in SETTINGS:
         if name == "detect":
             yield from (_threshold(config, each) for each in config.detect)
@@ -155,7 +155,7 @@ def _find_setting(config: Config, name: str) -> SettingView:
     """Return one setting.
 
     Raises:
-        NotFound: there is none of this name.
+        NotFound: no setting has this name.
     """
     if name in SETTINGS and name != "detect":
         return _setting(config, name)
@@ -184,9 +184,9 @@ _VALUES: dict[str, Callable[[Config], Any]] = {
 
 def _setting(config: Config, name: str) -> SettingView:
     setting = SETTINGS[name]
-    # From the settings themselves, so that no second list of defaults can disagree.
+    # Taken from the settings themselves, so that there is no second list of defaults.
     default = _VALUES[name](Config())
-    # An empty variable counts as not set.
+    # An empty variable counts as unset.
     text = os.environ.get(setting.variable) if setting.variable is not None else None
     file = config.find_file(name)
     return SettingView(
@@ -215,13 +215,13 @@ def _plain(value: Any) -> Any:
 
 
 def _description(name: str) -> str:
-    """Return the description of a threshold from the docstring of the settings, where some share one line."""
-    # The docstring is the one place that describes them; a second list here would grow stale.
+    """Return the description of a threshold from the docstring of the settings. Some thresholds share one line."""
+    # Only this docstring describes them, because a second list here would become outdated.
     attributes = (DetectSettings.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]
     lines: list[str] = []
     for line in attributes.splitlines():
         words = line.strip()
-        # An attribute begins eight blanks in, as the class is written; what stands deeper goes on with the one above.
+        # Attributes are indented by eight blanks in the class. Deeper lines continue the attribute above.
         if line.startswith(" " * 8) and not line.startswith(" " * 9):
             lines.append(words)
         elif lines:
@@ -243,7 +243,7 @@ _MAY = {
 
 
 def show_list(printer: Printer, rows: Sequence[SettingView]) -> None:
-    """Show a row for each setting; what is built in stands back."""
+    """Show one row per setting; defaults are dimmed."""
     printer.table(
         _COLUMNS,
         (
@@ -258,21 +258,21 @@ def show_list(printer: Printer, rows: Sequence[SettingView]) -> None:
 
 
 def show_value(printer: Printer, row: SettingView) -> None:
-    """Show the value alone; nothing where there is none."""
+    """Show only the value, and nothing if there is none."""
     if row.value is not None:
         printer.line(scalar_text(row.value))
 
 
 def show_paths(printer: Printer, rows: Sequence[SettingsPath]) -> None:
-    """Show the files in the order in which they count."""
+    """Show the files in order of precedence."""
     for row in rows:
-        # Of the files of a project only the nearest is read.
+        # Only the nearest file of a project is read.
         why = "" if row.holds else ", not read" if os.path.isfile(row.path) else ", not there"
         printer.line(Span(row.path, "strong" if row.holds else "dim"), Span(f"  {row.kind}{why}", "dim"))
 
 
 def show_setting_details(printer: Printer, rows: Sequence[SettingView]) -> None:
-    """Show everything that is to be said of each setting."""
+    """Show all details of each setting."""
     for number, row in enumerate(rows):
         if number:
             printer.line()
@@ -312,7 +312,7 @@ def trust(
     """
 
     def work() -> Answer:
-        # Each of them changes nothing or the opposite, so a guess between them is never right.
+        # Each of them asks for something else, so any choice between them could be wrong.
         if list_ + show + revoke > 1:
             raise InvalidInput("--list, --show and --revoke are three questions", "ask one of them")
         if list_:
@@ -332,10 +332,10 @@ def _trust_answer(rows: list[TrustView]) -> Answer:
 
 
 def _kept_view(each: kept.Trust) -> TrustView:
-    """Return a row for what is kept, which holds only while the file is as it was."""
+    """Return a row for a stored trust, which is valid only while the file is unchanged."""
     try:
         file = project_file(Path(each.path).parent)
-    except CtxmgrError:  # a file that can no longer be read grants nothing
+    except CtxmgrError:  # an unreadable file grants nothing
         file = None
     if file is None or kept.identity(file.path) != each.path or kept.find(file.path, file.content, os.environ) is None:
         return TrustView(path=each.path, trusted=False, since=each.since)
@@ -365,7 +365,7 @@ def _grant(place: Path) -> TrustView:
 
 def _revoke(place: Path) -> list[TrustView]:
     paths = [place / OWN_FILE, place / SHARED_FILE]
-    with suppress(CtxmgrError):  # it is gone or broken by now, and its trust ends all the same
+    with suppress(CtxmgrError):  # the file may be gone or broken, but its trust must end
         paths.insert(0, _settings_file(place).path)
     return [TrustView(path=kept.identity(path), trusted=False) for path in paths if kept.revoke(path, os.environ)]
 
@@ -387,7 +387,7 @@ def _grant_row(file: SettingsFile) -> dict[str, object]:
 
 
 def _commands(file: SettingsFile, place: Path) -> Iterator[tuple[Probe, str, str]]:
-    """Yield the commands of the goals in the project's folder and the one that was named, with their fingerprints."""
+    """Yield the commands of the goals in the project's folder and in the named folder, with their fingerprints."""
     from ctxmgr.goals.probes import fingerprint
     from ctxmgr.goals.service import Goals
 
@@ -395,7 +395,7 @@ def _commands(file: SettingsFile, place: Path) -> Iterator[tuple[Probe, str, str
         try:
             with Goals.open(folder) as goals:
                 probes = goals.state().probes
-        except NotFound:  # a project without a goal has no commands to be trusted
+        except NotFound:  # a project without a goal has no commands to trust
             continue
         for probe in probes:
             if probe.kind == "command":
@@ -406,7 +406,7 @@ _NAME = 14
 
 
 def show_trust(printer: Printer, rows: Sequence[TrustView]) -> None:
-    """Show every file with what it grants; all values are the project's and pass the printer's filter."""
+    """Show every file with what it grants. All values come from the project and pass the printer's filter."""
     for row in rows:
         state = Span("trusted", "ok") if row.trusted else Span("not trusted", "warn")
         printer.line(state, "  ", row.path, hang=2)

@@ -1,4 +1,4 @@
-"""``ship``, ``receive``, ``tap`` and ``mcp``: commands that go on running between agents, machines and a store."""
+"""``ship``, ``receive``, ``tap`` and ``mcp``: commands that keep running between agents, machines and a store."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_stor
 from ctxmgr.config import find_store, load_config
 from ctxmgr.errors import CtxmgrError, InvalidInput
 
-# What only one of the commands needs is imported in it: an editor waits for `tap`, and an agent for `mcp`, and neither
-# needs the HTTP server of `receive` or the store of `ship`.
+# Each command imports what only it needs. An editor waits for `tap` and an agent for `mcp`, and neither needs the HTTP
+# server of `receive` or the store of `ship`.
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
     from ctxmgr.history.shipper import Progress, Service
@@ -55,7 +55,7 @@ def ship(
     """
 
     def work() -> Answer:
-        # Here and not above: `tap` is declared beside it, and an editor waits for that one.
+        # Imported here because `tap` is in the same module, and an editor waits for `tap`.
         from ctxmgr.history.shipper import Service, Shipper, known_progress, printable_location
 
         o.require_interval(every)
@@ -85,16 +85,16 @@ def _target(store: str | None) -> str:
 
 
 def _require_apart(paths: list[str], target: str) -> None:
-    # By their real paths, since one place can be named in several ways.
+    # Compare real paths, because one place can have several names.
     if any(os.path.realpath(path) == os.path.realpath(target) for path in paths):
         raise InvalidInput(f"{target} can't be shipped to itself", "name another store with --store")
 
 
 def _follow(service: Service, every: float) -> None:
-    """Ship until somebody ends it: by Ctrl-C or SIGTERM, in order."""
+    """Ship until Ctrl-C or SIGTERM, then close in order."""
 
     def end(_number: int, _frame: object) -> None:
-        # Service managers stop a process with SIGTERM, whose default kills it; as Ctrl-C does, it shall unwind and close.
+        # Service managers stop a process with SIGTERM, which would kill it. Unwind and close as after Ctrl-C instead.
         raise KeyboardInterrupt
 
     def report(error: CtxmgrError | None, wait: float) -> None:
@@ -127,13 +127,13 @@ def _progress_answer(found: list[Progress]) -> Answer:
     failed = any(each.error for each in found)
     return Answer(
         rows, lambda out: show_progress(out, found), "partial" if failed else "ok" if rows else "empty", warnings=warnings,
-        # A try that failed is no failure of the command: the next one goes on where it ended.
+        # A failed attempt does not fail the command, because the next one continues from the same place.
         code=Exit.OK,
     )  # fmt: skip
 
 
 def show_progress(printer: Printer, rows: Sequence[Progress]) -> None:
-    """Show what was brought where, what is left, and why the last try failed."""
+    """Show what was shipped where, what is left, and why the last attempt failed."""
     from ctxmgr.cli.views.layout import Span
 
     if not rows:
@@ -154,7 +154,7 @@ def show_progress(printer: Printer, rows: Sequence[Progress]) -> None:
 RECEIVE_TOKEN = "CTXMGR_RECEIVE_TOKEN"
 
 _MEGABYTE = 1_000_000
-# Each connection may hold a body (`live.receiver`), so memory must hold eight times this.
+# Each connection may hold a body (`live.receiver`), so memory must hold eight of them.
 _MAX_MEGABYTES = 256
 
 
@@ -191,7 +191,7 @@ def receive(
         say(f"ctxmgr: receiving OTLP at {receiver.address} into {workspace.store.location}; Ctrl-C ends it")
         say(f"  OTEL_EXPORTER_OTLP_ENDPOINT={receiver.address} OTEL_EXPORTER_OTLP_PROTOCOL=http/json")
         with _stop_on_signals(receiver):
-            # The search index is brought up to date in the pauses, so that no export waits for it.
+            # The search index is updated in pauses, so that no export waits for it.
             receiver.run(recorder.take, workspace.store.index)
         received = recorder.received
         if received.records:
@@ -213,7 +213,7 @@ def receive(
 
 @contextmanager
 def _stop_on_signals(receiver: Receiver) -> Generator[None]:
-    """End the receiver in order on SIGINT and SIGTERM."""
+    """Stop the receiver in order on SIGINT and SIGTERM."""
     before = {
         number: signal.signal(number, lambda _number, _frame: receiver.stop()) for number in (signal.SIGINT, signal.SIGTERM)
     }
@@ -251,7 +251,7 @@ def tap(
         target = store or find_store(Path.cwd(), os.environ, config)[0]
         from ctxmgr.live.tap import run_tap
 
-        # Called in the forked recorder alone: the process between editor and agent never loads the store and the detectors.
+        # Called only in the forked recorder. The process between editor and agent never loads the store and the detectors.
         def record(copied: int, orders: int) -> None:
             from ctxmgr.live.tap_recorder import record_copies
 
@@ -264,7 +264,7 @@ def tap(
 
 
 MCP_TOKEN = "CTXMGR_MCP_TOKEN"
-"""Environment variable of the token that HTTP clients must send."""
+"""Environment variable with the token that HTTP clients must send."""
 
 
 def mcp(
@@ -297,7 +297,8 @@ def mcp(
             say("ctxmgr: waiting for a client on stdin; an agent starts this command itself. Ctrl-C ends it.")
         server.run("stdio")
         return
-    # A local port is open to every user and page of this machine, so there is always a token; only a made one is printed.
+    # All users and web pages on this machine can reach a local port, so a token is always required.
+    # Only a generated one is printed.
     import secrets
 
     token = os.environ.get(MCP_TOKEN) or secrets.token_urlsafe(24)

@@ -1,4 +1,4 @@
-"""``context`` and ``execution``: what an agent is given, and what became of its run."""
+"""``context`` and ``execution``: what an agent gets, and the results of its runs."""
 
 from __future__ import annotations
 
@@ -217,12 +217,12 @@ def assemble(
             "partial" if made.package.missing else "ok", warnings=[*warnings, *workspace.guard.warnings],
         )  # fmt: skip
 
-    # Lenient: an agent gets its package also from a store that it can only read; it is not recorded then.
+    # Lenient: an agent also gets its package from a read-only store. The package is not recorded then.
     answer("context assemble", _package_options(json_, format_, fields, jq), work, store=store, writes=not plan, lenient=True)
 
 
 def _improver(workspace: Workspace, model: str | None, base_url: str | None, timeout: float | None) -> ModelImprover | None:
-    """Return what asks the model that this call names; None where it names none."""
+    """Return the `ModelImprover` for the model that this call names, or None if it names none."""
     if model is None:
         return None
     from ctxmgr.cli.model_proposals import make_improver
@@ -271,7 +271,7 @@ def request(
             version=version_number(version),
         )
         found = workspace.supply.request_items(asked)
-        # Where some items are there, the agent can go on; where none is, a script should know.
+        # With some of the items the agent can continue. With none, the exit code tells a script.
         return Answer(
             [item.to_json() for item in found.items], lambda out: views.show_request_response(out, found.items), found.status,
             warnings=list(workspace.guard.warnings), code=Exit.NOT_FOUND if found.status == "empty" else Exit.OK,
@@ -303,7 +303,7 @@ def why(
 
 
 def _package_options(as_json: bool, form: str | None, fields: str | None, jq: str | None) -> OutputOptions:
-    # A package as YAML is what the view writes; for the output options it is the form for people.
+    # The view writes the package as YAML, so YAML is the form for people among the output options.
     return output_options(as_json, "table" if form == "yaml" else form, fields, jq)
 
 
@@ -312,7 +312,7 @@ def _read(place: str | None) -> dict[str, Any] | None:
         return None
     from ctxmgr.context.service import MAX_CONTENT_BYTES, read_task_context
 
-    # One byte more than is allowed, by which the reader knows a file that is too long.
+    # Read one byte more than allowed, so that `read_task_context` recognises a file that is too long.
     with open(open_regular(place), "rb") as file:
         return read_task_context(file.read(MAX_CONTENT_BYTES + 1), place)
 
@@ -379,7 +379,7 @@ Examples:
 """
 
 context_app = typer.Typer(no_args_is_help=True, help=_HELP)
-# Registered here and not at each function: help lists them in the order of use.
+# Registered here instead of at each function, so that help lists them in the order of use.
 context_app.command("set")(set_)
 context_app.command("get")(get)
 context_app.command("assemble")(assemble)
@@ -463,8 +463,8 @@ def record_execution(
 
 
 def _subject(agent: str | None, status: str | None, named: str | None, state: str | None) -> tuple[str, str]:
-    """Return the agent and the status, each from where it was given."""
-    # With --agent given, a lone argument can only be the status.
+    """Return the agent and the status, each from its option or its argument."""
+    # With --agent, a single argument can only be the status.
     if named is not None and state is None and status is None:
         agent, status = None, agent
     if (agent is None) == (named is None) or (status is None) == (state is None):

@@ -1,4 +1,4 @@
-"""``sessions`` and ``detect``: the sessions of a store, and what is wrong with them."""
+"""``sessions`` and ``detect``: the sessions of a store, and their verdicts."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def detect(
       ctxmgr detect --session 01a1ffcb --explain 42
       ctxmgr detect --backtest labelled-runs --set repeat_rounds=4
     """
-    # Only a target that is spelled as a folder: a session's id may be the name of one here.
+    # Only a target that is spelled as a folder, because a folder here may have the same name as a session.
     folder = target if is_folder(target) else None
     if folder is None:
         session, store = resolve_place("detect", how, target, session, store)
@@ -89,11 +89,11 @@ def _detect_folder(
     exit_zero: bool,
     conflicting: list[str | None],
 ) -> None:
-    """Judge every log of a folder, each by itself, and say which files were passed over."""
+    """Judge every log of a folder separately, and report the skipped files."""
     from ctxmgr.cli.detection import detect_in_folder
 
     def work() -> Answer:
-        # Checked inside `work`, so that the refusal has the form that the caller asked for.
+        # Checked inside `work`, so that the error has the form that the caller asked for.
         if any(conflicting):
             raise InvalidInput(f"{folder} is a folder: all logs in it are judged", "leave --session, --explain and --store out")
         found = detect_in_folder(folder, now, changes, ever=ever, exit_zero=exit_zero)
@@ -120,13 +120,13 @@ _MAX_NAMED = 5
 
 
 def _backtest(folder: Path, settings: list[str] | None, how: OutputOptions, *, conflicting: list[str]) -> None:
-    """Judge the labelled sessions of a folder and show the score; exit 0 whatever it is.
+    """Judge the labelled sessions of a folder and show the score. The exit code is 0 for any score.
 
     Args:
-        folder: logs and a ``labels.json``.
-        settings: what ``--set`` gave.
-        how: the answer is wanted.
-        conflicting: options that were given and say something about a store, which a backtest does not read.
+        folder: folder with logs and a ``labels.json``.
+        settings: values of ``--set``.
+        how: how to show the answer.
+        conflicting: given options that concern a store, which a backtest does not read.
     """
     from ctxmgr.config import load_config
     from ctxmgr.history.backtest import backtest_folder
@@ -158,15 +158,15 @@ def _explain(
     *,
     conflicting: list[str],
 ) -> None:
-    """Show what the detectors thought of the entry at an address; exit 0 when it exists.
+    """Show what the detectors saw in the entry at an address. The exit code is 0 if the entry exists.
 
     Args:
         address: ``42``, ``SESSION@42``, ``@-1``, or an entry id.
-        session: the one that ``--session`` names.
-        store: path of the store, if one was named.
-        settings: what ``--set`` gave.
-        how: the answer is wanted.
-        conflicting: options that were given and have no meaning here.
+        session: value of ``--session``.
+        store: path of the store, if one is named.
+        settings: values of ``--set``.
+        how: how to show the answer.
+        conflicting: given options that have no meaning here.
     """
     from ctxmgr.history.detection import explain as explained
     from ctxmgr.types.operations import ExplainRequest
@@ -213,7 +213,7 @@ _COLUMNS = (Column("DETECTOR"), Column("SEEN", right=True), Column("OF", right=T
 
 
 def show_explanation(printer: Printer, found: Explanation) -> None:
-    """Show the entry in a line, each detector's thought in a row, and what was raised on it."""
+    """Show the entry in one line, one row per detector, and the findings raised on the entry."""
     entry = found.entry
     printer.rule(Span(f"{entry.session}@{entry.index}", "name"), f"  {entry.action} {printer.fit(row_text(entry), 60)}")
     if found.note is not None:
@@ -227,7 +227,7 @@ def show_explanation(printer: Printer, found: Explanation) -> None:
 
 
 def _far(thought: DetectorCheck) -> float:
-    # Nearest to its threshold first.
+    # The nearest to its threshold first.
     return -thought.count / max(1, thought.threshold)
 
 
@@ -298,7 +298,7 @@ def _distances(found: Distances, good: str) -> str:
 
 
 def _show_disabled(printer: Printer, title: str, found: Distances) -> None:
-    # Only what is off: what was found in time needs no list.
+    # Only deviations, because findings in time need no list.
     if found.off:
         printer.heading(title)
     for each in found.off:

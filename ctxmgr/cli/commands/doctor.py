@@ -1,4 +1,4 @@
-"""``doctor`` and ``demo``: whether all is well here, and a run to try it all with."""
+"""``doctor`` and ``demo``: check the installation, and try the commands with a recorded run."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _checks(store: str | None, model: str | None, base_url: str | None, llm_mode
     yield check_routes(config)
     for check in check_store(store, folder, os.environ, config):
         yield check
-        if check.name in ("store.damage", "store.server"):  # said of a store that could be opened
+        if check.name in ("store.damage", "store.server"):  # these checks ran on a store that could be opened
             yield from check_artifacts(find_store(folder, os.environ, config)[0] if store is None else store)
     yield from check_shipping()
     yield check_cache(os.environ, home)
@@ -94,9 +94,9 @@ def _checks(store: str | None, model: str | None, base_url: str | None, llm_mode
 
 
 def _exit(failed: list[Check]) -> Exit:
-    """Return the store's code when it is among the failures, else that of the first."""
+    """Return the code for a faulty store if it is among the failures, else that of the first failure."""
     codes = [find_exit(check.kind or "") for check in failed]
-    # A damaged store is what a script must not overlook, whatever else is wrong.
+    # A script must not overlook a damaged store, whatever else is wrong.
     return Exit.STORE if Exit.STORE in codes else codes[0] if codes else Exit.OK
 
 
@@ -104,7 +104,7 @@ _STYLES = {"ok": "ok", "info": "dim", "warn": "warn", "fail": "error"}
 
 
 def show_checks(printer: Printer, checks: Sequence[Check], counts: Mapping[str, int]) -> None:
-    """Show every check; in a pipe the level is a word, and the count goes to the stream for talk."""
+    """Show every check. In a pipe, the level is a word and the count goes to the stream for talk."""
     symbols = printer.symbols
     signs = {"ok": symbols.healthy, "info": symbols.unknown, "warn": symbols.open, "fail": symbols.error}
     words = signs if printer.terminal else {level: level for level in _STYLES}
@@ -135,7 +135,7 @@ def check_model(
     table: Mapping[str, Any],
     config: Path | None,
 ) -> Iterator[Check]:
-    """Yield which model a recovery would ask, what chose it, what would be sent, and which keys are set but unused.
+    """Yield checks of the model: which one a recovery would ask and why, what it would send, and unused keys.
 
     Args:
         flag: value of ``--model``.
@@ -168,7 +168,7 @@ def _choice_source(flag: str | None, environment: Mapping[str, str], config: Pat
 
 def _check_choice(choice: ModelChoice, chosen_by: str, environment: Mapping[str, str]) -> Check:
     place = describe(choice, environment)
-    # On this machine alone nobody else can read it, encrypted or not.
+    # On this machine nobody else can read it, encrypted or not.
     unsafe = place.leaves and not place.encrypted
     return Check(
         name="model", level="warn" if unsafe else "ok", finding=f"{place.text} (chosen by {chosen_by})",
@@ -180,7 +180,7 @@ def _check_choice(choice: ModelChoice, chosen_by: str, environment: Mapping[str,
 
 
 def _check_extent(choice: ModelChoice) -> Check:
-    """Say what of the history a recovery would send at most."""
+    """Describe how much of the history a recovery would send at most."""
     detail: dict[str, Any] = {"mode": choice.mode, "seconds": choice.seconds, "maxTokens": choice.max_tokens,
                               "maxCharacters": choice.max_characters}  # fmt: skip
     if choice.mode == "lead":
@@ -198,7 +198,7 @@ def _check_extent(choice: ModelChoice) -> Check:
 
 
 def _missing_extras() -> Iterator[Check]:
-    # Looked for and not imported, which would take longer than all other checks.
+    # Only looked for, because importing it would take longer than all other checks.
     if find_spec("pydantic_ai") is None:
         yield Check(
             name="model.extra", level="fail", finding="a model is named, but what is needed to ask it is not installed",
@@ -207,7 +207,7 @@ def _missing_extras() -> Iterator[Check]:
 
 
 def _keys(environment: Mapping[str, str]) -> Iterator[Check]:
-    """Name the providers' keys in the environment, never their values: a key alone chooses no model."""
+    """Name the providers' keys in the environment, never their values. A key alone chooses no model."""
     names = sorted(name for name, value in environment.items() if name.endswith(_KEY_ENDING) and name != KEY_VARIABLE and value)
     if names:
         finding = f"{', '.join(names)} in the environment: a key alone never chooses a model"
@@ -258,7 +258,7 @@ def demo(
             sys.stdout.write(f"\n# {title}\n$ ctxmgr {' '.join(command).format(log=log.name)}\n")
             sys.stdout.flush()
             arguments = [*wished, *(part.format(log=log) for part in command), "--store", str(folder / "history.db")]
-            # In this process and by the whole command line, so that the demo shows what a user would see.
+            # Run by the whole command line in this process, so that the demo shows the same output as for a user.
             code = build_app(command[0])(arguments, standalone_mode=False)
             if code:
                 raise typer.Exit(int(code))
@@ -268,7 +268,7 @@ def demo(
 
 def _save(path: Path, run: bytes) -> None:
     try:
-        # Saving the run twice is fine; a file of the user is never overwritten.
+        # Saving the run twice is fine, but a user's file is never overwritten.
         if path.exists() and path.read_bytes() != run:
             fail("demo", OutputOptions(), Conflict(f"{path} exists already and holds something else", "name another file"))
         replace_file(path, run)
@@ -278,7 +278,7 @@ def _save(path: Path, run: bytes) -> None:
 
 
 def _recorded_run() -> Path:
-    """Return the recorded run: inside the installed package, or among the fixtures of a checkout."""
-    # The wheel carries a copy; a checkout has the file among its fixtures only.
+    """Return the path of the recorded run."""
+    # The wheel carries a copy of it. A checkout has it only among its fixtures.
     packaged = Path(__file__).parents[1] / "demo_run.jsonl"
     return packaged if packaged.exists() else Path(__file__).parents[3] / "fixtures" / "demo" / "claude-code" / _RUN

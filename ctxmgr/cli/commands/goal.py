@@ -1,6 +1,6 @@
-"""``goal``: how a goal begins, the checks of its files, comparison and recovery, and the order of the whole group.
+"""``goal``: start a goal, check files, compare, recover, and list the commands of the whole group.
 
-`goal_steps` has what an agent asks at every step, and is loaded alone then.
+`goal_steps` has the commands that agents call at every step. It is imported alone for them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Annotated
 
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
-from ctxmgr.cli.commands import goal_steps as steps  # registers its commands, too
+from ctxmgr.cli.commands import goal_steps as steps  # importing it also registers its commands
 from ctxmgr.cli.commands.goal_steps import AllowCommands, Dir, goal_app, probe_app
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, OutputOptions, say
@@ -92,7 +92,7 @@ def start(
 
 
 def _read_goal(goal: str | None, source: str | None) -> tuple[str | None, Plan, list[str], str | None]:
-    """Return the goal, the rules' split of what was given, remarks on it, and the text of the plan."""
+    """Return (goal, plan by rules, remarks on the plan, text of the plan) of the given goal or file."""
     text = None if goal is None else steps.read_argument(goal).strip()
     if source is not None:
         name = "stdin" if source == "-" else source
@@ -103,13 +103,13 @@ def _read_goal(goal: str | None, source: str | None) -> tuple[str | None, Plan, 
             notes.append(f"{name} does not say what the goal is; give it: ctxmgr goal start TEXT --from {name}")
         text = text or plan.goal or f"Do what {os.path.basename(name)} lists"
         return text, plan, notes, data.decode("utf-8", "replace")
-    # A goal of several lines may be a plan that was pasted; if it is none, it is one sentence.
+    # A goal of several lines may be a pasted plan. If it is none, it becomes one sentence.
     if text is not None and "\n" in text:
         try:
             plan = parse_plan(text.encode("utf-8", "replace"), "goal")
         except InvalidInput:
             return " ".join(text.split()), Plan(None, ()), [], None
-        # The first line may be a heading, an item, or end in a colon; only its words are the goal.
+        # The first line may be a heading, an item, or end in a colon. Only its words are the goal.
         first = text.splitlines()[0].strip(" #*-:")
         return plan.goal or first, plan, list(plan.notes), text
     return text, Plan(None, ()), [], None
@@ -118,10 +118,10 @@ def _read_goal(goal: str | None, source: str | None) -> tuple[str | None, Plan, 
 def _propose(
     goal: str | None, plan: Plan, notes: list[str], given: str | None, wanted: ModelRequest, by_model: bool
 ) -> GoalPlan | None:
-    """Return the plan that is to be accepted, None where there is none; a model is asked only where the call says so."""
+    """Return the plan to accept, or None if there is none. Ask a model only if the options say so."""
     if goal is None:
         return None
-    # Made first and always: where the model has no answer that counts, this is the plan.
+    # Made in any case: this is the plan if the model has no usable answer.
     rules = GoalPlan(goal=goal, tasks=list(plan.tasks), by="rules", notes=notes)
     if wanted.name is None and not by_model:
         return rules if plan.tasks else None
@@ -135,11 +135,11 @@ def _propose(
 
 
 def _is_accepted(proposal: GoalPlan, how: OutputOptions, yes: bool) -> bool:
-    """Whether the plan counts: by --yes, by a script for its own plan, or because a person says so now."""
+    """Whether the plan is accepted: by --yes, by a script that gave it itself, or by a person at the prompt."""
     if yes:
         return True
     if how.format in ("json", "ndjson"):
-        # A script knows the plan that it gave; what a model proposes nobody has seen yet.
+        # A script knows the plan that it gave, but nobody has seen the proposal of a model.
         return proposal.by == "rules" and proposal.model is None
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
@@ -147,7 +147,7 @@ def _is_accepted(proposal: GoalPlan, how: OutputOptions, yes: bool) -> bool:
     for line in _remarks(proposal):
         say(f"ctxmgr: {line}")
     views.show_plan(out, proposal)
-    from typer import confirm  # only here: loading typer takes longer than the rest
+    from typer import confirm  # only here, because loading typer takes longer than the rest
 
     return confirm("Start with this plan?", default=True)
 
@@ -165,7 +165,7 @@ def _show_proposal(proposal: GoalPlan, *, waiting: bool) -> Answer:
     remarks = _remarks(proposal)
     if waiting and not asked:
         remarks.append("nothing is started yet: accept the plan with --yes, or save it, edit it and give it with --from")
-    # A script must see that nothing is started, or it would go on with a goal that is not there.
+    # A script must see that nothing is started, because otherwise it would continue with a goal that does not exist.
     code = Exit.NEEDS_HUMAN if waiting and not asked else Exit.OK
     return Answer(found.to_json(), draw, warnings=[] if asked else remarks, code=code)
 
@@ -293,7 +293,7 @@ def probe_check(
 
 
 def _probes(state: GoalState) -> Answer:
-    """Return the probes of a goal, one row each, with what they last saw."""
+    """Return the probes of a goal with their latest results, one row each."""
     seen = {result.name: result for result in state.probe_state}
     rows = [
         ProbeView(**dict(probe), ok=seen[probe.name].ok, detail=seen[probe.name].detail)
@@ -364,7 +364,8 @@ def recover(
         asked = build(ModelRequest, name=model, base_url=base_url, mode=llm_mode, off=no_llm, seconds=timeout)
         with steps.open_goals(dir_) as goals:
             before = goals.state()
-            # What the guard blocked is no finding of a detector: the recovery would say that nothing is wrong.
+            # The detectors do not report actions that the guard blocked. Without ``force``, the
+            # recovery would find nothing wrong.
             stuck = before.goal.status == "blocked" or bool(before.blocked_actions) or before.current is None
             request = build(
                 RecoverRequest, session=before.goal.session, force=force or stuck, plan=plan, goal=goals.source(), model=asked
@@ -382,7 +383,7 @@ def recover(
 
 
 def recover_on_copy(goals: Goals, request: RecoverRequest) -> Continuation:
-    """Return a continuation for the goal's own history, worked out on a copy: the history is for its owner to write.
+    """Return a continuation for the goal's own history, computed on a copy, because only its owner writes the history.
 
     Raises:
         CtxmgrError: as `Workspace.recover`.
@@ -395,7 +396,7 @@ def recover_on_copy(goals: Goals, request: RecoverRequest) -> Continuation:
     ):
         workspace.import_logs([Path(goals.folder) / HISTORY], home=Path(folder))
         found = workspace.recover(request, say).continuation
-    # What it wrote beside the continuation stays in the copy, so that nothing may refer to it.
+    # The notes and the snapshot stay in the copy, so nothing may refer to them.
     return found.model_copy(update={"snapshot": None, "notes": []})
 
 
@@ -403,7 +404,7 @@ _ORDER = (
     "start", "next", "record", "done", "fail", "brief", "tree", "resume", "recover", "say", "unblock", "block", "add", "split",
     "move", "drop", "compare",
 )  # fmt: skip
-"""The order of the commands in the help: what an agent's loop needs first. One that is not listed comes last."""
+"""Order of the commands in the help, by the need of an agent's loop. Commands that are not listed come last."""
 
 _PLACES = {name: place for place, name in enumerate(_ORDER)}
 goal_app.registered_commands.sort(key=lambda command: _PLACES.get(command.name or "", len(_PLACES)))

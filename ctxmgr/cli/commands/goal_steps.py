@@ -1,6 +1,6 @@
-"""``goal``: what an agent asks and says at every step, what changes the tree, and what all commands of the group share.
+"""``goal``: the commands that agents call at every step, the changes of the tree, and helpers for the whole group.
 
-Loads nothing that these commands do not need: agents call them all the time. `goal` has the others.
+This module loads nothing that its commands do not need, because agents call them all the time. `goal` has the others.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Examples:
   ctxmgr goal tree
 """
 
-# Far more than any text or plan that a person writes, and little enough to hold in memory.
+# Far more than any text or plan that a person writes, but small enough to hold in memory.
 MAX_STDIN = 8 * 1024 * 1024
 
 goal_app = typer.Typer(no_args_is_help=True, help=_HELP)
@@ -74,17 +74,17 @@ COMMANDS_VARIABLE = "CTXMGR_ALLOW_COMMANDS"
 
 
 def may_run(flag: bool, named: str | None) -> bool | frozenset[str]:
-    """Whether probes may run commands, or the fingerprints of those that may.
+    """Return whether probes may run commands, or the fingerprints of the commands that may run.
 
-    By the option, else the environment, else the configuration that holds in the project. A project's own file allows
-    only the commands that the user trusted together with it.
+    The option decides, else the environment, else the configuration for the project. A project's own file allows only the
+    commands that the user trusted together with it.
 
     Raises:
-        InvalidInput: the configuration can't be used.
+        InvalidInput: the configuration is unusable.
     """
     variable = os.environ.get(COMMANDS_VARIABLE, "")
     if flag or variable:
-        # The option wins, also over ``CTXMGR_ALLOW_COMMANDS=0``.
+        # The option also overrides ``CTXMGR_ALLOW_COMMANDS=0``.
         return flag or variable != "0"
     from pathlib import Path
 
@@ -99,7 +99,7 @@ def may_run(flag: bool, named: str | None) -> bool | frozenset[str]:
 
 
 def report_untrusted_commands(state: GoalState) -> None:
-    """Name on stderr the commands that were not run, since they came after the project was trusted."""
+    """Name on stderr the commands that were not run because they were added after the project was trusted."""
     from ctxmgr.goals.probes import NOT_TRUSTED
 
     if names := [seen.name for seen in state.probe_state if seen.detail == NOT_TRUSTED]:
@@ -107,22 +107,22 @@ def report_untrusted_commands(state: GoalState) -> None:
 
 
 def open_goals(named: str | None, *, create: bool = False, commands: bool | frozenset[str] = False) -> Goals:
-    """Return the goal of a project for one command.
+    """Return the goals of a project, opened for one command.
 
     Raises:
-        InvalidInput: the project is no folder.
-        NotFound: it has no goal, and ``create`` is false.
+        InvalidInput: the folder does not exist.
+        NotFound: the project has no goal, and ``create`` is false.
     """
     return Goals.open(project_folder(named), create=create, commands=commands)
 
 
 def answer_goal(command: str, how: OutputOptions, work: Callable[[], Answer]) -> None:
-    """Do the work of a command of ``goal`` and show what it answers."""
+    """Do the work of a ``goal`` command and show its answer."""
     answer_without_store(f"goal {command}", how, work)
 
 
 def answer_change(command: str, how: OutputOptions, named: str | None, do: Callable[[Goals], GoalAnswer]) -> None:
-    """Do what changes the goal of a project, and show it as it is then."""
+    """Change the goal of a project, and show its new state."""
 
     def work() -> Answer:
         with open_goals(named) as goals:
@@ -132,12 +132,12 @@ def answer_change(command: str, how: OutputOptions, named: str | None, do: Calla
 
 
 def change_answer(found: GoalAnswer) -> Answer:
-    """Return the answer of a command that changed the goal."""
+    """Return the answer of a command that has changed the goal."""
     return Answer(found.to_json(), lambda out: views.show_change(out, found), warnings=found.state.warnings)
 
 
 def read_argument(given: str) -> str:
-    """Return an argument, or stdin where it is ``-``.
+    """Return an argument, or the content of stdin if it is ``-``.
 
     Raises:
         InvalidInput: stdin is too long.
@@ -151,15 +151,15 @@ def read_argument(given: str) -> str:
 
 
 def task_drafts(texts: list[str], subtasks: list[str] | None = None) -> list[TaskDraft]:
-    """Return descriptions as tasks to be added; the subtasks belong to the last one.
+    """Return descriptions as tasks to add. The subtasks belong to the last task.
 
     Raises:
-        InvalidInput: one is empty or too long.
+        InvalidInput: a description is empty or too long.
     """
     inner = [{"description": part} for part in subtasks or []]
     last = len(texts) - 1
     return [
-        # A step is one line of the tree, however many it was typed in.
+        # A step is one line of the tree, so line ends in its description become blanks.
         build(TaskDraft, description=" ".join(each.split()), subtasks=inner if place == last else [])
         for place, each in enumerate(texts)
     ]
@@ -218,7 +218,7 @@ def record(
             else:
                 outcome = None if result is None else read_argument(result)
                 found = goals.record(build(RecordRequest, **asked, result=outcome, status=status, entry=entry))
-        # A refusal is an answer and no error; a shell reads it off the exit code: `goal record ... --ask && ./deploy.sh`.
+        # A refusal is an answer, not an error. A shell tells by the exit code: `goal record ... --ask && ./deploy.sh`.
         return Answer(
             found.to_json(), lambda out: views.show_record(out, name, found), code=Exit.OK if found.allowed else Exit.LOOP,
             next=[] if found.allowed else ["ctxmgr goal recover", "ctxmgr goal unblock"],
@@ -228,16 +228,16 @@ def record(
 
 
 def _json(text: str | None) -> Any:
-    """Return the arguments of an action.
+    """Return the arguments of an action from JSON.
 
     Raises:
-        InvalidInput: they are no JSON.
+        InvalidInput: the text is not JSON.
     """
     if text is None:
         return None
     given = read_argument(text)
 
-    # Python reads NaN and Infinity, which are no JSON and which the log refuses.
+    # Python also reads NaN and Infinity, which are not JSON and which the log refuses.
     def refuse(name: str) -> None:
         raise ValueError(f"{name} is no JSON")
 
@@ -367,7 +367,7 @@ def add(
             parent, at = to, None
             if before is not None or after is not None:
                 parent, at = _place(goals.state(), before, after, to)
-            # The tree has two levels below the goal: a subtask has no subtasks.
+            # The tree has two levels below the goal, so a subtask has no subtasks.
             if parent is not None and subtask:
                 raise InvalidInput("--subtask belongs to a new task, not to a subtask", "give the texts themselves with --to")
             return change_answer(goals.add(build(AddRequest, tasks=task_drafts(description, subtask), parent=parent, at=at)))
@@ -481,7 +481,7 @@ def fail(
         with open_goals(dir_) as goals:
             failed = goals.fail(build(EndRequest, id=step, reason=reason))
             found = change_answer(failed)
-            # Where no step is left to work on, another attempt at one is no way on.
+            # If no step is left to work on, suggesting another attempt would not help.
             stuck = failed.state.current is None or failed.state.goal.status == "blocked"
             found.next = ["ctxmgr goal recover"] if stuck else ["ctxmgr goal next"]
             return found
@@ -541,10 +541,10 @@ def say(
 
 
 def _siblings(state: GoalState, step: str) -> tuple[list[str], str | None]:
-    """Return the ids on the level of a step, itself included, and the task they are below (None: the goal).
+    """Return the ids of a step and its siblings, and the id of their parent task (None: the goal).
 
     Raises:
-        NotFound: there is no such step.
+        NotFound: the step does not exist.
     """
     tasks = [task.id for task in state.goal.tasks]
     if step in tasks:
@@ -557,11 +557,11 @@ def _siblings(state: GoalState, step: str) -> tuple[list[str], str | None]:
 
 
 def _place(state: GoalState, before: str | None, after: str | None, to: str | None) -> tuple[str | None, int]:
-    """Return below what, and at which place, something is to stand.
+    """Return the parent and the position for steps to insert.
 
     Raises:
-        InvalidInput: not exactly one place is named, or it is not below the task named.
-        NotFound: there is no such step.
+        InvalidInput: not exactly one place is named, or it is not below the named task.
+        NotFound: a named step does not exist.
     """
     step = before or after
     if step is None or (before is not None and after is not None):
@@ -581,7 +581,7 @@ def _order(state: GoalState, step: str, before: str | None, after: str | None) -
         )
     order = [name for name in own if name != step]
     target = before or after or ""
-    # A step before or after itself stays where it is.
+    # A step that is moved before or after itself stays in its place.
     if target == step:
         return own, parent
     order.insert(order.index(target) + (after is not None), step)

@@ -1,4 +1,4 @@
-"""``trace``, ``list``, ``search``, ``show``, ``messages``, ``stats``, ``sql`` and ``browse``: reading a history."""
+"""``trace``, ``list``, ``search``, ``show``, ``messages``, ``stats``, ``sql`` and ``browse``: read a history."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def browse(target: o.Target = None, session: o.Session = None, store: o.Store = 
     how = OutputOptions()
     session, store = resolve_place("browse", how, target, session, store)
     try:
-        # Textual is an extra, and no other command may load it.
+        # Textual is an extra, and only this command may load it.
         from ctxmgr.cli.browse.screens import browse as run
     except ImportError:
         fail("browse", how, InvalidInput("browse needs the tui extra", "pip install 'ctxmgr-cli[tui]'"))
@@ -204,7 +204,7 @@ def sql(
       ctxmgr sql "SELECT idx, error FROM entries WHERE status = 'error'" run.jsonl
       ctxmgr sql --views
     """
-    # With --views there is no query, so the one argument that was given is the log.
+    # With --views there is no query, so a single argument is the log.
     if views_ and query is not None and log is None:
         query, log = None, query
     store = resolve("sql", how, _one_place, query, log, store)
@@ -221,7 +221,7 @@ def sql(
 def _sql_answer(workspace: Workspace, query: str | None, values: list[str], limit: int, seconds: float) -> Answer:
     if query is None:
         raise InvalidInput("no query", "e.g. ctxmgr sql 'SELECT * FROM sessions'; 'ctxmgr sql --views' lists the views")
-    from ctxmgr.types.analysis import SqlRequest  # of this module's commands only two need these shapes
+    from ctxmgr.types.analysis import SqlRequest  # only two commands of this module need these shapes
 
     text = sys.stdin.read() if query == "-" else query
     found = workspace.sql(build(SqlRequest, query=text, values=values, limit=limit, seconds=seconds))
@@ -246,7 +246,7 @@ def _page(found: SqlResponse, limit: int) -> Page:
     count = len(found.rows)
     is_cut = found.more or bool(found.stopped)
     return Page(
-        # No next offset: a query has LIMIT and OFFSET of its own.
+        # No next offset, because a query has its own LIMIT and OFFSET.
         offset=0, limit=limit, has_more=is_cut, next_offset=None, total=count + is_cut, total_is_exact=not is_cut
     )  # fmt: skip
 
@@ -307,11 +307,11 @@ _TITLES = {"action": "ACTION", "agent": "AGENT", "model": "MODEL", "day": "DAY",
 
 
 def show_rows(printer: Printer, found: SqlResponse) -> None:
-    """Show what a query found; numbers stand to the right."""
+    """Show the rows of a query, with numbers aligned to the right."""
     if not found.rows:
         printer.hint("The query found no rows.")
         return
-    # The last columns shrink first: a query names first what its rows are about.
+    # The last columns shrink first, because the first columns say what the rows are about.
     columns = [
         Column(
             name.upper(), right=_is_numeric(place, found.rows), give=1 + place, least=6, fill=place == len(found.columns) - 1
@@ -333,12 +333,12 @@ def _cell(value: Any) -> Cell:
 
 
 def show_views(printer: Printer, rows: Sequence[SqlView]) -> None:
-    """Show what a query may name, a view a line, with its columns."""
+    """Show the views for queries, one per line, with their columns."""
     printer.pairs([(row.view, ", ".join(row.columns)) for row in rows], indent=0)
 
 
 def show_stats(printer: Printer, found: StatsResponse) -> None:
-    """Show a row for each key, on a terminal with a bar for its share of the calls, and the sum below."""
+    """Show one row per key and the total; on a terminal, with a bar for the share of calls."""
     if not found.rows:
         printer.hint("No calls to add up.")
         return
@@ -367,7 +367,7 @@ def show_stats(printer: Printer, found: StatsResponse) -> None:
 
 def _row(printer: Printer, row: StatsRow, most: int) -> list[Cell]:
     plain = not printer.terminal
-    # A row without a key sums up what the records do not say, such as the model; with no call in it there was nothing to say.
+    # A row without a key sums up records without this value, e.g. without a model. If it has no calls, no value is missing.
     key = row.key if row.key is not None else "(no call)" if not row.calls else "(not told)"
     return [
         Span(key, "dim" if row.key is None else "strong", "middle"),
@@ -386,9 +386,9 @@ def _tokens(count: int | None, *, plain: bool) -> str:
 
 
 def _bar(printer: Printer, row: StatsRow, most: int) -> list[Span]:
-    """Return a bar whose length is the row's share of the calls, the failed part in its colour."""
+    """Return a bar for the row's share of the calls. Its failed part has the colour of errors."""
     room = max(4, min(_MAX_BAR_WIDTH, printer.width // 5))
-    # At least one cell: a single failure among thousands of calls must still be seen.
+    # At least one cell, because a single failure among thousands of calls must be visible.
     length = max(1, round(room * row.calls / most)) if row.calls else 0
     failed = min(length, max(1, round(length * row.failed / row.calls))) if row.failed else 0
     sign = printer.symbols.bar

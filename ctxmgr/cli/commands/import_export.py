@@ -1,4 +1,4 @@
-"""``import``, ``formats``, ``export`` and ``verify``: records in and out, and whether they are whole."""
+"""``import``, ``formats``, ``export`` and ``verify``: read and write logs, and check a history for damage."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _FORMATS = tuple(exporter.name for exporter in EXPORTERS)
 
 NOT_UNDERSTOOD = 0.02
-"""Above this share of records that were not understood an import counts as partial (exit 8)."""
+"""If a larger share of the records was not understood, an import is partial (exit 8)."""
 
 
 def import_(
@@ -69,7 +69,7 @@ def import_(
       ctxmgr import rollout.jsonl --from codex --json
       ctxmgr import postgresql://me@db.example.com/app
     """
-    if paths:  # before a store is made for nothing
+    if paths:  # before a store is created for nothing
         resolve("import", how, require_logs, paths, from_)
 
     def work(workspace: Workspace) -> Answer:
@@ -80,7 +80,7 @@ def import_(
             progress=ProgressMeter("importing", "MB", 1_000_000),
             indexing=ProgressMeter("indexing for search", "records", 1),
         )
-        # A named log that brings no session was read for nothing, whatever its format.
+        # A named log without a session was read for nothing, whatever its format.
         nothing = bool(paths) and not report.sessions and not report.unchanged
         partial = report.not_understood > NOT_UNDERSTOOD or report.skipped > 0 or nothing
         empty = not report.files and not report.unchanged
@@ -131,7 +131,7 @@ def export(
             raise InvalidInput("--json tells of what was written into a file", "name the file with --output")
         losses: Counter[str] = Counter()
         key = None if all_sessions else session_key(workspace.store, session)
-        # Closed here, whatever happens: a half-read answer outlives neither an error nor the store.
+        # Closes the generator in any case, so that a half-read answer outlives neither an error nor the store.
         with closing(_lines(workspace, _keys(key, every=all_sessions), form, losses)) as lines:
             written = _write(lines, output, sealed=form == OWN_FORMAT)
         missing = [f"{form} has no place for {count} x {name}" for name, count in sorted(losses.items()) if count]
@@ -146,7 +146,7 @@ def export(
 
 
 def _keys(key: int | None, *, every: bool) -> list[int | None]:
-    """Return the sessions to write; None stands for the whole history."""
+    """Return the keys of the sessions to write. None stands for the whole history."""
     return [None] if every else [] if key is None else [key]
 
 
@@ -159,7 +159,7 @@ def _lines(workspace: Workspace, keys: Sequence[int | None], form: str, losses: 
     exporter = next((each for each in EXPORTERS if each.name == form), None)
     if exporter is None:
         raise InvalidInput(f"unknown format {form!r}", f"formats to write: {OWN_FORMAT}, {', '.join(_FORMATS)}")
-    # Other formats hold a session each, so a whole history is written session by session.
+    # A file of another format holds one session, so a whole history is written session by session.
     for key in keys if None not in keys else [each for each, _ in workspace.store.sessions.page(0, None)]:
         if key is not None:
             session = workspace.store.sessions.name(key)
@@ -168,13 +168,13 @@ def _lines(workspace: Workspace, keys: Sequence[int | None], form: str, losses: 
 
 
 def _write(lines: Iterator[bytes], output: Path | None, *, sealed: bool) -> int:
-    """Write lines; a file appears whole or not at all, and one of ours with the sum at its end."""
+    """Write lines and return their number. A file appears only when it is complete; one of our own format gets an anchor."""
     if output is None:
         return sum(1 for line in lines if sys.stdout.write(line.decode("ascii") + "\n"))
-    # Before anything is read, so that nobody waits for an export that is refused at its end.
+    # Check first, so that nobody waits for an export that is refused at its end.
     if output.exists():
         raise _exists(output)
-    # Cut, since a file system takes names of 255 bytes. With our id, so that two exports beside one another have two files.
+    # Shortened, because file systems limit names to 255 bytes. The process id keeps concurrent exports apart.
     part = output.with_name(f".{output.name[:200]}.{os.getpid()}.part")
     try:
         descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
@@ -187,11 +187,11 @@ def _write(lines: Iterator[bytes], output: Path | None, *, sealed: bool) -> int:
                 stream.write(line + b"\n")
                 written += 1
             stream.flush()
-            # Before it gets its name: after a loss of power a file of that name must not be empty.
+            # Sync before the file gets its name, so that it can't be empty after a power failure.
             os.fsync(stream.fileno())
         _name_new(part, output)
         if sealed:
-            # With the place of its end noted outside, `verify` can tell later whether the new log was cut.
+            # The anchor notes outside the log where it ends, so that `verify` can later tell whether the log was cut.
             anchor.begin(str(output))
     except FileExistsError:
         raise _exists(output) from None
@@ -207,22 +207,22 @@ def _exists(output: Path) -> InvalidInput:
 
 
 def _name_new(part: Path, output: Path) -> None:
-    """Give a file its name, unless a file of that name was made meanwhile.
+    """Give a file its name, unless another file has got that name in the meantime.
 
     Raises:
-        FileExistsError: one was. OSError: the system refused.
+        FileExistsError: another file has it. OSError: the system refuses.
     """
     try:
         os.link(part, output)
     except FileExistsError:
         raise
-    except OSError:  # a file system without links: the name is taken first, and then given to the file
+    except OSError:  # a file system without hard links: reserve the name first, then replace it
         os.close(os.open(output, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
         part.rename(output)
 
 
 def _lines_with_sums(records: Iterator[codec.Record]) -> Iterator[bytes]:
-    # Chained anew: a sum covers the record before it, which another order, or one session alone, has changed.
+    # Compute new checksums: they cover the previous record, which differs if the order changes or one session is exported.
     total = ""
     for record_ in records:
         body = codec.encode({key: value for key, value in record_.items() if key != "sum"})
@@ -251,11 +251,11 @@ def verify(
     store = resolve("verify", how, locate_log, log, store)
 
     def work(workspace: Workspace) -> Answer:
-        # Before the check, which then finds the history whole.
+        # Before the check, so that the check finds the history whole.
         if accept:
             workspace.store.accept()
         found = workspace.store.examine()
-        # What a store tells when it is opened is told again below, with its place.
+        # The warnings at opening are repeated below, with their places.
         workspace.warnings.clear()
         if not found.records and not found.damaged:
             raise NoHistory("nothing was read, so nothing was checked; name a log or a store")
@@ -276,12 +276,12 @@ def verify(
         status = "partial" if rows else "ok"
         return Answer(data, draw, status, code=Exit.STORE if rows else Exit.OK)
 
-    # `damaged`: a log in which nothing can be read is just what is to be reported here.
+    # `damaged`: this command must also report on a log without a readable record.
     answer("verify", how, work, store=store, damaged=True)
 
 
 _MAX_FILES_IN_FULL = 12
-# Counts of a session that lies in a file for each event; what else a report holds belongs to the first file.
+# Counts to add up for a session with one file per event. The other fields come from the first file.
 _SUMMED = ("records", "tool_calls", "failed_calls", "open_calls")
 _COLUMNS = (
     Column("SESSION", give=2, least=8),
@@ -296,16 +296,16 @@ _COLUMNS = (
 
 
 def show_import(printer: Printer, report: ImportReport, store: str | None = None) -> None:
-    """Show the totals, the files when they are few or something was wrong with them, and what was not understood.
+    """Show the totals, the files if there are few or they had problems, and the record types that were not understood.
 
-    ``store``: the store that the user named, for the commands that come next.
+    ``store`` is the store that the user named, for the suggested commands.
     """
     if not report.files and not report.unchanged:
         printer.hint("No logs found. Name a file or folder: ctxmgr import PATH")
         return
     read = [file for file in report.files if file.skipped is None or file.records]
     rows = _by_session(read)
-    # Of many files a person needs to see those that went wrong; a program gets all.
+    # Of many files, a person needs to see only those with problems. A program gets all.
     shown = rows if len(rows) <= _MAX_FILES_IN_FULL or not printer.terminal else [file for file in rows if _has_failed(file)]
     if shown:
         names = short_ids(file.session for file in shown) if printer.terminal else {}
@@ -330,7 +330,7 @@ def show_import(printer: Printer, report: ImportReport, store: str | None = None
 
 
 def _by_session(files: list[FileReport]) -> list[FileReport]:
-    """Return one report for each session whose events lie in a file each: such files after the first name no session."""
+    """Return one report per session. For a session with one file per event, the later files name no session."""
     rows: list[FileReport] = []
     more = 0
     for file in files:
@@ -362,7 +362,7 @@ def _file(printer: Printer, file: FileReport, name: str) -> list[str | Span]:
 def _trouble(printer: Printer, report: ImportReport) -> None:
     if report.unknown:
         printer.heading(f"Not understood: {report.not_understood:.2%} of {plural(report.records, 'record')}")
-        # The most frequent first: a format that has changed shows by it.
+        # The most frequent first, because a changed format shows in them.
         kinds = sorted(report.unknown.items(), key=lambda item: (-item[1], item[0]))
         printer.table(
             (Column("COUNT", right=True), Column("TYPE", fill=True)), ([f"{n:,}", kind] for kind, n in kinds), indent=2
@@ -416,7 +416,7 @@ _FORMAT_GAP = "  "
 
 
 def show_formats(printer: Printer, rows: Sequence[FormatView]) -> None:
-    """Show every format with a yes or a no for each thing that its logs may tell."""
+    """Show every format, with yes or no for each kind of content that its logs may have."""
     width = max(len(row.name) for row in rows)
     titles = _FORMAT_GAP.join(name.ljust(len(name)) for name in _FORMAT_COLUMNS)
     printer.line(Span("format".ljust(width) + _FORMAT_GAP + titles, "dim"))

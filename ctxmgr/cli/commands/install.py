@@ -1,4 +1,4 @@
-"""``install``, ``uninstall`` and ``hook``: the hook in the settings of clients."""
+"""``install``, ``uninstall`` and ``hook``: put the hook into the settings of clients, and run it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def install(
         found = installation.require_version(asked, client_version)
         if plugin is not None:
             return _rows_answer([_plugin_row(_require_claude(asked), plugin, how, dry_run=dry_run, yes=yes, undo=False)])
-        # Two hooks at one call would see two rounds where there is one.
+        # With two hooks, each call would count as two rounds.
         if asked.has_plugin(os.environ):
             raise InvalidInput(
                 f"{asked.title} has the plugin of ctxmgr enabled, and with hooks beside it each call would count twice",
@@ -85,7 +85,7 @@ def install(
         )  # fmt: skip
         row = _apply_change(row, change, how, dry_run=dry_run, yes=yes, undo=False)
         if row.installed and not dry_run:
-            # Only on request: to trust a program that runs at every call is the user's decision (ruling 29).
+            # Only on request, because trusting a program that runs at every call is the user's decision (ruling 29).
             if trust and not asked.trust(change.path, os.getcwd()):
                 raise InvalidInput(f"{asked.title} knows no hooks of ours that it could trust", "leave out --trust")
             row = row.model_copy(update={"then": asked.left_to_do(change.path, os.environ)})
@@ -134,7 +134,7 @@ def hook(name: Annotated[str, typer.Argument(metavar="CLIENT", help=f"One of {',
 
     from ctxmgr.live.event_answer import run
 
-    with suppress(Exception):  # a client takes a failing hook for an answer, and may block what its agent does
+    with suppress(Exception):  # a client takes a failed hook for an answer, and may block the agent's call
         run(name)
 
 
@@ -159,14 +159,14 @@ def _require_claude(asked: Client) -> Client:
 
 
 def _plugin_row(asked: Client, folder: str, how: OutputOptions, *, dry_run: bool, yes: bool, undo: bool) -> InstallationView:
-    """Make the plugin in a folder, or take it away, as the user agrees to."""
+    """Create the plugin in a folder, or remove it, if the user agrees."""
     from ctxmgr.live import plugin_folder
 
     top = Path(folder).expanduser()
     changes = plugin_folder.plan_plugin_removal(top) if undo else plugin_folder.plan_plugin(top, os.environ)
     diff = "".join(change.diff() for change in changes if change.is_needed)
     row = InstallationView(client=asked.name, scope="plugin", path=str(top), installed=not undo, diff=diff or None)
-    # Without a change nobody is asked, and nothing is written.
+    # Without a change, the user is not asked and nothing is written.
     if diff and (dry_run or not (yes or _user_agrees(row, how))):
         return row.model_copy(update={"installed": undo})
     if not undo and not installation.compile_hook(asked):
@@ -189,17 +189,17 @@ def _client_rows() -> Iterator[InstallationView]:
 def _apply_change(
     row: InstallationView, change: Change, how: OutputOptions, *, dry_run: bool, yes: bool, undo: bool
 ) -> InstallationView:
-    """Carry out a change that the user agrees to, and return the row that reports it.
+    """Make a change that the user agrees to, and return the row that reports it.
 
     Raises:
-        InvalidInput: nobody can be asked. StorageFailed: it can't be written, or the hook does not start.
+        InvalidInput: nobody can be asked. StorageFailed: the file can't be written, or the hook does not start.
     """
     if not change.is_needed:
         return row
     if dry_run or not (yes or _user_agrees(row, how)):
-        # Nothing was done: what was to be removed is still installed, what was to be installed is not.
+        # Nothing was done: something to remove is still installed, something to install is not.
         return row.model_copy(update={"installed": undo})
-    # Proven before anything is written: a hook that fails would disturb every call of every agent.
+    # Test the hook before writing, because a failing hook would disturb every call of every agent.
     if not undo and not installation.compile_hook(change.client):
         raise StorageFailed("the hook does not start with this Python", "nothing was changed; 'ctxmgr doctor' tells more")
     installation.apply(change, undo=undo)
@@ -207,13 +207,13 @@ def _apply_change(
 
 
 def _user_agrees(row: InstallationView, how: OutputOptions) -> bool:
-    # A program can't be asked, and to change a person's settings needs a yes.
+    # A program can't be asked, but changing a person's settings needs consent.
     if how.format != "table" or not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InvalidInput(
             f"{row.path} would be changed, and nobody can be asked here", "say --yes, or look at it with --dry-run"
         )
     show_diff(printer(), row)
-    from typer import confirm  # only here: loading typer takes longer than the rest
+    from typer import confirm  # only here, because loading typer takes longer than the rest
 
     return confirm(f"Change {safe(row.path or '')}?", default=True)
 
@@ -226,13 +226,13 @@ _STYLES = {"+": "ok", "-": "error", "@": "dim"}
 
 
 def show_diff(printer: Printer, row: InstallationView) -> None:
-    """Show what would be changed in a settings file."""
+    """Show the change of a settings file as a diff."""
     for line in (row.diff or "").splitlines():
         printer.line(Span(line, _STYLES.get(line[:1], "")))
 
 
 def show_installations(printer: Printer, rows: Sequence[InstallationView]) -> None:
-    """Show each client with its file, and what is left to do; a change that was not made is shown as a diff."""
+    """Show each client with its file and what is left to do; show a change that was not made as a diff."""
     name = max(len(row.client) for row in rows) + 2
     for row in rows:
         state = Span("installed".ljust(15), "ok") if row.installed else Span("not installed".ljust(15), "dim")
@@ -244,7 +244,7 @@ def show_installations(printer: Printer, rows: Sequence[InstallationView]) -> No
         show_diff(printer, row)
     elif not row.changed:
         printer.hint("nothing had to be changed")
-    # As a shell would have to be given it.
+    # Quoted for a shell.
     elif row.installed:
         how = {"project": " --scope project", "plugin": f" --plugin {shlex.quote(row.path or '')}"}.get(row.scope, "")
         printer.hint(

@@ -19,7 +19,7 @@ from ctxmgr.errors import CtxmgrError, InvalidInput
 from ctxmgr.recorder import Recorder
 from ctxmgr.store.project_session import PROJECT
 
-_TAIL_BYTES = 64 * 1024  # the end of an output says how it ended; a build log of gigabytes must not fill the memory
+_TAIL_BYTES = 64 * 1024  # the end of an output tells how it ended; a build log of gigabytes must not fill the memory
 
 
 def record(
@@ -47,7 +47,7 @@ def record(
 def _record_command(
     command: list[str], session: str | None, agent: str, store: str | None, how: OutputOptions, *, mask: bool
 ) -> None:
-    """Run the command with its output passed through, and end with its exit code."""
+    """Run the command, pass its output through, and end with its exit code."""
     try:
         how.check()
         if session == PROJECT:
@@ -57,8 +57,8 @@ def _record_command(
             target, session=session, workflow="record", mask=mask, on_live="join"
         )  # a live agent may own the session
         action = {"command": command}
-        # A command that can't be started is recorded too: the error leaves the action, which fails by it.
-        # The action is the program's name alone, so that ``make`` and ``/usr/bin/make`` are one.
+        # A command that can't be started is recorded too: the error passes through the action and marks it as failed. The
+        # action is the bare name of the program, so that ``make`` and ``/usr/bin/make`` are the same.
         with recorder, recorder.action(agent, Path(command[0]).name, input=action, input_type="command") as step:
             code, out, err = _run(command)
             step.output = {"exitCode": code, "stdout": out.text(), "stderr": err.text()}
@@ -71,11 +71,11 @@ def _record_command(
 
 
 class _Tee(threading.Thread):
-    """Passes a pipe through as it comes and keeps its last `_TAIL_BYTES`."""
+    """Passes a pipe through as data arrives, and keeps its last `_TAIL_BYTES`."""
 
     def __init__(self, pipe: IO[bytes], to: IO[bytes]) -> None:
         super().__init__(daemon=True)
-        self._pipe = os.dup(pipe.fileno())  # its own, since an interrupt closes the command's side at any time
+        self._pipe = os.dup(pipe.fileno())  # a copy, because an interrupt may close the command's pipe at any time
         self._to = to
         self._kept = b""
         self._total = 0
@@ -89,11 +89,11 @@ class _Tee(threading.Thread):
                 self._to.write(part)
                 self._to.flush()
             except OSError:
-                continue  # whoever read our output went away; the command and its record go on
+                continue  # the reader of our output is gone; the command and its record continue
         os.close(self._pipe)
 
     def text(self) -> str:
-        """Return the part that was kept, after a note of how much was dropped."""
+        """Return the kept part, after a note of how much was dropped."""
         left_out = self._total - len(self._kept)
         text = self._kept.decode("utf-8", "replace")
         return f"[{left_out} bytes left out]\n{text}" if left_out else text
@@ -101,7 +101,7 @@ class _Tee(threading.Thread):
 
 def _run(command: list[str]) -> tuple[int, _Tee, _Tee]:
     try:
-        # Its stdin is ours, so that a command which asks its user can still do so.
+        # The command inherits our stdin, so that it can still ask its user.
         running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=child_environment())
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
@@ -113,11 +113,11 @@ def _run(command: list[str]) -> tuple[int, _Tee, _Tee]:
         try:
             code = running.wait()
         except KeyboardInterrupt:
-            running.send_signal(signal.SIGINT)  # it may not share our terminal
+            running.send_signal(signal.SIGINT)  # it may run without our terminal
             running.wait()
             raise
-        # The command has ended, but its last output may still be in the pipes.
+        # The command has ended, but the pipes may still hold output.
         out.join()
         err.join()
-    # As shells have it: 128 and the number of the signal that ended the command.
+    # As in shells: 128 plus the number of the signal that ended the command.
     return (code if code >= 0 else 128 - code), out, err

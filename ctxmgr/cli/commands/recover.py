@@ -1,4 +1,4 @@
-"""``recover``, ``request`` and ``prompt``: the one continuation that gets a run going again, and how an agent asks for it."""
+"""``recover``, ``request`` and ``prompt``: the continuation that gets a run going again, and requests by agents."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ Draft = Annotated[
     list[str] | None,
     typer.Option("--draft", metavar="AGENT=JSON", help="Draft of the request for an agent, or AGENT=@FILE; repeatable."),
 ]
-# Short words for people; the values are those of the public contract of requests.
+# Short words for people. The values are part of the public contract of requests.
 _TYPES = {"introspect": "INTROSPECT_AGENT_CONTEXT", "proceed": "PROCEED"}
 
 
 def continuation_answer(
     workspace: Workspace, found: RecoverResponse, *, prompt: bool = False, store: str | None = None
 ) -> Answer:
-    """Return a continuation as JSON and as a page; with ``prompt`` the text for the agent in place of the page.
+    """Return a continuation as JSON and as a page. ``prompt`` shows the text for the agent instead of the page.
 
-    ``store``: the one that the user named, for the command that prints the text.
+    ``store`` is the store that the user named, for the command that prints the text.
     """
     continuation = found.continuation
     cited = [
@@ -49,14 +49,14 @@ def continuation_answer(
         *(entry for item in continuation.alternatives for entry in item.entries),
         *(entry for pattern in (continuation.loop, continuation.stall) if pattern for entry in pattern.members),
     ]
-    # One look-up for all: the page cites entries by their place, and a continuation holds ids alone.
+    # One query for all entries: the page cites them by index, but a continuation holds only ids.
     indexes = workspace.indexes(continuation.session, cited)
 
     def draw(out: Printer) -> None:
         if prompt:
             out.block(continuation.prompt)
             return
-        # Of another agent's log nothing is recorded: what the answer names is not there to be shown again.
+        # For another agent's log nothing is recorded, so the page must not cite notes or a snapshot.
         lost = any(line.startswith(NOTHING_RECORDED.partition(":")[0]) for line in workspace.warnings)
         shown = continuation.model_copy(update={"snapshot": None, "notes": []}) if lost else continuation
         show_continuation(out, shown, indexes, found.plan, store)
@@ -139,10 +139,10 @@ def recover(
 
 
 def _require_alone(last: bool, *others: object) -> None:
-    """Refuse ``--last`` beside options that ask for something else.
+    """Refuse ``--last`` together with options that ask for something else.
 
     Raises:
-        InvalidInput: both were given.
+        InvalidInput: both are given.
     """
     if last and any(value is not None and value is not False for value in others):
         raise InvalidInput(
@@ -210,7 +210,7 @@ def request(
 
 
 def _type(text: str) -> str:
-    # The names of the contract are taken as well, for agents that know only those.
+    # The names of the contract work too, for agents that know only those.
     wanted = _TYPES.get(text.lower(), text.upper())
     if wanted not in _TYPES.values():
         raise InvalidInput(f"--type {text!r} is unknown", "introspect or proceed")
@@ -221,7 +221,7 @@ def _drafts(given: list[str]) -> dict[str, Any]:
     """Return the drafted request of each agent.
 
     Raises:
-        InvalidInput: one is not of the form AGENT=JSON, or no JSON.
+        InvalidInput: a value is not of the form AGENT=JSON, or not JSON.
     """
     drafts: dict[str, Any] = {}
     for text in given:
@@ -236,14 +236,14 @@ def _drafts(given: list[str]) -> dict[str, Any]:
 
 
 _CITED = 6
-"""Entries named after a statement on a terminal."""
+"""Maximum number of entries cited after a statement on a terminal."""
 
 _QUOTE_LINES, _BLOCK_LINES = 2, 6
-"""Lines of a quote on a terminal, and of a text with lines of its own."""
+"""Maximum number of lines of a quote on a terminal, and of a quoted text with line ends."""
 
-# Hex digits in lower case, as the log is written: quotes are pieces of its records.
+# Hex digits in lower case, as in logs, because quotes are parts of log records.
 _LITERAL = lazy_pattern(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-f]{4}))*"')
-"""A text as JSON spells it."""
+"""A string as JSON writes it."""
 
 _SOURCES = {"agentRequest": "an agent asked", "stuckHandler": "the run is stuck", "reviewMerge": "a review completed"}
 
@@ -255,16 +255,16 @@ def show_continuation(
     plan: PlanView | None = None,
     store: str | None = None,
 ) -> None:
-    """Show what is wrong, why and what to do next; then the evidence; then what is recorded of the answer.
+    """Show what is wrong, why and what to do next; then the evidence; then where the answer is recorded.
 
-    ``indexes`` gives the places of cited entries in the session; entries without one are cited by id. On a terminal a
-    quote takes at most two lines: the cited entry holds the rest.
+    ``indexes`` maps the ids of cited entries to their places in the session; other entries are cited by id. On a terminal a
+    quote takes at most two lines, because the cited entry holds the rest.
     """
     cite = _Citations(printer, continuation, indexes or {})
     _answer(printer, continuation)
     _recipient(printer, continuation, store)
     _text(printer, "Task", continuation.goal)
-    # A diagnosis has said it already, at the top of the page.
+    # A diagnosis already says this at the top of the page.
     if continuation.diagnosis is None:
         _text(printer, "Where things stand", continuation.context.summary)
     _facts(printer, continuation, cite)
@@ -286,7 +286,7 @@ def show_continuation(
 
 
 def _answer(printer: Printer, continuation: Continuation) -> None:
-    """Show what leads the page: what is wrong, why, and what to do next."""
+    """Show the beginning of the page: what is wrong, why, and what to do next."""
     found = continuation.diagnosis
     pattern = continuation.loop or continuation.stall
     if pattern is not None:
@@ -326,7 +326,7 @@ def _alternatives(printer: Printer, continuation: Continuation, cite: _Citations
 
 
 def _record(printer: Printer, continuation: Continuation, cite: _Citations) -> None:
-    """Show how the answer came about and where it is kept."""
+    """Show how the answer was made and where it is recorded."""
     by = "the model" if continuation.by == "model" else "the rules"
     if continuation.fallback:
         by += " (the model had no answer that counts)"
@@ -349,7 +349,7 @@ def _record(printer: Printer, continuation: Continuation, cite: _Citations) -> N
 
 
 def _attempt(continuation: Continuation) -> str | None:
-    """Return which attempt at a trouble it is; None of a question, which is none."""
+    """Return the number of the attempt as text. A question is no attempt, so it gives None."""
     told_again = "told again: nobody went on since it was recorded" if continuation.told_again else None
     if continuation.source != "stuckHandler" or not (continuation.loop or continuation.stall):
         return told_again
@@ -361,7 +361,7 @@ def _route_text(continuation: Continuation) -> str:
 
 
 def _model(continuation: Continuation) -> str | None:
-    """Return which model was asked, how, and what that took."""
+    """Return which model was asked, in which mode, and at what cost."""
     use = continuation.model
     if use is None:
         return None
@@ -384,7 +384,7 @@ def _plan(printer: Printer, plan: PlanView) -> None:
 
 
 class _Citations:
-    """Writes entry ids after a statement: complete in a pipe, on a terminal as short as they stay unambiguous."""
+    """Formats the ids of cited entries: complete in a pipe, shortened to unique prefixes on a terminal."""
 
     def __init__(self, printer: Printer, continuation: Continuation, indexes: Mapping[str, int]) -> None:
         self._indexes = indexes
@@ -425,7 +425,7 @@ def _facts(printer: Printer, continuation: Continuation, cite: _Citations) -> No
     wide = max(len(fact.label) for fact in continuation.context.facts)
     task = json.dumps(continuation.goal, ensure_ascii=False)
     for fact in continuation.context.facts:
-        if fact.text.endswith(f": {task}"):  # it stands above, under its own heading
+        if fact.text.endswith(f": {task}"):  # the task stands above, under its own heading
             continue
         label = Span(fact.label.ljust(wide) + "  ", fact.label)
         places = [cite.name(entry) for entry in fact.entries]
@@ -436,9 +436,9 @@ def _facts(printer: Printer, continuation: Continuation, cite: _Citations) -> No
 
 
 def _quote(printer: Printer, quote: str, indent: int) -> None:
-    """Show a quote; where it holds a text of several lines, these as they were, below what is said of it."""
+    """Show a quote. If it holds a text of several lines, show that text unfolded below the rest of the quote."""
     shown = max(_LITERAL.findall(quote), key=len, default="")
-    # A quote gives records as JSON; the longest text in it is what a person wants to see as it was.
+    # A quote is a piece of JSON. The longest string in it is what a person wants to read with its line ends.
     text = json.loads(shown) if shown else ""
     if "\n" not in text:
         printer.line(Span(quote, "dim"), indent=indent, hang=2, most=_QUOTE_LINES)

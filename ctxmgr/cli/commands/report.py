@@ -1,4 +1,4 @@
-"""``check`` and ``report``: what is wrong with logs, for CI and as a page."""
+"""``check`` and ``report``: the verdicts on logs, for CI and as HTML pages."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def report(
 
     def work(workspace: Workspace) -> Answer:
         if all_sessions:
-            # Many pages have no place in one stream.
+            # Several pages can't share one stream.
             if output is None or session is not None:
                 raise InvalidInput("--all-sessions writes a folder of pages", "name it with -o, and no session")
             return _pages_answer(_write_all(workspace, output, focus=focus, redact=redact))
@@ -79,7 +79,7 @@ def report(
         write_page(output, page)
         return _pages_answer([(output, found)])
 
-    # `scratch`: a report of another agent's log needs nothing recorded beside it.
+    # `scratch`: a report on another agent's log need not record anything beside it.
     answer("report", how, work, store=store, scratch=True)
 
 
@@ -88,7 +88,7 @@ def _print(page: str) -> None:
 
 
 def _pages_answer(pages: Sequence[tuple[Path, SessionReport | None]]) -> Answer:
-    """Return the pages as rows; people see the path of the last one, the index that leads to the others and is of none."""
+    """Return the pages as rows. People see only the last path: that of a single page, or of the index of several."""
     rows = [
         {"file": str(path), "session": found and found.session, "verdict": found and found.verdict} for path, found in pages
     ]
@@ -107,7 +107,7 @@ def _write_all(workspace: Workspace, folder: Path, *, focus: bool, redact: bool)
 def _names(workspace: Workspace) -> Iterator[str]:
     offset: int | None = 0
     while offset is not None:
-        # Not judged here: each session is judged for its own page.
+        # Without verdicts, because each session is judged for its own page.
         page = workspace.sessions(SessionsRequest(judge=False, offset=offset, limit=_PAGE))
         yield from (session.session for session in page.sessions)
         offset = page.page.next_offset
@@ -115,7 +115,7 @@ def _names(workspace: Workspace) -> Iterator[str]:
 
 FORMATS = ("text", "md", "github", "junit", "sarif", "json")
 SUMMARY = "GITHUB_STEP_SUMMARY"
-"""Environment variable with the file to which GitHub Actions wants a step's summary appended."""
+"""Environment variable with the file to which GitHub Actions wants the summary of a step to be appended."""
 
 
 def check(
@@ -174,7 +174,7 @@ def check(
 
 def _code(result: CheckResult) -> Exit:
     severities = result.severities
-    # The code says all that was found: scripts tell by it whether to restart or to recover.
+    # The code covers everything that was found, because scripts decide by it whether to restart or to recover.
     if {"loop", "hung"} <= severities:
         return VERDICTS["loop+hung"]
     if result.failed_sessions:
@@ -208,20 +208,20 @@ def _show_text(out: Printer, result: CheckResult) -> None:
 
 def _add_summary(path: Path, text: str) -> None:
     try:
-        # Appended: other steps of the same job write into it, too.
+        # Appended, because other steps of the job write into the same file.
         with path.open("a", encoding="utf-8") as stream:
             stream.write(text + "\n")
-    # The verdict stands without the summary, so the check does not fail by it.
+    # The verdict is valid without the summary, so the check does not fail.
     except OSError as error:
         say(f"ctxmgr: the summary was not added to {path}: {error.strerror}")
 
 
 class _Pages(PageFolder):
-    """Writes the page of each stuck session while its log is open; then the index and the summary."""
+    """Writes the page of each stuck session while its log is open, then the index and the summary."""
 
     def hear(self, checked: CheckedSession, workspace: Workspace, found: DetectResponse, verdict: SessionVerdict) -> None:
-        """Write the page of a session that is stuck."""
-        # A page for each of hundreds of healthy sessions would hide the few that matter.
+        """Write the page of a stuck session."""
+        # Pages of hundreds of healthy sessions would hide the few that matter.
         if verdict.verdict not in ("healthy", "warn"):
             report = session_report(workspace, found, verdict, continuation=checked.continuation, focus=True)
             self.add(report, checked.log)

@@ -1,4 +1,4 @@
-"""``schema``: the JSON Schema of what every command takes and answers."""
+"""``schema``: the JSON Schema of the input and the answer of every command."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ SHAPES: dict[str, tuple[Row, type[Shape] | None]] = {
     "store teams": (TeamMember, None),
     "verify": (VerifyResult, None),
 }
-"""Command -> what its ``data`` holds (lists: one row of them), and the request that it builds from its options."""
+"""Command -> (shape of its ``data``, or of one row of it; the request that it builds from its options)."""
 
 
 def schema(
@@ -249,7 +249,7 @@ def _json_schema(row: Row) -> Any:
         return row.json_schema(by_alias=True, mode="serialization")
     found = row.model_json_schema(by_alias=True, mode="serialization")
     if row is operations.RecoverResponse:
-        # On the wire the candidates are the branches of returnTo, exactly one of them not null.
+        # In the JSON, the candidates are the branches of returnTo, of which exactly one is not null.
         continuation = found["$defs"]["Continuation"]
         for inside in ("candidates", "request"):
             del continuation["properties"][inside]
@@ -269,7 +269,8 @@ _BRANCHES: dict[str, Any] = {
             {
                 "type": "object",
                 "properties": {
-                    # What the agent takes: valid against its schema in the routing table; without one these three.
+                    # The input of the agent. It is valid against the agent's schema in the routing
+                    # table, or has these three fields.
                     "request": {"type": "object", "examples": [dict.fromkeys(_ROUTED, "")]},
                     "context": {"type": "string"},
                 },

@@ -1,4 +1,4 @@
-"""``store`` and ``index``: look after the store itself, and its search index."""
+"""``store`` and ``index``: administer the store, and update its search index."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def migrate(
     def work(workspace: Workspace) -> Answer:
         return migration_answer(*workspace.store.migrate())
 
-    # Tables on a server belong to a role, so its own connection changes them; a database needs no more than to be opened.
+    # Tables on a server belong to a role, so the owner's connection changes them. A database is migrated by opening it.
     if "://" in _location(store):
         answer_without_store("store migrate", how, migrate_tables)
     else:
@@ -130,7 +130,7 @@ def grant(
         does = "reads" if reader else "reads, writes and archives" if keeper else "reads and writes"
         with closing(_administration(store)) as owner:
             divided = owner.grant(role, team, writes=not reader, removes=keeper)
-        # The first grant divides the store into teams: who saw everything before may see nothing now.
+        # The first grant divides the store into teams. Roles that saw everything before may now see nothing.
         warnings = ["from now on roles that were not granted anything by this command see nothing"] if divided else []
 
         def draw(out: Printer) -> None:
@@ -226,11 +226,11 @@ def retain(
         now = workspace.store.clock()
         before, abandoned_before = (None if age is None else _time_limit(age, now) for age in (keep, abandoned))
         chosen, kept = retention.archivable_sessions(workspace.store, before or 0.0, abandoned_before)
-        # The place is recorded for `store archived`, so it must not depend on the folder that this runs in.
+        # The path is recorded for `store archived`, so it must not depend on the current folder.
         place = archive if "://" in archive else os.path.abspath(archive)
         if dry_run:
             retention.require_ready(workspace.store, place)
-            # What is chosen is the same as without --dry-run; only nothing is moved.
+            # The choice is the same as without --dry-run, but nothing is moved.
             done = retention.RetentionResult([each.session for each in chosen], 0, [], kept)
         else:
             meter = ProgressMeter("archiving", "sessions", 1)
@@ -305,7 +305,7 @@ def archived(
 def _time_limit(age: str, now: float) -> float:
     try:
         found = parse_time(moment(age, now))
-    except InvalidInput:  # what it says is about times
+    except InvalidInput:  # its message is about times, not ages
         found = None
     # An age in the future would archive everything.
     if found is None or found > now:

@@ -1,4 +1,4 @@
-"""``watch``: follow a running session or a growing log, tell what is found as it is found, and run a command on it."""
+"""``watch``: follow a running session or a growing log, report findings at once, and run a command on them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HEARTBEAT = 60.0
 """Interval of the heartbeat in the JSON output, in seconds."""
 
 _MAX_VARIABLE_BYTES = 100_000  # Linux starts no program with a variable above 128 KiB
-_HOOK_SECONDS = 60.0  # findings wait meanwhile, so a command that hangs must not stop the watch
+_HOOK_SECONDS = 60.0  # findings wait for the command, so a hanging command must not stop the watch
 _SEVERITIES = ("loop", "hung", "warn")
 
 
@@ -84,7 +84,7 @@ def watch(
       ctxmgr watch --hooked
       ctxmgr watch --service --store postgresql://ctxmgr@db.example/history --exec 'notify-send stuck'
     """
-    # A watch has no end that an envelope could stand at, so its JSON is a row for each event.
+    # A watch has no end for an envelope, so its JSON output is one row per event.
     how = OutputOptions("ndjson" if json_ else "table")
     try:
         o.require_interval(every)
@@ -105,7 +105,7 @@ def watch(
 
 
 def _say_start(named: str | None, store: str | None, *, quiet: bool) -> None:
-    """Tell a person what is followed: a run in which nothing is wrong shows nothing, and that looks like a hang."""
+    """Tell a person what is followed. A healthy run shows nothing, which would look like a hang."""
     if quiet or not sys.stderr.isatty():
         return
     words = ["ctxmgr", "recover", named or "SESSION", *(["--store", store] if store is not None else [])]
@@ -151,11 +151,11 @@ def _follow(
     target: str | None, session: str | None, every: float, store: str | None, *, once: bool, service: bool
 ) -> Generator[Follower]:
     path = Path(target) if target is not None else None
-    # A log is followed as it grows and needs no index for that; what has the suffix of a store is opened as one.
+    # A log is followed directly as it grows, without an index. A file with the suffix of a store is opened as a store.
     if path is not None and path.is_file() and path.suffix.lower() not in DATABASES:
         yield Follower(LogSource(path, session=session, every=every, once=once), load_config(Path.cwd()).detect)
         return
-    # A session's id has neither a suffix nor a slash, so this was meant for a file.
+    # The id of a session has neither a suffix nor a slash, so this is the name of a file.
     if path is not None and not path.exists() and (path.suffix or os.sep in str(target)):
         raise NotFound(f"no log at {path}", "check the path")
     if path is not None and path.exists():
@@ -188,7 +188,7 @@ def _source(workspace: Workspace, key: int | None) -> Source:
 
 @contextmanager
 def _end_on_sigterm() -> Generator[None]:
-    """End in order on SIGTERM, so that output is flushed and a running command is not left behind."""
+    """End in order on SIGTERM: flush the output and do not leave a running command behind."""
 
     def end(_number: int, _frame: object) -> None:
         raise typer.Exit(int(Exit.TERMINATED))
@@ -202,7 +202,7 @@ def _end_on_sigterm() -> Generator[None]:
 
 @dataclass(slots=True)
 class Watcher:
-    """Polls a source, shows what it sees, runs the command, and ends where that was asked for."""
+    """Polls a source, shows its sights, runs the command on findings, and ends on the requested severities."""
 
     follower: Follower | HookedSessions
     show: Show
@@ -213,12 +213,12 @@ class Watcher:
     pause: Callable[[float], None] = field(default=time.sleep)
 
     def __post_init__(self) -> None:
-        """Wait by the source's own means where it is notified of new records, instead of sleeping."""
+        """Wait by the source's own means if it is notified of new records, instead of sleeping."""
         if isinstance(self.follower, Follower) and self.follower.wait is not None:
             self.pause = self.follower.wait
 
     def run(self, every: float, *, once: bool = False) -> int:
-        """Poll until an event that was asked for ends it; return the exit code."""
+        """Poll until a requested event ends the watch; return the exit code."""
         while True:
             code = self.look(beat=once)
             if code is not None:
@@ -228,12 +228,12 @@ class Watcher:
             self.pause(every)
 
     def look(self, *, beat: bool = False) -> int | None:
-        """Poll once; return the exit code when it is time to end."""
+        """Poll once. Return the exit code if the watch is to end, else None."""
         met: set[str] = set()
         for sight in self.follower.tick():
             self.show.sight(sight)
             if sight.event in ("raised", "escalated") and sight.finding is not None:
-                # On stderr: stdout may be a pipe, and a bell in it would be data.
+                # On stderr, because a bell in a piped stdout would be data.
                 if self.bell:
                     sys.stderr.write("\a")
                     sys.stderr.flush()
@@ -241,7 +241,7 @@ class Watcher:
                     self.hook.run(sight)
                 if sight.finding.resolved is None:
                     met |= self.exit_on & {sight.finding.severity}
-        # All sights of this round are shown before it ends: the second may turn a loop into a loop and a hang.
+        # Show all sights of this round before ending, because a second one may turn a loop into a loop and a hang.
         self.show.write_heartbeats(self.follower.counts(), force=beat)
         self.show.flush()
         if {"loop", "hung"} <= met:
@@ -251,22 +251,22 @@ class Watcher:
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """A command that is run on a finding. It is split once, as it was given: nothing recorded ever becomes part of it."""
+    """A command to run on findings. It is split into words once, so recorded text never becomes part of it."""
 
     argv: Sequence[str]
 
     def run(self, sight: Sight) -> None:
-        """Run the command and wait, at most a minute; a failure is reported and changes nothing else."""
+        """Run the command and wait for at most a minute. A failure is only reported."""
         finding = {} if sight.finding is None else sight.finding.to_json()
         text = json.dumps(finding, default=str)
         short = text
         if len(text) > _MAX_VARIABLE_BYTES:
-            # The system refuses to start a program with a longer variable; its stdin has the whole finding all the same.
+            # The system starts no program with a longer variable. Stdin always has the whole finding.
             short = json.dumps({name: finding.get(name) for name in ("id", "kind", "severity", "period", "count")})
-        # A variable can hold no NUL, and a lone surrogate has no bytes; a log may name its session by both.
+        # A log may name its session with a NUL or a lone surrogate. A variable can hold neither.
         session = sight.session.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")[:_MAX_VARIABLE_BYTES]
         try:
-            # Its stdout goes to our stderr: ours is data, which a program may be parsing.
+            # Its stdout goes to our stderr, because a program may be parsing our stdout.
             ended = subprocess.run(
                 self.argv, input=text.encode("ascii"), stdout=2, timeout=_HOOK_SECONDS, check=False,
                 env={**child_environment(), "CTXMGR_FINDING": short, "CTXMGR_SESSION": session},
@@ -298,13 +298,13 @@ _ENDED_BY = {
 
 
 class Show:
-    """Writes one line for each sight: for people, or as JSON with a heartbeat."""
+    """Writes one line per sight: for people, or as JSON with a heartbeat."""
 
     def __init__(self, out: Printer, *, as_json: bool, clock: Callable[[], float] = time.time) -> None:
         self._out = out
         self._as_json = as_json
         self._clock = clock
-        # So that the first look brings a sign of life: whoever reads the rows knows that the watch has begun.
+        # Makes the first poll write a heartbeat, so that a reader knows that the watch has begun.
         self._beat = float("-inf")
 
     def sight(self, sight: Sight) -> None:
@@ -320,7 +320,7 @@ class Show:
 
     def _row(self, row: dict[str, Any]) -> None:
         text = json.dumps({"schema": "ctxmgr/1", "ts": ids.format_time(self._clock()), **row}, default=str)
-        # DEL is the one control character that the escapes of JSON leave.
+        # JSON does not escape DEL, the one control character in ASCII output.
         sys.stdout.write(text.replace("\x7f", "\\u007f") + "\n")
         self._beat = self._clock()
 
@@ -341,11 +341,11 @@ class Show:
         self._out.line(moment, "  ", word, f" {finding.kind}  {where}  ", finding.reason, hang=10)
 
     def write_heartbeats(self, counts: dict[str, int], *, force: bool = False) -> None:
-        """Write a JSON heartbeat for each session when nothing was written for `HEARTBEAT` seconds."""
+        """Write a JSON heartbeat per session if nothing was written for `HEARTBEAT` seconds."""
         if self._as_json and (force or self._clock() - self._beat >= HEARTBEAT):
             for session, entries in counts.items():
                 self._row({"event": "heartbeat", "session": session, "finding": None, "entries": entries})
 
     def flush(self) -> None:
-        """Flush stdout: into a pipe it is buffered, and a reader waits for each line."""
+        """Flush stdout: in a pipe it is buffered, but a reader waits for each line."""
         sys.stdout.flush()

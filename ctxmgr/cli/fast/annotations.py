@@ -1,4 +1,4 @@
-"""The handlers of ``note``, ``snapshot`` and ``record``: what a hook or a harness calls beside a running agent."""
+"""The handlers of ``note``, ``snapshot`` and ``record``, which hooks and harnesses call beside a running agent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _record(opened: OpenedStore, values: dict[str, Any]) -> Answer:
     from ctxmgr.cli.invocation import disable_plugins
     from ctxmgr.cli.record_input import take
 
-    disable_plugins()  # what is of no plain shape is checked by the models
+    disable_plugins()  # models check records that are not of a plain shape
     taken = take(opened.store, values["session"], trusted=values["trust_project"])
     answer = Answer(
         taken.data, lambda out: out.line(taken.line), "ok" if taken.status == "ok" else "empty", warnings=taken.warnings
@@ -36,7 +36,7 @@ def _add_note(opened: OpenedStore, values: dict[str, Any]) -> Answer:
 
 
 def _list_notes(opened: OpenedStore, values: dict[str, Any]) -> Answer:
-    """Answer ``note list`` and ``note search``, which differ by the query alone."""
+    """Answer ``note list`` and ``note search``, which differ only in the query."""
     name = "note search" if "query" in values else "note list"
     asked = {**values, "query": values.get("query")}
     request = make_request(name, "ListNotesRequest", asked, tags=values["tag"] or [])
@@ -72,7 +72,7 @@ def _show_snapshots(out: Printer, rows: list[dict[str, Any]]) -> None:
 
 
 def _on_entries(name: str, shape: str, values: dict[str, Any], **changed: Any) -> tuple[Any, str | None]:
-    """Return the request of a command that names entries, and the session that they are in."""
+    """Return the request of a command that names entries, and the session of the entries."""
     from ctxmgr.cli.address import parse_all
 
     session, indexes, ids = parse_all(values["entries"], values["session"])

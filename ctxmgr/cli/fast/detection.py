@@ -1,8 +1,8 @@
 """The handlers of ``sessions`` and ``detect``, and the cached answers of ``recover``.
 
-Cached sessions and verdicts are shown without the detectors; others are worked out in `ctxmgr.cli.detection`. A recovery's
-answer is given again where nothing has happened since: the same history gives the same answer (ruling 24), so neither the
-detectors nor the recovery is loaded. That holds only for a request without options that could change the answer, see
+Cached sessions and verdicts are shown without loading the detectors; `ctxmgr.cli.detection` computes the others. A recovery's
+answer is repeated if nothing has happened since, because the same history gives the same answer (ruling 24). Neither the
+detectors nor the recovery is loaded then. This holds only for requests without options that could change the answer, see
 `ctxmgr.cli.recovery_cache`.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def _settings() -> dict[str, Any]:
-    """Return the settings of detection that hold here."""
+    """Return the settings of detection in the current folder."""
     config = find_config()
     return {} if config is None else dict(config.detect)
 
@@ -38,19 +38,19 @@ _UNQUOTED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234
 
 
 def _next_command(command: str, session: str | None, store: str | None) -> list[str]:
-    """Return the command that may come next, as `session_command` spells it; none where there is no session for it."""
+    """Return the command to suggest next, as `session_command` spells it; nothing without a session."""
     if session is None:
         return []
     words = ["ctxmgr", command, "--session", session, *(["--store", store] if store is not None else [])]
     if all(word and _UNQUOTED.issuperset(word) for word in words):
         return [" ".join(words)]
-    from ctxmgr.cli.views.layout import session_command  # what quotes takes longer to load
+    from ctxmgr.cli.views.layout import session_command  # slow to load
 
     return [session_command(command, session, store)]
 
 
 def _sessions(opened: OpenedStore, values: dict[str, Any]) -> Answer:
-    # Values that the request does not admit are refused by it below.
+    # The request below refuses values that it does not admit.
     judged = opened.agent is None and (values["judge"] or values["stuck"])
     answer = _cached_sessions(opened.store, values) if judged and admits("sessions", values) else None
     if answer is not None:
@@ -67,7 +67,7 @@ def _sessions(opened: OpenedStore, values: dict[str, Any]) -> Answer:
 
 
 def _cached_sessions(store: Store, values: dict[str, Any]) -> Answer | None:
-    """Return a page of sessions whose verdicts are all kept, or None."""
+    """Return a page of sessions if all their verdicts are cached, else None."""
     since = values["since"]
     if since is not None:
         import time
@@ -82,7 +82,7 @@ def _cached_sessions(store: Store, values: dict[str, Any]) -> Answer | None:
     try:
         for key, session in store.sessions.keys(*((0, None) if values["stuck"] else (offset, limit)), *chosen):
             row = kept.row(key, session)
-            if row is None:  # one that is not cached loads the detectors, which then judge the others as quickly
+            if row is None:  # an uncached session loads the detectors, which judge the others as quickly
                 return None
             rows.append(row)
     finally:
@@ -140,7 +140,7 @@ def _detect(opened: OpenedStore, values: dict[str, Any]) -> Answer:
 
 
 def _cached_verdicts(opened: OpenedStore, values: dict[str, Any]) -> Answer | None:
-    """Return the verdicts that were asked for where all of them are kept, or None."""
+    """Return the requested verdicts if all of them are cached, else None."""
     store = opened.store
     if values["all_sessions"]:
         chosen = store.sessions.keys(0, None)
@@ -159,7 +159,7 @@ def _cached_verdicts(opened: OpenedStore, values: dict[str, Any]) -> Answer | No
             warnings += [f"{session}: {note}" for note in found["notes"]]
     finally:
         kept.close()
-    if not rows:  # the detection says that there is nothing to judge
+    if not rows:  # the detection reports that there is nothing to judge
         return None
     if len(rows) == 1:
         tell_session(store, values["session"], rows[0]["session"])
@@ -172,7 +172,7 @@ def _cached_verdicts(opened: OpenedStore, values: dict[str, Any]) -> Answer | No
     if not values["exit_zero"] and (worst in STUCK or store.unread()):
         from ctxmgr.cli.exits import VERDICTS, Exit
 
-        # A verdict with code 0 comes here only because a part of the log was not read.
+        # A verdict with exit code 0 is here only because a part of the log was not read.
         answer.code = int(VERDICTS[worst] or Exit.PARTIAL)
         answer.status = "partial" if answer.code == Exit.PARTIAL else answer.status
     return answer
@@ -181,7 +181,7 @@ def _cached_verdicts(opened: OpenedStore, values: dict[str, Any]) -> Answer | No
 def _drawing(
     opened: OpenedStore, chosen: Iterable[tuple[int, str]], rows: list[dict[str, Any]], store: str | None
 ) -> Callable[[Printer], None]:
-    """Return what shows cached verdicts; the entries that they name are read now, while the store is open."""
+    """Return a function that draws cached verdicts; the entries that they name are read now, while the store is open."""
     from ctxmgr.cli.views.findings import show_findings
     from ctxmgr.history.detection import named_entries
     from ctxmgr.types.finding import SessionVerdict
@@ -194,11 +194,11 @@ def _drawing(
 
 
 def _draw_nothing(_: Printer) -> None:
-    """Draw an answer that is only written as rows."""
+    """Draw nothing, for an answer that is only written as rows."""
 
 
 def recover(opened: OpenedStore, values: dict[str, Any]) -> Answer | None:
-    """Return the cached continuation, or None where the recovery has to run."""
+    """Return the cached continuation, or None if the recovery has to run."""
     store = opened.store
     settings = None if values["now"] else find_settings()
     if settings is None:
@@ -206,10 +206,10 @@ def recover(opened: OpenedStore, values: dict[str, Any]) -> Answer | None:
     try:
         key = session_key(store, values["session"])
         session = None if key is None else store.sessions.name(key)
-        # A lease means that a recovery is running: the command itself refuses then.
+        # A lease means that a recovery is running; the command itself then refuses.
         if key is None or session is None or store.leases.expiry(session, store.clock()) is not None:
             return None
-    except CtxmgrError:  # told by the command itself
+    except CtxmgrError:  # the command itself reports it
         return None
     kept = VerdictCache(store, settings)
     try:

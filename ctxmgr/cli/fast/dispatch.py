@@ -1,7 +1,7 @@
 """Read a command line by the command table and run it; typer reads any line that is not understood completely.
 
-Some commands have a handler on plain rows (`ctxmgr.cli.fast.rows`). For everything else the function that typer would call is
-loaded, with what it needs.
+Some commands have a handler on plain rows (`ctxmgr.cli.fast.rows`). For all others the function that typer would call is loaded
+with its imports.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from ctxmgr.cli.fast.rows import Handler
 
     class Quick(TypedDict):
-        """What the handler on rows does not understand, and what the request of the command admits."""
+        """What the handler on rows does not understand, and the values that the command's request admits."""
 
         beyond: list[str]
         ranges: dict[str, tuple[int, int]]
         choices: dict[str, list[str]]
 
     class Command(TypedDict):
-        """A command: its function, its arguments and options with the parameter and kind of each, their defaults.
+        """A command: its function, and its arguments and options with the parameter, kind and default of each.
 
-        ``function`` is a module and a name in it. ``how`` says that it takes the options of output as one. With ``many`` the
-        last argument takes any number of words. ``required`` names parameters that must be given. ``quick`` is null for a
-        command without a handler on rows.
+        ``function`` is a module and a name in it. ``how`` says whether the output options are passed as one parameter. With
+        ``many`` the last argument takes any number of words. ``required`` names parameters that must be given. ``quick`` is
+        null for a command without a handler on rows.
         """
 
         function: tuple[str, str]
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 def answer_command(arguments: list[str]) -> int | None:
     """Answer a command line; return its exit code, or None when typer has to read it and nothing was done."""
     found = find_command(arguments)
-    if found is None or any(name.endswith("_COMPLETE") for name in os.environ):  # a shell asks what could come next
+    if found is None or any(name.endswith("_COMPLETE") for name in os.environ):  # the shell asks for completions
         return None
     name, command, words = found
     values = parse(command, words)
@@ -61,12 +61,12 @@ def answer_command(arguments: list[str]) -> int | None:
 
 
 def run_command(name: str, command: Command, values: dict[str, Any]) -> int:
-    """Run a command by the values of its parameters; return its exit code."""
+    """Run a command with the values of its parameters; return its exit code."""
     if is_quick(command, values):
         from ctxmgr.cli.envelope import take_output_options
         from ctxmgr.cli.fast.rows import quick_answer
 
-        # A copy, in which files take the place of sessions: the function that answers otherwise reads the options as given.
+        # A copy: `quick_answer` puts files in the place of sessions, and the declared function needs the options as given.
         copied = dict(values)
         code = quick_answer(name, _handler(name), copied, take_output_options(copied))
         if code is not None:
@@ -96,7 +96,7 @@ def _call_function(command: Command, values: dict[str, Any]) -> int:
         from ctxmgr.cli.envelope import take_output_options
 
         values["how"] = take_output_options(values)
-    # Switched off at the start for short queries; a command's own function may run for hours.
+    # The garbage collector is switched off at the start, for short queries; a command's own function may run for hours.
     gc.enable()
     try:
         function(**values)
@@ -111,10 +111,10 @@ def _call_function(command: Command, values: dict[str, Any]) -> int:
     return 0
 
 
-# A number with more digits is no count or limit; typer reads it, or refuses it in its own words.
+# Longer numbers are no counts or limits; typer reads them, or refuses them in its own words.
 _MAX_DIGITS = 16
 _MAX_NAME_WORDS = 3
-"""Words of the longest name of a command."""
+"""The number of words in the longest name of a command."""
 
 
 def command_by_name(name: str) -> Command | None:
@@ -125,7 +125,7 @@ def command_by_name(name: str) -> Command | None:
 
 def find_command(arguments: list[str]) -> tuple[str, Command, list[str]] | None:
     """Split a command line into the command's name, the command and the remaining words; None if it is unknown."""
-    # Shortest first: a group is no command, so no name of a command begins another one.
+    # Shortest first: no name of a command begins another, since groups are no commands.
     for count in range(1, 1 + min(_MAX_NAME_WORDS, len(arguments))):
         name = " ".join(arguments[:count])
         command = command_by_name(name)
@@ -135,14 +135,14 @@ def find_command(arguments: list[str]) -> tuple[str, Command, list[str]] | None:
 
 
 def parse(command: Command, words: list[str]) -> dict[str, Any] | None:
-    """Return the value of every parameter of a command, or None when the words are not all understood."""
+    """Return the values of all parameters of a command; None if typer has to read a word or a required value is missing."""
     values = dict(command["defaults"])
     given: list[str] = []
     rest = iter(words)
     for word in rest:
         if word == "--":
             given += rest
-        # A lone dash is a value: stdin.
+        # A lone dash is a value that means stdin.
         elif len(word) < 2 or word[0] != "-":
             given.append(word)
         elif not _take(command, word, rest, values):
@@ -153,7 +153,7 @@ def parse(command: Command, words: list[str]) -> dict[str, Any] | None:
 
 
 def _take_arguments(command: Command, given: list[str], values: dict[str, Any]) -> bool:
-    """Take the words that are no options; return whether there is a place for each."""
+    """Give the words that are not options to the arguments; return whether each was accepted."""
     arguments = command["arguments"]
     single = arguments[:-1] if command["many"] else arguments
     if len(given) > len(single) and not command["many"]:
@@ -170,7 +170,7 @@ def _take_arguments(command: Command, given: list[str], values: dict[str, Any]) 
 
 
 def _take(command: Command, word: str, rest: Iterator[str], values: dict[str, Any]) -> bool:
-    """Take one option and what belongs to it; return whether it is one of the table's."""
+    """Read one option and its value; return whether both were understood."""
     name, attached, text = word.partition("=")
     known = command["options"].get(name)
     # To typer ``-n=5`` has the value ``=5``.
@@ -188,7 +188,7 @@ def _take(command: Command, word: str, rest: Iterator[str], values: dict[str, An
 
 
 def _value(kind: str, word: str | None) -> Any:
-    """Return the value of a word, or None when typer has to read it: it accepts more forms, and names the fault in others."""
+    """Convert a word to a value; return None if typer has to read it, which accepts more forms and explains errors."""
     if word is None or kind == "text":
         return word
     if kind == "number":
@@ -202,6 +202,6 @@ def _value(kind: str, word: str | None) -> Any:
 
 
 def is_quick(command: Command, values: dict[str, Any]) -> bool:
-    """Whether the command has a handler on rows, and that understands all that was given."""
+    """Whether the command has a handler on rows that understands all given options."""
     quick = command["quick"]
     return quick is not None and all(values[name] == command["defaults"][name] for name in quick["beyond"])

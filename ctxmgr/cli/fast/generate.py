@@ -58,7 +58,7 @@ def make_table() -> dict[str, dict[str, Any]]:
     """
     from typer.main import get_command
 
-    # From the commands that typer itself would parse, so that the table can't disagree with it.
+    # Read from the commands that typer itself would parse, so that the table can't disagree with it.
     return dict(_commands(get_command(build_app()), ""))
 
 
@@ -111,7 +111,7 @@ def _quick(name: str, defaults: dict[str, Any]) -> dict[str, Any]:
 
 
 def _spellings(parameter: Any) -> dict[str, tuple[str, str]]:
-    """Return the parameter and kind behind each spelling of an option."""
+    """Return the parameter and the kind of each spelling of an option."""
     kind = _KINDS[parameter.type.name]
     if (parameter.multiple and kind == "flag") or bool(parameter.is_flag) != (kind == "flag") or getattr(parameter, "count", 0):
         raise ValueError(f"the table can't hold {parameter.opts}")
@@ -139,7 +139,7 @@ def _limits(name: str, defaults: dict[str, Any]) -> tuple[dict[str, tuple[int, i
 
 
 def render_table() -> str:
-    """Return the text of the table's module, a line for each command."""
+    """Return the source of the table's module, with one line for each command."""
     lines = (f"    {name!r}: {json.dumps(command)!r},\n" for name, command in make_table().items())
     return _HEAD + "".join(lines) + "}\n"
 
@@ -155,10 +155,10 @@ TEXTS: dict[str, str] = {
 
 
 def texts() -> dict[str, str]:
-    """Return the help of each command by its words, "" for the whole.
+    """Return the help text of each command by its name; that of the program is at "".
 
     Raises:
-        ValueError: one that not every stream could hold.
+        ValueError: a text is not ASCII, so not every stream could encode it.
     """
     from typer.main import get_command
 
@@ -173,7 +173,7 @@ def texts() -> dict[str, str]:
 
 def _help_text(root: Any, words: str) -> str:
     out, width = io.StringIO(), os.environ.get("COLUMNS")
-    # The width at which `command_line.print_help` shows these texts, also where the terminal is wider.
+    # `command_line.print_help` shows these texts at this width even in wider terminals.
     os.environ["COLUMNS"] = "80"
     try:
         with contextlib.redirect_stdout(out):
@@ -182,14 +182,14 @@ def _help_text(root: Any, words: str) -> str:
         del os.environ["COLUMNS"]
         if width is not None:
             os.environ["COLUMNS"] = width
-    # Prepared text is written as it is, to streams of any encoding.
+    # The prepared text is written unchanged to streams of any encoding.
     if not out.getvalue().isascii():
         raise ValueError(f"not every stream can hold the help of {words!r}")
     return out.getvalue()
 
 
 def render_texts() -> str:
-    """Return the text of the module of helps, a line for each."""
+    """Return the source of the module of help texts, with one line for each text."""
     return _TEXTS_HEAD + "".join(f"    {words!r}: {text!r},\n" for words, text in texts().items()) + "}\n"
 
 

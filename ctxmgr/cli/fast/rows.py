@@ -1,8 +1,8 @@
 """The handlers of the commands that agents and hooks call most, for people and programs, on plain rows.
 
-A handler takes the store and the option values of its command and returns the answer; shapes, and what draws, load only where
-something is drawn. `ctxmgr.cli.fast.dispatch` calls them, whoever has read the command line. `annotations` and `detection` have
-those that annotate and record, and those that take verdicts.
+A handler takes the store and the option values of its command and returns the answer. Models and drawing code are loaded only
+when an answer is drawn. `ctxmgr.cli.fast.dispatch` calls the handlers, whether the table or typer has read the command line.
+`annotations` has the handlers that write notes, snapshots and records, `detection` those that need verdicts.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 
 
 class OpenedStore:
-    """The store of one command, as its asker sees it.
+    """The store of one command, as the asker sees it.
 
     Attributes:
-        how: how the answer is to be shown.
-        store: the history; what is hidden from an agent is not in it.
+        how: the output options.
+        store: the history, without what is hidden from the agent.
         agent: the agent that asks, None for the operator.
-        left_out: what is to be said of settings that were left out.
-        warnings: what else a person should hear.
+        left_out: warnings about settings that were ignored.
+        warnings: other warnings for a person.
     """
 
     __slots__ = ("_workspace", "agent", "how", "left_out", "store", "warnings")
@@ -65,7 +65,7 @@ class OpenedStore:
 
     @property
     def workspace(self) -> Workspace:
-        """The library over this store, for what takes settings."""
+        """The library over this store, for work that needs the settings."""
         if self._workspace is None:
             from pathlib import Path
 
@@ -79,19 +79,19 @@ class OpenedStore:
         return self._workspace
 
     def rows(self) -> Rows:
-        """Return what reads the rows; long texts stay as they are stored where nothing but JSON is made of them."""
-        # To an agent an estimate would tell of records that it may not see, and what it was shown is looked through.
+        """Return the reader of the rows; it leaves long texts as they are stored if they are only written as JSON."""
+        # An estimate would tell an agent of hidden records, and the log of its reads needs the rows parsed.
         return Rows(self.store.engine, exact=self.agent is not None, verbatim=self.agent is None and self.how.verbatim)
 
     def read(self, command: str, tool: Callable[[], _T], shown: Callable[[_T], object]) -> _T:
-        """Return what a tool finds; of an agent it is logged what it was ``shown``."""
+        """Return what a tool finds; if an agent asks, log what it was ``shown``."""
         return tool() if self.agent is None else self.workspace.log_read(command, tool, shown)
 
 
 def quick_answer(name: str, handler: Handler, values: dict[str, Any], how: OutputOptions) -> int | None:
-    """Answer a command; return the exit code, or None when its declared function has to, and nothing was done."""
+    """Answer a command and return the exit code; return None, with nothing done, if its declared function has to answer."""
     if name not in HANDLERS:
-        gc.enable()  # these may judge or append for minutes; the reads are over at once
+        gc.enable()  # these may judge or append for minutes, reads are short
     try:
         if not _locate(name, values):
             return None
@@ -112,33 +112,33 @@ def _write_form(command: str, how: OutputOptions, answer: Answer) -> None:
 def _compute_answer(name: str, handler: Handler, values: dict[str, Any], how: OutputOptions) -> Answer:
     opened = _open(values, how, writes=name in WRITES, create=name == "record")
     try:
-        # `record` may create the store, so an empty one is no error there.
+        # `record` may create the store, so an empty store is no error there.
         if name not in WRITES:
             require_record(opened.store)
         answer = handler(opened, values)
         assert answer is not None, "only a recovery is handed over"
     except BaseException:
-        _close(opened.store)  # what closing says must not hide the error that is on its way
+        _close(opened.store)  # an error of closing must not hide the error being raised
         raise
     if name in WRITES:
-        opened.store.close()  # it may say that nothing is on the disk
+        opened.store.close()  # may raise an error that the data did not reach the disk
     else:
         _close(opened.store)
     return _with_warnings(opened, answer)
 
 
 def _with_warnings(opened: OpenedStore, answer: Answer) -> Answer:
-    # What was left out is said on stderr; JSON holds it as well.
+    # `_open` has written ``left_out`` to stderr; JSON contains it too.
     answer.warnings[:0] = [*(opened.left_out if opened.how.format == "json" else ()), *opened.warnings]
     return answer
 
 
 def _locate(name: str, values: dict[str, Any]) -> bool:
-    """Let a file that is given instead of a session be the store; return whether there is one store to ask then."""
-    # Most calls name none of these: what tells files from sessions is then not even loaded.
+    """Use a file that is given as a session as the store; return whether the command asks a single store."""
+    # Most calls name none of these, so the code that tells files from sessions is not even loaded.
     named = [values[each] for each in ("session", "target", "log", "action", "address") if each in values]
     entries = values.get("entries")
-    # ``action`` is a word for ``trace``, which may be a file; for the other commands it is a list of filters.
+    # ``action`` is a word of ``trace`` that may name a file; in other commands it is a list of filters.
     if name == "record" or not (entries or any(word is not None and not isinstance(word, list) for word in named)):
         return True
     from ctxmgr.cli import address as a
@@ -164,7 +164,7 @@ def _locate(name: str, values: dict[str, Any]) -> bool:
 
 
 def _cached_recovery(handler: Handler, values: dict[str, Any], how: OutputOptions) -> Answer | None:
-    """Return the cached answer of a recovery; None also at any error, which the recovery itself then reports."""
+    """Return the cached answer of a recovery; None without one, or on an error, which the recovery itself then reports."""
     if current_agent() is not None:
         return None
     try:
@@ -184,14 +184,14 @@ def _cached_recovery(handler: Handler, values: dict[str, Any], how: OutputOption
 def _close(store: Store) -> None:
     try:
         store.close()
-    except CtxmgrError:  # all there is was read
+    except CtxmgrError:  # everything was read
         return
 
 
 def _open(
     values: dict[str, Any], how: OutputOptions, *, writes: bool = False, create: bool = False, told: bool = True
 ) -> OpenedStore:
-    """Return the store; with ``told`` what is to be said of the settings was said, since the work may fail because of it."""
+    """Open and return the store; ``told`` writes warnings about settings first, since the work may fail because of them."""
     location, masked, agent = values["store"], values.get("mask", True), current_agent()
     if agent is not None:
         from ctxmgr.workspace import Workspace
@@ -214,13 +214,13 @@ def _open(
 
 
 def _configured_store(folder: str) -> tuple[str | None, list[str]]:
-    """Return the store that the settings name, if any, and what is to be said of settings that were left out."""
-    # The usual case, at most a project's file: only `store` is looked for in it, since loading the whole configuration takes
+    """Return the store that the settings name, if any, and warnings about settings that were ignored."""
+    # Usually there is at most a project's file. Only `store` is read from it, since loading the whole configuration takes
     # longer than a query.
     if not os.path.exists(paths.user_file(os.environ)):
         foreign: list[str] = []
         found = next((each for path in paths.settings_files(folder, foreign) if (each := paths.read_store_setting(path))), None)
-        # Else the file holds more than a store that a project may name, which only the whole configuration can judge.
+        # Otherwise the file has other settings, or a store that the project may not name; that takes the whole configuration.
         if not foreign and (found is None or found[0]):
             return (None if found is None else found[1]), []
     from pathlib import Path
@@ -232,7 +232,7 @@ def _configured_store(folder: str) -> tuple[str | None, list[str]]:
 
 
 def admits(command: str, values: dict[str, Any]) -> bool:
-    """Whether the request of a command that has a handler on rows would admit the values."""
+    """Whether the request of a command with a handler on rows admits the values."""
     quick: Quick = fast_json.loads(TABLE[command])["quick"]
     for name, (low, high) in quick["ranges"].items():
         if values[name] is not None and not low <= values[name] <= high:
@@ -246,16 +246,17 @@ def admits(command: str, values: dict[str, Any]) -> bool:
 
 
 def make_request(name: str, shape: str, values: dict[str, Any], **changed: Any) -> Any:
-    """Return the request of option values, times as points in time.
+    """Return the request made of option values, with times as points in time.
 
     Args:
         name: the command.
-        shape: name of the request in `ctxmgr.types.query`, which says what is wrong with values that the table does not admit.
+        shape: name of the request in `ctxmgr.types.query`, which explains what is wrong with values that the table does not
+            admit.
         values: the options.
-        changed: fields of the request that are not called like their options.
+        changed: fields of the request whose names differ from their options.
 
     Raises:
-        InvalidInput: naming the first value that can't be used.
+        InvalidInput: names the first value that can't be used.
     """
     asked = {**values, **changed}
     if not admits(name, values):
@@ -287,7 +288,7 @@ def _shape(row: dict[str, Any]) -> Any:
 
 
 def page_shape(page: tuple[int, int, int, int, bool]) -> Page:
-    """Return a page as the views read it."""
+    """Return a page in the form that the views read."""
     from ctxmgr.types.query import Page
 
     return Page.make(*page)
@@ -312,7 +313,7 @@ def _list_rows(name: str, opened: OpenedStore, values: dict[str, Any], tool: Cal
     def draw(out: Printer) -> None:
         from ctxmgr.cli.views.entries import show_rows
 
-        # Where there are rows the view needs no page, and what it is made of is not loaded.
+        # If there are rows the view needs no page, so its model is not loaded.
         show_rows(out, [_shape(row) for row in found.rows], None if found.rows else page_shape(found.page))
 
     return _page(found, reader, draw)
@@ -322,7 +323,7 @@ def _search(opened: OpenedStore, values: dict[str, Any]) -> Answer:
     store, reader, everywhere = opened.store, Rows(opened.store.engine, exact=opened.agent is not None), values["all_sessions"]
     request = make_request("search", "SearchRequest", values, max_results=values["max_"], exact_total=False)
     found = opened.read("search", lambda: tools.search(store, reader, request, _hit), lambda found: found.rows)
-    # A search of all sessions has meant none of them in particular.
+    # A search of all sessions used no particular one.
     if not everywhere:
         tell_session(store, values["session"], found.session)
 
@@ -366,10 +367,10 @@ def _show_continuation(opened: OpenedStore, session: str | None, identity: str, 
     """Return a recorded continuation as `recover` shows it.
 
     Raises:
-        NotFound: ``missing``, where there is none either.
+        NotFound: ``missing``, if no continuation has this id either.
     """
     key = None if session is None else opened.store.sessions.key(session)
-    # Asked without a model first: an id that names nothing loads next to nothing.
+    # Checked without a model first, so that an unknown id loads almost nothing.
     if (session is not None and key is None) or opened.store.annotations.continuation(key, identity) is None:
         raise missing
     from ctxmgr.cli.commands.recover import continuation_answer
@@ -384,7 +385,7 @@ def _show_continuation(opened: OpenedStore, session: str | None, identity: str, 
 
 def _messages(opened: OpenedStore, values: dict[str, Any]) -> Answer:
     address = values["address"]
-    # Without an address the whole session is meant; "@0" only carries the session through the parser.
+    # Without an address the request covers the whole session; "@0" only passes the session through the parser.
     asked, session = _parse_address(address or "@0", values["session"])
     if not address:
         asked["index"] = None

@@ -1,6 +1,6 @@
-"""What outlives a terminal: a session as one HTML file, and what a build wants to know of its logs.
+"""Files about sessions: a session as one HTML page, and the results of checks for builds.
 
-Begin with `document.read_session`, which collects what a page shows, and `check.check_logs`, which judges logs for a build;
-`timeline` lays the calls out in time. Imports `ctxmgr.workspace`, `cli.detection` and `cli.views`; only
-`document` loads jinja2.
+Start with `document.read_session`, which collects the content of a page, and `check.check_logs`, which judges logs for a build.
+`timeline` arranges the calls in time. This package imports `ctxmgr.workspace`, `cli.detection` and `cli.views`. Only `document`
+loads jinja2.
 """

@@ -1,6 +1,6 @@
-"""Judge logs one by one for a build, and write the result in the formats of build systems.
+"""Judge logs for a build, and write the results in formats that build systems read.
 
-These are Markdown, GitHub annotations, JUnit XML and SARIF 2.1.0.
+The formats are Markdown, GitHub annotations, JUnit XML and SARIF 2.1.0.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from ctxmgr.workspace import Workspace
 
 SEVERITIES = ("loop", "hung", "warn")
 FAIL_ON = ("loop", "hung")
-"""Severities that fail a check unless it says otherwise."""
+"""Severities that fail a check by default."""
 
 _MIN_GROUPED = 3
-"""Number of logs with the same remark from which the remark is printed once, with their number."""
+"""Minimum number of logs with the same note for which the note is shown once, with the number of logs."""
 
 Listener = Callable[["CheckedSession", Workspace, DetectResponse, SessionVerdict], None]
 """Called for each session while its log is open, with the checked session, the workspace, the findings and the verdict."""
@@ -38,13 +38,13 @@ Listener = Callable[["CheckedSession", Workspace, DetectResponse, SessionVerdict
 
 @dataclass(frozen=True, slots=True)
 class CheckedSession:
-    """One session of one log.
+    """The result for one session of a log.
 
     Attributes:
-        log: path of the log, as it was named or found; the store's where none was named.
-        lasting: its unresolved findings, those that fail the check first.
-        failed: whether one of them has a severity that fails the check.
-        continuation: recover's answer by the rules, of a session that failed.
+        log: path of the log, as named or found; that of the store if no log is named.
+        lasting: unresolved findings, those that fail the check first.
+        failed: whether any of them has a severity that fails the check.
+        continuation: the answer of `recover` by rules, for a session that failed.
     """
 
     log: str
@@ -57,18 +57,18 @@ class CheckedSession:
 
     @property
     def cause(self) -> str:
-        """Why it is stuck, or an empty text."""
+        """The cause of the trouble, or an empty text."""
         diagnosis = self.continuation and self.continuation.diagnosis
         return diagnosis.cause if diagnosis else ""
 
     @property
     def next_step(self) -> str:
-        """What to do next, or an empty text."""
+        """The next step, or an empty text."""
         diagnosis = self.continuation and self.continuation.diagnosis
         return diagnosis.next_step if diagnosis else ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the row of a check."""
+        """Return the session as a row of the answer."""
         return {
             "log": self.log, "session": self.session, "verdict": self.verdict, "summary": self.summary, "failed": self.failed,
             "cause": self.cause or None, "nextStep": self.next_step or None,
@@ -79,14 +79,14 @@ class CheckedSession:
 
 @dataclass(slots=True)
 class CheckResult:
-    """What was judged, and how far that could be done.
+    """The results of a check.
 
     Attributes:
-        sessions: all that were judged, in the order of the logs.
-        passed_over: (path, reason) of what could not be read.
-        others: what is to be told of files of the folders that are no logs.
-        notes: (path and session, note) of what was amiss with logs that were read, such as damage, or times that are missing.
-        fail_on: the severities that fail the check.
+        sessions: all judged sessions, in the order of the logs.
+        passed_over: (path, reason) of files and sessions that could not be read.
+        others: remarks on files in the folders that are no logs.
+        notes: (path and session, note) on faults of logs that were read, such as damage or missing times.
+        fail_on: severities that fail the check.
     """
 
     sessions: list[CheckedSession] = field(default_factory=list[CheckedSession])
@@ -97,7 +97,7 @@ class CheckResult:
 
     @property
     def remarks(self) -> list[str]:
-        """The notes as sentences; one that several logs share is given once, with their number."""
+        """The notes as sentences. A note that several logs share is given once, with their number."""
         places: dict[str, list[str]] = {}
         for place, note in self.notes:
             places.setdefault(note, []).append(place)
@@ -116,39 +116,38 @@ class CheckResult:
 
     @property
     def severities(self) -> set[str]:
-        """The severities that fail the check and were found."""
+        """The found severities that fail the check."""
         return {finding.severity for session in self.failed_sessions for finding in session.lasting} & self.fail_on
 
 
 def check_logs(
     paths: Sequence[Path], store: str | None, fail_on: Sequence[str], listener: Listener | None = None
 ) -> CheckResult:
-    """Judge every session of the logs at ``paths`` (folders are searched), or of a store where no path is named.
+    """Judge every session of the logs at ``paths``, or of a store if no path is named. Folders are searched for logs.
 
-    Each log is read in place and by itself: two logs whose sessions have the same name are two sessions. Nothing is
-    recorded.
+    Each log is read in place and separately, so sessions of the same name in two logs are two sessions. Nothing is recorded.
 
     Args:
         paths: logs, folders of logs, or stores (``.db``).
-        store: the store that is judged when ``paths`` is empty; None for the nearest.
+        store: the store to judge if ``paths`` is empty; None for the nearest one.
         fail_on: severities of unresolved findings that fail the check.
         listener: see `Listener`.
 
     Raises:
-        InvalidInput: an unknown severity, or nothing at the paths can be read.
-        NoHistory: there is no session in the store.
-        NotFound, StorageFailed: a path is not there or can't be read.
+        InvalidInput: a severity is unknown, or nothing at the paths can be read.
+        NoHistory: the store has no session.
+        NotFound, StorageFailed: a path does not exist or can't be read.
     """
     if unknown := [name for name in fail_on if name not in SEVERITIES]:
         raise InvalidInput(f"unknown severity {unknown[0]!r}", f"severities: {', '.join(SEVERITIES)}")
     result = CheckResult(fail_on=frozenset(fail_on))
     if not paths:
         _judge(result, store, listener)
-        # "Healthy" is never said of nothing (ruling 28).
+        # "Healthy" must not be said if nothing was judged (ruling 28).
         if not result.sessions:
             raise NoHistory(NOTHING_READ)
         return result
-    # A store is not searched for logs: it is judged as one log.
+    # A store is judged as one log. It is not searched for logs.
     stores = [path for path in paths if path.suffix == ".db"]
     there = find_logs([path for path in paths if path not in stores])
     result.passed_over = [(each.path, each.skipped or "") for each in there.passed]
@@ -157,7 +156,7 @@ def check_logs(
         try:
             _judge(result, str(log), listener)
         except CtxmgrError as error:
-            if log in paths:  # named by the user, so that it can't be read is an error, not a remark
+            if log in paths:  # the user named this log, so failing to read it is an error
                 raise
             result.passed_over.append((str(log), error.message.removeprefix(f"{log}: ")))
     if not result.sessions:
@@ -167,7 +166,7 @@ def check_logs(
 
 
 def _judge(result: CheckResult, log: str | None, listener: Listener | None) -> None:
-    """Judge every session of one log; a log that fails on the way adds none."""
+    """Judge every session of one log. A log that fails on the way adds no session."""
     sessions: list[CheckedSession] = []
     with Workspace.open(log, readonly=True, scratch=True) as workspace:
         found = workspace.detect(DetectRequest(all_sessions=True))
@@ -177,7 +176,7 @@ def _judge(result: CheckResult, log: str | None, listener: Listener | None) -> N
                 result.passed_over.append((place, f"session {verdict.session}: {NOTHING_KNOWN}"))
                 continue
             lasting = [finding for finding in verdict.findings if finding.resolved is None]
-            # Those that fail the check first: a build system may show no more than the first.
+            # Those that fail the check come first, because a build system may show only the first finding.
             lasting.sort(key=lambda finding: finding.severity not in result.fail_on)
             failed = any(finding.severity in result.fail_on for finding in lasting)
             continuation = _continuation(workspace, verdict.session) if failed else None
@@ -187,7 +186,7 @@ def _judge(result: CheckResult, log: str | None, listener: Listener | None) -> N
             sessions.append(session)
         if unread := workspace.store.unread():
             result.passed_over.append((place, damaged_part(unread)))
-    # Only now, when the whole log was judged: half of one would count as a healthy run.
+    # Add the sessions only after the whole log is judged: half of one would count as a healthy run.
     result.sessions += sessions
     result.notes += [(place, note) for note in workspace.warnings]
     for note in found.notes:
@@ -197,7 +196,7 @@ def _judge(result: CheckResult, log: str | None, listener: Listener | None) -> N
 
 
 def _continuation(workspace: Workspace, session: str) -> Continuation | None:
-    """Return the rules' answer; None where there is none, for a check judges in any case."""
+    """Return the answer by rules. An error there gives None, because it must not stop the check."""
     try:
         return workspace.recover(RecoverRequest(session=session, plan=True, force=True)).continuation
     except CtxmgrError:
@@ -205,12 +204,12 @@ def _continuation(workspace: Workspace, session: str) -> Continuation | None:
 
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-"""What a SARIF file names as its schema (SARIF 2.1.0, section 3.13.3); nothing is fetched from it."""
+"""Name of the schema in a SARIF file (SARIF 2.1.0, section 3.13.3). Nothing is fetched from this address."""
 
 _LEVELS = {"loop": "error", "hung": "error", "warn": "warning"}
 
 _HEALTHY_NAMED = 20
-"""Sessions without trouble that the Markdown summary names; more are counted."""
+"""Maximum number of healthy sessions that the Markdown summary names. Further ones are counted."""
 
 
 def headline(result: CheckResult) -> str:
@@ -220,7 +219,7 @@ def headline(result: CheckResult) -> str:
 
 
 def markdown(result: CheckResult) -> str:
-    """Return a summary that a person reads in a pull request: what is stuck, why, what to do, and the rest as a count."""
+    """Return a summary for a pull request: the stuck sessions with causes and next steps, and the number of the others."""
     lines = [f"## ctxmgr: {headline(result)}", ""]
     for session in result.failed_sessions:
         lines += _markdown_session(session)
@@ -259,9 +258,9 @@ def _markdown_session(session: CheckedSession) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Return recorded text as Markdown that shows it as it is, in one line: no markup, link or mention of its own.
+    """Return recorded text as one line of Markdown without markup, links or mentions.
 
-    What stands between two backticks is shown as code; where they don't pair, they are characters like all others.
+    Text between two backticks is shown as code. If the backticks do not pair, they are ordinary characters.
     """
     shown = safe(text).replace("\u23ce", " ")
     parts = shown.split("`")
@@ -271,7 +270,7 @@ def _plain(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Return recorded text as code in a line, fenced by more backticks than it holds."""
+    """Return recorded text as inline code, fenced by more backticks than the text contains."""
     shown = " ".join(safe(text).split())
     fence = "`" * (max(map(len, re.findall("`+", shown)), default=0) + 1)
     pad = " " if shown.startswith("`") or shown.endswith("`") else ""
@@ -285,7 +284,7 @@ def _fence(text: str) -> list[str]:
 
 
 def github(result: CheckResult) -> str:
-    """Return workflow commands that GitHub Actions shows as annotations, one for each unresolved finding."""
+    """Return workflow commands for GitHub Actions, which shows one annotation per unresolved finding."""
     lines: list[str] = []
     for session in result.failed_sessions:
         advice = " ".join(part for part in (session.cause, session.next_step and f"Next step: {session.next_step}") if part)
@@ -295,13 +294,13 @@ def github(result: CheckResult) -> str:
                 f"::{_LEVELS[finding.severity]} file={_property(relative_path(session.log))},"
                 f"title={_property(f'ctxmgr {finding.kind}')}::{_data(text)}"
             )
-    # A warning and no error: what was not read fails the check only by its exit code.
+    # A warning instead of an error, because an unread file fails the check only by its exit code.
     lines += [f"::warning file={_property(relative_path(path))},title=ctxmgr::{_data(why)}" for path, why in result.passed_over]
     return "\n".join([*lines, f"ctxmgr: {headline(result)}", ""])
 
 
 def _data(text: str) -> str:
-    """Return text as a workflow command holds it; a line end would end the command and could begin another."""
+    """Return text escaped for a workflow command. A line end would end the command and could start another."""
     return safe(text, keep_lines=True).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
@@ -310,14 +309,14 @@ def _property(text: str) -> str:
 
 
 def relative_path(path: str) -> str:
-    """Return a path below the working folder relative to it, as build systems want it; any other as it is."""
-    # An absolute path of the build machine means nothing to GitHub, which links annotations to files of the repository.
+    """Return a path below the working folder as a relative path, as build systems expect. Other paths stay as they are."""
+    # GitHub links annotations to files of the repository. An absolute path of the build machine means nothing there.
     below = os.path.relpath(path) if os.path.isabs(path) else os.path.normpath(path)
     return path if below.startswith(os.pardir) else below.replace(os.sep, "/")
 
 
 def junit(result: CheckResult) -> str:
-    """Return JUnit XML: a suite, a case for each session, a failure for each that is stuck, an error for what was not read."""
+    """Return JUnit XML with one suite: a case per session, a failure per stuck session, an error per unread file."""
     root = ElementTree.Element("testsuites")
     suite = ElementTree.SubElement(root, "testsuite", {
         "name": "ctxmgr", "tests": str(len(result.sessions) + len(result.passed_over)),
@@ -339,7 +338,7 @@ def junit(result: CheckResult) -> str:
 
 
 def sarif(result: CheckResult) -> dict[str, Any]:
-    """Return a SARIF 2.1.0 log: a rule for each kind of finding, a result for each unresolved finding."""
+    """Return a SARIF 2.1.0 log with a rule per kind of finding and a result per unresolved finding."""
     from ctxmgr import __version__
 
     found = [(session, finding) for session in result.sessions for finding in session.lasting]
@@ -366,7 +365,7 @@ def _result(session: CheckedSession, finding: Finding, kinds: list[str]) -> dict
             "physicalLocation": {"artifactLocation": {"uri": _uri(session.log)}},
             "logicalLocations": [{"name": safe(session.session), "kind": "session"}],
         }],
-        # By this a viewer knows a finding again in the next run, though lines and times have changed.
+        # Viewers recognise a finding by this in the next run, even if lines and times have changed.
         "partialFingerprints": {"identity/v1": str(finding.evidence.get("identity", finding.id))},
     }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Collect the report of one session, and write it as one HTML file that needs no network and no script."""
+"""Collect the report of a session and write it as one HTML file, which needs no network and no script."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ if TYPE_CHECKING:
 
 
 _PAGE = 5000
-"""Rows read at a time."""
+"""Number of rows to read at a time."""
 
 _LONG_ROWS = 2000
-"""Rows from which on less of each input and output is quoted."""
+"""Number of rows above which inputs and outputs are quoted in less length."""
 
 _QUOTED, _QUOTED_IN_LONG = 4000, 400
-"""Characters quoted of an input or output."""
+"""Maximum length of a quoted input or output in characters, in usual and in long reports."""
 
 _BEFORE = 5
-"""Entries before the trouble that a focused report keeps."""
+"""Number of entries before the first unresolved finding that a report with ``focus`` keeps."""
 
 _ROUNDS = 12
-"""Rounds of a loop that its grid shows; of more the first and the last half of them."""
+"""Maximum number of rounds in the grid of a loop. Of more rounds it shows the first and the last half of this number."""
 
 _SPOKEN = ("message", "user_message", "user_message_chunk", "interrupt", "nudge", "compaction", "waiting", "error")
-"""Types of the events that a reader of the table needs; the others are pieces of what the entries tell."""
+"""Types of the events in the table. The other types only repeat parts of the entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the table: an entry (``index`` is its place) or something that was said (``index`` is None)."""
+    """A row of the table: an entry (``index`` is its place in the session) or an event (``index`` is None)."""
 
     index: int | None
     time: str
@@ -69,7 +69,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A row of a loop's grid: one step of the round, and (index, status) for each round shown; None where some are left out."""
+    """A row of a loop's grid: one step, with (index, status) per round, and None in the place of rounds left out."""
 
     action: str
     input: str
@@ -78,7 +78,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class FindingSection:
-    """A finding in words, with the grid of its rounds."""
+    """A finding in words, and the grid of its rounds."""
 
     kind: str
     severity: str
@@ -90,7 +90,7 @@ class FindingSection:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What to do: the diagnosis, who goes on, and the text for that agent."""
+    """The answer to the trouble: the diagnosis, the agent that continues, and the text for it."""
 
     target: str
     cause: str
@@ -103,7 +103,7 @@ class Answer:
 
 @dataclass(slots=True)
 class SessionReport:
-    """All that a page shows. Every text is masked; with ``redacted`` what was recorded is told by its shape alone."""
+    """The content of a page. Every text is masked. With ``redacted``, recorded texts are replaced by their sizes."""
 
     session: str
     title: str
@@ -122,9 +122,9 @@ class SessionReport:
 
 
 def read_session(workspace: Workspace, session: str | None, *, focus: bool = False, redact: bool = False) -> SessionReport:
-    """Return the report of a session (None: the latest one); recover's answer is worked out and not recorded.
+    """Return the report of a session (None: the latest one). The answer of `recover` in it is a plan and not recorded.
 
-    ``focus`` keeps the entries of the unresolved findings, with a few before and all after the first of them.
+    ``focus`` drops the entries before the unresolved findings, except the last few.
 
     Raises:
         NoHistory: there is no session.
@@ -145,7 +145,7 @@ def session_report(
     focus: bool = False,
     redact: bool = False,
 ) -> SessionReport:
-    """Return the report of a session that was judged already; ``continuation`` is recover's answer where it is known too."""
+    """Return the report of a session for a known verdict. ``continuation`` is the answer of `recover`, if that is known too."""
     texts = _Texts(redact)
     rows = list(_rows(workspace, verdict.session))
     entries = [row for row in rows if isinstance(row, EntryView)]
@@ -154,7 +154,7 @@ def session_report(
     answer, no_answer = _answer(workspace, verdict, texts) if continuation is None else (_to_answer(continuation, texts), "")
     members = {member for each in lasting for member in each.members}
     kept = _rows_to_quote(rows, members) if focus else rows
-    # Known only now: thousands of rows with whole texts would make a page that no browser likes to open.
+    # The limit depends on the number of rows: browsers struggle with a page of thousands of rows with whole texts.
     texts.limit = _QUOTED_IN_LONG if len(kept) > _LONG_ROWS else _QUOTED
     notes = {note.id: note for entry in entries for note in entry.notes if note.superseded_by is None}
     return SessionReport(
@@ -173,7 +173,7 @@ def _collect_notes(found: DetectResponse, session: str) -> list[str]:
 
 
 class _Texts:
-    """The filter of all recorded texts: secrets masked, long texts cut to ``limit`` characters, redacted ones described."""
+    """Filter of all recorded texts. It masks secrets, cuts texts to ``limit`` characters, or replaces texts by their sizes."""
 
     def __init__(self, redacted: bool) -> None:
         self.redacted = redacted
@@ -188,10 +188,10 @@ class _Texts:
         return self.cut(mask_value(text))
 
     def value(self, value: Any) -> str:
-        """Return a JSON value to be read; redacted, the names of its fields with the shapes of what they hold."""
+        """Return a JSON value as text. If redacted, it has the names of the fields and the sizes of their values."""
         if value in (None, "", {}, []):
             return ""
-        # The names of fields are the tool's own, and say what kind of call it was.
+        # Field names come from the tool, and show what kind of call it was.
         if self.redacted and (fields := json_object(value)):
             return "\n".join(f"{name}: {self(pretty(held))}" for name, held in fields.items())
         if self.redacted:
@@ -199,7 +199,7 @@ class _Texts:
         return self.cut(pretty(mask_value(value)))
 
     def cut(self, text: str) -> str:
-        """Return the text, its end left out where it is long; that is said."""
+        """Return the text, cut at the limit with the number of missing characters."""
         return text if len(text) <= self.limit else f"{text[: self.limit]}\n… {len(text) - self.limit:,} more characters"
 
 
@@ -217,7 +217,7 @@ def _rows_to_quote(rows: list[EntryView | EventView], members: set[str]) -> list
 
 
 def _title(rows: list[EntryView | EventView], texts: _Texts) -> str:
-    """Return the first line of the first thing a person said."""
+    """Return the first line of the first message by a person."""
     asked = (event_text(row.data) for row in rows if isinstance(row, EventView) and row.type.startswith("user_message"))
     first = next((text.strip() for text in asked if text.strip()), "")
     return texts(first.splitlines()[0][:200]) if first else ""
@@ -262,7 +262,7 @@ def _to_answer(found: Continuation, texts: _Texts) -> Answer:
         cause, next_step, check = (f"The failure is of the kind {diagnosis.kind}." if diagnosis else "", "", "")
     else:
         cause, next_step, check = texts(cause), texts(next_step), texts(check)
-    # The prompt quotes records throughout, so a redacted page has none.
+    # The prompt quotes records in many places, so a redacted page leaves it out.
     return Answer(
         target=found.target, cause=cause, next_step=next_step, check=check,
         prompt="" if texts.redacted else texts(found.prompt),
@@ -274,7 +274,7 @@ def _to_answer(found: Continuation, texts: _Texts) -> Answer:
 def _finding_section(finding: Finding, entries: Entries, texts: _Texts) -> FindingSection:
     steps = loop_steps(finding, entries) if finding.severity != "hung" else []
     rounds = len(steps[0].places) if steps else 0
-    # How a loop began and how it stands now say more than its middle.
+    # The beginning and the end of a loop say more than its middle.
     half = _ROUNDS // 2
     shown: list[int | None] = list(range(rounds)) if rounds <= _ROUNDS else [*range(half), None, *range(rounds - half, rounds)]
     grid = [
@@ -320,7 +320,7 @@ def _note(note: NoteView, texts: _Texts) -> tuple[str, str, str]:
 
 
 _HEAD = b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="ctxmgr'
-"""The beginning of each of our pages, by which `write_page` knows one that it may replace."""
+"""Beginning of every page by ctxmgr. `write_page` replaces only files that begin with it."""
 
 _INDEX = "index.html"
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
@@ -330,7 +330,7 @@ _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    # Strict, so that a misspelled name in a template is a fault and no gap in the page.
+    # ``StrictUndefined`` makes a misspelled name in a template an error instead of a gap in the page.
     environment = Environment(
         loader=PackageLoader("ctxmgr.cli.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, finalize=_visible,
@@ -339,28 +339,28 @@ def _environment() -> Environment:
 
 
 def _visible(value: Any) -> Any:
-    """Let no recorded character hide or turn the text around; markup of the template itself passes."""
-    # Not `isinstance`: `Markup`, as the style sheet is one, is a `str` as well.
+    """Escape recorded characters that hide or change the direction of text. Markup of the template passes."""
+    # Not `isinstance`, because `Markup`, e.g. the style sheet, is a subclass of `str`.
     return safe(value, keep_lines=True) if type(value) is str else value
 
 
 @cache
 def _style() -> tuple[str, str]:
-    """Return the style sheet, and its hash as a content security policy names it."""
+    """Return the style sheet, and its hash for the content security policy."""
     text = packaged_text(__file__, "report.css")
-    # The page's own policy forbids every style and script but this one: recorded text can bring none in.
+    # The page's policy allows this style alone and no script, so recorded text can't add any.
     digest = hashlib.sha256(text.encode()).digest()
     return text, f"sha256-{base64.b64encode(digest).decode()}"
 
 
 def session_page(report: SessionReport, *, index: str = "") -> str:
-    """Return the page of one session; ``index`` links back to the page of all of them."""
+    """Return the page of one session. ``index`` is the file name of the index that it links to."""
     return _page("session.html", report=report, index=index)
 
 
 def index_page(reports: Sequence[tuple[str, SessionReport]]) -> str:
-    """Return the page that lists (file name, report) of several sessions, the stuck ones first."""
-    # Who opens the index looks for trouble.
+    """Return the index page of several (file name, report), with the stuck sessions first."""
+    # Readers of the index look for trouble.
     ordered = sorted(reports, key=lambda each: each[1].verdict in ("healthy", "warn"))
     return _page("index.html", reports=ordered)
 
@@ -375,15 +375,15 @@ def _page(name: str, **values: Any) -> str:
 
 
 def write_page(path: Path, text: str) -> None:
-    """Write a page whole or not at all; one that was written before is replaced, another file never.
+    """Write a page atomically. It replaces an earlier page, but never another file.
 
     Raises:
-        Conflict: something else stands there.
-        StorageFailed: it can't be written.
+        Conflict: another file exists at the path.
+        StorageFailed: the page can't be written.
     """
     try:
         if os.path.lexists(path):
-            # No link is followed: what is replaced must be our own page, where the user named it.
+            # Follow no link: only our own page at the very path may be replaced.
             with open(open_regular(path, follow=False), "rb") as stream:
                 if stream.read(len(_HEAD)) != _HEAD:
                     raise Conflict(f"{path} exists already and is no report", "name another file: nothing else is replaced")
@@ -393,10 +393,10 @@ def write_page(path: Path, text: str) -> None:
 
 
 class PageFolder:
-    """A folder of pages, one for each session, and an index that leads to them.
+    """A folder with one page per session, and an index of the pages.
 
     Raises:
-        StorageFailed: the folder can't be made.
+        StorageFailed: the folder can't be created.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -408,10 +408,10 @@ class PageFolder:
             raise StorageFailed(f"can't make {folder}: {error.strerror}", "choose another place") from None
 
     def add(self, report: SessionReport, log: str = "") -> None:
-        """Write the page of a session; ``log`` keeps sessions of one name in several logs apart."""
+        """Write the page of a session. ``log`` distinguishes sessions of the same name in several logs."""
         path = self.folder / _file_name(report.session, log)
         write_page(path, session_page(report, index=_INDEX))
-        report.rows.clear()  # the index needs none, and all sessions together may be long
+        report.rows.clear()  # the index needs no rows, and those of all sessions together may take much memory
         self.pages.append((path, report))
 
     def finish(self) -> Path:
@@ -421,8 +421,8 @@ class PageFolder:
 
 
 def _file_name(session: str, log: str) -> str:
-    """Return a name for a session's page: what is readable of its id, and a digest that keeps it apart from others."""
+    """Return the file name of a session's page: the readable part of its id, and a digest that makes the name unique."""
     plain = _ODD.sub("-", f"{Path(log).stem[:30]}-{session}").strip("-.")[:60]
-    # Recorded names may hold lone surrogates, which have no bytes otherwise.
+    # Recorded names may hold lone surrogates, which UTF-8 can't encode without "surrogatepass".
     digest = hashlib.sha256(f"{log}\0{session}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{plain or 'session'}-{digest}.html"

@@ -1,4 +1,4 @@
-"""Lay the calls of a session out in time, from left to right, with a lane for each agent."""
+"""Arrange the calls of a session in time, from left to right, with a lane per agent."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from ctxmgr.types.finding import Finding
 from ctxmgr.types.view import EntryView
 
 WIDTH = 1000.0
-"""Units of the picture from its left to its right end."""
+"""Width of the picture in units."""
 
 COLUMN = 4.0
-"""Width of the narrowest mark in units; calls in one column share a mark, so a page has at most 250 a lane."""
+"""Width of the narrowest mark in units. Calls in one column share a mark, so a lane has at most 250 marks."""
 
 _PAUSE = 30
-"""A pause this many times longer than the median step is drawn short."""
+"""A pause this many times as long as the median step is shortened in the picture."""
 
 _MIN_PAUSE = 60.0
-"""Seconds below which a pause is never drawn short."""
+"""Seconds up to which a pause is never shortened."""
 
 _ROUNDS = 60
-"""A loop of more rounds is drawn as one band, since narrower ones can't be told apart."""
+"""A loop of more rounds is drawn as one band, because narrower bands can't be told apart."""
 
-# A column that holds a failure must look failed, however many calls in it went well.
+# The worst status wins: a column with one failure must look failed, however many calls succeeded.
 _WORST = {"ok": 0, "interrupted": 1, "denied": 2, "open": 3, "error": 4}
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The calls of one column: the first one's index, the worst status, what a reader is told.
+    """The calls of one column: index of the first, worst status, and the text for a reader.
 
-    ``good`` is the share of those that went well, where the worst one did not.
+    ``good`` is the share of successful calls if the worst one failed.
     """
 
     x: float
@@ -51,7 +51,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """One round of a loop (or a whole one), or a stall."""
+    """The area of one round of a loop, of a whole loop, or of a stall."""
 
     x: float
     width: float
@@ -62,7 +62,7 @@ class Band:
 
 @dataclass(slots=True)
 class Track:
-    """One agent: its name, its totals, its calls and its trouble."""
+    """The lane of one agent: its name, its totals, its calls and its trouble."""
 
     agent: str
     calls: int = 0
@@ -74,7 +74,7 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A time on the axis, or how long a pause is that is not drawn in full."""
+    """A label on the axis: a time, or the length of a shortened pause."""
 
     x: float
     text: str
@@ -82,7 +82,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The picture of a session; ``timed`` is false where the records carry no times and order alone is drawn."""
+    """The picture of a session. ``timed`` is false if the records have no times, so that only their order is drawn."""
 
     lanes: list[Track]
     ticks: list[Tick]
@@ -91,7 +91,7 @@ class Timeline:
 
 
 class _Scale:
-    """Maps times to places; a pause takes no more room than `_PAUSE` median steps, or a night would squeeze the work."""
+    """Maps times to places. A pause takes at most the room of `_PAUSE` median steps, because a night would squeeze the work."""
 
     def __init__(self, moments: Sequence[float]) -> None:
         self.moments = sorted(set(moments)) or [0.0]
@@ -103,7 +103,7 @@ class _Scale:
         self._length = self._at[-1] or 1.0
 
     def x(self, moment: float) -> float:
-        """Return the place of a moment, rounded to a tenth."""
+        """Return the place of a time in units, rounded to a tenth."""
         before = max(bisect_right(self.moments, moment) - 1, 0)
         rest = min(max(moment - self.moments[before], 0.0), self.longest)
         upto = self._at[before + 1] if before + 1 < len(self._at) else self._at[before]
@@ -111,12 +111,12 @@ class _Scale:
 
 
 def draw_timeline(entries: Sequence[EntryView], findings: Sequence[Finding]) -> Timeline:
-    """Return the picture of a session's entries (in order) with the findings among them."""
+    """Return the picture of a session's entries (in order) and of the findings among them."""
     starts = [parse_time(entry.ts) for entry in entries]
     timed = bool(entries) and all(start is not None for start in starts)
     places = {entry.id: (start if timed and start is not None else float(number))
               for number, (entry, start) in enumerate(zip(entries, starts, strict=True))}  # fmt: skip
-    # Without times nothing is known of how long calls took: each is a mark at its number.
+    # Without times the durations are unknown too, so each call is a mark at its number.
     ends = {entry.id: places[entry.id] + (entry.duration_ms or 0) / 1000 for entry in entries} if timed else places
     scale = _Scale([*places.values(), *ends.values()])
     lanes: dict[str, Track] = {}
@@ -137,7 +137,7 @@ def draw_timeline(entries: Sequence[EntryView], findings: Sequence[Finding]) -> 
 
 
 def total_tokens(entry: EntryView) -> int:
-    """Return the tokens that an entry's usage counts, read and written; 0 where it counts none."""
+    """Return the number of input and output tokens in an entry's usage, or 0."""
     numbers = [json_object(entry.usage).get(name) for name in ("inputTokens", "outputTokens")]
     return sum(number for number in numbers if isinstance(number, int) and not isinstance(number, bool))
 
@@ -145,7 +145,7 @@ def total_tokens(entry: EntryView) -> int:
 def _marks(entries: Sequence[EntryView], scale: _Scale, places: Mapping[str, float], ends: Mapping[str, float]) -> list[Mark]:
     columns: dict[int, list[EntryView]] = {}
     for entry in entries:
-        # Calls that would be drawn over each other share one mark, whose text counts them.
+        # Calls that would overlap share one mark, whose text counts them.
         columns.setdefault(int(scale.x(places[entry.id]) // COLUMN), []).append(entry)
     marks: list[Mark] = []
     for column, held in columns.items():
@@ -167,16 +167,16 @@ def _add_bands(
     lanes: Mapping[str, Track], finding: Finding, scale: _Scale, places: Mapping[str, float], entries: Mapping[str, EntryView]
 ) -> None:
     members = [entries[member] for member in finding.members if member in entries]
-    # A page of a part of the session may hold no entry of a finding.
+    # If only a part of the session is drawn, it may hold no entry of a finding.
     if not members:
         return
-    # A loop of several agents has its part in the lane of each.
+    # A loop of several agents has a band in each of their lanes.
     for agent in dict.fromkeys(entry.agent for entry in members):
         lane = lanes[agent]
         own = [entry for entry in members if entry.agent == agent]
         if finding.severity == "hung":
             start, silent = scale.x(places[own[0].id]), as_seconds(finding.evidence.get("stalledSeconds"))
-            # A stall that is over ends where the agent's next call begins; one that lasts reaches the right end.
+            # A resolved stall ends where the agent's next call begins. An unresolved one reaches the right end.
             after = [mark.x for mark in lane.marks if mark.x > start] if finding.resolved else []
             end = min(after, default=WIDTH)
             label = f"hung for {duration(silent)}" if silent else "hung: no result was recorded"
@@ -192,11 +192,11 @@ def _add_bands(
 
 
 def _ticks(scale: _Scale) -> list[Tick]:
-    """Return the first and the last moment and some between, none too near to another."""
+    """Return labels for the first and the last time and for some between them, without overlaps."""
     moments = scale.moments
     days = {day(format_time(moment)) for moment in (moments[0], moments[-1])}
     ticks: list[Tick] = []
-    # The ends first, so that they keep their place and ticks between give way.
+    # The ends first, so that they keep their place and labels between them give way.
     for moment in (moments[0], moments[-1], *(moments[len(moments) * number // 8] for number in range(1, 8))):
         time = format_time(moment)
         text = clock(time) if len(days) == 1 else f"{day(time)[5:]} {clock(time)[:5]}"
@@ -205,7 +205,7 @@ def _ticks(scale: _Scale) -> list[Tick]:
 
 
 def _pauses(scale: _Scale) -> list[Tick]:
-    """Return the pauses that are drawn short, the longest of those that stand near each other."""
+    """Return labels for the shortened pauses, and only for the longest of those close to each other."""
     gaps = sorted(((after - before, before, after) for before, after in pairwise(scale.moments)), reverse=True)
     pauses: list[Tick] = []
     for gap, before, after in gaps:
@@ -216,6 +216,6 @@ def _pauses(scale: _Scale) -> list[Tick]:
 
 
 def _add_tick(ticks: list[Tick], tick: Tick) -> None:
-    # Texts that stand nearer to each other would overlap.
+    # Closer labels would overlap.
     if not any(abs(tick.x - other.x) < WIDTH / 9 for other in ticks):
         ticks.append(tick)

@@ -1,5 +1,6 @@
-"""What several commands, the browser or a report draw; what one command alone draws stands in that command's module.
+"""Drawings that several commands, the browser or a report share. A drawing for a single command stands in the command's module.
 
-Begin with `layout`, the pieces of all views: spans, columns, times, short ids. A view takes an answer and writes text through
-`safe_text`, the one filter between recorded content and a terminal. Imports `ctxmgr.types` and pure helpers, no store.
+Start with `layout`, the parts of all views: spans, columns, times, short ids. A view takes an answer and writes its text
+through `safe_text`, the one filter between recorded content and a terminal. It imports `ctxmgr.types` and pure helpers, but no
+store.
 """

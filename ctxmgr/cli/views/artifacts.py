@@ -1,4 +1,4 @@
-"""Artifacts and versions for people: tables, what changed, and their content in a terminal, a pipe or a file."""
+"""Draw artifacts and versions: tables, diffs, and contents on a terminal, in a pipe or in a file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _VERSIONS = (
 
 
 def show_artifacts(printer: Printer, artifacts: Sequence[ArtifactView]) -> None:
-    """Show artifacts, one a row."""
+    """Show a table of artifacts, one per row."""
     if not artifacts:
         printer.hint("No artifacts here. Keep one: ctxmgr artifact put FILE --agent AGENT")
         return
@@ -56,7 +56,7 @@ def _row(printer: Printer, item: ArtifactView) -> list[str | Span]:
 
 
 def show_artifact(printer: Printer, item: ArtifactView) -> None:
-    """Show all that is known of one artifact."""
+    """Show all fields of one artifact."""
     printer.pairs(
         (
             ("artifact", f"{item.agent}/{item.name}"), ("id", item.id), ("type", item.type), ("since", f"v{item.version}"),
@@ -69,13 +69,13 @@ def show_artifact(printer: Printer, item: ArtifactView) -> None:
 
 
 def show_put_response(printer: Printer, done: PutResponse) -> None:
-    """Show what was kept, and as which version."""
+    """Show what a put stored, and as which version."""
     show_artifacts(printer, done.artifacts)
     printer.hint(f"version {done.version}" if done.changed else f"nothing new: version {done.version} stays the current one")
 
 
 def show_log(printer: Printer, artifacts: Sequence[ArtifactView]) -> None:
-    """Show the contents that an artifact had."""
+    """Show the successive contents of an artifact."""
     show_artifacts(printer, artifacts)
     printer.hint(plural(len(artifacts), "content"))
 
@@ -84,7 +84,7 @@ _LINES = {"+": "ok", "-": "error", "@": "dim"}
 
 
 def show_diff(printer: Printer, found: ArtifactDiff) -> None:
-    """Show what changed, line by line."""
+    """Show the differences line by line."""
     if found.identical:
         printer.hint(f"{found.agent}/{found.name}: the same in version {found.from_version} and {found.to_version}")
         return
@@ -97,19 +97,19 @@ def show_diff(printer: Printer, found: ArtifactDiff) -> None:
 
 
 def show_new_version(printer: Printer, done: NewVersion) -> None:
-    """Show a version that was made."""
+    """Show a version that has just been created."""
     printer.line(Span(f"version {done.version}", "strong"), f"  holds what version {done.previous_version} holds")
 
 
 def show_rollback(printer: Printer, done: RollbackResult) -> None:
-    """Show what a rollback did."""
+    """Show the result of a rollback."""
     printer.line(
         Span(f"version {done.current_version}", "strong"), f" is current, version {done.rolled_back_from} was: {done.reason}"
     )
 
 
 def show_versions(printer: Printer, versions: Sequence[VersionView]) -> None:
-    """Show versions, the current one marked."""
+    """Show versions and mark the current one."""
     if not versions:
         printer.hint("No versions here. The first artifact makes one: ctxmgr artifact put FILE --agent AGENT")
         return
@@ -128,7 +128,7 @@ def show_versions(printer: Printer, versions: Sequence[VersionView]) -> None:
 
 
 def show_prune_result(printer: Printer, done: PruneResult) -> None:
-    """Show which versions went, or would go, and why the others stay."""
+    """Show which versions were or would be deleted, and why the others stay."""
     went = "would go" if done.dry_run else "gone"
     for number in done.removed:
         printer.line(Span(f"version {number}", "strong"), f"  {went}")
@@ -138,7 +138,7 @@ def show_prune_result(printer: Printer, done: PruneResult) -> None:
 
 
 MAX_SHOWN_BYTES = 4 * 2**20
-"""Contents larger than this, in bytes, are not written to a terminal."""
+"""Maximum size in bytes of a content that is written to a terminal."""
 
 
 def write_content(out: Printer, view: ArtifactView, content: Content) -> None:
@@ -161,16 +161,16 @@ def write_content(out: Printer, view: ArtifactView, content: Content) -> None:
 
 
 def save_content(file: str, content: Content) -> None:
-    """Write verified content to a file; what is there is replaced at once, or stays as it is.
+    """Write verified content to a file. An existing file is replaced atomically, or stays unchanged if this fails.
 
     Raises:
-        InvalidInput: a folder, or a name that no file can have.
-        StorageFailed: the system refused.
-        Damaged: the content was changed meanwhile.
+        InvalidInput: the path is a folder or a link, or no file can have this name.
+        StorageFailed: the system refuses.
+        Damaged: the content has changed since it was verified.
     """
     if not file or "\0" in file or os.path.isdir(file):
         raise InvalidInput(f"{file!r} can't be written", "name a file: -o FILE")
-    if os.path.exists(file) and not os.path.isfile(file):  # a pipe or a device is written to, never replaced
+    if os.path.exists(file) and not os.path.isfile(file):  # write into a pipe or a device, never replace it
         with open(file, "wb") as stream:
             content.copy_to(stream.write)
         return
@@ -178,9 +178,9 @@ def save_content(file: str, content: Content) -> None:
         require_no_link(file, writing=True)
     except OSError as error:
         raise InvalidInput(f"{file!r} can't be written: {error.strerror}", "name the file itself") from None
-    # Beside the target, since only within one file system a file can be replaced at once.
+    # In the folder of the target, because a file can be replaced atomically only within one file system.
     target = os.path.abspath(file)
-    # A name by chance, so that two that save at once have a draft each.
+    # A random name, so that two processes that save at the same time use different drafts.
     draft = f"{target}.{os.urandom(4).hex()}.part"
     try:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -195,6 +195,6 @@ def save_content(file: str, content: Content) -> None:
 
 
 def add_warnings(answered: Answer, workspace: Workspace) -> Answer:
-    """Return the answer with what a person should hear of it."""
+    """Return the answer with the warnings of the artifacts and of the access rules added."""
     answered.warnings += [*workspace.artifacts.warnings, *workspace.guard.warnings]
     return answered

@@ -1,4 +1,4 @@
-"""Show context keys, runs of agents, needs and context packages."""
+"""Draw context keys, runs of agents, needs and context packages."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _REQUESTED = (
     Column("WHY", fill=True, least=16),
 )  # fmt: skip
 _GOT = {"full": "ok", "summary": "open", "truncated": "warn", "omitted": "error"}
-# Cells of a bar of the budget, and lines of an item on a terminal.
+# Width of a bar of the budget in cells, and maximum number of lines of an item on a terminal.
 _BAR = 30
 _MAX_LINES = 12
 
 
 def show_package(printer: Printer, made: AssembleResponse, *, yaml: bool) -> None:
-    """Write the package itself where a program reads on; on a terminal show what is in it."""
-    # What follows in a pipe is an agent: it gets the package itself, not a view of it.
+    """Write the package itself for a program; on a terminal, show its content."""
+    # The reader of a pipe is an agent, which needs the package itself instead of a view.
     if yaml or not printer.terminal:
         _write_yaml(printer, made)
         return
@@ -67,7 +67,7 @@ def show_package(printer: Printer, made: AssembleResponse, *, yaml: bool) -> Non
     _show_budget(printer, made.budget, meta.token_budget)
     if made.decisions:
         printer.line()
-        # A duplicate was asked for twice and is shown where it was served.
+        # A duplicate was asked for twice. It is shown only where it was served.
         printer.table(_ITEMS, [_item(one) for one in made.decisions if one.rule != "duplicate"])
     _show_context(printer, made)
     for title, rows in (
@@ -90,7 +90,7 @@ def _write_yaml(printer: Printer, made: AssembleResponse) -> None:
         printer.block(text.removesuffix("\n"))
         return
     sys.stdout.flush()
-    # Bytes, for the encoding of the stream may not hold what the package holds, and an escape would change it.
+    # Written as bytes: the encoding of the stream may lack characters of the package, and an escape would change them.
     binary = getattr(sys.stdout, "buffer", None)
     if binary is None:
         sys.stdout.write(text)
@@ -103,7 +103,7 @@ def _show_budget(printer: Printer, rows: Sequence[BudgetRow], budget: int) -> No
     signs = printer.symbols
     table: list[list[Any]] = []
     for row in rows:
-        # At least one cell, so that the smallest part is seen.
+        # At least one cell, so that the smallest part is visible.
         filled = min(_BAR, max(round(_BAR * row.tokens / max(budget, 1)), 1 if row.tokens else 0))
         bar = [Span(signs.bar * filled, "dim" if row.name == "left" else "open"), Span(signs.thin * (_BAR - filled), "dim")]
         table.append([row.name, f"{row.tokens:,}", bar, "" if row.items is None else f"{row.items:,}"])
@@ -129,7 +129,7 @@ def _show_context(printer: Printer, made: AssembleResponse) -> None:
 
 
 def show_request_response(printer: Printer, items: Sequence[RequestedItem]) -> None:
-    """Show each item that was asked for with its content, what is missing with names like it."""
+    """Show each requested item with its content, and for a missing one names that are similar."""
     if printer.terminal:
         printer.table(_REQUESTED, [_item_row(item) for item in items])
     for item in items:
@@ -141,7 +141,7 @@ def show_request_response(printer: Printer, items: Sequence[RequestedItem]) -> N
         elif not printer.terminal:
             printer.rule(f"{item.source}/{item.name}", f"  {item.status}")
     for item in items:
-        # On stderr: a program that reads the items must not take a suggestion for one.
+        # Suggestions go to stderr, where a program that reads the items can't take them for items.
         if item.suggestions:
             printer.hint(f"{item.source}/{item.name}: did you mean {', '.join(item.suggestions)}?")
 
@@ -155,7 +155,7 @@ def _item_row(item: RequestedItem) -> list[Any]:
 
 
 def show_item_explanation(printer: Printer, answer: ItemExplanation) -> None:
-    """Show what became of an item: asked, got, rule and reason, one a line."""
+    """Show what became of an item, one line each: asked for, served, rule and reason."""
     made = answer.decisions[0] if answer.decisions else None
     printer.line(Span(answer.item, "strong"), Span(f"  in package {answer.package} for {answer.agent}", "dim"))
     printer.pairs(
@@ -171,7 +171,7 @@ def show_item_explanation(printer: Printer, answer: ItemExplanation) -> None:
 
 
 def show_needs(printer: Printer, needs: Sequence[AgentNeed]) -> None:
-    """Show what agents need, one a row."""
+    """Show the needs of agents, one per row."""
     if not needs:
         printer.hint("No needs here. Say what an agent needs: ctxmgr context need add AGENT 'OWNER/*'")
         return
@@ -188,7 +188,7 @@ def show_needs(printer: Printer, needs: Sequence[AgentNeed]) -> None:
 
 
 def show_removed_needs(printer: Printer, needs: Sequence[AgentNeed]) -> None:
-    """Show which needs went."""
+    """Show the needs that were removed."""
     for one in needs:
         printer.line(Span("removed  ", "dim"), f"{one.agent} {one.pattern} ({one.need})")
 
@@ -207,7 +207,7 @@ _STYLES = {"started": "open", "completed": "ok", "failed": "error"}
 
 
 def value_text(value: Any) -> str:
-    """Return a JSON value in one line; text as it is."""
+    """Return a JSON value in one line, and text unchanged."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -229,14 +229,14 @@ def show_keys(printer: Printer, keys: Sequence[ContextKey]) -> None:
 
 
 def show_changes(printer: Printer, changes: Sequence[KeyChange]) -> None:
-    """Show what was set, and what it replaced."""
+    """Show the values that were set, and those that they replaced."""
     for change in changes:
         before = [] if change.created else [Span(value_text(change.old_value), "dim"), f" {printer.symbols.arrow} "]
         printer.line(Span(f"{change.key}  ", "strong"), *before, value_text(change.new_value), hang=4)
 
 
 def show_executions(printer: Printer, runs: Sequence[Execution]) -> None:
-    """Show runs of agents, one a row."""
+    """Show the runs of agents, one per row."""
     if not runs:
         printer.hint("No executions here. Record one: ctxmgr execution record AGENT started --task TASK")
         return

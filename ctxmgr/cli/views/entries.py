@@ -41,7 +41,7 @@ _INDENT = 6
 
 
 def show_hits(printer: Printer, hits: Sequence[SearchHit], query: str, page: Page | None, *, everywhere: bool = False) -> None:
-    """Show search hits: on a terminal two lines each, in a pipe one; those of all sessions with an address that is whole."""
+    """Show search hits: two lines each on a terminal, one in a pipe. Hits of several sessions get full addresses."""
     if not hits:
         printer.hint(f"No match for {query!r}: the text is taken literally; --all-sessions looks further.")
         return
@@ -50,7 +50,7 @@ def show_hits(printer: Printer, hits: Sequence[SearchHit], query: str, page: Pag
         return
     names = {hit.row.session for hit in hits}
     shorts = short_ids(names) if everywhere or len(names) > 1 else {}
-    # Filtered as the excerpts are: a query with a control character would mark nothing in them.
+    # Filtered like the excerpts, because otherwise a query with a control character would match nothing in them.
     found = re.compile(re.escape(printer.safe(query)), re.IGNORECASE)
     for hit in hits:
         _hit(printer, hit, found, shorts.get(hit.row.session, ""))
@@ -84,11 +84,11 @@ def _hit(printer: Printer, hit: SearchHit, found: re.Pattern[str], where: str) -
 
 
 def mark_matches(text: str, found: re.Pattern[str], room: int, ellipsis: str) -> list[Span]:
-    """Return filtered text with every match marked, cut on both sides so that the first match is seen."""
+    """Return filtered text with every match marked. It is cut on both sides so that the first match is visible."""
     match = found.search(text)
     if match is not None and cells(text) > room:
         before = text[: match.start()]
-        lead = max(room - cells(match.group()), 0) // 3  # a third of the rest before it: what follows a match says more
+        lead = max(room - cells(match.group()), 0) // 3  # the text after a match says more
         if cells(before) > lead:
             kept = take(before[::-1], max(lead - len(ellipsis), 0))[::-1]
             text = ellipsis + kept + text[match.start() :]
@@ -101,12 +101,12 @@ def mark_matches(text: str, found: re.Pattern[str], room: int, ellipsis: str) ->
     return [*spans, Span(text[at:])]
 
 
-# Lines of a value on a terminal, unless all of it is asked for.
+# Maximum number of lines of a value on a terminal, unless ``full`` is set.
 _MAX_LINES = 40
 
 
 def show_entry(printer: Printer, entry: EntryView, *, full: bool = False) -> None:
-    """Show all that is known of an entry; on a terminal long values are shown in part unless ``full``."""
+    """Show all fields of an entry. On a terminal, long values are shown in part unless ``full`` is set."""
     status = status_span(printer, entry.status)
     took = "" if entry.duration_ms is None else f"  {duration(entry.duration_ms / 1000)}"
     where = f"{entry.session}@{entry.index}"
@@ -138,7 +138,7 @@ def show_entry(printer: Printer, entry: EntryView, *, full: bool = False) -> Non
 
 
 def _error_says_output(entry: EntryView) -> bool:
-    """Whether the error has told all that the output says; some clients put it between tags there."""
+    """Whether the output only repeats the error. Some clients put the error between tags there."""
     error: Any = cast("dict[str, Any]", entry.error).get("message") if isinstance(entry.error, dict) else entry.error
     if not isinstance(error, str) or not isinstance(entry.output, str) or not error.strip():
         return False
@@ -171,12 +171,13 @@ _AGENT = 2
 
 
 def show_rows(printer: Printer, rows: Sequence[EntryView | EventView], page: Page | None) -> None:
-    """Show entries and events in the order given; an agent or a day that all rows share is said once, above them."""
+    """Show entries and events in the given order. An agent or a day that all rows share is shown once, above them."""
     if not rows:
         printer.hint(_empty_text(page))
         return
     if not printer.terminal:
-        # For programs the free text comes last, and the session is named: rows of several may be put together.
+        # For programs, free text is the last column, and each row names its session because rows of several may be
+        # combined.
         columns = (Column("SESSION"), *_COLUMNS[:-2], _COLUMNS[-1], Column("NOTES", right=True), _COLUMNS[-2])
         printer.table(columns, (_plain_row(row) for row in rows))
         return
@@ -186,7 +187,7 @@ def show_rows(printer: Printer, rows: Sequence[EntryView | EventView], page: Pag
     if shared:
         printer.line(Span(" · ".join(shared), "dim"))
     cells = (_row(printer, row, dated=len(days) > 1) for row in rows)
-    # The column of a lone agent would say the same in every row; it stands above them.
+    # With a single agent, the column would repeat the same name in every row, so the name stands above them.
     if len(agents) > 1:
         printer.table(_COLUMNS, cells)
     else:
@@ -228,13 +229,13 @@ def _plain_row(row: EntryView | EventView) -> list[Cell]:
 
 
 _MESSAGES = (Column("TIME"), Column("WHO"), Column("TYPE"), Column("AFTER", right=True), Column("TEXT"))
-# Who speaks, and what needs no name of its type: that something was said is plain.
+# Types of events by people, and types whose name is not shown because they only say something.
 _HUMAN = ("user_message", "user_message_chunk", "interrupt")
 _TALK = ("user_message", "user_message_chunk", "message", "agent_message_chunk")
 
 
 def show_messages(printer: Printer, response: MessagesResponse) -> None:
-    """Show messages; pieces of one streamed message are put together on a terminal."""
+    """Show messages. On a terminal, the chunks of a streamed message are joined."""
     entry = response.entry
     if entry is not None and printer.terminal:
         printer.line(Span(f"at @{entry.index} "), Span(printer.fit(entry.action, 40), "name"))
@@ -256,16 +257,16 @@ def show_messages(printer: Printer, response: MessagesResponse) -> None:
 
 
 def _author_name(event: EventView) -> str:
-    # A nudge comes from the program that runs the agent, whatever agent it is recorded for.
+    # A nudge comes from the program that runs the agent, even if it is recorded for an agent.
     return "user" if event.type in _HUMAN else "harness" if event.type == "nudge" else event.agent or "agent"
 
 
 def _whole_messages(events: Sequence[EventView]) -> Iterator[tuple[EventView, str]]:
-    """Yield each message with its first event; chunks of the same kind by the same agent are one message."""
+    """Yield (first event, text) of each message. Successive chunks of the same type and agent are one message."""
     first: EventView | None = None
     text = ""
     for event in events:
-        # Streamed text comes in pieces of a few words, which nobody can read one by one.
+        # Streamed text comes in chunks of a few words, which nobody can read one by one.
         if first is not None and event.type.endswith("_chunk") and (event.type, event.agent) == (first.type, first.agent):
             text += event_text(event.data)
             continue
@@ -290,7 +291,7 @@ _ENTRIES = (
 
 
 def show_notes(printer: Printer, notes: Sequence[NoteView]) -> None:
-    """Show notes, each with what it says; in a pipe one row a note."""
+    """Show notes with their texts; in a pipe, one row per note."""
     if not notes:
         printer.hint("No notes here. Attach one: ctxmgr note add 3 4 5 -m TEXT -t TAG")
         return
@@ -308,7 +309,7 @@ def show_notes(printer: Printer, notes: Sequence[NoteView]) -> None:
 
 
 def note_lines(printer: Printer, note: NoteView, *, name: str = "", session: str = "", about: bool = True) -> None:
-    """Show one note: who said it when about what, then its text."""
+    """Show one note: author, time and subject, then its text."""
     parts = [Span(f"{printer.symbols.note} {printer.fit(name or note.id, 40)}", "dim" if note.superseded_by else "strong")]
     if about:
         parts.append(Span(f"  {printer.fit(session, 24, 'middle')}{indexes_text(note.indexes)}"))
@@ -326,7 +327,7 @@ def note_lines(printer: Printer, note: NoteView, *, name: str = "", session: str
 
 
 def indexes_text(indexes: Sequence[int]) -> str:
-    """Return places in a session, neighbours drawn together: "@3-5 @9"."""
+    """Return indexes in a session as text, with ranges for neighbours: "@3-5 @9"."""
     runs: list[list[int]] = []
     for index in indexes:
         if runs and index == runs[-1][-1] + 1:
@@ -357,7 +358,7 @@ def show_snapshots(printer: Printer, snapshots: Sequence[SnapshotView]) -> None:
 
 
 def show_snapshot(printer: Printer, response: ShowSnapshotResponse) -> None:
-    """Show one snapshot with its entries as they stand now."""
+    """Show one snapshot with the current state of its entries."""
     snapshot = response.snapshot
     state = Span("intact", "ok") if response.intact else Span("changed since it was made", "error")
     printer.rule(Span("snapshot "), Span(printer.fit(snapshot.id, 40), "strong"), "  ", state)

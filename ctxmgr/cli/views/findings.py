@@ -1,4 +1,4 @@
-"""Draw findings so that a loop or a stall is seen at a glance."""
+"""Draw findings: the rounds of a loop, the silence of a stall."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from ctxmgr.types.view import EntryView
 
 Entries = Mapping[str, "EntryView"]
-"""The entries at hand among those that a finding names, by id."""
+"""The loaded entries among those that a finding names, by id."""
 
 
 def place(finding: Finding, entries: Entries, name: str, record: str | None) -> str:
-    """Return where a record that a finding names stands: "@12", else its id, else ""."""
+    """Return the place of a record that a finding names: "@12", else its id, else ""."""
     if record is None:
         return ""
     if record in entries:
@@ -46,7 +46,7 @@ def place(finding: Finding, entries: Entries, name: str, record: str | None) -> 
 
 
 def member_places(finding: Finding, entries: Entries) -> list[str]:
-    """Return for each member its index in the session as text, or a question mark."""
+    """Return the index of each member in the session as text, or a question mark if it is unknown."""
     listed = json_object(finding.evidence.get("indexes")).get("members")
     indexes = cast("list[Any]", listed) if isinstance(listed, list) else []
     places: list[str] = []
@@ -60,13 +60,13 @@ def member_places(finding: Finding, entries: Entries) -> list[str]:
 
 
 def steps(finding: Finding, name: str = "steps") -> list[dict[str, Any]]:
-    """Return the calls that the evidence lists under a name."""
+    """Return the calls in the evidence under this name."""
     listed = finding.evidence.get(name)
     return [json_object(step) for step in cast("list[Any]", listed)] if isinstance(listed, list) else []
 
 
 def seconds(finding: Finding, name: str) -> float | None:
-    """Return a span of time in the evidence, or None."""
+    """Return a number of seconds from the evidence, or None."""
     return as_seconds(finding.evidence.get(name))
 
 
@@ -78,11 +78,11 @@ def as_seconds(value: Any) -> float | None:
 
 
 def is_index(value: Any) -> bool:
-    """Whether a value can be an entry's place in its session."""
+    """Whether a value is valid as an entry's index in its session."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53
 
 
-# Rounds that are shown where no width of a terminal limits them.
+# Maximum number of rounds to show in a pipe.
 _PLAIN_ROUNDS = 8
 _MIN_INPUT_WIDTH = 22
 _VARIANTS = 5
@@ -92,11 +92,11 @@ _ROUND = "round"
 
 @dataclass(frozen=True, slots=True)
 class LoopStep:
-    """One step of the round and where it happened.
+    """One step of the round, with its place in each round.
 
     Attributes:
-        action, input: what was done, in brief; ``variants`` holds (place, input) of each when the inputs differ.
-        places: index in the session as text, a round each; statuses: the status beside it, None when not at hand.
+        action, input: the call in brief. ``variants`` holds (place, input) of each round if the inputs differ.
+        places: per round, the index in the session as text. statuses: per round, the status, None if the entry is not loaded.
     """
 
     action: str
@@ -107,10 +107,10 @@ class LoopStep:
 
 
 def loop_steps(finding: Finding, entries: Entries) -> list[LoopStep]:
-    """Return the steps of a loop, a row each; calls that one model response issued together are steps of their own."""
+    """Return the steps of a loop, one per row. Calls that one model response issued together are separate steps."""
     named = steps(finding)
     period = max(finding.period, 1)
-    # A step may hold several calls, where one response issued them together; then a round has more calls than steps.
+    # A step of the detector may hold several calls of one response. Then a round has more calls than ``period``.
     calls = len(named) if len(named) >= period else period
     calls = max(1, min(calls, len(finding.members)))
     places = member_places(finding, entries)
@@ -137,7 +137,7 @@ def loop_steps(finding: Finding, entries: Entries) -> list[LoopStep]:
 
 
 def draw_loop(printer: Printer, finding: Finding, entries: Entries) -> None:
-    """Draw a loop: rounds beside each other, the middle ones left out when they do not fit."""
+    """Draw a loop with its rounds side by side. The middle rounds are left out if they do not fit."""
     rows = loop_steps(finding, entries)
     if not rows or not rows[0].places:
         return
@@ -151,7 +151,7 @@ def draw_loop(printer: Printer, finding: Finding, entries: Entries) -> None:
     room = printer.width - 2 - left - len(GAP) - (width + len(GAP) if width else 0)
     columns = rounds_to_show(rounds, (room + len(GAP)) // (wide + len(GAP)) if printer.terminal else _PLAIN_ROUNDS)
     elided = f"{printer.symbols.dots} {rounds - len(columns) + 1:,} more {printer.symbols.dots}"
-    # Chosen again, now that it is known that the mark for the rounds left out needs room too.
+    # Choose again, because the mark for the missing rounds needs room too.
     if printer.terminal and None in columns:
         columns = rounds_to_show(rounds, (room - len(elided)) // (wide + len(GAP)) + 1)
         elided = f"{printer.symbols.dots} {rounds - len(columns) + 1:,} more {printer.symbols.dots}"
@@ -168,10 +168,10 @@ def draw_loop(printer: Printer, finding: Finding, entries: Entries) -> None:
 
 
 def rounds_to_show(rounds: int, slots: int) -> list[int | None]:
-    """Return the rounds to show in so many columns, a None in place of the middle ones that are left out."""
+    """Return the rounds for so many columns, with one None in the place of the middle rounds that do not fit."""
     if rounds <= max(slots, 3):
         return list(range(rounds))
-    # More of the first rounds than of the last: how a loop began says more about its cause.
+    # Show more of the first rounds than of the last, because the beginning of a loop says more about its cause.
     tail = max(1, (max(slots, 3) - 1) * 2 // 5)
     head = max(slots, 3) - 1 - tail
     return [*range(head), None, *range(rounds - tail, rounds)]
@@ -198,7 +198,7 @@ def _row(printer: Printer, row: LoopStep, action: str, columns: list[int | None]
 
 
 def _variants(printer: Printer, rows: list[LoopStep]) -> None:
-    """List the inputs of a step that was tried with different ones."""
+    """List the inputs of steps whose inputs differ between rounds."""
     for row in rows:
         if not row.variants:
             continue
@@ -226,7 +226,7 @@ _MAX_WIDTH = 96
 
 
 def draw_stall(printer: Printer, finding: Finding, entries: Entries) -> None:
-    """Draw the silence against its limit, then the calls that are still open."""
+    """Draw the silence against its limit, then the open calls."""
     silent, limit = seconds(finding, "stalledSeconds"), seconds(finding, "limitSeconds")
     if silent is not None and silent > 0:
         printer.line()
@@ -246,10 +246,10 @@ def _time_line(printer: Printer, finding: Finding, entries: Entries, silent: flo
     end = "over" if finding.resolved else "now"
     moment = parse_time(began.ts) if began is not None and waiting else None
     if moment is not None:
-        # Only an open call's start is the exact beginning of the silence, so only then the end is known exactly.
+        # The exact beginning of the silence is known only for an open call, so only then its end is known too.
         end = f"{clock(time_or_none(moment + silent))} {end}"
     printer.line(start + end.rjust(width - printer.cells(start)), indent=2)
-    # The bar is the whole silence, so the limit stands at its share of it; never on the first or the last cell.
+    # The bar is the whole silence, and the limit is marked at its share, but never on the first or the last cell.
     mark = None if limit is None or limit > silent else max(1, min(round(limit / silent * (width - 2)), width - 3))
     bar = [Span(symbols.ok, "ok")]
     if mark is None:
@@ -297,25 +297,25 @@ _ENDED_BY = {
     "process": "over: a later process took on",
     "end": "over: the session ended",
 }
-# Characters of what the calls answered.
+# Maximum length of an excerpt of an answer, in characters.
 _EXCERPT = 300
-# Past findings that a healthy session shows on a terminal.
+# Maximum number of past findings that a healthy session shows on a terminal.
 _PAST = 3
 
 
 def show_findings(printer: Printer, verdicts: Sequence[SessionVerdict], entries: Entries, store: str | None = None) -> None:
-    """Show the findings of each session; a session without an unresolved one takes one line.
+    """Show the findings of each session. A session without unresolved findings takes one line.
 
     Args:
         printer: the printer to write to.
         verdicts: the sessions with their findings.
-        entries: the entries at hand among those that findings name, by id.
-        store: the store that was named, if any.
+        entries: the loaded entries among those that the findings name, by id.
+        store: the store that the user named, if any.
     """
     if not verdicts:
         printer.hint("No sessions to look at yet: 'ctxmgr import' reads the logs on this machine.")
         return
-    # Foreign logs may give two sessions' entries one id; an entry speaks only for its own session.
+    # Foreign logs may use one id in two sessions, so a finding only gets entries of its own session.
     at_hand: dict[str, dict[str, EntryView]] = {}
     for name, entry in entries.items():
         at_hand.setdefault(entry.session, {})[name] = entry
@@ -338,16 +338,16 @@ def show_findings(printer: Printer, verdicts: Sequence[SessionVerdict], entries:
             Span(f"  {', '.join([plural(len(verdict.findings), 'finding'), *verdict.notes])}", "dim"),
         )  # fmt: skip
         _head(printer, verdict)
-        # What still lasts comes first.
+        # Unresolved findings come first.
         for place_, finding in enumerate(sorted(verdict.findings, key=lambda each: each.resolved is not None)):
             if place_:
                 printer.line()
             _finding(printer, finding, own)
-        # A warning is no loop yet, so there is nothing to recover from.
+        # A warning is not a loop, so there is nothing to recover from.
         if verdict.verdict != "warn":
             printer.line()
             printer.line(Span("next  ", "dim"), session_command("recover", verdict.session, store), indent=2)
-    # Of many sessions the healthy ones are only counted, or the stuck ones would scroll out of sight.
+    # With several sessions, only count the healthy ones. Otherwise the stuck ones would scroll out of sight.
     if len(verdicts) > 1:
         stuck = sum(verdict.verdict not in ("healthy", "warn") for verdict in verdicts)
         if shown:
@@ -359,7 +359,7 @@ def show_findings(printer: Printer, verdicts: Sequence[SessionVerdict], entries:
 
 
 def _head(printer: Printer, verdict: SessionVerdict) -> None:
-    """Show what the session is about and where it worked, as far as it tells."""
+    """Show the title and the folder of the session, as far as they are recorded."""
     folder = (verdict.project or "").rstrip("/").rpartition("/")[2]
     if verdict.title or folder:
         place_ = Span(f"  in {folder}" if verdict.title and folder else folder, "dim")
@@ -394,7 +394,7 @@ def _headline(printer: Printer, finding: Finding, entries: Entries) -> list[str 
         where += f", raised at {raised}"
         state = "still going"
     ended = _ENDED_BY.get(finding.resolved or "", f"over: {finding.resolved}")
-    # Nobody can say whether a loop goes on after the last record.
+    # Nobody knows whether a loop goes on after the last record.
     if finding.evidence.get("ended") is True and not over:
         state = "the log ends here"
     sign = verdict_sign(printer.symbols, finding.severity)
@@ -408,7 +408,7 @@ def _headline(printer: Printer, finding: Finding, entries: Entries) -> list[str 
 def _finding(printer: Printer, finding: Finding, entries: Entries) -> None:
     printer.line(*_headline(printer, finding, entries), hang=2)
     printer.line(finding.reason, indent=2)
-    # Without rounds there is no grid to draw.
+    # Without rounds, there is no table to draw.
     if finding.kind == "hung" or finding.period == 0:
         draw_stall(printer, finding, entries)
     else:
@@ -420,11 +420,11 @@ def _finding(printer: Printer, finding: Finding, entries: Entries) -> None:
 
 
 def _cause(finding: Finding) -> list[tuple[str, Cell]]:
-    """Return why the calls fail and what the agent can do next, where the record shows it."""
+    """Return why the calls fail and what the agent can do next, if the record shows it."""
     found = finding.diagnosis
     if found is None:
         return []
-    # The word says how sure the diagnosis is: what only fits must not look like a fact.
+    # The label shows how certain the diagnosis is, because a mere possibility must not look like a fact.
     sure = "likely cause" if found.confidence != "high" and found.kind != "unknown" else "cause"
     return [(sure, found.cause), ("next step", found.next_step), *([("check", found.check)] if found.check else [])]
 
@@ -449,9 +449,9 @@ def _progress(printer: Printer, finding: Finding, entries: Entries) -> list[str 
 
 
 def _excerpts(printer: Printer, finding: Finding, entries: Entries) -> list[tuple[str, Cell]]:
-    """Return what the calls answered: the shared error or result, from the evidence or else from the last member."""
+    """Return the shared error or result of the calls, from the evidence or else from the last loaded member."""
     texts = {name: finding.evidence.get(name) for name in ("error", "result")}
-    # Not every pattern has one answer that all its calls share; then the last one is what the agent saw last.
+    # The calls of some patterns share no answer. Then the last answer is what the agent saw last.
     last = next((entries[member] for member in reversed(finding.members) if member in entries), None)
     if last is not None and not any(texts.values()) and finding.kind != "hung":
         if last.error is not None or last.status == "error":

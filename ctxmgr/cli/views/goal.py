@@ -1,4 +1,4 @@
-"""Draw a goal: its tree, and what its commands answer."""
+"""Draw a goal: its tree, and the answers of its commands."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     )
 
 
-# Cells of a task's bar, and of the widest tree: beyond it the bars would stand too far from their texts.
+# Width of a task's bar in cells, and maximum width of the tree. In a wider tree, bars would be too far from their texts.
 _BAR, _MAX_WIDTH = 10, 100
-# Cells below which a number stands in the place of a task's bar.
+# Below this width in cells, a task shows a percentage instead of a bar.
 _NARROW = 50
 _STYLES = {"done": "ok", "in_progress": "open", "blocked": "hung", "failed": "error"}
-# Steps shown before and after the current one, and steps of a tree that is small enough to be shown whole.
+# Steps shown before and after the current one. A tree of up to `_SMALL` steps is shown whole.
 _NEAR, _AFTER, _SMALL = 2, 4, 30
-# Progress is not counted by these: somebody decided that they are not to be done.
+# Steps with these statuses do not count for progress, because somebody decided against doing them.
 _OVER = ("split", "dropped")
 _WITH_REASON = ("failed", *_OVER)
 _Node = TypeVar("_Node", bound=SubtaskView)
@@ -58,14 +58,14 @@ _DRAWN, _TYPED = _Branches(), _Branches("|- ", "`- ", "|  ")
 
 
 def leaves(goal: GoalView) -> list[SubtaskView]:
-    """Return the steps that progress is counted by: subtasks, and tasks that have none; not what was split or dropped."""
+    """Return the steps that count for progress: subtasks, and tasks without subtasks, except those split or dropped."""
     found = [node for task in goal.tasks for node in (task.subtasks or [task])]
     return [node for node in found if node.status not in _OVER]
 
 
 def show_tree(printer: Printer, state: GoalState, *, complete: bool = False) -> None:
-    """Draw the tree; ``complete`` shows every step of a long one, which else is folded around what matters."""
-    # A program gets every step in a row of its own; nothing is folded away there.
+    """Draw the tree. A long one is folded around the relevant steps unless ``complete`` is set."""
+    # A program gets every step in its own row, with nothing folded.
     if not printer.terminal:
         _rows(printer, state)
         return
@@ -100,8 +100,8 @@ def _head(printer: Printer, state: GoalState) -> None:
 
 
 def bar(printer: Printer, percent: int, width: int) -> list[Span]:
-    """Return a bar of ``width`` cells with the percentage behind it; it is full only at 100."""
-    # Rounded down: a full bar says that all is done.
+    """Return a bar of ``width`` cells and the percentage after it. The bar is full only at 100."""
+    # Rounded down, because a full bar means that all is done.
     filled = max(0, min(width, percent * width // 100))
     symbols = printer.symbols
     return [
@@ -110,7 +110,7 @@ def bar(printer: Printer, percent: int, width: int) -> list[Span]:
 
 
 def mark(printer: Printer, node: SubtaskView, current: bool) -> Span:
-    """Return the sign of a step's status; ``current`` says that it is, or leads to, the current one."""
+    """Return the sign for a step's status. ``current`` is set for the current step and for its task."""
     symbols = printer.symbols
     sign = {
         "done": symbols.healthy, "in_progress": symbols.tip, "blocked": symbols.denied, "failed": symbols.error,
@@ -122,7 +122,7 @@ def mark(printer: Printer, node: SubtaskView, current: bool) -> Span:
 
 
 class _TreeView:
-    """Draws the tasks of one tree."""
+    """Draws the tasks of a tree."""
 
     def __init__(self, printer: Printer, state: GoalState, complete: bool) -> None:
         self._out, self._state, self._complete = printer, state, complete
@@ -158,7 +158,7 @@ class _TreeView:
             self.attempts(part, below + "  ")
 
     def _draw_title(self, task: TaskView, *, here: bool, folded: bool) -> None:
-        """Draw a task's own line, its bar at the right where there is room."""
+        """Draw the line of a task, with its bar at the right if there is room."""
         out = self._out
         current = task.id == self._state.current
         lead = [mark(out, task, here), Span(f" {task.id}  ", "dim")]
@@ -179,15 +179,16 @@ class _TreeView:
     def attempts(self, node: SubtaskView, below: str, *, drawn: bool = False) -> None:
         """Draw why a node is blocked, and why its attempts failed.
 
-        ``below`` carries on the branches at the left; ``drawn`` says that what blocks it from below is drawn itself.
+        ``below`` continues the branches at the left. ``drawn`` says that the blocked step below, from which the block
+        escalated, is drawn itself.
         """
         remarks: list[Span] = []
-        own = node.id != self._state.goal.id  # the goal's block stands below its bar already
+        own = node.id != self._state.goal.id  # the block of the goal stands below its bar already
         if own and node.block is not None and not (node.block.by == "escalation" and drawn):
             remarks.append(Span(f"blocked: {node.block.reason}", "hung"))
         elif node.reason and node.status in _WITH_REASON:
             remarks.append(Span(f"{node.status}: {node.reason}", _STYLES.get(node.status, "dim")))
-        # Why a step failed before it was done is in the history; here it would look like trouble.
+        # The history tells why a step failed before it was done. Here that would look like trouble.
         if node.status != "done":
             remarks += [
                 Span(f"attempt {attempt.number} failed: {attempt.reason}", "error")
@@ -209,7 +210,7 @@ class _TreeView:
         return current is not None and (task.id == current or any(part.id == current for part in task.subtasks))
 
     def _relevant_nodes(self, nodes: Sequence[_Node]) -> Iterator[_Node | str]:
-        """Yield the nodes that matter; runs of done or of waiting ones in between are counted in a line."""
+        """Yield the relevant nodes; runs of done or pending nodes between them become one line with their counts."""
         if self._complete:
             yield from nodes
             return
@@ -217,7 +218,7 @@ class _TreeView:
         skipped: list[_Node] = []
         for place, node in enumerate(nodes):
             near = inside is not None and inside - _NEAR <= place <= inside + _AFTER
-            # Before anything is begun there is no current step: the first ones are shown then.
+            # Before any step begins there is no current step. Then show the first ones.
             if near or _is_news(node) or len(nodes) <= _NEAR + _AFTER or (inside is None and place < _AFTER):
                 yield from _count_skipped_nodes(skipped)
                 skipped = []
@@ -232,7 +233,7 @@ class _TreeView:
 
 
 def _count_skipped_nodes(skipped: Sequence[_Node]) -> Iterator[_Node | str]:
-    # To say that one step is left out takes as much room as the step.
+    # A line for one skipped step would take as much room as the step.
     if len(skipped) == 1:
         yield skipped[0]
     elif skipped:
@@ -250,18 +251,18 @@ def _text_style(node: SubtaskView) -> str:
 
 
 def _tries(node: SubtaskView, current: bool) -> str:
-    """Return how often a step was tried, where that says something."""
+    """Return which attempt at a step this is, or an empty text where the number says nothing."""
     if not node.attempts or node.status == "done":
         return ""
     last = node.attempts[-1]
-    # A first attempt is worth a word only while it is made.
+    # A first attempt is shown only for the current step.
     if last.number < 2 and not current:
         return ""
     return f"  attempt {last.number}" + (f", {plural(last.actions, 'action')}" if last.actions else "")
 
 
 def _show_current(printer: Printer, state: GoalState) -> None:
-    """Tell what concerns the current step: the actions in flight and those that are blocked, and what probes saw."""
+    """Show actions in flight, blocked actions and results of probes."""
     if state.in_flight:
         printer.heading("In flight: effect unknown")
         show_actions(printer, state.in_flight)
@@ -283,13 +284,13 @@ def probe_line(printer: Printer, state: GoalState) -> list[Span]:
 
 
 def verdict(printer: Printer, ok: bool | None) -> tuple[str, str]:
-    """Return the sign and the style for what a probe saw."""
+    """Return the sign and the style for the result of a probe."""
     symbols = printer.symbols
     return ("?", "unknown") if ok is None else (symbols.healthy, "ok") if ok else (symbols.error, "error")
 
 
 def show_actions(printer: Printer, actions: Sequence[ActionView]) -> None:
-    """Show actions, one a line."""
+    """Show actions, one per line."""
     for action in actions:
         symbols = printer.symbols
         sign = {"ok": symbols.ok, "error": symbols.error, "denied": symbols.denied, "open": symbols.open}
@@ -303,7 +304,7 @@ def show_actions(printer: Printer, actions: Sequence[ActionView]) -> None:
 
 
 def show_blocked_actions(printer: Printer, blocked: Sequence[BlockedAction]) -> None:
-    """Show blocked actions with the reasons, and what unblocks them."""
+    """Show blocked actions with their reasons and what unblocks them."""
     for action in blocked:
         asked = brief(action.args).strip()
         room = max(printer.width - len(action.action) - 20, 20)
@@ -317,7 +318,7 @@ def show_blocked_actions(printer: Printer, blocked: Sequence[BlockedAction]) -> 
 
 
 def _rows(printer: Printer, state: GoalState) -> None:
-    """Write one row a step."""
+    """Write one row per step."""
     goal = state.goal
     columns = [
         Column("id"), Column("status"), Column("percent", right=True), Column("current"), Column("description", fill=True),
@@ -348,13 +349,13 @@ def _rows(printer: Printer, state: GoalState) -> None:
         printer.line("probes: ", *probe_line(printer, state))
 
 
-# Limit of changed steps that are named; the tree shows all.
+# Maximum number of changed steps to name. The tree shows all of them.
 _CHANGED = 5
 _TYPES = {"A": "repetition", "B": "alternation", "C": "failed attempts"}
 
 
 def show_plan(printer: Printer, plan: GoalPlan) -> None:
-    """Show a plan that does not count yet."""
+    """Show a plan that is not accepted yet."""
     printer.line(Span(plan.goal, "strong"))
     for task in plan.tasks:
         _show_plan(printer, task.title, task.done, 2)
@@ -372,12 +373,12 @@ def _show_plan(printer: Printer, title: str, done: bool, indent: int) -> None:
 
 
 def show_change(printer: Printer, found: GoalAnswer) -> None:
-    """Say what was done, and where that leaves us."""
+    """Show what a command changed, then the current step and the progress."""
     state = found.state
     nodes = {node.id: node for task in state.goal.tasks for node in (task, *task.subtasks)}
     for name in found.changed[:_CHANGED]:
         node = nodes.get(name)
-        # The current step follows in any case, in the line that says where things stand.
+        # The current step is shown in any case, by `show_position`.
         if node is not None and not (name == state.current and node.status in ("pending", "in_progress")):
             status = Span(f"  {node.status}" + (f": {node.reason}" if node.reason and node.status != "blocked" else ""), "dim")
             printer.line(mark(printer, node, False), Span(f" {node.id}  ", "dim"), node.description, status, hang=2)
@@ -412,7 +413,7 @@ def show_position(printer: Printer, state: GoalState) -> None:
 
 
 def _current(state: GoalState) -> tuple[list[Span], Block | None]:
-    """Return the current step with its task before it, and what blocks it."""
+    """Return the current step with the title of its task before it, and the block that stops it."""
     if state.current == state.goal.id:
         return [Span(state.goal.description, "strong")], state.goal.block
     for task in state.goal.tasks:
@@ -429,7 +430,7 @@ def _current(state: GoalState) -> tuple[list[Span], Block | None]:
 
 
 def show_record(printer: Printer, action: str, found: RecordAnswer) -> None:
-    """Say whether an action was allowed, and if not why and what to do instead."""
+    """Show whether an action is allowed. If not, show the reason and a hint."""
     symbols = printer.symbols
     if found.allowed:
         word = "recorded" if found.entry else "allowed"
@@ -445,7 +446,7 @@ def show_record(printer: Printer, action: str, found: RecordAnswer) -> None:
 
 
 def show_resume(printer: Printer, found: ResumeAnswer) -> None:
-    """Show where we are, what is known for sure, and what is in flight."""
+    """Show the current step, the confirmed and the refuted claims, and the actions in flight."""
     state, symbols = found.state, printer.symbols
     printer.rule("resumed ", Span(state.goal.description, "strong"))
     show_position(printer, state)
@@ -459,7 +460,7 @@ def show_resume(printer: Printer, found: ResumeAnswer) -> None:
     if found.in_flight:
         printer.heading("In flight: effect unknown, look before you do it again")
         show_actions(printer, found.in_flight)
-    # What the disk refutes comes first: to act on it does harm.
+    # Claims that the disk refutes come first, because acting on them does harm.
     for basis, title in (
         ("refuted", "Not so on disk"),
         ("verified", "Seen on disk"),
@@ -486,7 +487,7 @@ def _claim(printer: Printer, claim: Claim) -> None:
 
 
 def show_recovery(printer: Printer, found: RecoverAnswer) -> None:
-    """Show what is wrong, what not to repeat, what to try instead, and where that leaves the goal."""
+    """Show what is wrong, what not to repeat, what to try instead, and the position in the goal."""
     continuation, symbols = found.continuation, printer.symbols
     pattern = continuation.loop or continuation.stall
     printer.line(Span(f"{symbols.error} {continuation.reason}", "loop" if pattern else ""), hang=2)
@@ -505,7 +506,7 @@ def show_recovery(printer: Printer, found: RecoverAnswer) -> None:
         printer.heading("Try instead")
         for option in continuation.alternatives:
             printer.line(f"{symbols.arrow} {option.text}", indent=2, hang=2)
-    # Without a state the continuation was a plan, which the goal does not take up.
+    # Without a state the continuation was only a plan (``--plan``), and the goal has not changed.
     if found.state is None:
         printer.line()
         printer.line(Span("shown only: the goal is as it was", "dim"))
@@ -515,7 +516,7 @@ def show_recovery(printer: Printer, found: RecoverAnswer) -> None:
 
 
 def show_probes(printer: Printer, probes: Sequence[ProbeView]) -> None:
-    """Show what probes look for, and what they last saw."""
+    """Show what probes look for and their latest results."""
 
     def row(probe: ProbeView) -> list[str | Span]:
         sign, style = verdict(printer, probe.ok)
@@ -537,7 +538,7 @@ def _probe_text(probe: Probe) -> str:
 
 
 def show_comparison(printer: Printer, found: Comparison) -> None:
-    """Show the sizes beside each other, and whether the brief holds what the next step needs."""
+    """Show the sizes side by side, and whether the brief holds what the next step needs."""
 
     def row(name: str, size: Size, chars: float | None, tokens: float | None) -> list[str]:
         saved = "" if chars is None or tokens is None else f"{chars:.1f} % of characters, {tokens:.1f} % of tokens"

@@ -1,4 +1,4 @@
-"""Spans, columns and wrapped lines; times, sizes, states and recorded texts as people read them."""
+"""The parts of all views: spans, columns and wrapped lines; times, sizes, statuses and recorded values as text."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ GAP = "  "
 """The blanks between two columns."""
 
 TIME_STEPS = (16, 10)
-"""Widths of a time of day with its date ("2026-01-22 14:03:22") without its seconds, and of the date alone."""
+"""Widths of a time without its seconds ("2026-01-22 14:03") and of a date alone, in cells."""
 
 _WORDS = lazy_pattern(r" +|[^ ]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Symbols:
-    """The signs the views draw with; `ASCII` replaces them where the encoding lacks them."""
+    """The signs that views draw with. `ASCII` replaces them if the encoding lacks them."""
 
     ok: str = "●"
     error: str = "✗"
@@ -58,9 +58,9 @@ ASCII = Symbols(
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of text with a meaning (a key of the colour table), e.g. ``Span("error", "error")``.
+    """A piece of text with a style by meaning (a key of the colour table), e.g. ``Span("error", "error")``.
 
-    ``keep`` says which part stays when it is cut to fit into a table.
+    ``keep`` says which part stays if the text is cut to fit into a table.
     """
 
     text: str
@@ -73,13 +73,13 @@ Cell = str | int | Span | Sequence[str | Span] | None
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table and how it behaves when a terminal is too narrow.
+    """A column of a table, and how it shrinks on a narrow terminal.
 
     Attributes:
         give: columns with a higher number shrink first, down to ``least`` cells; 0 never shrinks.
-        optional: may vanish when shrinking was not enough.
-        fill: takes what the other columns leave, at least ``least``; one column a table.
-        steps: the widths to which it shrinks, widest first, where only these make sense.
+        optional: may disappear if shrinking is not enough.
+        fill: gets the room that the other columns leave, at least ``least``; at most one column per table.
+        steps: the only widths to which it may shrink, widest first; empty for any width.
     """
 
     title: str
@@ -91,23 +91,24 @@ class Column:
     steps: Sequence[int] = ()
 
     def shrunk_width(self, width: int) -> int:
-        """Return the width that it takes when it may have at most this one."""
+        """Return the width of the column if at most this one is available."""
         return max(self.least, next((step for step in self.steps if step <= width), self.least) if self.steps else width)
 
 
 def as_span(part: str | Span) -> Span:
-    """Return a plain text as a piece without a meaning."""
+    """Return text as a span without a style."""
     return Span(part) if isinstance(part, str) else part
 
 
 def wrap_spans(spans: Iterable[Span], first: int, rest: int) -> list[list[Span]]:
-    """Return the pieces in rows of at most ``first`` and then ``rest`` cells, broken at blanks where there are any."""
+    """Return the spans in rows of at most ``first`` and then ``rest`` cells, broken at blanks if possible."""
     rows: list[list[Span]] = [[]]
     room = max(first, 8)
     for span in spans:
         for word in _WORDS.findall(span.text):
             wide = cells(word)
-            # A word longer than a whole row starts here, unless little room is left: a row of its own would not hold it either.
+            # A word longer than a whole row starts in this row if there is room, because it would not fit into its own
+            # row either.
             if wide > room and len(rows[-1]) and (word[0] == " " or wide <= rest or room < rest // 2):
                 if not rows[-1][-1].text.strip(" ") and len(rows[-1]) > 1:
                     rows[-1].pop()
@@ -127,15 +128,15 @@ def wrap_spans(spans: Iterable[Span], first: int, rest: int) -> list[list[Span]]
 
 
 def fit_columns(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int]:
-    """Return the width of each column so that a row takes at most ``room`` cells; 0 means the column is not shown."""
+    """Return the width of each column so that a row takes at most ``room`` cells. 0 hides the column."""
     widths = [min(wide, column.least) if column.fill else wide for column, wide in zip(columns, natural, strict=True)]
 
     def excess_width() -> int:
         shown = [width for width in widths if width]
         return sum(shown) + len(GAP) * (len(shown) - 1) - room
 
-    # Three steps, each only as far as needed: shrink, then drop optional columns, then cut from the right, so that the first
-    # columns, which say what a row is, stay longest.
+    # Three steps, each only as far as needed: shrink, hide optional columns, cut from the right. The first columns say
+    # what a row is, so they stay longest.
     order = sorted(range(len(columns)), key=lambda place: -columns[place].give)
     for place in order:
         if columns[place].give and excess_width() > 0 and widths[place] > columns[place].least:
@@ -157,12 +158,12 @@ _SHORTEST = 8
 
 
 def ago(ts: str | None, now: float) -> str:
-    """Return how long before ``now`` (seconds since 1970) a moment was: "3 min ago"; after a month the date."""
+    """Return the time from ``ts`` to ``now`` (seconds since 1970) as text: "3 min ago"; after a month, the date."""
     moment = parse_time(ts)
     if moment is None:
         return safe(ts)
     passed = now - moment
-    # The clocks of two machines differ by seconds, so a little in the future is now.
+    # The clocks of two machines differ by seconds, so a time slightly in the future counts as now.
     if passed < -_MINUTE:
         return "in the future"
     if passed < 5:
@@ -174,7 +175,7 @@ def ago(ts: str | None, now: float) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Return a span of time, to about three digits: "85 ms", "4.2 s", "2 min 5 s", "34 min", "3 h 20 min"."""
+    """Return a duration with about three digits: "85 ms", "4.2 s", "2 min 5 s", "34 min", "3 h 20 min"."""
     if seconds is None or not math.isfinite(seconds):
         return ""
     if seconds < 0:
@@ -195,34 +196,34 @@ def duration(seconds: float | None) -> str:
 
 
 def clock(ts: str | None) -> str:
-    """Return the time of day in UTC ("14:03:22"), or the text itself when it is no time."""
+    """Return the time of day in UTC ("14:03:22"), or the text itself if it is no time."""
     moment = parse_time(ts)
     return safe(ts) if moment is None else format_time(moment)[11:19]
 
 
 def day(ts: str | None) -> str:
-    """Return the date in UTC ("2026-01-22"), or "" when it is no time."""
+    """Return the date in UTC ("2026-01-22"), or "" if the text is no time."""
     moment = parse_time(ts)
     return "" if moment is None else format_time(moment)[:10]
 
 
 def date_span(ts: str | None, terminal: bool) -> Span:
-    """Return a date with its time for a column of `TIME_STEPS`; where no person watches, the time as it was recorded."""
+    """Return a time for a column with `TIME_STEPS`; in a pipe, the time exactly as recorded."""
     return Span(f"{day(ts)} {clock(ts)}".strip() if terminal else ts or "", keep="bare")
 
 
 def amount(number: float | None) -> str:
-    """Return a count of tokens or things in three digits: "950", "1.2 k", "34 M"."""
+    """Return a number of tokens or items with up to three digits: "950", "1.2 k", "34 M"."""
     return _in_units(number, ("", " k", " M", " G", " T"))
 
 
 def size(number: float | None) -> str:
-    """Return a number of bytes: "12 B", "1.2 kB", "34 MB"."""
+    """Return a number of bytes as text: "12 B", "1.2 kB", "34 MB"."""
     return _in_units(number, (" B", " kB", " MB", " GB", " TB"))
 
 
 def _in_units(number: float | None, units: tuple[str, ...]) -> str:
-    # Written so for NaN, with which every comparison is false: by ``>=`` it would go on as a number.
+    # ``not ... <`` also catches NaN: every comparison with it is false, so ``>=`` would let it pass.
     if number is None or not abs(number) < 1e18:
         return "" if number is None else safe(number, limit=20)
     value = float(number)
@@ -240,7 +241,7 @@ def plural(number: int, noun: str) -> str:
 
 
 def short_ids(ids: Iterable[str]) -> dict[str, str]:
-    """Return for each id a prefix that no other of them shares; ids that people chose (no UUIDs) stay whole."""
+    """Return for each id its shortest unique prefix. Ids that people chose (not UUIDs) stay whole."""
     ordered = sorted(set(ids))
     shorts: dict[str, str] = {}
     for place, name in enumerate(ordered):
@@ -248,7 +249,7 @@ def short_ids(ids: Iterable[str]) -> dict[str, str]:
             shorts[name] = name
             continue
         shared = 0
-        # In sorted order the longest prefix that an id shares with any other is shared with a neighbour.
+        # In sorted order, an id shares its longest common prefix with a neighbour.
         for other in (*ordered[max(place - 1, 0) : place], *ordered[place + 1 : place + 2]):
             common = next((at for at, (a, b) in enumerate(zip(name, other, strict=False)) if a != b), len(other))
             shared = max(shared, common)
@@ -260,7 +261,7 @@ _VERDICT_STYLE = {"loop+hung": "loop"}
 
 
 def status_sign(symbols: Symbols, status: str | None) -> str:
-    """Return the one-cell sign of an entry's status; a dot when the status is not known."""
+    """Return the one-cell sign of an entry's status; a dot for an unknown status."""
     signs = {
         "ok": symbols.ok, "error": symbols.error, "denied": symbols.denied, "interrupted": symbols.interrupted,
         "open": symbols.open,
@@ -269,12 +270,12 @@ def status_sign(symbols: Symbols, status: str | None) -> str:
 
 
 def status_span(printer: Printer, status: str) -> Span:
-    """Return a status for a table; a pipe gets the bare word."""
+    """Return a status for a table; in a pipe, the word alone."""
     return Span(f"{status_sign(printer.symbols, status)} {status}" if printer.terminal else status, status)
 
 
 def verdict_style(verdict: str) -> str:
-    """Return the colour of a verdict or severity."""
+    """Return the style of a verdict or severity."""
     return _VERDICT_STYLE.get(verdict, verdict)
 
 
@@ -283,7 +284,7 @@ def verdict_sign(symbols: Symbols, verdict: str) -> str:
     return {"healthy": symbols.healthy, "warn": symbols.open}.get(verdict, symbols.error)
 
 
-# The fields of calls by which people recognise them, the best first.
+# Input fields that identify a call for people, the best first.
 _INPUT_FIELDS = (
     "command", "cmd", "script", "code", "file_path", "filePath", "notebook_path", "pattern", "query", "url", "path", "uri",
     "prompt", "question", "description", "subject", "title", "message", "text", "content", "task", "name", "id",
@@ -311,7 +312,7 @@ def brief(value: Any) -> str:
 
 
 def end_to_keep(text: str) -> Keep:
-    """Return which part of a brief to keep when it must be cut: the end of a path, else the beginning."""
+    """Return which part of a brief to keep when it is cut: the end of a path, else the beginning."""
     return "end" if text.startswith(("/", "./", "../", "~/")) and not any(map(str.isspace, text)) else "start"
 
 
@@ -320,7 +321,7 @@ def _input_text(value: Any) -> str:
         words = [word for word in cast("list[Any]", value) if isinstance(word, str)]
         if not words or len(words) != len(cast("list[Any]", value)):
             return ""
-        # ``["bash", "-lc", "make test"]``, as Codex calls a command: what runs is the last word.
+        # ``["bash", "-lc", "make test"]`` is how Codex writes a command. The last word is what runs.
         shell = len(words) == 3 and words[0].rpartition("/")[2] in _SHELLS and words[1] in ("-c", "-lc", "-ic")
         return words[2] if shell else _join_words(words)
     return value if isinstance(value, str) and value.strip() else ""
@@ -331,18 +332,18 @@ def _place(fields: Mapping[str, Any]) -> str:
 
 
 def compact(value: Any, *, indent: int | None = None) -> str:
-    """Return a value as JSON for people: in one line, or indented. Never raises."""
+    """Return a value as JSON for people, in one line or indented. Never raises."""
     import json
 
     separators = (", ", ": ") if indent is None else (",", ": ")
     try:
         return json.dumps(value, ensure_ascii=False, indent=indent, separators=separators, default=_odd)
-    except (TypeError, ValueError, RecursionError):  # keys that are no text, numbers of too many digits, deep nests
+    except (TypeError, ValueError, RecursionError):  # keys that are no text, numbers with too many digits, deep nesting
         return _odd(value)
 
 
 def scalar_text(value: Any) -> str:
-    """Return text as it is, nothing for null, anything else as JSON in one line."""
+    """Return text unchanged, "" for null, and other values as JSON in one line."""
     return "" if value is None else value if isinstance(value, str) else compact(value)
 
 
@@ -351,7 +352,7 @@ def _odd(value: object) -> str:
 
 
 def pretty(value: Any) -> str:
-    """Return a value to be read at leisure: text as it is, text blocks joined, anything else as indented JSON."""
+    """Return a value in full: text unchanged, text blocks joined, other values as indented JSON."""
     if isinstance(value, str):
         return value
     joined = _blocks(value)
@@ -359,14 +360,14 @@ def pretty(value: Any) -> str:
 
 
 def _blocks(value: Any) -> str | None:
-    """Return the text of a list of content blocks that hold nothing but text, else None."""
+    """Return the joined text of a list of content blocks, or None if any block holds more than text."""
     if not isinstance(value, list) or not value:
         return None
     texts: list[str] = []
     for block in cast("list[Any]", value):
         fields = cast("dict[str, Any]", block) if isinstance(block, dict) else {}
         text = fields.get("text")
-        # ``cache_control`` is a mark for the model host and no content.
+        # ``cache_control`` is a mark for the model provider, not content.
         if not isinstance(text, str) or set(fields) - {"type", "text", "cache_control"}:
             return None
         texts.append(text)
@@ -374,7 +375,7 @@ def _blocks(value: Any) -> str | None:
 
 
 def event_text(data: Any, depth: int = 0) -> str:
-    """Return what an event says: its text wherever the format keeps it, else compact JSON."""
+    """Return the text of an event, wherever its format keeps it, else compact JSON."""
     if isinstance(data, str):
         return data
     if isinstance(data, list) and depth < _MAX_DEPTH:
@@ -389,12 +390,12 @@ def event_text(data: Any, depth: int = 0) -> str:
 
 
 def row_text(row: EntryView | EventView) -> str:
-    """Return what a row of a list tells in one line."""
+    """Return the content of a row in one line."""
     return brief(row.input) if row.kind == "entry" else event_text(row.data)
 
 
 def error_text(error: Any) -> str:
-    """Return an error in words: "TypeError: no such field"."""
+    """Return an error as text: "TypeError: no such field"."""
     if isinstance(error, dict):
         fields = cast("dict[str, Any]", error)
         parts = [part for part in (fields.get("type"), fields.get("message")) if isinstance(part, str) and part]
@@ -406,16 +407,16 @@ def error_text(error: Any) -> str:
 
 
 def command(*words: str) -> str:
-    """Return a command line that can be pasted, its words quoted where needed."""
+    """Return a command line that can be pasted, with words quoted where needed."""
     return _join_words(["ctxmgr", *words])
 
 
 def _join_words(words: Iterable[str]) -> str:
-    import shlex  # loads `re`, which few views need
+    import shlex  # imported here because it loads `re`, which few views need
 
     return shlex.join(words)
 
 
 def session_command(name: str, session: str, store: str | None) -> str:
-    """Return a command about a session that can be pasted; ``store`` is the one that was named, if any."""
+    """Return a command about a session that can be pasted. ``store`` is the one that the user named, if any."""
     return command(name, "--session", session, *(["--store", store] if store is not None else []))

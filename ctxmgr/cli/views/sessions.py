@@ -1,6 +1,6 @@
-"""Draw the list of sessions: who acted, how much, and which of them is stuck.
+"""Draw the list of sessions: agents, size, and which of them is stuck.
 
-Apart from `findings`, which a list of cached verdicts does without (`cli.fast.detection`).
+Separate from `findings`, because a list of cached verdicts does not load that module (`cli.fast.detection`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     Column("SESSION", give=2, least=13),
-    Column("VERDICT", give=1, least=21),  # the longest without a comma is "3 failures in a row"
+    Column("VERDICT", give=1, least=21),  # the longest verdict without a comma is "3 failures in a row"
     Column("ENTRIES", right=True),
     Column("PROGRESS", right=True),
     Column("AGENT", give=4, least=8),
@@ -33,8 +33,8 @@ def show_sessions(printer: Printer, sessions: Sequence[SessionView], page: Page 
 
     Args:
         printer: the printer to write to.
-        sessions: the page's rows, in the order in which they are shown.
-        page: the position of the rows in the whole.
+        sessions: the rows of the page, in the order to show.
+        page: position of the page in the whole list.
         now: seconds since 1970, for relative times.
     """
     if not sessions:
@@ -52,7 +52,7 @@ def show_sessions(printer: Printer, sessions: Sequence[SessionView], page: Page 
 
 
 def _row(printer: Printer, session: SessionView, shorts: Mapping[str, str], now: float) -> list[Cell]:
-    # Progress is known only from the detectors; a session that was not judged shows its last record instead.
+    # Only the detectors know the progress. A session without a verdict shows the time of its last record instead.
     moment = session.last if session.verdict is None else session.last_progress
     agents = session.agents
     if printer.terminal:
@@ -84,8 +84,8 @@ def _verdict(printer: Printer, session: SessionView) -> Cell:
 
 
 def verdict_words(session: SessionView, verdict: str) -> tuple[str, str]:
-    """Return the state of a session in words, and the verdict that decides how they are drawn."""
-    # "Healthy" is said only where nothing is wrong (ruling 28); failures in a row, say, are named instead.
+    """Return the state of a session in words, and the verdict that chooses its colour and sign."""
+    # Say "healthy" only if nothing is wrong (ruling 28). Failures in a row, for example, are named instead.
     if verdict == "healthy" and session.summary not in (None, "healthy"):
         return session.summary.removeprefix("no loop found, "), "warn"
     return verdict, verdict

@@ -1,7 +1,7 @@
-"""Shorter texts by structure alone: the same text gives the same summary, on every machine and without a model.
+"""Shorten texts by their structure alone. The same text gives the same summary on every machine, without a model.
 
-Begin with `grammar`, which has the protocol of summarisers and chooses one. May import `ctxmgr.text` and nothing of the
-packages.
+Start with `grammar`, which defines the protocol of summarisers and chooses one. This package may import `ctxmgr.text`, but no
+other part of `ctxmgr.context`.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ SUMMARISERS: tuple[Summariser, ...] = (
     LineSummariser(),
     TextSummariser(),
 )
-"""All summarisers; the first one that can read a text summarises it, so the parsers come before the heuristics."""
+"""All summarisers, parsers before heuristics, because the first one that can read a text summarises it."""
 
 
 def summarise(name: str, text: str, kind: str, counter: Counter, most: int | None = None) -> Summary:
     """Return the summary of a text: deterministic, never longer than the text in tokens or characters, never raises.
 
     Args:
-        name: the text's name, which decides the kind if ``kind`` is empty.
-        text: any text at all, however broken.
+        name: name of the text; it determines the kind if ``kind`` is empty.
+        text: any text, however broken.
         kind: one of `ctxmgr.text.tokens.KINDS`, or empty.
         counter: counts the tokens.
-        most: tokens to aim at, if less than the target of the kind.
+        most: desired number of tokens, if less than the target of the kind.
     """
     return summarise_with(SUMMARISERS, name, text, kind, counter, most)

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """One language.
+    """The grammar of one language.
 
     Attributes:
-        package: the wheel's module; ``function`` is the function in it that returns the language.
-        definitions: node types that are listed, up to their body.
+        package: module of the wheel; ``function`` in it returns the language.
+        definitions: node types to list, up to their body.
         holders: nodes that may contain further definitions, such as classes.
-        data: definitions that are listed with their body if there is room, since fields and cases are their signature.
+        data: definitions listed with their body if there is room, because fields and cases are their signature.
     """
 
     package: str
@@ -129,12 +129,12 @@ _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 _COMMENT_SIGNS = " \t/*#!"
 _MAX_NODES = 200_000
 _PROBE = 8_000  # bytes
-_FREE_STEPS, _STEPS_A_KILOBYTE = 60, 10  # real code takes 4 to 8; more means a text for which the parser's time is quadratic
+_FREE_STEPS, _STEPS_A_KILOBYTE = 60, 10  # real code takes 4 to 8; with more, the parser needs quadratic time
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A definition: nesting depth, text up to the body, text with the body (of data), comment, body lines."""
+    """A definition: nesting depth, text up to the body, text with the body (for data), comment, lines of the body."""
 
     depth: int
     head: str
@@ -144,7 +144,7 @@ class Signature:
 
 
 class GrammarSummariser:
-    """Summarises ten languages, each by its own wheel; without the wheel the next summariser gets the text."""
+    """Summarises ten languages, each with its own wheel. Without the wheel, the next summariser gets the text."""
 
     strategy = "grammar/2"
     kinds = frozenset(GRAMMARS)
@@ -152,7 +152,7 @@ class GrammarSummariser:
     limit = 400_000
 
     def drafts(self, text: str, kind: str) -> Iterator[str]:
-        """Yield summaries, the last one with the signatures alone. Raises ImportError or ValueError without the wheel."""
+        """Yield summaries, the last one with only the signatures. Raises ImportError or ValueError without the wheel."""
         found = list(_Walk(GRAMMARS[kind], text.encode("utf-8", "replace")).signatures(_language(kind)))
         mark = "#" if kind in ("ruby", "shell") else "//"
         if not found:
@@ -164,7 +164,7 @@ class GrammarSummariser:
 
 
 def has_grammar(kind: str) -> bool:
-    """Whether the wheels for a kind are installed; nothing is loaded."""
+    """Whether the wheels for a kind are installed. Loads nothing."""
     return kind in GRAMMARS and all(importlib.util.find_spec(name) for name in ("tree_sitter", GRAMMARS[kind].package))
 
 
@@ -177,19 +177,19 @@ def _language(kind: str) -> Language:
 
 
 class _Walk:
-    """One walk over a syntax tree; with a stack of its own, since a hostile text may nest deeper than Python recurses."""
+    """One walk over a syntax tree, with its own stack, because a hostile text may nest deeper than Python can recurse."""
 
     def __init__(self, grammar: Grammar, source: bytes) -> None:
         self._grammar = grammar
         self._source = source
 
     def signatures(self, language: Language) -> Iterator[Signature]:
-        """Yield the definitions in their order.
+        """Yield the definitions in order.
 
         Raises:
-            ValueError: the text takes the parser too long, has too many nodes, or is mostly what the grammar can't read.
+            ValueError: the parser takes too many steps, there are too many nodes, or the grammar can't read most of the text.
         """
-        self._parse(language, self._source[:_PROBE])  # a hostile text is mostly slow from its start: find out cheaply
+        self._parse(language, self._source[:_PROBE])  # hostile texts are mostly slow from the start, so find out cheaply
         root = self._parse(language, self._source)
         if root.type == "ERROR":
             raise ValueError("the grammar can't read it")
@@ -201,18 +201,18 @@ class _Walk:
             is_definition = self._is_definition(node)
             if is_definition:
                 yield self._signature(node, depth, outer)
-            # Code that is being written has errors; the definitions inside of them are read all the same.
+            # Unfinished code has errors. The definitions inside them are read too.
             if node.type in self._grammar.holders or node.type == "ERROR":
                 inside = (self._body(node) or node) if is_definition else node
                 children = [child for child in inside.children if child.is_named]
-                # Text and comment of a definition begin at what wraps it: ``export``, or ``template <...>``.
+                # Text and comment of a definition begin at its wrapper: ``export``, or ``template <...>``.
                 wrapped = outer if node.type in _WRAPPERS and node.type == outer.type else node
                 start = wrapped if node.type in _WRAPPERS else None
                 stack.extend((child, depth + is_definition, start or child) for child in reversed(children))
         raise ValueError("too many nodes")
 
     def _parse(self, language: Language, source: bytes) -> Node:
-        """Return the root of the tree; raises ValueError after too many steps: a time limit would not be deterministic."""
+        """Return the root of the tree. Raises ValueError after too many steps; a time limit would not be deterministic."""
         from tree_sitter import Parser
 
         steps = 0
@@ -229,7 +229,7 @@ class _Walk:
 
     def _is_definition(self, node: Node) -> bool:
         kind = node.type
-        # ``struct point p`` only names one, and one without a name is a part of another definition.
+        # ``struct point p`` only names a struct, and a struct without a name is a part of another definition.
         if kind in ("struct_specifier", "union_specifier", "enum_specifier", "class_specifier"):
             return node.child_by_field_name("body") is not None and node.child_by_field_name("name") is not None
         if kind in self._grammar.definitions:
@@ -260,12 +260,12 @@ class _Walk:
         body = _inner_body(node) if data else self._body(node)
         end = body.start_byte if body is not None else node.end_byte
         head = _text(self._source[start:end]).rstrip("{ =\n\t")
-        # What stands behind the body belongs to the definition: the name that a ``typedef`` gives.
+        # Text after the body belongs to the definition, such as the name of a ``typedef``.
         if data and body is not None:
             head += " " + _text(self._source[body.end_byte : node.end_byte])
         whole = _text(self._source[start : node.end_byte]) if data else ""
         does = _text(self._source[body.start_byte : body.end_byte]) if body is not None and not data else ""
-        # What a class or module holds is listed definition by definition.
+        # The content of a class or module is listed as separate definitions.
         lines = body_lines(does.splitlines()) if node.type not in self._grammar.holders else ()
         return Signature(depth, one_line(head), one_line(whole), self._doc(outer), lines)
 
@@ -280,7 +280,7 @@ class _Walk:
         words: list[str] = []
         for line in lines[:200]:
             bare = line.strip(_COMMENT_SIGNS)
-            # Tags such as ``@param`` are no summary.
+            # Tags such as ``@param`` are not part of a summary.
             if words and (not bare or bare.startswith("@")):
                 break
             words += [bare] if bare else []
@@ -288,7 +288,7 @@ class _Walk:
 
 
 def _inner_body(node: Node) -> Node | None:
-    """Return the body with the fields or cases of a definition, which may be inside the type that it names."""
+    """Return the body with the fields or cases of a definition. It may be inside the type that the definition names."""
     level = [node]
     for _ in range(4):
         found = next((child for one in level for child in one.children if child.type in _BODY_TYPES), None)
@@ -299,7 +299,7 @@ def _inner_body(node: Node) -> Node | None:
 
 
 def _touches(above: Node, below: Node) -> bool:
-    # Some grammars count a line end as part of the comment, which then ends at the beginning of the next line.
+    # In some grammars, a comment includes its line end, so it ends at the beginning of the next line.
     gap = below.start_point[0] - above.end_point[0]
     return gap <= (0 if above.end_point[1] == 0 else 1)
 
@@ -333,8 +333,8 @@ class Summary:
     """A shorter text for a longer one.
 
     Attributes:
-        text: the summary; the original if no summary is shorter.
-        strategy: name and version of the summariser, a part of cache keys; ``none`` if the text is the original.
+        text: the summary, or the original if no summary is shorter.
+        strategy: name and version of the summariser, used in cache keys; ``none`` if the text is the original.
         tokens: size of ``text``.
         original_tokens: size of the original, by the same counter.
         lossless: whether the text is the full original.
@@ -348,13 +348,13 @@ class Summary:
 
 
 class Summariser(Protocol):
-    """Makes shorter texts of one family of kinds, by their structure alone.
+    """Shortens texts of one family of kinds by their structure.
 
     Attributes:
-        strategy: name and version; a change of its output is a new version, because summaries are cached.
-        kinds: the kinds that it reads, of `ctxmgr.text.tokens.KINDS`.
-        target: upper limit of a summary, in per cent of the original's tokens.
-        limit: longest text that it reads, in characters; a longer one goes to the next summariser.
+        strategy: name and version; any change of the output needs a new version, because summaries are cached.
+        kinds: the kinds that it reads, from `ctxmgr.text.tokens.KINDS`.
+        target: upper limit of a summary in percent of the original's tokens.
+        limit: maximum length of a text in characters; longer texts go to the next summariser.
     """
 
     @property
@@ -372,13 +372,13 @@ class Summariser(Protocol):
     def drafts(self, text: str, kind: str) -> Iterator[str]:
         """Yield summaries, from the most detailed to the shortest.
 
-        On a text that it can't read it may raise any exception or yield nothing; then the next summariser gets the text.
+        If it can't read the text, it may raise any exception or yield nothing. Then the next summariser gets the text.
         """
         ...
 
 
 SMALL = 40
-"""Texts of at most so many tokens are not summarised: nothing useful would be left."""
+"""Texts up to this number of tokens are not summarised, because nothing useful would be left."""
 
 _FRAMES = {MARKDOWN: ("<!-- ", " -->"), TEXT: ("[", "]")}
 _HASHES = (YAML, JSON, PYTHON, "ruby", "shell")
@@ -393,7 +393,7 @@ def summarise_with(
     kind = known_kind(kind) if kind.strip() else content_kind(name, text)
     original = counter.count(text, kind)
     whole = Summary(text, "none", original, original, lossless=True)
-    # The note of an earlier summary is cut off, so that a summary of a summary does not collect them.
+    # Remove the note of an earlier summary, so that a summary of a summary has only one.
     note = _NOTE_PATTERN.match(text)
     body = text[note.end() :] if note else text
     if original <= SMALL or not body.strip():
@@ -409,7 +409,7 @@ def summarise_with(
 def _choose_draft(
     summariser: Summariser, body: str, kind: str, counter: Counter, whole: Summary, most: int | None
 ) -> Summary | None:
-    """Return a summary, ``whole`` if no draft is shorter, None if there is no draft."""
+    """Return a summary, ``whole`` if no draft is shorter, or None without drafts."""
     target = whole.original_tokens * summariser.target // 100
     target = target if most is None else min(target, most)
     head = _header(kind, whole.original_tokens)
@@ -418,11 +418,11 @@ def _choose_draft(
         for draft in summariser.drafts(body, kind):
             if counter.count(head + draft, kind) <= target:
                 break
-    except Exception:  # a parser may raise anything on a text made to break it; the next summariser needs none
+    except Exception:  # a parser may raise anything on a hostile text; the next summariser uses none
         return None
     if draft is None:
         return None
-    # The note is dropped if only with it the summary is longer than the text.
+    # Drop the note if the summary is longer than the text only because of the note.
     for text in (head + draft, draft):
         tokens = counter.count(text, kind)
         if tokens < whole.original_tokens and len(text) < len(whole.text):

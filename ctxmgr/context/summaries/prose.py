@@ -1,4 +1,4 @@
-"""Summarise text without a parser: prose by its first sentences, code by its opening lines; Markdown by blocks."""
+"""Summarise text without a parser: prose by its first sentences, code by its opening lines, Markdown by blocks."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 MORE = "…"
 BODY_LINES = (60, 40, 28, 20, 14, 10, 7, 5, 4, 3, 2, 1)
-"""Lines of a function's body in the drafts of a summary of code, the most detailed draft first."""
+"""Lines per function body in the drafts of a code summary, the most detailed draft first."""
 _END = lazy_pattern(r"[.!?]['\")\]*_`]*(?=\s|$)|[。！？]")
-# Abbreviations, initials and numbers of a list, whose full stop ends no sentence.
+# Abbreviations, initials and list numbers, whose full stop does not end a sentence.
 _NO_END = lazy_pattern(
     r"(?:\b(?:e\.g|i\.e|cf|vs|etc|approx|incl|resp|Mr|Mrs|Ms|Dr|Prof|St|No|Fig|Sec|Inc|Ltd|Co)|\b[A-Za-z]|^\d+)\.$"
 )
@@ -30,18 +30,18 @@ def one_line(text: str) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Return the text in at most ``limit`` characters, if possible cut at a blank, with an ellipsis at a cut."""
+    """Return the text in at most ``limit`` characters, cut at a blank if possible, with an ellipsis at the cut."""
     if len(text) <= limit:
         return text
     head = text[: max(limit - 1, 0)]
     blank = head.rfind(" ")
-    # Rather cut within a word than show less than half of what there is room for.
+    # Cut within a word if the last blank would leave more than half of the room empty.
     return (head[:blank] if blank > limit // 2 else head).rstrip() + MORE if limit > 0 else ""
 
 
 def first_sentence(text: str, limit: int) -> str:
     """Return the first sentence as one line of at most ``limit`` characters."""
-    # Cut before it is made one line: only the beginning is needed, and blanks may be many.
+    # Cut before normalising the blanks: only the beginning is needed, and there may be many blanks.
     line = one_line(text[: 4 * limit + 200])
     for end in _END.finditer(line):
         if not _NO_END.search(line[max(0, end.start() - 10) : end.start() + 1]):
@@ -50,7 +50,7 @@ def first_sentence(text: str, limit: int) -> str:
 
 
 def first_sentences(text: str, limit: int) -> str:
-    """Return as many sentences as fit into ``limit`` characters, as one line; at least the first one, cut if necessary."""
+    """Return as many sentences as fit into ``limit`` characters, as one line. The first one is cut if necessary."""
     line = one_line(text[: 4 * limit + 200])
     sentence = first_sentence(text, limit)
     for end in _END.finditer(line):
@@ -67,22 +67,22 @@ def first_paragraph(text: str) -> str:
 
 
 def body_lines(lines: Sequence[str]) -> tuple[str, ...]:
-    """Return the first lines of a body that are more than brackets, with their relative indentation."""
+    """Return the first lines of a body, without lines of brackets only, with their relative indentation."""
     shown = [line.rstrip().expandtabs(4) for line in lines if line.strip(" \t{}();,")][: BODY_LINES[0] + 1]
-    # The first line may have been cut out of one, without the blanks before it.
+    # The first line may begin in the middle of a line, without its indentation.
     least = min((len(line) - len(line.lstrip()) for line in shown[1:] or shown), default=0)
     return tuple(line[min(least, len(line) - len(line.lstrip())) :] for line in shown)
 
 
 def cut_body(lines: Sequence[str], count: int, indent: str) -> Iterator[str]:
-    """Yield the first lines of a body, each of at most 100 characters, and an ellipsis if more follow."""
+    """Yield the first lines of a body, each in at most 100 characters, and an ellipsis if more follow."""
     yield from (indent + shorten(line, 100) for line in lines[:count])
     if count and len(lines) > count:
         yield indent + MORE
 
 
 def around_the_middle(lines: Sequence[str], head: int, tail: int, width: int) -> str:
-    """Return the first and last lines, each in at most ``width`` characters, and between them the number of the others."""
+    """Return the first and the last lines, each in at most ``width`` characters, with the number of lines left out between."""
     if len(lines) <= head + tail:
         return "\n".join(shorten(line, width) for line in lines)
     left_out = f"{MORE} {len(lines) - head - tail:,} more lines"
@@ -90,12 +90,12 @@ def around_the_middle(lines: Sequence[str], head: int, tail: int, width: int) ->
     return "\n".join([*(shorten(line, width) for line in lines[:head]), left_out, *last])
 
 
-_MIN_PARAGRAPHS = 3  # fewer are hardly prose: rather a log or a table
+_MIN_PARAGRAPHS = 3  # a text with fewer is more likely a log or a table
 _LIMITS = (300, 160, 100, 60)
 
 
 class TextSummariser:
-    """Summarises prose by its paragraphs; a log, a table or one very long line by its first and last lines."""
+    """Summarises prose by its paragraphs, and a log, a table or one very long line by its first and last lines."""
 
     strategy = "text/1"
     kinds = frozenset({TEXT})
@@ -103,7 +103,7 @@ class TextSummariser:
     limit = 64_000_000
 
     def drafts(self, text: str, kind: str) -> Iterator[str]:
-        """Yield summaries; the last one is a single line."""
+        """Yield summaries, the last one in a single line."""
         if len(text) <= 1_000_000:
             paragraphs = [part for part in re.split(r"\n[ \t\r]*\n", text.strip()) if part.strip()]
             if len(paragraphs) >= _MIN_PARAGRAPHS:
@@ -113,7 +113,7 @@ class TextSummariser:
 
 
 def beginnings(text: str) -> Iterator[str]:
-    """Yield the first and last lines of a text, fewer and shorter each time; the last draft is one short line."""
+    """Yield the first and last lines of a text, fewer and shorter each time. The last draft is one short line."""
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     lines = lines or [text.strip()]
     share = len(text) // 5
@@ -131,14 +131,14 @@ def beginnings(text: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Notation:
-    """The syntax of one language: a pattern for lines that open a definition, and the prefixes of comment lines."""
+    """The syntax of a language: a pattern for lines that open a definition, and the prefixes of comment lines."""
 
     opens: re.Pattern[str]
     comments: tuple[str, ...]
 
 
-# All patterns below see one line with its blanks folded, and one blank in front if it is indented. Every repetition has an
-# upper bound, so that a hostile line costs linear time.
+# All patterns below match one line with folded blanks, and one leading blank if the line is indented. Every repetition is
+# bounded, so that a hostile line takes linear time.
 _SLASHES = ("//", "/*", "*")
 _NO_NAME = r"(?!(?:if|else|for|while|switch|case|catch|return|do|goto|throw|new|delete|await|super|with|function|typeof)\b)"
 _ARGUMENTS = r"\([^;{}]{0,400}\)"
@@ -193,12 +193,12 @@ NOTATIONS = {
     "json": Notation(lazy_pattern(r' ?"[^"]{1,200}" ?:'), ("//",)),
     "markdown": Notation(lazy_pattern(r" ?#{1,6}(?: |$)"), ()),
 }
-"""Syntax by kind; a kind without an entry is summarised as plain text."""
+"""Kind -> its syntax. Kinds without an entry are summarised as plain text."""
 
 
 _CODE = frozenset({*LANGUAGES, PYTHON, CODE})
 _MAX_LINE_CHARS = 600
-_MAX_OPENING_SHARE = 0.8  # if nearly all of a text is definitions, listing them all is no summary
+_MAX_OPENING_SHARE = 0.8  # if nearly all of a text is definitions, a list of them is no summary
 _COMMENT_SIGNS = " \t/*#!-<"
 
 
@@ -211,7 +211,7 @@ class _Definition:
 
 
 class LineSummariser:
-    """Lists the lines that open a definition, a key or a heading, with the comment above; of code, also the lines below."""
+    """Lists the lines that open a definition, a key or a heading, with the comment above; for code, also lines of the body."""
 
     strategy = "lines/2"
     kinds = frozenset(KINDS) - {TEXT}
@@ -219,7 +219,7 @@ class LineSummariser:
     limit = 64_000_000
 
     def drafts(self, text: str, kind: str) -> Iterator[str]:
-        """Yield summaries: with comments, without them, then only the outer levels of data; else those of plain text."""
+        """Yield summaries: with comments, without them, with only the outer levels of data; else those of plain text."""
         notation = NOTATIONS[kind]
         found = list(_definitions(text, notation, fenced=kind == MARKDOWN))
         mark = "//" if notation.comments[:1] and notation.comments[0].startswith("//") else "#"
@@ -238,11 +238,11 @@ class LineSummariser:
 
 def _definitions(text: str, notation: Notation, *, fenced: bool) -> Iterator[_Definition]:
     comments: list[str] = []
-    body: list[str] = []  # of the definition before
+    body: list[str] = []  # of the previous definition
     within = False
     for line in text.splitlines():
         bare = line.strip()
-        # A ``#`` inside a block of code is a comment of that language, no heading.
+        # A ``#`` inside a code block is a comment of that language, not a heading.
         if fenced and bare.startswith(("```", "~~~")):
             within = not within
         if within:
@@ -262,7 +262,7 @@ def _definitions(text: str, notation: Notation, *, fenced: bool) -> Iterator[_De
 
 
 def _opening_line(line: str) -> str:
-    """Return a definition's line without the brace that opens its body."""
+    """Return the first line of a definition without the opening brace of its body."""
     return re.sub(r"\s*\{\s*$", "", shorten(line.rstrip()[: _MAX_LINE_CHARS + 1], _MAX_LINE_CHARS))
 
 
@@ -298,7 +298,7 @@ Role = Literal["heading", "text", "code", "list", "table", "matter"]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of the document: its lines (for a list one line per item), and the fence of a code block with its info string."""
+    """A part of a document: its lines (one per item for a list), and for a code block the fence with its info string."""
 
     role: Role
     lines: tuple[str, ...]
@@ -351,7 +351,7 @@ class MarkdownSummariser:
     limit = 1_000_000
 
     def drafts(self, text: str, kind: str) -> Iterator[str]:
-        """Yield summaries; the last one has the headings alone, or the first sentence if there is no heading."""
+        """Yield summaries. The last one has only the headings, or the first sentence if there is no heading."""
         found = blocks(text)
         for detail in _LEVELS:
             draft = "\n".join(_summary_lines(found, detail))
@@ -364,11 +364,11 @@ def blocks(text: str) -> list[Block]:
     from markdown_it import MarkdownIt
 
     matter, body = _front_matter(text)
-    # Inline markup is copied as it stands, so it need not be parsed.
+    # Inline markup is copied unchanged, so it need not be parsed.
     parser = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
     tokens, source = parser.parse(body), body.splitlines()
     found = [Block("matter", tuple(matter))] if matter else []
-    within: list[str] = []  # the items of the list that is being read, outermost list only
+    within: list[str] = []  # items of the current list (outermost lists only)
     depth = number = 0
     while number < len(tokens):
         token = tokens[number]
@@ -405,7 +405,7 @@ def _flush_list(items: list[str], found: list[Block]) -> list[str]:
 def _heading(opening: Token, inline: Token) -> Block:
     title = one_line(inline.content)
     if title.rstrip("#") != title and (title.rstrip("#")[-1:] in ("", " ")):
-        title = f"{title} #"  # else a parser takes the trailing # for a closing sequence
+        title = f"{title} #"  # otherwise a parser takes a trailing # for a closing sequence
     return Block("heading", (f"{'#' * int(opening.tag[1:])} {title}".rstrip(),))
 
 
@@ -430,7 +430,7 @@ def _front_matter(text: str) -> tuple[list[str], str]:
 
 
 def _summary_lines(found: Sequence[Block], detail: _Detail) -> Iterator[str]:
-    """Yield the lines of a summary; only the first paragraphs of each section are in it."""
+    """Yield the lines of a summary, which contains only the first paragraphs of each section."""
     most = max(1, detail.paragraphs)
     remaining, only = most, not any(block.role == "heading" for block in found)
     shorten = first_sentences if detail.paragraphs else first_sentence
@@ -453,7 +453,7 @@ def _summary_lines(found: Sequence[Block], detail: _Detail) -> Iterator[str]:
 def _block_lines(block: Block, detail: _Detail) -> Iterator[str]:
     if block.role == "matter" and detail.items:
         lines = (shorten(line, 2 * detail.item) for line in block.lines[: 2 * detail.items] if _MATTER not in line)
-        yield from (f"{_MATTER}yaml", *lines, _MATTER)  # fenced: dashes below the note of a summary would make that a heading
+        yield from (f"{_MATTER}yaml", *lines, _MATTER)  # fenced: below the note of a summary, bare dashes would make a heading
     elif block.role == "code" and detail.code and block.lines:
         more = len(block.lines) - detail.code
         info = shorten(one_line(block.info), 40)

@@ -12,7 +12,7 @@ from ctxmgr.context.summaries.prose import beginnings, first_paragraph, first_se
 from ctxmgr.text.tokens import PYTHON
 
 MAX_FUNCTION_LINES = 60
-"""Most lines of one function's body in a summary."""
+"""Maximum number of lines of one function's body in a summary."""
 
 _MAX_WIDTH = 100  # characters of a line
 _MAX_DEPTH = 6  # levels of nesting in a function
@@ -23,7 +23,7 @@ Line = tuple[int, str]
 
 
 def first_lines(node: ast.FunctionDef | ast.AsyncFunctionDef, count: int, indent: str) -> list[str]:
-    """Return the first lines of a function's body without its docstring; an ellipsis replaces the rest."""
+    """Return the first lines of a function's body without its docstring. An ellipsis replaces the rest."""
     lines: list[Line] | None = getattr(node, "lines", None)
     if lines is None:
         body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
@@ -32,10 +32,10 @@ def first_lines(node: ast.FunctionDef | ast.AsyncFunctionDef, count: int, indent
             lines.append(line)
             if len(lines) > MAX_FUNCTION_LINES:
                 break
-        vars(node)["lines"] = lines  # kept at the node, since every draft needs them
+        vars(node)["lines"] = lines  # stored at the node, because every draft needs them
     shown = lines[:count]
     found = [indent + _INDENT * depth + text for depth, text in shown]
-    # A comment opens no block, also where it ends in a colon.
+    # A comment opens no block, even if it ends with a colon.
     opened = next(((depth, text) for depth, text in reversed(shown) if not text.startswith("#")), None)
     if opened is not None and opened[1].endswith(":"):  # a block without a statement is a syntax error
         found.append(indent + _INDENT * (opened[0] + 1) + "...")
@@ -50,7 +50,7 @@ def _block(body: Sequence[ast.stmt], depth: int) -> Iterator[Line]:
 
 
 def _statement(node: ast.stmt, depth: int) -> Iterator[Line]:
-    if isinstance(node, ast.Try | ast.TryStar):  # as comments: a try without its except, after a cut, would be a syntax error
+    if isinstance(node, ast.Try | ast.TryStar):  # as comments: a cut could leave a try without its except
         yield depth, "# try"
         yield from _block(node.body, depth)
         for handler in node.handlers:
@@ -91,7 +91,7 @@ def _block_with_statement(body: Sequence[ast.stmt], depth: int) -> Iterator[Line
 
 
 def _opening_line(node: ast.stmt) -> str | None:
-    """Return the line that opens a compound statement; None for a simple one."""
+    """Return the line that opens a compound statement, or None for a simple one."""
     wait = "async " if isinstance(node, ast.AsyncFor | ast.AsyncWith | ast.AsyncFunctionDef) else ""
     if isinstance(node, ast.If | ast.While):
         return f"{'if' if isinstance(node, ast.If) else 'while'} {_shorten(node.test, '...')}:"
@@ -105,7 +105,7 @@ def _opening_line(node: ast.stmt) -> str | None:
 
 
 def _simple(node: ast.stmt) -> str:
-    """Return a simple statement as one line, with an ellipsis for long parts."""
+    """Return a simple statement as one line, with an ellipsis in the place of long parts."""
     text = _shorten(node, "")
     if text:
         return text
@@ -124,7 +124,7 @@ def _call(node: ast.expr | None) -> str:
 
 
 def _shorten(node: ast.AST, instead: str) -> str:
-    """Return the source of a node if it is short and printable as one line, else ``instead``."""
+    """Return the source of a node if it is short and fits on one printable line, else ``instead``."""
     text = ast.unparse(node)
     return text if text and len(text) <= _MAX_WIDTH and text.isprintable() else instead
 
@@ -134,9 +134,9 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 @dataclass(frozen=True, slots=True)
 class _Detail:
-    """Limits of a draft in characters, 0 to leave a part out; ``whole`` takes a docstring's first paragraph, not sentence.
+    """Limits of a draft in characters; 0 leaves a part out. ``whole`` takes the first paragraph of a docstring, not sentence.
 
-    ``body`` is the number of lines of each function's body.
+    ``body`` is the number of lines per function body.
     """
 
     docs: int
@@ -170,7 +170,7 @@ class PythonSummariser:
     limit = 600_000
 
     def drafts(self, text: str, kind: str) -> Iterator[str]:
-        """Yield stubs, the last one of signatures only. Raises SyntaxError, ValueError, RecursionError or MemoryError."""
+        """Yield stubs, the last one with only signatures. Raises SyntaxError, ValueError, RecursionError or MemoryError."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # e.g. an invalid escape in somebody's string
             tree = ast.parse(text.removeprefix("\ufeff"))
@@ -179,7 +179,7 @@ class PythonSummariser:
             if lines:
                 yield "\n".join(lines) + "\n"
         if not any(isinstance(node, Definition) for node in ast.walk(tree)):
-            yield from beginnings(text)  # data in the form of a module
+            yield from beginnings(text)  # a module that only holds data
 
 
 def _members(body: Sequence[ast.stmt], detail: _Detail, indent: str) -> Iterator[str]:
@@ -208,7 +208,7 @@ def _definition(node: Definition, detail: _Detail, indent: str) -> Iterator[str]
     lines: list[str] | None = getattr(node, "signature_lines", None)
     if lines is None:
         lines = _signature(node)
-        vars(node)["signature_lines"] = lines  # every draft needs them, and unparsing takes most of the time
+        vars(node)["signature_lines"] = lines  # stored: every draft needs them, and unparsing takes most of the time
     *decorators, signature = lines
     inner = list(_docstring(node, detail, indent + "    ", private=_is_private(node.name)))
     if isinstance(node, ast.ClassDef):
@@ -222,13 +222,13 @@ def _definition(node: Definition, detail: _Detail, indent: str) -> Iterator[str]
 
 def _signature(node: Definition) -> list[str]:
     """Return the decorators and the opening line of a definition, each as one line."""
-    # `ast.unparse` writes a body too: the shortest one, which is cut off again.
+    # `ast.unparse` also writes a body, so use the shortest one and remove it.
     empty: list[ast.stmt] = [ast.Pass()]
     if isinstance(node, ast.ClassDef):
         bare: Definition = ast.ClassDef(node.name, node.bases, node.keywords, empty, [])
     else:
         bare = type(node)(node.name, node.args, empty, [], node.returns)
-    for name in ("type_params",):  # from Python 3.12 on
+    for name in ("type_params",):  # since Python 3.12
         if hasattr(node, name):
             setattr(bare, name, getattr(node, name))
     opening = ast.unparse(ast.fix_missing_locations(bare)).rpartition("\n")[0]
@@ -240,7 +240,7 @@ def _docstring(node: Definition | ast.Module, detail: _Detail, indent: str, *, p
     docstring = ast.get_docstring(node) if limit else None
     if docstring:
         text = first_paragraph(docstring) if detail.whole else first_sentence(docstring, limit)
-        # No sign of the text may end the docstring that it stands in: the summary stays Python.
+        # Escape the text so that it can't end its docstring: the summary must stay valid Python.
         text = shorten(text, limit).replace("\\", "\\\\").replace('"""', "'''")
         text = "".join(sign if sign.isprintable() else "?" for sign in text)
         yield f'{indent}"""{text}{" " if text.endswith(chr(34)) else ""}"""'
@@ -262,7 +262,7 @@ def _assignment(node: ast.Assign | ast.AnnAssign, detail: _Detail, indent: str) 
 
 def _value(node: ast.expr, limit: int) -> str:
     """Return the value if it is short, else an ellipsis, so that the line is valid Python."""
-    # Too long in any case, and a table of thousands of lines takes its time to unparse.
+    # Such a value is too long, and unparsing a table of thousands of lines takes long.
     if (node.end_lineno or node.lineno) - node.lineno > 3:
         return "..."
     value = one_line(ast.unparse(node)) if not isinstance(node, ast.Constant) else repr(node.value)
@@ -270,7 +270,7 @@ def _value(node: ast.expr, limit: int) -> str:
 
 
 def _imports(tree: ast.Module, detail: _Detail) -> Iterator[str]:
-    """Yield one comment with the modules that are imported anywhere at the top level."""
+    """Yield one comment with all modules that are imported at the top level."""
     found: dict[str, None] = {}
     for node in tree.body:
         if isinstance(node, ast.Import):

@@ -1,4 +1,4 @@
-"""Summarise JSON and YAML as an outline of the data; the YAML reader builds plain values only."""
+"""Summarise JSON and YAML as an outline of the data. The YAML reader builds only plain values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ctxmgr.text.tokens import JSON, YAML, nesting_depth
 _PLAIN = lazy_pattern(r"[A-Za-z_/.][\w./@+-]*(?: [\w./@+-]+)*", re.ASCII)
 _NUMERIC = lazy_pattern(r"-?\d[\w.]*", re.ASCII)
 WORDS_OF_YAML = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
-"""Words that YAML 1.1 reads as booleans or null, also as keys."""
+"""Words that YAML 1.1 reads as booleans or null, even as keys."""
 _NO_LIMIT = 1_000_000
 
 
@@ -24,14 +24,14 @@ class Detail:
     """Level of detail of an outline.
 
     Attributes:
-        depth: levels of maps that are written with one key per line; deeper ones are on one line.
-        inline: levels of maps on such a line; of deeper ones only the number of keys is given.
-        value: characters of a scalar; 0 gives its type instead.
-        values: number of scalars that are shown, the first ones; the others are omitted.
-        items: scalars of a list that are shown.
-        keys: keys of one map that are shown; the others are counted, and their values merged into one.
+        depth: levels of maps with one key per line; deeper maps are written on one line.
+        inline: levels of maps on such a line; for deeper maps only the number of keys is shown.
+        value: characters of a scalar; 0 shows its type instead.
+        values: number of scalars to show; the later ones are left out.
+        items: scalars of a list to show.
+        keys: keys of a map to show; the others are counted, and their values merged into one.
         comment: characters of a comment, 0 for none.
-        rows: items of a list of maps that are shown besides the merged one that has the keys of all.
+        rows: items of a list of maps to show, apart from the merged item with the keys of all.
     """
 
     depth: int
@@ -68,8 +68,8 @@ LEVELS = (
     Detail(1, 0, 0, 0, 0, 20, 0),
     Detail(1, 0, 0, 0, 0, 5, 0),
 )
-"""From the most detailed to the shortest. The first give full values and many items, for texts with few keys; then values
-become types, comments are left out, then deep levels; the names of keys are the last to go."""
+"""From the most detailed to the shortest. First come full values and many items, for texts with few keys. Then values become
+types, comments are left out, and then deep levels. The names of keys are the last to go."""
 
 
 def outline(node: Node, detail: Detail) -> list[str]:
@@ -162,7 +162,7 @@ class _Outline:
         limit = self._detail.value
         if limit == 0:
             return node.type
-        # Cut before it is made one line: of a value of megabytes only a line is shown.
+        # Cut before normalising the blanks, because only one line of a value of megabytes is shown.
         line = shorten(one_line(node.text[: 4 * limit + 40]), limit)
         return line if node.type not in ("str", "nested") else _quote(line)
 
@@ -179,12 +179,12 @@ def _key(text: str) -> str:
 
 def _quote(line: str) -> str:
     plain = _PLAIN.fullmatch(line) and line.lower() not in WORDS_OF_YAML
-    # Escapes show what could not be seen, such as a text that runs from right to left.
+    # Escapes show invisible characters, such as marks for text that runs from right to left.
     return line if plain else json.dumps(line, ensure_ascii=not line.isprintable())
 
 
 class YamlSummariser:
-    """Summarises YAML as a YAML outline; the limit is there because the parser reads only about 60 kB a second."""
+    """Summarises YAML as a YAML outline. It has a length limit because the parser reads only about 60 kB per second."""
 
     strategy = "yaml/2"
     kinds = frozenset({YAML, JSON})  # JSON with comments, and an outline of JSON, are YAML
@@ -192,12 +192,12 @@ class YamlSummariser:
     limit = 200_000
 
     def drafts(self, text: str, kind: str) -> Iterator[str]:
-        """Yield outlines; raises what the parser raises on broken YAML."""
+        """Yield outlines. Raises the errors of the parser on broken YAML."""
         return _drafts(from_yaml(text))
 
 
 class JsonSummariser:
-    """Summarises JSON as a YAML outline, which needs fewer characters."""
+    """Summarises JSON as a YAML outline, which takes fewer characters."""
 
     strategy = "json/2"
     kinds = frozenset({JSON})
@@ -205,7 +205,7 @@ class JsonSummariser:
     limit = 4_000_000
 
     def drafts(self, text: str, kind: str) -> Iterator[str]:
-        """Yield outlines; raises ValueError or RecursionError on what is no JSON."""
+        """Yield outlines. Raises ValueError or RecursionError if the text is not JSON."""
         return _drafts([from_json(text.removeprefix("\ufeff"))])
 
 
@@ -215,13 +215,13 @@ def _drafts(documents: list[Node]) -> Iterator[str]:
 
 
 MAX_DEPTH = 60
-"""Levels that are read; anything deeper becomes one scalar."""
+"""Maximum number of levels to read. Deeper values become one scalar."""
 MAX_ITEMS = 1_000
-"""Items of one list that are read; all are counted."""
+"""Maximum number of items of a list to read. All items are counted."""
 MAX_KEPT_ITEMS = 300
-"""Items of one list that are kept individually."""
+"""Maximum number of items of a list to keep individually."""
 MAX_KEYS = 5_000
-"""Keys of one map that are read; all are counted."""
+"""Maximum number of keys of a map to read. All keys are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A list: the number of items, the first ones, and all of them merged into one node (None for an empty list)."""
+    """A list: the number of its items, the first ones, and all of them merged into one node (None if it is empty)."""
 
     count: int
     items: tuple[Node, ...]
@@ -243,7 +243,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One key of a map with its value and its comments."""
+    """A key of a map with its value and its comments."""
 
     key: str
     value: Node
@@ -252,7 +252,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """A map in its own order; ``count`` is the number of its keys, ``entries`` holds at most `MAX_KEYS` of them."""
+    """A map in its own order. ``count`` is the number of its keys; ``entries`` holds at most `MAX_KEYS` of them."""
 
     count: int
     entries: tuple[Entry, ...]
@@ -263,7 +263,7 @@ TOO_DEEP = Scalar("nested", "…")
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object as (key, value) pairs, repeated keys included."""
+    """A JSON object as (key, value) pairs, including repeated keys."""
 
 
 class _Number(str):
@@ -271,22 +271,22 @@ class _Number(str):
 
 
 def from_json(text: str) -> Node:
-    """Return the shape of a JSON document.
+    """Return the structure of a JSON document.
 
     Raises:
-        ValueError: it is no JSON. RecursionError: it is nested deeper than can be read.
+        ValueError: the text is not JSON. RecursionError: it is nested too deeply.
     """
     value = json.loads(text, object_pairs_hook=_Pairs, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
     return _node(value, 0)
 
 
 def listing(count: int, items: Sequence[Node]) -> Listing:
-    """Return a list of ``count`` items that begins with ``items``."""
+    """Return a list with ``count`` items, of which ``items`` are the first."""
     return Listing(count, tuple(items[:MAX_KEPT_ITEMS]), overlay(items) if items else None)
 
 
 def overlay(nodes: Sequence[Node], depth: int = 0) -> Node:
-    """Merge nodes into one that has every key of the maps among them, at every level, with the first value of each."""
+    """Merge nodes into one that has all keys of the maps among them, at every level, with the first value of each key."""
     if depth > MAX_DEPTH:
         return TOO_DEEP
     maps = [node for node in nodes if isinstance(node, Mapping)]
@@ -337,14 +337,14 @@ _NO_COMMENT = lazy_pattern(r"#\W*$")
 
 
 def from_yaml(text: str) -> list[Node]:
-    """Return the shape of each document.
+    """Return the structure of each document.
 
     Raises:
-        Exception: whatever the parser says about broken YAML; ValueError for one that is mostly aliases.
+        Exception: any error of the parser for broken YAML; ValueError for a document that is mostly aliases.
     """
     if nesting_depth(text) > _MAX_NESTING:
         raise ValueError("nested too deep")
-    from ruamel.yaml import YAML  # 80 ms, and only where YAML is summarised
+    from ruamel.yaml import YAML  # takes 80 ms to load, and only YAML summaries need it
 
     documents = list(YAML(typ="safe", pure=True).compose_all(text))
     reader = _Reader(text)
@@ -352,10 +352,10 @@ def from_yaml(text: str) -> list[Node]:
 
 
 class _Reader:
-    """Turns the parser's nodes into our nodes, and finds the comments of each key."""
+    """Converts the parser's nodes into our nodes, and finds the comments of each key."""
 
     def __init__(self, text: str) -> None:
-        self._lines = re.split("\r\n|[\n\r\x85\u2028\u2029]", text)  # where the parser counts lines
+        self._lines = re.split("\r\n|[\n\r\x85\u2028\u2029]", text)  # the line ends at which the parser counts lines
         self._open: set[int] = set()
         self._known: dict[int, Node] = {}
         self._aliases = 0
@@ -380,7 +380,7 @@ class _Reader:
         self._open.add(name)
         found = self._read(node, depth)
         self._open.discard(name)
-        # Only what has an anchor can be met again.
+        # Only nodes with an anchor can be referenced again.
         if getattr(node, "anchor", None):
             self._known[name] = found
         return found
@@ -388,7 +388,7 @@ class _Reader:
     def _read(self, node: Any, depth: int) -> Node:
         value = node.value
         if isinstance(value, str):
-            # What looks like a comment within a text of several lines is part of the text.
+            # What looks like a comment inside a text of several lines is part of the text.
             self._after = max(self._after, _last_line(node) + 1)
             return Scalar(_schema_type(node, value), value)
         if type(node).__name__ == "MappingNode":
@@ -413,7 +413,7 @@ class _Reader:
 
     def _trailing_comment(self, key: Any, value: Any) -> Iterator[str]:
         """Yield the comment at the end of the key's line, if there is one."""
-        # The end of a block text is lines below; a comment stands behind the sign that opens it.
+        # A block text ends lines below. Its comment stands after the sign that opens it.
         mark = value.end_mark if isinstance(value.value, str) and value.style not in ("|", ">") else key.end_mark
         if mark.line != key.start_mark.line or mark.line >= len(self._lines):
             return
@@ -424,7 +424,7 @@ class _Reader:
 
 
 def _last_line(node: Any) -> int:
-    # A block text ends where the line behind it begins.
+    # A block text ends where the next line begins.
     return node.end_mark.line - (1 if node.end_mark.column == 0 else 0)
 
 
@@ -438,7 +438,7 @@ def _schema_type(node: Any, value: str) -> str:
 
 
 def _key_text(node: Node) -> str:
-    """Return the text of a key; one that is itself a list or map becomes a placeholder."""
+    """Return the text of a key. If the key is a list or map, return a placeholder."""
     if isinstance(node, Scalar):
         return node.text
     return "[…]" if isinstance(node, Listing) else "{…}"

@@ -1,7 +1,7 @@
 """Read Claude Code transcripts of every version, web exports and stream-json logs.
 
-Begin with `records`, the raw lines of one file, then `session`, which puts the files of a session in step, with one
-part for each agent; `events` judges single records. May import what every importer may, and no other format.
+Start with `records`, the raw lines of one file, and `session`, which reads the files of a session in parallel, with one part
+per agent. `events` judges single records. This package may import what every importer may, but no other format.
 """
 
 from __future__ import annotations
@@ -25,27 +25,28 @@ from ctxmgr.importers.values import ident, mapping
 from ctxmgr.log.codec import Record
 from ctxmgr.types.import_report import FileCount
 
-# For a line that is no JSON, since it is torn or longer than the head: the program writes these keys first.
+# For a torn line, or one longer than the head, which is not JSON. The program writes these keys first.
 _ENVELOPE = re.compile(rb'\{"parentUuid":(?:null|"[^"]{1,64}"),"isSidechain":(?:true|false),')
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SNIFFED_LINES = 200  # a file may begin with many records of the program's state, which prove nothing
-_TAIL = 1 << 16  # bytes at the end of a file, of which the last record has the latest time
-# Looked for as bytes: the tail begins in the middle of a line, and records may be long.
+_TAIL = 1 << 16  # bytes at the end of a file; its last record has the latest time
+# Searched as bytes, because the tail begins in the middle of a line and records may be long.
 _TIME = re.compile(rb'"timestamp":"([0-9TZ:.+-]{10,40})"')
 
 
 @dataclass(frozen=True, kw_only=True)
 class _ParallelFilesImporter(FormatDescription):
-    """The importer of sessions of several files that are merged by time: a main log and those of its sub-agents."""
+    """Importer of sessions whose files are merged by time: a main log and the logs of its sub-agents."""
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        """Say yes to a record that carries Claude Code's envelope; logs that only look alike lack parts of it."""
+        """Whether a record has the envelope of Claude Code. Similar logs of other programs lack parts of it."""
         if is_export(head):
             start = head[head.index(b'"loglines"') :]
             return b'"sessionId"' in start and (b'"isSidechain"' in start or b'"parentUuid"' in start)
-        # A young session may hold lines of state alone; other programs' lines of state tell no such thing beside messages.
+        # A new session may contain only records of state. Logs of other programs have similar
+        # records, but only beside messages.
         states = 0
-        # A loss of power leaves a run of NULs in the place of a line; the record behind them begins a line all the same.
+        # A power failure leaves a run of NULs in the place of a line. The record after them begins a line too.
         for line in head.replace(b"\0", b"\n").split(b"\n")[:_SNIFFED_LINES]:
             verdict = _is_ours(line.strip(b"\xef\xbb\xbf \t\r"))
             if verdict is True:
@@ -54,19 +55,19 @@ class _ParallelFilesImporter(FormatDescription):
         return states > 0 and b'"message"' not in head
 
     def read(self, group: Sequence[Path], counts: list[FileCount]) -> Iterator[Record]:
-        """Yield one session's records; files are read in step, in the order of their times.
+        """Yield one session's records. Its files are read in parallel, in the order of their times.
 
-        A stream-json log beside its session's transcript is counted, but tells nothing that the transcript does not.
+        A stream-json log beside its session's transcript is counted, but adds no records.
 
         Raises:
-            OSError: when a file can't be read.
+            OSError: a file can't be read.
         """
         if not group:
             return
         head = read_head(group[0])
         counts += [FileCount(path, session=head.session) for path in group]
         own_counts = counts[-len(group) :]
-        # What a copy yields goes into a part that nobody takes from: of the copy only the counts are wanted.
+        # Only the counts of a copy are needed, so its records go into a part from which nobody takes them.
         part, copied = (Part(head.session, own_counts[0], self.name) for _ in range(2))
         session, unused = Session(part), Session(copied)
         emitted: set[str] = set()
@@ -79,7 +80,7 @@ class _ParallelFilesImporter(FormatDescription):
                 records = feeding.finish(file) if raw is None else feeding.feed(file, raw)
                 for record in records:
                     if not copies and _is_new(record, emitted):
-                        # The session's own record comes with the first other one, so a file without any yields nothing at all.
+                        # The session's own record comes with the first other record, so a file without records yields nothing.
                         if len(emitted) == 1:
                             yield _opening_record(head, part)
                         yield record
@@ -87,9 +88,9 @@ class _ParallelFilesImporter(FormatDescription):
 
 
 def _merge_records(counts: Sequence[FileCount], stack: ExitStack) -> Iterator[tuple[LogFile, Raw | None]]:
-    """Yield each record with its file, by time across files and by place inside each; None at a file's end.
+    """Yield each record with its file, by time across files and by place inside a file; None at the end of a file.
 
-    A record without a time follows the one before it.
+    A record without a time follows the previous one.
     """
     heads: list[tuple[float, int, Raw | None]] = []
     opened: list[tuple[LogFile, Iterator[Raw]]] = []
@@ -104,7 +105,7 @@ def _merge_records(counts: Sequence[FileCount], stack: ExitStack) -> Iterator[tu
         else:
             yield from ((file, raw) for raw in records)
             yield file, None
-    # A time that goes back inside a file stays with its place: `at` never falls within one file.
+    # A time that goes back inside a file does not change the order, because `at` never falls within one file.
     while heads:
         at, index, raw = heapq.heappop(heads)
         file, records = opened[index]
@@ -120,7 +121,7 @@ def _push(heads: list[tuple[float, int, Raw | None]], at: float, index: int, raw
 
 
 def _is_new(record: Record, emitted: set[str]) -> bool:
-    # A result has no id. Resumed and forked sessions repeat records in another file, so each is told once.
+    # A result has no id. Resumed and forked sessions repeat records in another file, but each is yielded once.
     key = f"result {record['entry']}" if record["kind"] == "result" else str(record["id"])
     if key in emitted:
         return False
@@ -136,7 +137,7 @@ def _opening_record(head: Head, part: Part) -> Record:
 
 
 def _is_ours(line: bytes) -> bool | None:
-    """Judge one line: True for a record of Claude Code, None for a likely one, False for any other."""
+    """Judge one line: True for a record of Claude Code, None for a possible one, False for any other."""
     if not line.startswith(b"{"):
         return False
     try:
@@ -148,11 +149,11 @@ def _is_ours(line: bytes) -> bool | None:
     if not isinstance(kind, str):
         return False
     if kind in STATE_TYPES:
-        # Simplified logs of other programs have such types too, with ids as ``u6`` in the place of UUIDs.
+        # Simplified logs of other programs have these types too, but ids such as ``u6`` instead of UUIDs.
         named = (record.get(key) for key in ("sessionId", "leafUuid", "messageId"))
         return None if any(isinstance(name, str) and _UUID.fullmatch(name) for name in named) else False
     if kind in ("user", "assistant", "system", "attachment", "progress") and isinstance(record.get("isSidechain"), bool):
-        if "systemPayload" in record or "parts" in mapping(record.get("message")):  # Qwen Code writes sub-agents' logs so
+        if "systemPayload" in record or "parts" in mapping(record.get("message")):  # written by Qwen Code in logs of sub-agents
             return False
         return "parentUuid" in record and ident(record.get("uuid")) is not None and "sessionId" in record
     if kind in ("started", "result") and "session_id" not in record:  # lines of a journal
@@ -178,17 +179,17 @@ def _is_log(path: Path) -> bool:
 
 
 def _session_files(path: Path) -> Sequence[Path]:
-    """Return a main log and those of its session's sub-agents, beside it or in its folder."""
+    """Return a main log and the logs of its session's sub-agents, beside it or in its folder."""
     try:
         head = read_head(path)
     except OSError:
         return [path]
     if not head.is_main:
         return [path]
-    # Versions 2.0 put sub-agents' logs beside the session's, later ones into its folder.
+    # Versions 2.0 put sub-agents' logs beside the session's log, later versions into its folder.
     siblings = [other for other in sorted(path.parent.glob("agent-*.jsonl")) if _belongs_to(other, head.session)]
-    # A main log that was copied under another name keeps its folder. The id is recorded text: its last part alone can't lead
-    # away.
+    # A main log that was copied under another name keeps its folder. The id is recorded text, but its last part alone
+    # can't lead out of the folder.
     folders = {path.with_suffix(""), path.parent / Path(head.session).name}
     below = [other for folder in sorted(folders) for other in sorted((folder / "subagents").rglob("*.jsonl"))]
     return [path, *(other for other in [*siblings, *below] if other.is_file())]
@@ -203,9 +204,9 @@ def _belongs_to(path: Path, session: str) -> bool:
 
 
 def _groups(paths: Iterable[Path]) -> list[list[Path]]:
-    """Group files by session, a session's main log first, originals before their forks and later copies.
+    """Group files by session: a session's main log first, originals before their forks and later copies.
 
-    A stream-json log whose transcript is there too comes last in the transcript's group.
+    A stream-json log comes last in the group of its transcript, if that exists.
     """
     heads = _read_heads(paths)
     by_place: dict[tuple[Path, str], list[Path]] = {}
@@ -229,7 +230,7 @@ def _groups(paths: Iterable[Path]) -> list[list[Path]]:
             by_session[heads[path].session].append(path)
         else:
             groups.append([path])
-    # Originals first, since of two records with one id the first is kept.
+    # Originals first, because the first of two records with one id is used.
     return sorted(groups, key=lambda group: _sort_key(heads[group[0]], group[0], heads))
 
 
@@ -239,14 +240,14 @@ def _read_heads(paths: Iterable[Path]) -> dict[Path, Head]:
         try:
             heads.setdefault(path, read_head(path))
         except OSError:
-            # A group all the same, so that reading it says why it can't be read.
+            # Grouped too, so that reading it reports why it can't be read.
             heads.setdefault(path, Head(session=path.stem))
     return heads
 
 
 def _sort_key(head: Head, path: Path, heads: dict[Path, Head]) -> tuple[int, bytes, str]:
-    """Return the sort key of a session: forks behind their origin, else by last time, since a copy goes on longer."""
-    # The depth in the line of forks; recorded ids may form a circle.
+    """Return the sort key of a session: forks after their origin, else by last time, because a copy continues longer."""
+    # The depth in the chain of forks. Recorded ids may form a circle.
     origins = {other.session: other.forked_from for other in heads.values() if other.is_main}
     depth, origin, seen = 0, head.forked_from, {head.session}
     while origin in origins and origin not in seen:
@@ -266,7 +267,7 @@ def _last_time(path: Path) -> bytes:
 
 
 def _project_folder(path: Path) -> Path:
-    """Return the folder that holds the main log of the session a sub-agent's log belongs to."""
+    """Return the folder of the session's main log for a sub-agent's log."""
     for parent in path.parents:
         if parent.name == "subagents":
             return parent.parent.parent

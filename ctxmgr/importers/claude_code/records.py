@@ -1,4 +1,4 @@
-"""Read the raw records of one Claude Code file of any shape, and its head."""
+"""Read the raw records of one Claude Code file in any form, and its head."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ctxmgr.log.ids import parse_time
 from ctxmgr.types.import_report import FileCount
 
 _PROLOGUE = 2_000
-"""Records after which a head is no longer waited for: a file without a model's words may hold nothing else."""
+"""Maximum number of records in a head, because a file without words of the model may contain nothing else."""
 
 STATE_TYPES = frozenset(
     {
@@ -31,7 +31,7 @@ STATE_TYPES = frozenset(
         "atis-latch",
     }
 )  # fmt: skip
-"""Records without an envelope: the program's state, not what the agent did."""
+"""Types of records without an envelope. They hold the program's state, not actions of the agent."""
 
 KNOWN_TYPES = STATE_TYPES | {
     "user", "assistant", "system", "attachment", "progress", "started", "result",
@@ -47,8 +47,8 @@ KEPT_ATTACHMENTS = frozenset(
 )  # fmt: skip
 
 _MIN_SKIPPED = 2_048
-"""Bytes from which on skipping a record saves more than looking at it costs."""
-# The first bytes of records of which nothing is kept: the program writes its keys in this order.
+"""Minimum size in bytes for which skipping a record saves more than checking it costs."""
+# First bytes of records that are not used. The program writes its keys in this order.
 _SKIPPABLE = re.compile(
     rb'\{"type":"(?:api-request(?:-blob|-shape)?|file-history-(?:snapshot|delta))",'
     rb'|\{"parentUuid":(?:null|"[^"]{1,64}"),"isSidechain":(?:true|false),(?:"agentId":"[^"]{1,64}",)?'
@@ -64,10 +64,10 @@ class Raw:
     """One record of a file.
 
     Attributes:
-        number: its line, counted from 1; for a web export its place in the list.
-        place: rises with each record of the file, those left unread included.
+        number: its line, counted from 1; in a web export, its place in the list.
+        place: increases with each record of the file, including skipped ones.
         ts: its time as RFC 3339.
-        long: whether it is so long that texts must be cut to fit into a record of ours.
+        long: whether its texts must be cut to fit into one of our records.
     """
 
     number: int
@@ -78,15 +78,15 @@ class Raw:
     long: bool
 
     def seconds(self) -> float | None:
-        """Return the time in seconds since 1970; None for a record about the program's state."""
+        """Return the time in seconds since 1970, or None for a record about the program's state."""
         return None if self.kind in STATE_TYPES else parse_time(self.ts)
 
 
 class Source:
-    """The records of one file in order; fills the counts of records, damage, versions and unknown types.
+    """The records of one file in order. Counts records, damage, versions and unknown types.
 
     Attributes:
-        places: of a transcript's uuids, those of records left unread included; only kept for a session's main file.
+        places: uuid -> place, including skipped records; only for the main file of a session.
     """
 
     def __init__(self, path: Path, count: FileCount, keep_places: bool = False) -> None:
@@ -99,10 +99,10 @@ class Source:
         self._report = damage_reporter(count)
 
     def records(self) -> Iterator[Raw]:
-        """Yield the records that matter.
+        """Yield the relevant records.
 
         Raises:
-            OSError: when the file can't be read or is not a regular file.
+            OSError: the file can't be read, or is not a regular file.
         """
         with open_log(self.path, self._report) as log:
             stream = cast("IO[bytes]", log)
@@ -118,10 +118,9 @@ class Source:
         return read_objects(stream, self._report, accept=is_whole, skip=self._skip, decode=decoder())
 
     def _skip(self, line: bytes) -> bool:
-        """Leave a bulky record unread when its first bytes show that nothing of it would be kept.
+        """Whether a bulky record can be skipped unread, because its first bytes show that none of it would be used.
 
-        Only where the line is whole for all that can be seen without reading it: it ends with a brace, holds no NULs
-        and no beginning of another record, and is UTF-8.
+        The line must look complete: it ends with a brace, contains no NULs and no beginning of another record, and is UTF-8.
         """
         if len(line) < _MIN_SKIPPED or not line.endswith(b"}") or (hit := _SKIPPABLE.match(line)) is None:
             return False
@@ -149,28 +148,28 @@ class Source:
             return Raw(line.number, self._place, kind, value, _record_time(value), False)
         if self._keeps_places and (uuid := ident(value.get("uuid"))):
             self.places.setdefault(uuid, self._place)
-        # A record of ours is ASCII, so it may be longer than its line: ``é`` has two bytes there and six here.
+        # Our records are ASCII, so they may be longer than the line: ``é`` has two bytes there and six here.
         return Raw(line.number, self._place, kind, value, _record_time(value), line.length > MAX_LINE // 4)
 
     def _see_version(self, version: object) -> None:
         if not isinstance(version, str) or version == self._count.version or len(version) > 40:
             return
-        # The newest version counts: one log may be written by several, and a copy begins with older ones.
+        # The newest version counts. Several versions may write one log, and a copy begins with older ones.
         parts = tuple(int(part) for part in re.findall(r"\d{1,9}", version, re.ASCII))
         if parts > self._version:
             self._version, self._count.version = parts, version
 
 
 def _record_time(value: dict[str, Any]) -> str | None:
-    """Return a record's timestamp as RFC 3339 in UTC, None when it has none."""
+    """Return a record's timestamp as RFC 3339 in UTC, or None."""
     stamp = value.get("timestamp")
     return moment(stamp) if isinstance(stamp, str) else None
 
 
 def normal(value: dict[str, Any]) -> dict[str, Any]:
-    """Return a stream-json record with the names that a transcript uses; a transcript's record as it is."""
+    """Return a stream-json record with the field names of a transcript. A transcript's record stays unchanged."""
     session = value.get("session_id")
-    # A transcript's record may have both names: then ``session_id`` is the session that it was carried over from.
+    # A transcript's record may have both names. Then ``session_id`` is the session from which it was copied.
     if not isinstance(session, str) or "sessionId" in value:
         return value
     return value | {
@@ -188,7 +187,7 @@ def normal(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_whole(value: dict[str, Any]) -> bool:
-    """Whether an object found next to damage is a whole record and not a part of one."""
+    """Whether an object next to damage is a complete record instead of a part of one."""
     kind = value.get("type")
     if not isinstance(kind, str):
         return False
@@ -200,7 +199,7 @@ def is_whole(value: dict[str, Any]) -> bool:
 
 
 def is_export(head: bytes) -> bool:
-    """Whether the file is a web export: one object whose ``loglines`` holds the records."""
+    """Whether the file is a web export: one object with the records under ``loglines``."""
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if not start.startswith(b"{") or b'"loglines"' not in start:
         return False
@@ -209,7 +208,7 @@ def is_export(head: bytes) -> bool:
 
 
 def _is_glued(line: bytes) -> bool:
-    """Whether another record begins inside the line: the opening of one, and not as a part of the line's own JSON."""
+    """Whether another record begins inside the line, outside of the line's own JSON."""
     for start in _RECORD_STARTS:
         at = line.find(start, 1)
         while at > 0:
@@ -230,7 +229,7 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def _export(stream: IO[bytes], damage: Any) -> Iterator[Line]:
-    """Yield the records of a web export one by one, holding no more than one record and one block of the file."""
+    """Yield the records of a web export, with at most one record and one block of the file in memory."""
     feed = codecs.getincrementaldecoder("utf-8")("replace")
     decoder = json.JSONDecoder()
     buffer = feed.decode(stream.read(HEAD_SIZE))
@@ -245,8 +244,8 @@ def _export(stream: IO[bytes], damage: Any) -> Iterator[Line]:
         try:
             value, at = cast("tuple[object, int]", decoder.raw_decode(buffer, at))
         except (ValueError, RecursionError):
-            # Twice as much each time: a record is parsed from its beginning again, which with fixed blocks would cost its
-            # length squared.
+            # Double the size each time: a record is parsed from its beginning again, which with fixed
+            # blocks would take quadratic time.
             block = stream.read(max(HEAD_SIZE, len(buffer)))
             buffer, at = buffer[at:] + feed.decode(block, final=not block), 0
             if not block or len(buffer) > MAX_LINE:
@@ -256,7 +255,7 @@ def _export(stream: IO[bytes], damage: Any) -> Iterator[Line]:
         number += 1
         if isinstance(value, dict):
             yield Line(number, 0, mapping(cast("object", value)))
-        # Only now and then: cutting the buffer after each record would copy it each time.
+        # Only sometimes, because cutting the buffer after each record would copy it each time.
         if at > HEAD_SIZE:
             buffer, at = buffer[at:], 0
 
@@ -266,13 +265,13 @@ def _export(stream: IO[bytes], damage: Any) -> Iterator[Line]:
 
 @dataclass(slots=True)
 class Head:
-    """The beginning of a file, up to the model's first words.
+    """The beginning of a file, up to the first words of the model.
 
     Attributes:
-        session: the sessionId of its records, else the file's name; shared by a session's sub-agent files.
-        agent_id: of a sub-agent's own file; None for a session's main file.
-        stream: whether this is what the program wrote to its output, not a transcript.
-        title: the first words of a person; forked_from: the session whose records the file begins with copies of.
+        session: the sessionId of its records, else the file name; shared by the files of a session's sub-agents.
+        agent_id: id of the agent in a sub-agent's own file; None in the main file of a session.
+        stream: whether the file is captured output of the program instead of a transcript.
+        title: the first words of a person; forked_from: the session whose records are copied at the beginning.
     """
 
     session: str
@@ -288,7 +287,7 @@ class Head:
 
     @property
     def is_main(self) -> bool:
-        """Whether this is a session's main log."""
+        """Whether this is the main log of a session."""
         return self.agent_id is None and not self.journal
 
 
@@ -296,7 +295,7 @@ def read_head(path: Path) -> Head:
     """Read the beginning of a file.
 
     Raises:
-        OSError: when it can't be read.
+        OSError: the file can't be read.
     """
     state = path.stat()
     return _parse_head(path, state.st_size, state.st_mtime_ns)
@@ -304,7 +303,7 @@ def read_head(path: Path) -> Head:
 
 @lru_cache(maxsize=4096)
 def _parse_head(path: Path, size: int, changed: int) -> Head:
-    del size, changed  # parts of the cache's key alone: a file that has grown is read again
+    del size, changed  # only parts of the cache key, so that a file that has grown is read again
     sessions: list[str] = []
     head = Head(session="")
     sidechain: bool | None = None
@@ -317,11 +316,11 @@ def _parse_head(path: Path, size: int, changed: int) -> Head:
         if raw.kind in {"started", "result"} and not sessions:
             head.journal = True
         elif raw.kind not in STATE_TYPES:
-            # One record of the main thread makes it a main log: versions before 2.0 write sub-agents into it, between others.
+            # One record of the main thread makes it a main log: versions before 2.0 mix records of sub-agents into it.
             sidechain = value.get("isSidechain") is True and not head.stream and sidechain is not False
             _describe(head, value)
             head.agent_id = head.agent_id or ident(value.get("agentId"))
-        # By the model's first words all that a head tells has been said.
+        # The first words of the model come after everything that a head tells.
         if raw.kind == "assistant" or number >= _PROLOGUE:
             break
     _name_session(head, path, sessions, sidechain=sidechain is True)
@@ -329,8 +328,8 @@ def _parse_head(path: Path, size: int, changed: int) -> Head:
 
 
 def _name_session(head: Head, path: Path, sessions: list[str], *, sidechain: bool) -> None:
-    """Set the session of a log, the agent if it is a sub-agent's, and what it was forked from, by its records and its name."""
-    # A resumed session begins with copies of another one's records, which name that one.
+    """Set the session of a log and the id of its sub-agent, from its records and its name."""
+    # A resumed session begins with copies of another session's records, which have that session's id.
     head.session = path.stem if path.stem in sessions or not sessions else sessions[0]
     if head.journal:
         head.session = _folder_session(path) or head.session
@@ -356,10 +355,10 @@ def _describe(head: Head, value: dict[str, Any]) -> None:
 
 
 def _origin(value: dict[str, Any]) -> str | None:
-    """Return the session that a record was carried over from."""
+    """Return the session from which a record was copied."""
     own = value.get("sessionId")
     source = value.get("forkedFrom")
-    # Each era names the original elsewhere; ``requestSessionId`` stays in the copies that ``--fork-session`` makes.
+    # The original is named differently in each era. ``requestSessionId`` stays in the copies by ``--fork-session``.
     for found in (mapping(source).get("sessionId") or source, value.get("requestSessionId"), value.get("session_id")):
         if (session := ident(found)) and session != own:
             return session
@@ -367,7 +366,7 @@ def _origin(value: dict[str, Any]) -> str | None:
 
 
 def agent_meta(path: Path) -> dict[str, Any]:
-    """Return the object in the file beside a sub-agent's log ({agentType, toolUseId}), an empty one if there is none."""
+    """Return the object in the file beside a sub-agent's log ({agentType, toolUseId}), or an empty one."""
     return small_object(path.with_name(f"{path.stem}.meta.json"))
 
 

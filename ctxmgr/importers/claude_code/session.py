@@ -1,7 +1,7 @@
-"""Assemble the records of one session: calls, results, messages, turns, branches; its main thread and its sub-agents.
+"""Assemble the records of one session: calls, results, messages, turns and branches of its main thread and sub-agents.
 
-Whatever is put into a record comes from its own line and from earlier ones, so that a file that has grown yields the
-same records again, and more. What only a later line can decide is held back until that line comes.
+A record contains only facts from its own line and earlier ones, so that a file that has grown yields the same records again,
+and more. Facts that depend on a later line are held back until that line comes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ctxmgr.importers.values import ident, mapping, positive, sequence, shorten,
 from ctxmgr.log.codec import Record
 from ctxmgr.types.import_report import FileCount
 
-# ``Task`` was renamed to ``Agent``; logs of both are around.
+# ``Task`` was renamed to ``Agent``. Logs with either name exist.
 _LAUNCHERS = frozenset({"Task", "Agent"})
 _MAX_COMPARED = 4_000
 _TOKENS = {
@@ -44,11 +44,11 @@ _TOKENS = {
 
 @dataclass(slots=True)
 class Response:
-    """A model response while its lines come in.
+    """A model response while its lines are read.
 
     Attributes:
         key: its id; event: id of the event that reports it; ts: time of its first line.
-        usage: the largest figures seen, since they may grow line by line.
+        usage: the largest counts so far, because they may grow line by line.
         stopped: whether its last line says why the model stopped.
     """
 
@@ -60,26 +60,26 @@ class Response:
     stopped: bool = False
 
     def add(self, message: dict[str, Any]) -> None:
-        """Take over the figures of one more line."""
+        """Add the counts of one more line."""
         usage = mapping(message.get("usage"))
         found = self.usage
         for name, ours in _TOKENS.items():
             count = usage.get(name)
-            # Each line of a response repeats its figures so far, so the largest is that of the response.
+            # Each line of a response repeats the counts so far, so the largest is that of the response.
             if type(count) is int and count > found[ours] and positive(count) is not None:
                 found[ours] = count
         self.stopped = ident(message.get("stop_reason")) is not None
 
 
 def response_key(record: dict[str, Any], message: dict[str, Any]) -> str | None:
-    """Return what all lines of one response have in common."""
+    """Return the key that all lines of one response share."""
     return ident(message.get("id")) or ident(record.get("requestId")) or ident(record.get("uuid"))
 
 
 def new_response(key: str, ts: str | None, record: dict[str, Any], message: dict[str, Any]) -> Response:
-    """Return a response without any figures yet.
+    """Return a response without counts so far.
 
-    Its event's id names the first line too: gateways hand out response ids that are unique in one session only.
+    The id of its event also contains the first line, because gateways use response ids that are unique only in one session.
     """
     line = ident(record.get("uuid"))
     event = f"usage:{key}:{line[:8]}" if line else f"usage:{key}"
@@ -88,11 +88,11 @@ def new_response(key: str, ts: str | None, record: dict[str, Any], message: dict
 
 @dataclass(slots=True)
 class Thread(Transcript):
-    """One line of work inside a session; its events name no process and no turn.
+    """One thread of work inside a session. Its events have no process and no turn.
 
     Attributes:
-        undecided: results whose status is open until the next record.
-        compaction: one that waits for its summary.
+        undecided: results whose status depends on the next record.
+        compaction: a compaction that waits for its summary.
     """
 
     is_main: bool = False
@@ -101,7 +101,7 @@ class Thread(Transcript):
     compaction: Record | None = None
 
     def own_id(self, name: object) -> str:
-        """Return an id that is taken as it stands: records have one of their own, or are named by their place."""
+        """Return the id unchanged, because records have their own ids or ids made from their place."""
         return str(name)
 
     def call_source(self, call_id: str) -> dict[str, object]:
@@ -109,11 +109,11 @@ class Thread(Transcript):
         return {"toolUseId": call_id or None, "file": self.count.path.name, "line": self.place}
 
     def record_time(self, at: object) -> str | None:
-        """Return the time of a record, which was read before, since files are put in step by it."""
+        """Return the time of a record, which was parsed earlier to merge the files."""
         return at if isinstance(at, str) else None
 
     def duration(self, call: Call, at: object) -> float | None:
-        """Return whole milliseconds: the times of the lines tell no more."""
+        """Return whole milliseconds, because the times of lines are not more precise."""
         found = Transcript.duration(self, call, at)
         return None if found is None else round(found)
 
@@ -126,7 +126,7 @@ class Thread(Transcript):
         return made
 
     def release(self, status: str) -> None:
-        """Add the results that were held back, now that it is clear whether the person interrupted."""
+        """Add the held-back results, now that it is clear whether the person interrupted."""
         for result in self.undecided:
             result["status"] = status
             if status == "interrupted":
@@ -137,7 +137,7 @@ class Thread(Transcript):
 
 @dataclass(slots=True)
 class Launch:
-    """A call that starts a sub-agent; ``taken`` once a thread without a better link was matched to it by its prompt."""
+    """A call that starts a sub-agent. ``taken`` is set when a thread without a better link was matched by its prompt."""
 
     entry: str
     kind: str | None
@@ -151,10 +151,10 @@ class LogFile:
     """One file of the group while it is read.
 
     Attributes:
-        calls: those without a result yet, by tool_use id, of all its threads; seen: the uuids read so far.
-        roots: of inline sub-agents' records, the uuid their thread began with.
-        blocks: of responses without record ids (early stream-json), the blocks met so far, by response.
-        prompts, entries: places of the person's prompts and of the entries on the branch that is now active.
+        calls: tool_use id -> call without a result, for all threads; seen: the uuids read so far.
+        roots: record of an inline sub-agent -> uuid of the first record of its thread.
+        blocks: for responses without record ids (early stream-json), number of blocks so far.
+        prompts, entries: places of the person's prompts and of the entries on the active branch.
     """
 
     path: Path
@@ -175,7 +175,7 @@ class LogFile:
 
 
 class Threads:
-    """The threads of one session across its files; all of them add to the records of the session."""
+    """The threads of one session in all its files. All of them add to the records of the session."""
 
     def __init__(self, session: Part) -> None:
         self._session = session
@@ -184,7 +184,7 @@ class Threads:
         self._entries: dict[str, str] = {}
 
     def find_thread(self, file: LogFile, raw: Raw) -> Thread:
-        """Return the thread that a record belongs to; it is named once and for all when its first record is met."""
+        """Return the thread of a record. A thread is named once, at its first record."""
         key, agent_id, launch_id = self._key(file, raw.value)
         thread = file.threads.get(key)
         if thread is None:
@@ -219,19 +219,19 @@ class Threads:
             self._launches[tool_use] = Launch(entry, ident(arguments.get("subagent_type")), prompt, thread.turn)
 
     def remember_agent(self, entry: str, side: object) -> None:
-        """Remember which sub-agent a launching call's result names."""
+        """Remember the sub-agent that the result of a launching call names."""
         if agent_id := ident(mapping(side).get("agentId")):
             self._by_agent[agent_id] = entry
 
     def find_entry(self, tool_use: str | None, task: str | None) -> str | None:
-        """Return the entry of a call, known by its tool_use id or by the task or agent that it started."""
-        # The task of a background agent bears the agent's id.
+        """Return the entry of a call, by its tool_use id or by the task or agent that it started."""
+        # The task of a background agent has the agent's id.
         return self._entries.get(tool_use or "") or self._by_agent.get(task or "")
 
     def _key(self, file: LogFile, value: dict[str, Any]) -> tuple[str, str | None, str | None]:
-        """Return the thread's key inside its file, its agent id, and the launching call's id where it is named."""
+        """Return (key of the thread inside its file, id of its agent, id of the launching call if it is named)."""
         if parent_tool := ident(value.get("parent_tool_use_id")):
-            # The end of a call's id, for all of them begin alike: ``toolu_01``.
+            # The end of the call's id, because all ids have the same beginning: ``toolu_01``.
             return f"tool:{parent_tool}", ident(value.get("agentId")) or parent_tool[-8:], parent_tool
         if file.head.agent_id is not None:
             return "file", file.head.agent_id, None
@@ -244,10 +244,10 @@ class Threads:
         return f"root:{root}", root, None
 
     def _root(self, file: LogFile, value: dict[str, Any]) -> str:
-        """Return the uuid with which an inline sub-agent began; early versions link its records by parents only."""
+        """Return the uuid with which an inline sub-agent began. Early versions link its records only by parents."""
         own, parent = ident(value.get("uuid")), ident(value.get("parentUuid"))
         root = file.roots.get(parent) if parent is not None else own
-        # Parents that were never written are common, so without one the thread before is taken to go on.
+        # Many parents were never written. Without a parent, assume that the previous thread continues.
         root = root or file.last_root or own or "unknown"
         if own is not None:
             file.roots[own] = root
@@ -255,7 +255,7 @@ class Threads:
         return root
 
     def _start(self, file: LogFile, raw: Raw, agent_id: str | None, launch_id: str | None) -> Thread:
-        # Only a sub-agent with a log of its own has a file beside it.
+        # Only a sub-agent with its own log has a file beside it.
         meta = agent_meta(file.path) if file.head.agent_id is not None else {}
         launch = self._launches.get(launch_id or ident(meta.get("toolUseId")) or "") or self._find_by_prompt(raw.value)
         kind = ident(meta.get("agentType")) or (launch.kind if launch else None) or "agent"
@@ -265,10 +265,10 @@ class Threads:
         return self._new(file, agent, parent, turn)
 
     def _find_by_prompt(self, value: dict[str, Any]) -> Launch | None:
-        """Match a sub-agent that nothing links to its call by the prompt it was given."""
+        """Match a sub-agent without a link to its call by its prompt."""
         words = "\n".join(texts(mapping(value.get("message")).get("content")))[:_MAX_COMPARED].strip()
         for launch in self._launches.values():
-            # Two calls may be given the same prompt; each is matched once, in their order.
+            # Two calls may have the same prompt. Each is matched once, in their order.
             if words and not launch.taken and launch.prompt == words:
                 launch.taken = True
                 return launch
@@ -279,10 +279,10 @@ _SPOKEN = frozenset({"user", "assistant", "system", "attachment"})
 
 
 class Session:
-    """The records of one session while its files are read in step.
+    """The records of one session while its files are read in parallel.
 
     Args:
-        session: what its threads add their records to.
+        session: the part to which its threads add their records.
     """
 
     def __init__(self, session: Part) -> None:
@@ -291,16 +291,16 @@ class Session:
         self._ending: Record | None = None
 
     def feed(self, file: LogFile, raw: Raw) -> list[Record]:
-        """Return the records that one record of a file yields, earlier ones that waited for it included."""
+        """Return the records for one record of a file, including earlier ones that waited for it."""
         self._read(file, raw)
         records = self._session.take()[1] if self._session.records else []
         return [shorten(record) for record in records] if raw.long else records
 
     def finish(self, file: LogFile) -> list[Record]:
-        """Return what is due when a file is exhausted, and complete its counts.
+        """Return the remaining records at the end of a file, and complete its counts.
 
-        What the next line would have decided is not guessed: a refusal that may turn out to be an interrupt, and a
-        compaction without its summary, stay back until the file has grown.
+        Facts that depend on the next line are not guessed: a refusal that may be an interrupt, and a compaction without its
+        summary, wait until the file has grown.
         """
         threads = list(file.threads.values())
         for thread in threads:
@@ -312,18 +312,18 @@ class Session:
         return self._session.take()[1]
 
     def end(self) -> list[Record]:
-        """Return the end of the session where the source states one: the last ``result`` of a stream-json log."""
+        """Return the end of the session if the source states one: the last ``result`` of a stream-json log."""
         return [] if self._ending is None else [self._ending]
 
     def _read(self, file: LogFile, raw: Raw) -> None:
         value = raw.value
-        # The journal of a workflow has records of type ``result`` as well; those name an agent, and no session.
+        # The journal of a workflow has records of type ``result`` too. They name an agent and no session.
         if raw.kind == "result" and "sessionId" in value:
             self._read_end(file, raw)
         if raw.kind not in _SPOKEN or (raw.kind == "system" and "subtype" not in value):
             return
         if uuid := ident(value.get("uuid")):
-            if uuid in file.seen:  # a replay of the first, as when a session is resumed
+            if uuid in file.seen:  # a replay, e.g. when a session is resumed
                 return
             file.seen.add(uuid)
         thread = self._threads.find_thread(file, raw)
@@ -344,7 +344,7 @@ class Session:
 
     def _assistant(self, file: LogFile, raw: Raw, thread: Thread) -> None:
         message = mapping(raw.value.get("message"))
-        thread.release("denied")  # the model went on, so the refusals before were no interrupts
+        thread.release("denied")  # the model continued, so the earlier refusals were no interrupts
         key = response_key(raw.value, message)
         _respond(file, raw, thread, key)
         for place, block in enumerate(_blocks(message.get("content"))):
@@ -369,7 +369,7 @@ class Session:
         thread.step = response_key(raw.value, message)
         entry = thread.call(
             tool_use, name, given, raw.ts, record_id=record_id if ident(raw.value.get("uuid")) else tool_use or record_id,
-            # Bash's limit is in milliseconds; other tools mean other things by the name.
+            # Bash's limit is in milliseconds. Other tools use the name for other things.
             timeout_ms=mapping(given).get("timeout") if name == "Bash" else None,
             meta={
                 "cwd": ident(raw.value.get("cwd")), "model": ident(message.get("model")),
@@ -397,7 +397,7 @@ class Session:
             tool_use, output, raw.ts, status=status, stated=error_object(status, raw.value, block),
             duration_ms=positive(details.get("durationMs", details.get("totalDurationMs"))), meta=remarks,
         )  # fmt: skip
-        # Answered once: a second result of the same call counts as one without a call.
+        # Each call has one result, so a second result counts as one without a call.
         del file.calls[tool_use]
         if undecided:
             thread.undecided.append(thread.take_back())
@@ -406,10 +406,10 @@ class Session:
 
     def _read_user(self, file: LogFile, raw: Raw, thread: Thread) -> None:
         content = mapping(raw.value.get("message")).get("content")
-        # A person or a tool speaks, so the model's response is whole, even in versions that write no reason for a stop.
+        # Words of a person or a tool complete the model's response, even in versions without a stop reason.
         if thread.response is not None:
             thread.response.stopped = True
-        # In a sub-agent's log the role of the user is that of the agent that started it.
+        # In a sub-agent's log, the user is the agent that started it.
         own = record_origin(raw.value) or (None if thread.is_main else "parentAgent")
         human: list[str] = []
         first, pictures, answers = 0, 0, 0
@@ -461,7 +461,7 @@ class Session:
         record_id = self._record_id(file, raw, 0)
         if found is not None:
             kind, data = found
-            # A prompt that was typed while the agent worked: so the person did not interrupt.
+            # A prompt typed while the agent worked shows that the person did not interrupt.
             if kind == "user_message":
                 thread.release("denied")
             thread.event(kind, data, raw.ts, record_id, entry=self._threads.find_entry(ident(data.get("toolUseId")), None))
@@ -470,7 +470,7 @@ class Session:
         self._add_notification(raw, thread, record_id)
 
     def _add_compaction(self, file: LogFile, raw: Raw, thread: Thread, summary: str | None) -> None:
-        """Add the compaction that waited for its summary; a summary without one becomes a compaction itself."""
+        """Add the compaction that waited for its summary. A summary without a compaction becomes one."""
         event, thread.compaction = thread.compaction, None
         if event is not None:
             thread.add(event)
@@ -492,13 +492,13 @@ class Session:
         outcome, error = read_ending(raw.value)
         thread = self._threads.main(file)
         thread.end(outcome, raw.ts)
-        # A log may hold several runs, one after the other; only the last result ends the session.
+        # A log may contain several runs in sequence. Only the last result ends the session.
         self._ending = thread.take_back()
         if error is not None:
             thread.event(*error, raw.ts, self._record_id(file, raw, 0))
 
     def _record_id(self, file: LogFile, raw: Raw, place: int, key: str | None = None) -> str:
-        """Return the source's own id for a block; without one, its place in the response or in the file."""
+        """Return the source's id for a block, or an id from its place in the response or in the file."""
         if uuid := ident(raw.value.get("uuid")):
             return f"{uuid}:{place}" if place else uuid
         if key is not None:
@@ -524,14 +524,14 @@ def _message_or_error(record: dict[str, Any], block: dict[str, Any]) -> tuple[st
 
 
 def _respond(file: LogFile, raw: Raw, thread: Thread, key: str | None) -> None:
-    """Take over what a line says about its response; with the first line of the next one the response before it is whole."""
+    """Take the facts of a line about its response. The first line of another response completes the previous one."""
     message = mapping(raw.value.get("message"))
     if thread.response is not None and thread.response.key != key:
         _count(file, thread)
     if key is None:
         return
     if thread.response is None:
-        # Its lines go on behind those of another response; its tokens are counted by now.
+        # Its lines continue after those of another response, and its tokens are already counted.
         if key in file.responses:
             return
         file.responses.add(key)
@@ -554,7 +554,7 @@ def _count(file: LogFile, thread: Thread, *, shown: bool = True) -> None:
 
 def _rewind(file: LogFile, raw: Raw, thread: Thread, record_id: str) -> None:
     """Report the branch that a person left by going back to an earlier prompt and writing another one."""
-    # Parents that were never written are common, as after a compaction; they have no place, and prove no rewind.
+    # Many parents were never written, e.g. after a compaction. They have no place, and do not prove a rewind.
     parent = file.source.places.get(ident(raw.value.get("parentUuid")) or "")
     if parent is not None and any(place > parent for place in file.prompts):
         abandoned = [entry for place, entry in file.entries if place > parent]

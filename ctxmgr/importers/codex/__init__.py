@@ -1,7 +1,7 @@
 """Read Codex rollouts of every version: find them, group them by session, yield records.
 
-Begin with `head`, what the first line tells, then `rollout`, which sends each line to its reader; `thread` is the state
-between lines. May import what every importer may, and no other format.
+Start with `head`, the content of the first line, and `rollout`, which sends each line to its reader. `thread` is the state
+between lines. This package may import what every importer may, but no other format.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from ctxmgr.importers.log_files import ZSTD_MAGIC, head_values, plain_name
 from ctxmgr.importers.values import clean, integer, join_texts, mapping, sequence, text
 from ctxmgr.log.codec import fingerprint
 
-# The names that these tools have in a rollout, so that both logs of one run tell of the same actions.
+# Names of these tools in a rollout, so that both logs of one run contain the same actions.
 _ACTIONS = {"command_execution": "exec_command", "file_change": "apply_patch", "web_search": "web_search"}
 _GIVEN = ("command", "changes", "query", "arguments", "prompt", "receiver_thread_ids")
 
 
 class ExecStream:
-    """Reads one captured standard output; `read` takes its objects in order.
+    """Reads one captured standard output. `read` takes its objects in order.
 
-    Item ids start at ``item_0`` in every run, so a run is told apart by the fingerprint of its first item,
-    and by a number where another run began with the very same one.
+    Item ids start at ``item_0`` in every run. A run is therefore identified by the fingerprint of its first item, and by a
+    number if another run begins with an identical item.
     """
 
     def __init__(self, log: Log, thread: Thread) -> None:
@@ -106,7 +106,7 @@ class ExecStream:
             self._call(item, kind, body, full)
 
     def _name_run(self, first: dict[str, Any]) -> str:
-        """Return the name of the run that begins with an item."""
+        """Return the name of the run that begins with this item."""
         mark = fingerprint(first)[:8]
         self._runs[mark] += 1
         return mark if self._runs[mark] == 1 else f"{mark}-{self._runs[mark]}"
@@ -121,8 +121,8 @@ class ExecStream:
             self._thread.event("thought", {"text": words}, item.at, event_id)
 
     def _plan(self, item: Item, kind: str, body: dict[str, Any], full: str) -> None:
-        """Read a to-do list: each change is one call of the plan tool, its completion only the end of the turn."""
-        # `codex exec` completes a to-do list once more when the turn ends, unchanged.
+        """Read a to-do list. Each change is a call of the plan tool; its completion is only the end of the turn."""
+        # `codex exec` completes a to-do list again, unchanged, when the turn ends.
         if kind == "item.completed" and full in self._seen:
             return
         self._seen.add(full)
@@ -156,7 +156,7 @@ def _facts(body: dict[str, Any]) -> Facts:
 _CUT_SESSION_META = re.compile(
     rb'\s*\{(?:"timestamp":\s*"[^"]{1,40}",\s*)?(?:"ordinal":\s*\d{1,18},\s*)?"type":\s*"session_meta",\s*"payload":\s*\{'
 )
-"""Beginning of a first line that is longer than the bytes of a head, as it holds all of the base instructions."""
+"""Beginning of a first line that exceeds the head because it contains all base instructions."""
 
 _ITEMS_MEMBER = re.compile(rb'"items"\s*:\s*\[')
 
@@ -175,7 +175,7 @@ def is_codex(path: Path, head: bytes) -> bool:
 
 
 def _proves(value: dict[str, Any], first: bool, named: bool) -> bool:
-    """Whether one line can stand only in a Codex log."""
+    """Whether one line occurs only in a Codex log."""
     kind = text(value.get("type"))
     if isinstance(value.get("payload"), dict):
         return kind in TOP_LEVEL
@@ -186,24 +186,24 @@ def _proves(value: dict[str, Any], first: bool, named: bool) -> bool:
     if kind is None:
         header = {"id", "timestamp", "instructions"} <= value.keys() and text(value.get("id")) is not None
         return (first and header) or value == {"record_type": "state"}
-    # The first versions wrote bare items, which other logs of the Responses API hold too: the file's name must agree.
+    # The first versions wrote bare items, as other logs of the Responses API do, so the file name must match too.
     bare = kind in ITEMS and (kind != "message" or isinstance(value.get("content"), list))
     return named and bare and "sessionId" not in value and "session_id" not in value
 
 
 class _Session:
-    """Reads the files of a session, a thread each.
+    """Reads the files of a session, with one thread per file.
 
-    Ids: an item's own id where the model host made it unique, else ``<thread>:<item or call id>``, else
-    ``<thread>:<line>``. A sub-agent's log joins the session of the thread that spawned it; a fork is a session of its
-    own that names its original. The printed stream of ``codex exec`` repeats what the rollout of the same thread holds,
-    so it becomes a session of its own, ``exec-<thread>``.
+    Ids are an item's own id if the model provider made it unique, else ``<thread>:<item or call id>``, else
+    ``<thread>:<line>``. A sub-agent's log joins the session of the thread that started it. A fork is a separate session that
+    names its original. The printed stream of ``codex exec`` repeats the rollout of the same thread, so it becomes a separate
+    session, ``exec-<thread>``.
     """
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._heads = {path: read_head(path) for path in log.group}
-        self._threads = {head.thread: head for head in reversed(self._heads.values())}  # of copies the first counts
+        self._threads = {head.thread: head for head in reversed(self._heads.values())}  # of several copies the first counts
         self._file: Rollout | ExecStream | None = None
 
     def begin(self) -> Rollout | ExecStream:
@@ -220,7 +220,7 @@ class _Session:
 
 
 def _session(head: Head, threads: Mapping[str, Head]) -> str:
-    """Return the id of the session a thread belongs to: that of the oldest known thread in its line of parents."""
+    """Return the session of a thread: the oldest known thread in its chain of parents."""
     if head.shape == "exec":
         return f"exec-{head.thread}"
     seen: set[str] = set()
@@ -238,7 +238,7 @@ def _session(head: Head, threads: Mapping[str, Head]) -> str:
 
 def _group_root(path: Path, heads: Mapping[Path, Head], first: Mapping[str, Path]) -> Path:
     seen: set[Path] = set()
-    while path not in seen:  # recorded ids may name each other in a circle
+    while path not in seen:  # recorded ids may form a circle
         seen.add(path)
         head = heads[path]
         above = first.get(head.parent or "") or (first.get(head.root or "") if head.sub_agent else None)
@@ -254,7 +254,7 @@ def _originals_first(groups: Mapping[Path, list[Path]], heads: Mapping[Path, Hea
     for first in sorted(groups, key=lambda path: (plain_name(path), str(path))):
         line: list[Path] = []
         top: Path | None = first
-        # Recorded ids may form a circle, which `line` ends.
+        # Recorded ids may form a circle; ``line`` ends it.
         while top is not None and top not in placed and top not in line:
             line.append(top)
             top = by_thread.get(heads[top].forked_from or "")
@@ -277,13 +277,13 @@ _ENDINGS = (".jsonl", ".jsonl.zst", ".json")
 
 
 def _is_log(path: Path) -> bool:
-    """Whether a file is a rollout, and not the packed form of one that is there in plain form too."""
+    """Whether a file is a rollout, and not the compressed form of an existing plain one."""
     packed = path.suffix == ".zst" and path.with_suffix("").exists()
     return _is_rollout(path.name) and not packed and path.is_file()
 
 
 def _thread_files(path: Path) -> Sequence[Path]:
-    """Return a rollout, and those of sub-agents in the same day's folder whose line of parents leads to it."""
+    """Return a rollout, and the rollouts of its direct and indirect sub-agents in the same day's folder."""
     try:
         names = sorted(entry.name for entry in os.scandir(path.parent) if _is_rollout(entry.name))
         family = {read_head(path).thread}
@@ -302,7 +302,7 @@ def _thread_files(path: Path) -> Sequence[Path]:
 
 
 def _group(paths: Iterable[Path]) -> list[list[Path]]:
-    """Put each thread and the sub-agents below it into one group; originals come before their forks."""
+    """Group each thread with the sub-agents below it. Originals come before their forks."""
     files = sorted(set(paths), key=lambda path: (plain_name(path), str(path)))
     heads = {path: _head_or_none(path) or Head(thread=plain_name(path)) for path in files}
     first: dict[str, Path] = {}
@@ -310,7 +310,7 @@ def _group(paths: Iterable[Path]) -> list[list[Path]]:
         first.setdefault(heads[path].thread, path)
     groups: dict[Path, list[Path]] = {}
     tops = {path: _group_root(path, heads, first) for path in files}
-    # The top of each group is placed first, since a group begins with its main log.
+    # The top of each group is added first, because a group begins with its main log.
     for path in sorted(files, key=lambda path: tops[path] != path):
         groups.setdefault(tops[path], []).append(path)
     return _originals_first(groups, heads)

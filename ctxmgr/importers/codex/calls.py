@@ -1,4 +1,4 @@
-"""Read tool calls: one entry each, and one result from whichever record holds it, in the wrapping of every era."""
+"""Read tool calls: one entry per call, and one result from whichever record has it, in the form of every era."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.types.plain_records import MAX_TIMEOUT_MS
 
 _LIMITS = ("timeout_ms", "timeout")
-# Tools that the model host runs itself: their item is call and result at once.
+# Tools that the model provider runs. Their item is both call and result.
 _HOSTED_CALLS = frozenset(("web_search_call", "image_generation_call"))
 _UNFINISHED = frozenset(("in_progress", "searching", "generating"))
-# Facts of calls whose item has not come: a log whose items never come must not collect them without end.
+# Limit of facts about calls without an item, because a log without any items must not collect them without end.
 _MAX_EARLY_FACTS = 64
 
 _COMMANDS = {"exec_command_begin": "exec_command", "exec_command_end": "exec_command",
@@ -31,7 +31,7 @@ EVENTS = frozenset(_COMMANDS) | _TOOLS
 
 @dataclass(slots=True)
 class Facts:
-    """What events told of a call before its output item came."""
+    """Facts from events about a call, before its output item."""
 
     status: str | None = None
     exit_code: int | None = None
@@ -45,7 +45,7 @@ _NO_FACTS = Facts()
 
 @dataclass(slots=True)
 class Outcome:
-    """How a call ended; ``error`` is None exactly when ``status`` is ok."""
+    """The end of a call. ``error`` is None exactly if ``status`` is ok."""
 
     status: str = "ok"
     output: Any = None
@@ -54,7 +54,7 @@ class Outcome:
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def fail(self, status: str, kind: str, message: str) -> Outcome:
-        """Set a failure, keeping only the first lines of its message."""
+        """Set a failure with the first lines of its message."""
         self.status, self.error = status, {"type": kind, "message": message.strip()[:_MAX_MESSAGE]}
         return self
 
@@ -64,8 +64,8 @@ class Calls:
     """The calls of one thread, reported by items and events.
 
     Attributes:
-        facts: what events told of open calls, and of those whose item has not come yet.
-        from_events: ids of the calls that an event reported first.
+        facts: facts from events about open calls, and about calls whose item has not come yet.
+        from_events: ids of calls that an event reported first.
     """
 
     thread: Thread
@@ -81,12 +81,12 @@ class Calls:
             return
         action = text(payload.get("name")) or CALLS.get(kind) or kind
         key = call_id or entry_id
-        # Local servers use ``call_0`` again and again: facts kept under such an id are those of an earlier call.
+        # Local servers reuse ``call_0``, so facts under such an id belong to an earlier call.
         if key in self.thread.calls:
             self.facts.pop(key, None)
         self.entry(item, entry_id, (call_id, action, kind, _read_input(payload, kind)))
         status = text(payload.get("status"))
-        # The model host ran the tool itself: the call says how it ended, and no output follows.
+        # The provider ran the tool, so the call item has its result and no output follows.
         if kind in _HOSTED_CALLS or (kind == "tool_search_call" and payload.get("execution") == "server"):
             if status in _UNFINISHED:
                 self.thread.abandon(key)
@@ -99,14 +99,14 @@ class Calls:
             self.result(item, key, outcome)
 
     def output(self, item: Item) -> None:
-        """Read an output item; one whose call was already answered, or is unknown, adds nothing."""
+        """Read an output item. If its call is unknown or already has a result, ignore it."""
         self.thread.output_came()
         call_id = text(item.payload.get("call_id")) or text(item.payload.get("id")) or ""
         facts = self.facts.pop(call_id, None) if call_id in self.thread.waiting else None
         self.result(item, call_id, read_output(item.payload, facts))
 
     def event(self, item: Item, kind: str, body: dict[str, Any], call_id: object) -> None:
-        """Read what an event says about a call: facts for its result or, in a log without items, the call itself."""
+        """Read an event about a call: facts for its result or, in a log without items, the call itself."""
         key, thread = text(call_id), self.thread
         if key is None or (thread.items_seen and key in thread.calls and key not in thread.waiting):
             return
@@ -114,7 +114,7 @@ class Calls:
         if not kind.endswith(("_begin", "_request")):
             facts = facts_of_command(body) if kind in _COMMANDS else facts_of_tool(body)
         if thread.items_seen:
-            # The words come with the output item; exit code and time stand in the event alone.
+            # The text comes with the output item. Only the event has exit code and duration.
             if facts is not None and (key in thread.waiting or len(self.facts) < _MAX_EARLY_FACTS):
                 self.facts[key] = facts
             return
@@ -129,7 +129,7 @@ class Calls:
             thread.output_came()
 
     def turn_over(self, item: Item, aborted: bool) -> None:
-        """End a turn: a call that only events report ends with them, and an abort ends every open call."""
+        """End a turn. Calls that only events report end with it, and an abort ends every open call."""
         for key in list(self.thread.waiting):
             if (facts := self.facts.get(key)) is not None:
                 self.result(item, key, from_facts(facts))
@@ -138,7 +138,7 @@ class Calls:
         self.facts.clear()
 
     def entry(self, item: Item, entry_id: str, what: tuple[str | None, str, str, Any]) -> None:
-        """Add the entry of a call: ``what`` is (call id, action, input type, input)."""
+        """Add the entry of a call. ``what`` is (call id, action, input type, input)."""
         thread = self.thread
         call_id, action, kind, given = what
         namespace = text(item.payload.get("namespace"))
@@ -173,7 +173,7 @@ def _read_input(payload: dict[str, Any], kind: str) -> Any:
 
 
 def _describe_call(kind: str, body: dict[str, Any]) -> tuple[str, str, Any]:
-    """Return the action, the input type and the input of a call from an event about it."""
+    """Return (action, input type, input) of a call from an event about it."""
     if kind in _COMMANDS:
         keys = ("command", "cwd", "changes")
         return _COMMANDS[kind], kind, clean({key: body[key] for key in keys if body.get(key) is not None})
@@ -190,9 +190,9 @@ def _time_limit(given: Any) -> float | None:
     return None
 
 
-# What a tool returned: output, status, exit code and time.
+# The result of a tool: output, status, exit code and duration.
 
-# The lines that versions of `exec_command` put before the output; each is optional, and ``Output:`` ends them.
+# Lines that versions of `exec_command` put before the output. Each is optional, and ``Output:`` ends them.
 _HEADER = lazy_pattern(
     r"(?:Chunk ID: \S{1,64}"
     r"|Wall time: (?P<wall>\d{1,12}(?:\.\d{1,12})?) ?s(?:econds?)?"
@@ -202,7 +202,7 @@ _HEADER = lazy_pattern(
     r"|Total output lines: \d{1,18}"
     r"|(?P<body>Output:))(?:\n|\Z)"
 )
-# All of the text: output that begins with the word is no abort.
+# The complete text, because output that only begins with this word is no abort.
 _ABORTED = lazy_pattern(r"aborted(?: by user(?: after [\d.]+ ?s(?:econds)?)?)?\.?\s*\Z")
 _DENIED = lazy_pattern(
     r"(?:exec command |patch |apply_patch )?rejected by user|patch rejected|command rejected by user"
@@ -210,7 +210,7 @@ _DENIED = lazy_pattern(
     r"|this action was rejected|exec(?:ution)? (?:denied|forbidden)|request (?:was )?denied",
     re.IGNORECASE,
 )
-# Codex sets no flag for a call of a tool that it does not have; it answers ``unsupported call: NAME``.
+# Codex has no flag for a call of an unknown tool. Its output is ``unsupported call: NAME``.
 _UNKNOWN = lazy_pattern(r"unsupported (?:custom tool )?call: ")
 _FAILED = lazy_pattern(
     r"apply_patch verification failed|failed to parse (?:function )?arguments|execution error: |exec_command failed"
@@ -222,7 +222,7 @@ _MAX_MESSAGE = 500
 
 
 def read_output(payload: dict[str, Any], facts: Facts | None) -> Outcome:
-    """Return the outcome that an output item tells, helped by events that came before it."""
+    """Return the outcome from an output item, and from earlier events about the call."""
     facts = facts or _NO_FACTS
     raw: object = payload.get("output", payload.get("tools"))
     success: object = payload.get("success")
@@ -255,7 +255,7 @@ def from_facts(facts: Facts) -> Outcome:
 
 def _facts_from_text(words: str, outcome: Outcome, exit_code: int | None) -> int | None:
     outcome.output = words
-    # Parsed only where it may be a wrapping: JSON that a command printed stays the text that it is.
+    # Parsed only if it may be a wrapper. JSON that a command printed stays text.
     if words.startswith("{") and ('"metadata"' in words or '"isError"' in words or '"is_error"' in words):
         body = mapping(parse_json(words))
         if body:
@@ -268,7 +268,7 @@ def _facts_from_text(words: str, outcome: Outcome, exit_code: int | None) -> int
     if not at:
         return exit_code
     rest = words[at:]
-    # Lines that look like headers are some only if they end as headers do: else they are output that begins so.
+    # Lines that look like headers count only if the headers end properly. Otherwise they are output.
     if "body" in headers or _ABORTED.match(rest) or rest.startswith("["):
         outcome.output = rest
         if "wall" in headers and outcome.duration_ms is None:
@@ -296,7 +296,7 @@ def _facts_from_json(body: dict[str, Any], outcome: Outcome, exit_code: int | No
 
 
 def _set_status(outcome: Outcome, exit_code: int | None, facts: Facts, failed: bool) -> None:
-    """Decide the status: an abort or refusal first, then the exit code, then the tool's words, then flags."""
+    """Decide the status: by an abort or refusal first, then by exit code, words of the tool, and flags."""
     if outcome.error is not None or (exit_code == 0 and facts.status is None):
         return
     words = outcome.output if isinstance(outcome.output, str) else ""
@@ -320,7 +320,7 @@ def _set_status(outcome: Outcome, exit_code: int | None, facts: Facts, failed: b
 
 
 def _drop_pictures(value: Any) -> Any:
-    """Replace the bytes of pictures in content parts by their length; the picture is not text to search."""
+    """Replace the bytes of pictures in content parts by their length, because pictures can't be searched."""
     content = sequence(value)
     if not content:
         return value
@@ -328,13 +328,13 @@ def _drop_pictures(value: Any) -> Any:
     for part in content:
         body = mapping(part)
         picture = text(body.get("image_url"))
-        # Links are short and stay; it is the bytes of a picture, as a ``data:`` URL, that have thousands of characters.
+        # Short links stay. Only pictures as ``data:`` URLs have thousands of characters.
         parts.append({**body, "image_url": f"<{len(picture):,} characters>"} if picture and len(picture) > 500 else part)
     return parts
 
 
 def facts_of_command(body: dict[str, Any]) -> Facts:
-    """Return the facts of ``exec_command_end``, ``CommandExecution``, ``patch_apply_end`` or ``FileChange``."""
+    """Return the facts in ``exec_command_end``, ``CommandExecution``, ``patch_apply_end`` or ``FileChange``."""
     output = text(body.get("aggregated_output"))
     if output is None:
         output = (text(body.get("stdout")) or "") + (text(body.get("stderr")) or "")
@@ -345,7 +345,7 @@ def facts_of_command(body: dict[str, Any]) -> Facts:
 
 
 def facts_of_tool(body: dict[str, Any]) -> Facts:
-    """Return the facts of ``mcp_tool_call_end``, ``dynamic_tool_call_response`` and their turn items."""
+    """Return the facts in ``mcp_tool_call_end``, ``dynamic_tool_call_response`` and their turn items."""
     result = mapping(body.get("result"))
     answer = mapping(result.get("Ok")) or result
     content: object = answer.get("content", body.get("content_items"))

@@ -1,4 +1,4 @@
-"""Codex's logs of every era: their record types, how they are opened, and what their first lines tell."""
+"""Codex's logs of every era: their record types, how to open them, and the content of their first lines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CALLS = {
     "image_generation_call": "image_generation",
     "mcp_call": None,
 }
-"""Item types that are tool calls, with the tool's name where the item has none."""
+"""Item type of a tool call -> name of the tool if the item has none."""
 
 COMPACTIONS = frozenset(("compaction", "compaction_summary", "context_compaction", "compaction_trigger"))
 
@@ -95,10 +95,10 @@ ROLLOUT_NAME = re.compile(
 
 
 SINGLE_OBJECT = re.compile(rb'\s*\{\s*"session"\s*:\s*\{')
-"""The beginning of a rollout of the TypeScript CLI (April and May 2025): one object ``{session, items}``."""
+"""Beginning of a rollout by the TypeScript CLI (April and May 2025): one object ``{session, items}``."""
 
 _MAX_HEAD_LINES = 60
-"""Lines that are searched for a person's words, which are the title; instructions and contexts come before them."""
+"""Maximum number of lines to search for a person's words, the title. Instructions and contexts come before them."""
 _HARNESS_TAGS = word_set(
     "environment_context user_instructions turn_aborted permissions_instructions skills_instructions instructions"
     " tools skill user_shell_command subagent_notification collaboration_mode personality_spec model_switch"
@@ -106,17 +106,17 @@ _HARNESS_TAGS = word_set(
     " multi_agent_mode codex_internal_context recommended_plugins goal_context persistent_mode agents_md"
     " user_action"
 )
-# With limits, since a person's text may begin with ``<`` as well and go on for megabytes.
+# Bounded, because a person's text may begin with ``<`` too and have megabytes.
 _TAG = re.compile(r"<([A-Za-z][\w .-]{0,60}?)(?:\s[^<>]{0,200})?/?>")
 
 
 def read_log(path: Path, report: Report) -> Iterator[Line]:
-    """Yield the objects of a log in order; damage inside is told to ``report``.
+    """Yield the objects of a log in order; report damage to ``report``.
 
-    The items of a single-object rollout are numbered as lines from 2 on, line 1 being its header.
+    Items of a single-object rollout are numbered as lines from 2 on. Line 1 is its header.
 
     Raises:
-        OSError: when the file can't be read.
+        OSError: the file can't be read.
     """
     with open_log(path, report) as stream:
         if SINGLE_OBJECT.match(stream.peek(256)):
@@ -149,14 +149,14 @@ def _single(stream: io.BufferedReader, report: Report) -> Iterator[Line]:
 
 @dataclass(slots=True)
 class Head:
-    """What the first lines of a log say.
+    """The facts in the first lines of a log.
 
     Attributes:
-        thread: id of the thread; from the file name when the first line is unreadable.
-        root: ``session_id`` where it names another thread: the one whose session this belongs to.
-        parent: the thread that spawned this one; forked_from: the thread whose history it continues.
+        thread: id of the thread; from the file name if the first line is unreadable.
+        root: ``session_id`` if it names another thread, to whose session this one belongs.
+        parent: the thread that started this one; forked_from: the thread whose history it continues.
         fork_point: {thread, ordinal?, byteOffset?}; by_reference: the history before it is not in this file.
-        sub_agent: written by an agent that another agent spawned.
+        sub_agent: whether a sub-agent wrote the log.
         title: the first words of a person, one line of at most 80 characters.
     """
 
@@ -181,8 +181,8 @@ class Head:
     def agent(self) -> str:
         """Name of the agent: ``main``, or a sub-agent's name with the start of its thread id.
 
-        Ids are UUIDv7: threads started within a minute share their first 8 digits, so an agent without a nickname of
-        its own gets the last 4 as well.
+        Ids are UUIDv7, so threads started within a minute share their first 8 digits. An agent without a nickname therefore
+        gets the last 4 digits too.
         """
         if not self.sub_agent:
             return "main"
@@ -191,10 +191,10 @@ class Head:
 
 
 def read_head(path: Path) -> Head:
-    """Return the head of a log; a file that says nothing about itself is named by its file name.
+    """Return the head of a log. Without facts in the log, the file name gives its name.
 
     Raises:
-        OSError: when the file can't be read.
+        OSError: the file can't be read.
     """
     named = ROLLOUT_NAME.search(path.name)
     name_id = named[1].lower() if named else None
@@ -204,12 +204,12 @@ def read_head(path: Path) -> Head:
 
 
 def read_meta(head: Head, payload: dict[str, Any]) -> None:
-    """Take over what a ``session_meta`` payload says, or the header line of logs before 0.32."""
+    """Set the facts of a ``session_meta`` payload, or of the header line before 0.32."""
     source = mapping(payload.get("source"))
     child: object = source.get("subagent", source.get("sub_agent"))
     spawn = mapping(mapping(child).get("thread_spawn")) or mapping(child)
     head.parent = text(payload.get("parent_thread_id")) or text(spawn.get("parent_thread_id"))
-    # Each version tells it elsewhere: by the parent thread, by ``source`` or by ``thread_source``.
+    # The place differs between versions: the parent thread, ``source`` or ``thread_source``.
     head.sub_agent = bool(head.parent or child or text(payload.get("thread_source")) == "subagent")
     head.nickname = text(payload.get("agent_nickname")) or text(spawn.get("agent_nickname"))
     head.role = text(payload.get("agent_role")) or text(spawn.get("agent_role")) or text(child) or text(spawn.get("other"))
@@ -230,7 +230,7 @@ def read_meta(head: Head, payload: dict[str, Any]) -> None:
 
 
 def user_title(value: dict[str, Any]) -> tuple[str | None, bool]:
-    """Return the user's words in a log line, or None, and whether the line proves who wrote them."""
+    """Return (the user's words in a log line, or None; whether the line proves who wrote them)."""
     payload = mapping(value.get("payload")) or value
     kind = payload.get("type")
     if kind == "user_message":
@@ -251,7 +251,7 @@ def user_title(value: dict[str, Any]) -> tuple[str | None, bool]:
 
 def _first_lines(path: Path) -> Iterator[Line]:
     def ignore(offset: int, length: int, reason: str) -> None:
-        """Leave damage to the reader of the whole file."""
+        """Ignore damage, because reading the whole file reports it."""
 
     for count, line in enumerate(read_log(path, ignore)):
         yield line
@@ -271,11 +271,11 @@ def _fill(head: Head, lines: Iterator[Line], name_id: str | None) -> None:
             head.shape = "exec"
             return
         meta = payload if value.get("type") == "session_meta" else {}
-        # The header of versions before 0.32 is a bare object.
+        # Before 0.32, the header was a bare object.
         if place == 0 and "type" not in value and "record_type" not in value and text(value.get("id")):
             meta = value
         own = text(meta.get("id")) or text(meta.get("session_id"))
-        # Old forks hold a second header, that of the original: the file's name tells which is the own one.
+        # Old forks have a second header, that of the original. The file name shows which one is their own.
         if not described and own and (line.number == 1 or name_id in (None, own)):
             head.thread, described = own, True
             read_meta(head, meta)
@@ -290,14 +290,14 @@ def _fill(head: Head, lines: Iterator[Line], name_id: str | None) -> None:
 
 
 def harness_origin(words: str) -> str | None:
-    """Return the kind of a text of role user that a program wrote, as its beginning shows; else None."""
+    """Return the kind of a text with role user that a program wrote, by its beginning; else None."""
     start = words.lstrip()
     if start.startswith("# AGENTS.md instructions"):
         return "agents_md"
     match = _TAG.match(start)
     if match is None:
         return None
-    # ``<permissions instructions>`` is named by all of its words, ``<skill name="a">`` by its first one.
+    # ``<permissions instructions>`` is known by all its words, ``<skill name="a">`` by its first word.
     whole_tag = start[1 : start.index(">")].strip(" /").replace(" ", "_").lower()
     for name in (whole_tag, match[1].replace(" ", "_").lower()):
         if name in _HARNESS_TAGS:
@@ -306,7 +306,7 @@ def harness_origin(words: str) -> str | None:
 
 
 def looks_generated(words: str) -> bool:
-    """Whether a text is one element with a snake-case tag, the form in which Codex wraps its own additions."""
+    """Whether a text is one element with a snake-case tag, as Codex writes its own additions."""
     start = words.strip()
     match = _TAG.match(start)
     return bool(match and "_" in match[1] and start.endswith(f"</{match[1]}>"))

@@ -1,4 +1,4 @@
-"""Read the lines of a rollout: each record type goes to its reader; turns begin, end, fail, are compacted and taken back."""
+"""Read the lines of a rollout by their record types. Turns begin, end, fail, are compacted and rolled back."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _ERRORS = frozenset(("error", "stream_error"))
 _HANDLED = _TURN_BEGINS | _TURN_ENDS | _ERRORS | known.QUESTIONS | {
     "turn_aborted", "context_compacted", "thread_rolled_back", "thread_settings_applied",
 }  # fmt: skip
-# Reasons of an abort that is no interrupt by a person.
+# Reasons of aborts that are no interrupts by a person.
 _NOT_BY_PERSON = frozenset(("review_ended", "budget_limited"))
 
 
 class Rollout:
-    """Reads one file; `read` takes its objects in order, `finish` ends it."""
+    """Reads one file. `read` takes its objects in order, `finish` ends it."""
 
     def __init__(self, log: Log, thread: Thread) -> None:
         self._log = log
@@ -51,17 +51,17 @@ class Rollout:
         payload: object = value.get("payload")
         if kind is not None and isinstance(payload, dict):
             item = thread.item(number, value, payload)  # pyright: ignore[reportUnknownArgumentType], a cast would be a call
-            if kind == "session_meta" or thread.origin != thread.process:  # as `Thread.is_copied`, without a call for each line
+            if kind == "session_meta" or thread.origin != thread.process:  # `Thread.is_copied` without a call per line
                 thread.follow_origin(item, kind)
             if (reader := self._readers.get(kind)) is not None:
                 reader(item)
             elif kind not in known.TOP_LEVEL:
                 self._log.unknown(kind)
-        # Lines had no envelope before 0.32.
+        # Before 0.32, lines had no envelope.
         elif kind in known.ITEMS or (kind is None and "role" in value and "content" in value):
             self._read_item(thread.item(number, value, value, bare=True))
         elif "record_type" in value:
-            # The first versions wrote lines of state between one response and the next.
+            # The first versions wrote lines of state between responses.
             thread.mark(reliable=True)
             if value.get("record_type") != "state":
                 self._log.unknown(f"record_type/{text(value.get('record_type')) or '?'}")
@@ -69,7 +69,7 @@ class Rollout:
             self._log.unknown(f"{kind} without payload" if kind in known.TOP_LEVEL else kind or "untyped")
 
     def finish(self) -> None:
-        """Add what only the end of the file decides."""
+        """Add the records that depend on the end of the file."""
         self._words.finish()
 
     def _add_compaction(self, item: Item) -> None:
@@ -91,7 +91,7 @@ class Rollout:
         if self._words.has_undecided:
             self._words.settle()
         if self._turns.compacted and kind not in known.COMPACTIONS and kind != "ghost_snapshot":
-            self._turns.compacted = False  # the model went on: a signal that comes now speaks of another compaction
+            self._turns.compacted = False  # the model continued, so the next signal is about another compaction
         if kind in known.CALLS:
             thread.items_seen = True
             self._turns.name_turn(item)
@@ -121,7 +121,7 @@ class Rollout:
         elif kind == "token_count":
             self._meter.token_count(item)
         elif kind == "user_message":
-            # The others are the program's: instructions and the environment in the person's name.
+            # Other kinds are texts by the program: instructions and the environment in the person's name.
             if text(payload.get("kind")) not in (None, "plain"):
                 return
             words = text(payload.get("message")) or ""
@@ -140,7 +140,7 @@ class Rollout:
             self._turns.event(item, kind)
 
     def _read_completed(self, item: Item, body: dict[str, Any]) -> None:
-        """Read an ``item_completed`` event: the form in which new logs tell what the item lines also hold."""
+        """Read an ``item_completed`` event, in which new logs repeat the item lines."""
         kind = text(body.get("type")) or "untyped"
         if kind not in known.TURN_ITEMS:
             self._log.unknown(f"item_completed/{kind}")
@@ -159,7 +159,7 @@ class Rollout:
 
     def _message(self, item: Item, words: str, item_id: object, from_item: bool) -> None:
         thread = self._thread
-        # Events and items tell of the same messages; whichever comes first is taken.
+        # Events and items report the same messages. The first report is used.
         if from_item and thread.is_repeat(words):
             return
         if not from_item:
@@ -171,7 +171,7 @@ class Rollout:
     def _add_thought(self, item: Item, words: str, item_id: object, from_item: bool) -> None:
         if not from_item and self._thread.items_seen:
             return
-        # The words of an encrypted thought are not there; that there was one is told all the same.
+        # An encrypted thought has no words, but its existence is recorded.
         self._say(item, "thought", {"text": words} if words else {"encrypted": True}, item_id)
 
     def _say(self, item: Item, kind: str, data: dict[str, Any], item_id: object) -> None:
@@ -199,17 +199,17 @@ class Turns:
 
     @staticmethod
     def handles(kind: str) -> bool:
-        """Whether an event of this type is this module's business."""
+        """Whether this class handles events of this type."""
         return kind in _HANDLED
 
     def context(self, item: Item) -> None:
-        """Read a ``turn_context``: in old logs one stands before every model response."""
+        """Read a ``turn_context``. In old logs there is one before every model response."""
         self.thread.mark()
         self.name_turn(item)
         self._settings(item.payload)
 
     def name_turn(self, item: Item) -> None:
-        """Take the turn's id from a line that names it."""
+        """Set the turn's id from a line that names it."""
         turn = item.turn
         if turn is not None and turn != self.thread.turn_id:
             self.thread.name_turn(turn)
@@ -237,7 +237,7 @@ class Turns:
             self._settings(mapping(payload.get("thread_settings")))
 
     def compaction(self, item: Item, summary: str | None) -> None:
-        """Emit one compaction, however many lines announce it; its replacement history is not new conversation."""
+        """Add one compaction, however many lines announce it. Its replacement history is not new conversation."""
         self.thread.mark()
         if self.compacted:
             return
@@ -245,7 +245,7 @@ class Turns:
         self.thread.event("compaction", {"text": summary} if summary else {}, item.at)
 
     def from_agent(self, item: Item) -> None:
-        """Emit a message between agents; no person wrote it."""
+        """Add a message between agents, which no person wrote."""
         payload = item.payload
         words = join_texts(payload.get("content")) or text(payload.get("message")) or ""
         event_id = self.thread.claim_id(item, payload.get("id"))
@@ -288,7 +288,7 @@ class Turns:
 
     def _rewind(self, item: Item, turns: int) -> None:
         rounds = self.thread.rounds
-        # The first round holds what was done before any message, which no rollback reaches.
+        # The first round contains everything before the first message. No rollback reaches it.
         undone = rounds[max(len(rounds) - turns, 1) :] if turns > 0 else []
         del rounds[len(rounds) - len(undone) :]
         self.thread.turn_began()
@@ -304,7 +304,7 @@ _UNNAMED: frozenset[str | None] = frozenset((None, "unknown"))
 
 @dataclass(slots=True)
 class _PendingMessage:
-    """A message of role user whose writer is not known yet, or one that waits behind such a message."""
+    """A message of role user with an unknown writer, or one that waits behind such a message."""
 
     item: Item
     event_id: str
@@ -324,9 +324,9 @@ class _PendingMessage:
 class Words:
     """Messages of role user and developer.
 
-    New logs name the writer of each part. In others an event (``user_message``, ``UserMessage``) confirms what a person
-    wrote, right after the item or before it; an unnamed text waits for it until the conversation goes on. Logs without
-    such events are judged by how the text begins. The decision never depends on where a growing file ends today.
+    New logs name the writer of each part. In others an event (``user_message``, ``UserMessage``) confirms a person's words,
+    right after the item or before it. A text without a writer waits for the event until the conversation continues. In logs
+    without such events, the beginning of the text decides. The decision never depends on the current end of a growing file.
     """
 
     thread: Thread
@@ -351,7 +351,7 @@ class Words:
             self._queue(message)
 
     def _queue_named(self, message: _PendingMessage, by_person: list[str], by_harness: list[str], origin: str | None) -> None:
-        """Queue a message whose parts name their writers: a person's part first, what the harness added as one of its own."""
+        """Queue a message whose parts name their writers: first the part of the person, then that of the harness."""
         self.named_before = self.named_before or message.role == "user"
         if not by_person:
             message.origin = origin or harness_origin(message.words) or ("developer" if message.role != "user" else "harness")
@@ -365,7 +365,7 @@ class Words:
             self._queue(rest)
 
     def _judge_unnamed(self, message: _PendingMessage) -> bool:
-        """Say who wrote a message that names nobody, as far as that is known now; return False where it was told before."""
+        """Judge who wrote a message whose writer is not named; return False if the message repeats an earlier one."""
         words = message.words
         message.origin = harness_origin(words) or ("developer" if message.role != "user" else None)
         if not message.open:
@@ -382,7 +382,7 @@ class Words:
         return True
 
     def event(self, item: Item, words: str, pictures: int) -> None:
-        """Take an event that says what a person wrote."""
+        """Take an event with a person's words."""
         if self.named_before or harness_origin(words):
             return
         self.confirmed_before = True
@@ -403,11 +403,11 @@ class Words:
 
     @property
     def has_undecided(self) -> bool:
-        """Whether there is anything to settle."""
+        """Whether any message is undecided."""
         return bool(self.held or self.announced)
 
     def settle(self) -> None:
-        """Decide what is still open: the conversation has gone on."""
+        """Decide the open messages, because the conversation has continued."""
         if not self.has_undecided:
             return
         for pending in self.held:
@@ -421,13 +421,13 @@ class Words:
             self._record(message)
 
     def finish(self) -> None:
-        """End of file: decide only where growth of the file could not change the decision."""
-        # Where the writers were guessed before they go on being guessed; in any other log the next line may decide.
+        """At the end of the file, decide only if growth of the file can't change the decision."""
+        # If writers were guessed before, continue to guess. In any other log, the next line may decide.
         if self.guessing and not self.confirmed_before:
             self.settle()
 
     def _queue(self, message: _PendingMessage) -> None:
-        """Emit the message now, unless an undecided one stands before it or it is undecided itself."""
+        """Add the message now, unless it is undecided or an undecided message is before it."""
         if not self.held and not message.open:
             self._record(message)
             return
@@ -464,7 +464,7 @@ class Words:
 
 
 def _split_by_writer(payload: dict[str, Any]) -> tuple[list[str], list[str], str | None]:
-    """Split a message's texts by named writer: (a person's, the harness's, what the harness part is)."""
+    """Split a message's texts by named writer: (a person's texts, the harness's texts, kind of the harness part)."""
     passthrough = mapping(payload.get(PASSTHROUGH))
     parts = sequence(passthrough.get("content_item_metadata"))
     marks = [text(mapping(mapping(part).get("provenance")).get("type")) for part in parts]

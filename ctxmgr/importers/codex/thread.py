@@ -12,27 +12,27 @@ from ctxmgr.importers.transcript import Call, Transcript
 from ctxmgr.importers.values import integer, mapping, text
 from ctxmgr.log.ids import parse_time
 
-# Sought at the end of an id: hosted models put the kind before it, as in ``msg_01a1ffcb-…``.
+# Matched at the end of an id, because provider models put the kind before it, as in ``msg_01a1ffcb-…``.
 _UNIQUE = re.compile(r"(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9A-Za-z]{24,})\Z")
 _UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
 _MAX_COPY_SECONDS = 1.0
-"""A fork's copied lines are all written within this time of its first one."""
+"""All copied lines of a fork are written within this time of its first line."""
 PASSTHROUGH = "internal_chat_message_metadata_passthrough"
 
 
 @dataclass(slots=True)
 class Item:
-    """One line, unwrapped: the payload of a ``{timestamp, type, payload}`` line, or a bare item as it stands.
+    """One line without its envelope: the payload of a ``{timestamp, type, payload}`` line, or a bare item.
 
     Attributes:
-        at, metadata: the line's timestamp and metadata, whatever they hold.
+        at, metadata: timestamp and metadata of the line, unchecked.
     """
 
     at: object
     payload: dict[str, Any]
     metadata: object = None
     bare: bool = False
-    # Empty until somebody asks, since None is an answer.
+    # Empty until the first access, because None is a valid value.
     _turn: str | None = ""
 
     @property
@@ -50,18 +50,18 @@ class Item:
 
 @dataclass(slots=True)
 class Thread(Transcript):
-    """One log in the making.
+    """One log while it is read.
 
     Attributes:
-        number, piece: the present line, and which object on it: 2 for the second that a damaged line holds, and so on.
-        origin, shift: the thread that the present lines were first written for, and how many lines later they stand
-            here than there: other than the own thread and 0 in old forks, which begin with a copy of the original.
-        items_seen: whether conversation items were met; the events that repeat them are then left out.
-        used: ids given so far with the moment and content hash of their line, to tell a repeat from a reuse.
+        number, piece: current line, and number of the object on it: 2 for the second object on a damaged line, and so on.
+        origin, shift: thread for which the current lines were first written, and how many lines later they are here. They
+            differ from the own thread and 0 only in old forks, which begin with a copy of the original.
+        items_seen: whether there were conversation items; then events that repeat them are skipped.
+        used: id -> (time, content hash) of its line, to distinguish a repetition from a reuse.
         rounds: entry ids since each message of the user, for rollbacks.
-        response: number of the present model response. Its own id is written only after its calls, so the boundaries
-            between responses are found instead: by the sequence number that new versions put on each item, else by changes
-            of the token total and per-call context lines, else (in logs without these) by any tool output.
+        response: number of the current model response. Its own id is written only after its calls. The boundaries are therefore
+            found by the sequence number that new versions put on each item, else by changes of the token total and per-call
+            context lines, else (in logs without these) by any tool output.
     """
 
     head: Head = field(default_factory=lambda: Head(""))
@@ -97,23 +97,23 @@ class Thread(Transcript):
         )  # fmt: skip
 
     def item(self, number: int, value: dict[str, Any], payload: dict[str, Any], bare: bool = False) -> Item:
-        """Go on to the object of a line, and return it as an item."""
+        """Continue with the object of a line, and return it as an item."""
         self.piece = self.piece + 1 if number == self.number else 1
         self.number = number
         return Item(value.get("timestamp"), payload, None if bare else value.get("metadata"), bare)
 
     def name_turn(self, turn: str | None) -> None:
-        """Go on to a turn by its id; None ends the present one, and what follows belongs to the person's last words."""
+        """Continue with a turn by its id. None ends the current turn; what follows belongs to the person's last words."""
         self.turn_id = turn
         self.turn = turn or self.user_turn
 
     @property
     def is_copied(self) -> bool:
-        """Whether the present lines are a copy of another thread's."""
+        """Whether the current lines are a copy of another thread's lines."""
         return self.origin != self.process
 
     def follow_origin(self, item: Item, kind: str) -> None:
-        """Find the line at which a copy of another thread's lines begins, and the one at which the thread's own begin."""
+        """Find the line at which a copy of another thread's lines begins, and the line at which the own lines begin."""
         if kind == "session_meta":
             of = text(item.payload.get("id")) or text(item.payload.get("session_id")) or self.process
             self.origin, self.shift = of, 0 if of == self.process else self.number - 1
@@ -123,7 +123,7 @@ class Thread(Transcript):
         moment, started = parse_time(item.at), self._copy_started
         late = moment is not None and started is not None and moment - started > _MAX_COPY_SECONDS
         turn = item.turn or ""
-        # A UUIDv7 begins with its time: a turn that is as young as the thread is one of its own.
+        # A UUIDv7 begins with its time, so a turn that is as young as the thread is its own.
         young = _UUID7.match(turn) and _UUID7.match(self.process) and turn[:13] >= self.process[:13]
         if late or young or item.payload.get("thread_id") == self.process:
             self.origin, self.shift = self.process, 0
@@ -131,28 +131,28 @@ class Thread(Transcript):
     # --- ids
 
     def own_id(self, name: object = None) -> str:
-        """Return an id that is taken as it stands; of what has none that of the present line: thread and line number."""
+        """Return the id unchanged, or without one, an id from thread and line number."""
         return name if isinstance(name, str) else f"{self.origin}:{self._line()}"
 
     def _line(self) -> str:
         return f"{self.number - self.shift}" if self.piece == 1 else f"{self.number - self.shift}.{self.piece}"
 
     def call_source(self, call_id: str) -> dict[str, object]:
-        """Return the id of a call, the file and line where it stands, and in what folder, by what model and program."""
+        """Return the call's id, file and line, and the folder, model and program at that time."""
         return {
             "callId": call_id or None, "file": self.file, "line": self.number,
             "cwd": self.cwd, "model": self.model, "version": self.head.version or None,
         }  # fmt: skip
 
     def duration(self, call: Call, at: object) -> float | None:
-        """Return None: where Codex states no duration, the time between the lines includes waiting for a person."""
+        """Return None: if Codex states no duration, the time between lines includes waiting for a person."""
         return None
 
     def claim_id(self, item: Item, given: object) -> str | None:
-        """Return a unique id made of the item's own, or None when the line repeats an earlier one exactly.
+        """Return a unique id made of the item's own id, or None if the line exactly repeats an earlier one.
 
-        Ids of hosted models are unique everywhere and are kept; the short counters of local servers (``call_0``) are
-        told apart by thread, and by line where a thread uses one twice.
+        Ids of provider models are globally unique and are kept. The short counters of local servers (``call_0``) are qualified
+        by thread, and by line if a thread uses one twice.
         """
         name = text(given)
         if name is None:
@@ -171,7 +171,7 @@ class Thread(Transcript):
         mark = (at, _fingerprint(payload.get("arguments") or payload.get("input") or payload.get("content")))
         known = self.used.get(wanted)
         if known is not None:
-            # The same content at the same time is the line again, as in a copied file; without times nothing proves it.
+            # The same content at the same time is a repeated line, as in a copied file. Without times nothing proves that.
             if known == mark and at is not None:
                 return None
             wanted = f"{wanted}:{self._line()}"
@@ -181,11 +181,11 @@ class Thread(Transcript):
     # --- what was said
 
     def note_text(self, words: str) -> None:
-        """Remember a text taken from an event, in case an item repeats it."""
+        """Remember a text from an event, in case an item repeats it."""
         self._spoken.add(hash(words.strip()))
 
     def is_repeat(self, words: str) -> bool:
-        """Whether a text was already taken from an event; forgets it, so that a later repeat counts again."""
+        """Whether an event already had this text. The text is forgotten then, so that a later repetition counts again."""
         if not self._spoken:
             return False
         mark = hash(words.strip())
@@ -201,12 +201,12 @@ class Thread(Transcript):
     # --- which calls one model response issued together
 
     def mark(self, reliable: bool = False) -> None:
-        """Note that a response began or ended here; a reliable mark comes once for every response."""
+        """Note that a response began or ended here. A reliable mark comes once for every response."""
         self._marked = True
         self._marks_work = self._marks_work or reliable or self._output_came
 
     def turn_began(self) -> None:
-        """Note that a person spoke or a turn began: whatever comes next is a new response."""
+        """Note that a person spoke or a turn began, so that a new response comes next."""
         self._marked, self._output_came = True, False
 
     def output_came(self) -> None:
@@ -214,9 +214,9 @@ class Thread(Transcript):
         self._output_came = True
 
     def spoke(self, item: Item) -> str:
-        """Return the step that an item issued by the model belongs to."""
+        """Return the step of an item that the model issued."""
         sampled = integer(mapping(item.metadata).get("sampled_through_sequence")) if item.metadata else None
-        # Until some line was seen to stand between responses, a tool's output is the only sign of a new one.
+        # Until a line between responses was seen, a tool output is the only sign of a new response.
         guessed = self._marked or (self._output_came and not self._marks_work)
         if self.response == 0 or (guessed if sampled is None else sampled != self._sampled):
             self.response += 1
@@ -225,7 +225,7 @@ class Thread(Transcript):
 
 
 def _fingerprint(content: Any) -> int:
-    """Return a hash of what an item holds; most are a text, or parts that hold only texts."""
+    """Return a hash of an item's content. Most contents are a text, or parts with only texts."""
     try:
         return hash(content if isinstance(content, str) else tuple([tuple(part.items()) for part in content]))
     except (TypeError, AttributeError):
@@ -240,13 +240,13 @@ _TOKENS = (
 )
 
 _REQUIRED_COUNTS = frozenset(("inputTokens", "outputTokens"))
-"""A usage object without these two is none."""
+"""An object without these two counts is no usage object."""
 
 Tokens = dict[str, int]
 
 
 def _tokens(value: object) -> Tokens | None:
-    """Return the four counts of a usage object, or None when it holds none."""
+    """Return the four counts of a usage object, or None if it has none."""
     body = mapping(value)
     if not body:
         return None
@@ -261,10 +261,10 @@ def _tokens(value: object) -> Tokens | None:
 
 @dataclass(slots=True)
 class Meter:
-    """Turns cumulative totals, which logs repeat, into what each response added.
+    """Turns cumulative totals, which logs repeat, into the tokens of each response.
 
-    Both kinds of record carry the thread's running total, so a total that did not change is a repeat, whichever kind it
-    comes from. A fork goes on from its parent's total; that part is not counted again.
+    Both kinds of record have the running total of the thread, so an unchanged total is a repetition, whichever kind it comes
+    from. A fork continues from its parent's total, which is not counted again.
     """
 
     thread: Thread
@@ -299,10 +299,10 @@ class Meter:
         before, self.total = self.total, total
         thread = self.thread
         thread.mark(reliable=True)
-        # The count of a file is its last total, since every record tells all tokens so far.
+        # The count of a file is its last total, because every record has all tokens so far.
         thread.count.usage.clear()
         thread.count.usage.update(total)
-        if thread.is_copied:  # counted in the thread that the lines are copied from
+        if thread.is_copied:  # counted in the thread from which the lines are copied
             return
         added = self._compute_added(before, total, last, trusted)
         if not any(added.values()):
@@ -323,7 +323,7 @@ class Meter:
         if before is None:
             return total
         added = {name: count - before[name] for name, count in total.items()}
-        # A total that falls was reset: then only what the record says of its own response is known.
+        # A smaller total was reset. Then only the record's count for its own response is known.
         return added if min(added.values()) >= 0 else _tokens(last) or total
 
 
