@@ -39,7 +39,7 @@ VIEW = "view.json"
 """What every door shows of the goal, beside its own files."""
 
 _PID = 4242
-_MAKE_IDS = ("edits", "repository", "service", "state_files")
+_MAKE_IDS = ("plan_edits", "repository", "service", "state_files")
 
 
 @contextmanager
