@@ -16,6 +16,7 @@ import time
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ctxmgr.errors import CtxmgrError, Damaged, InvalidInput
@@ -290,9 +291,12 @@ class ReadQuery:
         connection.execute("PRAGMA query_only = ON")
         connection.set_authorizer(self._authorise)
         connection.set_progress_handler(watch, _STEPS)
+        # A name may hold half a surrogate pair, which is no UTF-8. One such record must not fail the whole query.
+        connection.text_factory = partial(str, encoding="utf-8", errors="replace")
         try:
             yield
         finally:
+            connection.text_factory = str
             connection.set_progress_handler(None, 0)
             connection.set_authorizer(None)
             if not self._engine.readonly:

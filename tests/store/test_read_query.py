@@ -170,6 +170,17 @@ def test_values_are_plain(reader: ReadQuery) -> None:
     assert found.rows[0][3:] == ("00ff", "inf", None, "'; DROP TABLE entry")
 
 
+@pytest.mark.parametrize("name", ["store.db", "log.jsonl"])
+def test_half_a_character_fails_no_query(name: str, tmp_path: Path) -> None:
+    """One record whose action holds half a surrogate pair is shown mended, beside all others."""
+    place = str(tmp_path / name)
+    with closing(open_store(place, create=True)) as store:
+        store.append([*_records(), b.entry("s", 7, action="Odd\ud800")])
+    with closing(open_store(place, readonly=True)) as store:
+        found = _asked(_asking(store), "SELECT action FROM entries")
+    assert [row[0][:3] for row in found.rows] == ["Rea", "Bas", "Bas", "Odd"]
+
+
 def test_what_a_query_names_is_known(reader: ReadQuery) -> None:
     """The views are found wherever a query names them, so that findings are judged only where they are wanted."""
     assert reader.find_views("SELECT * FROM (SELECT * FROM findings) JOIN sessions USING (session)") == {"findings", "sessions"}
