@@ -238,7 +238,7 @@ def test_logs_that_the_rules_were_not_tuned_on_are_answered(archive: Path, count
         assert sum(map(prompted, logs)) >= floor
 
 
-@pytest.mark.parametrize("place", [0, 4])
+@pytest.mark.parametrize("place", [0, pytest.param(4, marks=pytest.mark.slow)])
 def test_planted_orders_reach_no_next_step_of_the_tuning_set(place: int) -> None:
     """What stands in every output of a stranger's log is no order either."""
     assert len(TUNING) > 1
