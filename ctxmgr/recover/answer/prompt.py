@@ -165,7 +165,7 @@ def _loop(given: PromptInput, finding: Finding) -> str:
         what, named = f"{many} the same call with {ended}{since}", bool(command) and command in cause
     else:
         what, named = f"{many} the same {len(steps)} calls, each with {ended}{since}", False
-    return f"{who} {sure}: {what}{'.' if named else f':{chr(10)}{_calls(steps)}'}"
+    return f"{who} {sure}: {what}." if named else f"{who} {sure}: {what}:\n{_calls(steps)}"
 
 
 _KINDS = {
@@ -251,18 +251,20 @@ def _early(
     text, step = cause.texts_without(shown)
     room -= len(head) + len(error) + len(step_head) + 6 + (len(check) if sure else 0)
     told.add(f"{text}{error}")
+
+    def least_length(text: str, step: str) -> int:
+        return min(len(text), max(cause.minimum_length(shown), _LEAST_CAUSE)) + len(action_of(step))
+
     # What the user said last corrects the task, so it comes before quotes of the record.
     for said in [] if sure else _later_words(given)[-1:]:
         block = f"{_quote_later(said)}\n\n"
-        least = min(len(text), max(cause.minimum_length(shown), _LEAST_CAUSE)) + len(action_of(step))
-        if len(said.text) <= _CORRECTION and len(block) + least <= room:
+        if len(said.text) <= _CORRECTION and len(block) + least_length(text, step) <= room:
             blocks = block
     for quote in quotes:
         news = told.without_shown(_as_recorded(given, quote))
         block = f"{capital(in_line(quote.source, MOST_SOURCE))}:\n{fence_text(news, _EARLY_QUOTE)}\n\n"
         without = cause.texts_without({*shown, quote.entry})
-        least = min(len(without[0]), max(cause.minimum_length(shown), _LEAST_CAUSE)) + len(action_of(without[1]))
-        if news and len(blocks) + len(block) + least <= room:
+        if news and len(blocks) + len(block) + least_length(*without) <= room:
             shown.add(quote.entry)
             told.add(block)
             blocks += block
