@@ -20,10 +20,6 @@ from tests.cli.console import LIMIT, command, run
 
 pytestmark = pytest.mark.usefixtures("history")
 
-UNREACHED = {Exit.DENIED, Exit.BUDGET}
-"""Codes that are reserved: no command of this release writes under an agent's name or takes a token budget."""
-
-
 def _damaged(folder: Path) -> tuple[str, ...]:
     log = folder / "torn.jsonl"
     log.write_text('{"v":1,"kind":"entry","session":"s","id":"a"', encoding="utf-8")
@@ -57,6 +53,18 @@ def _being_recovered(folder: Path) -> tuple[str, ...]:
     return ("recover", "-s", "looping")
 
 
+def _not_its_own(folder: Path) -> tuple[str, ...]:
+    (folder / "plan.md").write_text("# Plan\n", encoding="utf-8")
+    return ("artifact", "put", str(folder / "plan.md"), "--agent", "writer", "--as", "reader")
+
+
+def _too_long_for_its_budget(folder: Path) -> tuple[str, ...]:
+    (folder / "plan.md").write_text("a word " * 2_000, encoding="utf-8")
+    assert run("artifact", "put", str(folder / "plan.md"), "--agent", "writer").code == Exit.OK
+    assert run("context", "need", "add", "reader", "writer/*", "--need", "required").code == Exit.OK
+    return ("context", "assemble", "reader", "--max-tokens", "100")
+
+
 SITUATIONS: list[tuple[Exit, Callable[[Path], tuple[str, ...]]]] = [
     (Exit.OK, lambda _: ("list",)),
     (Exit.OK, lambda _: ("search", "nowhere to be found")),
@@ -68,6 +76,8 @@ SITUATIONS: list[tuple[Exit, Callable[[Path], tuple[str, ...]]]] = [
     (Exit.STORE, _damaged),
     (Exit.STORE, _not_a_store),
     (Exit.STORE, lambda folder: ("export", "-o", str(folder / "no" / "folder.jsonl"))),
+    (Exit.DENIED, _not_its_own),
+    (Exit.BUDGET, _too_long_for_its_budget),
     (Exit.PARTIAL, _half_understood),
     (Exit.LOOP, lambda _: ("detect", "-s", "looping")),
     (Exit.HUNG, lambda _: ("detect", "-s", "hung")),
@@ -98,13 +108,12 @@ def test_a_locked_store_is_busy(history: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_every_code_is_explained_and_reached() -> None:
-    """Each exit code has a meaning in ``schema exits``, and a situation in this module or a reason for having none."""
+    """Each exit code has a meaning in ``schema exits``, and a situation in this module."""
     explained = run("schema", "exits").envelope["data"]
     shown = {code for code, _ in SITUATIONS} | {Exit.BUSY, Exit.INTERRUPTED, Exit.TERMINATED, Exit.INTERNAL}
 
     assert explained == {str(int(code)): text for code, text in MEANINGS.items()}
-    assert shown | UNREACHED == set(Exit)
-    assert not shown & UNREACHED
+    assert shown == set(Exit)
 
 
 @pytest.mark.requirement("R-04", "US1-3", "US4-3", "EC-1")
