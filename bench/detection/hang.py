@@ -11,6 +11,7 @@ from bench.detection.tables import table
 from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.replay import session_observations
 from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.text.comparison import event_text, is_farewell
 from ctxmgr.types.finding import Observation
 
 SEED = 20_260_122
@@ -23,6 +24,7 @@ _WORK = {
     "agent": "the agent's turn: after a result or the customer's words",
     "customer": "the customer's turn: after the agent's words",
 }
+_COLUMNS = ["cut where", "cuts", "stall claimed", "share", "claimed at half the limit", "not claimed after thanks or a goodbye"]
 
 
 @dataclass(slots=True)
@@ -62,6 +64,7 @@ class Cut:
     cuts: int = 0
     found: int = 0
     early: int = 0
+    farewells: int = 0
 
 
 def cuts(runs: Sequence[Run], seed: int = SEED) -> dict[str, Cut]:
@@ -85,17 +88,19 @@ def cuts(runs: Sequence[Run], seed: int = SEED) -> dict[str, Cut]:
             cut = found[state]
             cut.cuts += 1
             cut.early += _hangs(monitor, last + limit / 2)
-            cut.found += _hangs(monitor, last + limit + 1)
+            claimed = _hangs(monitor, last + limit + 1)
+            cut.found += claimed
+            cut.farewells += not claimed and is_farewell(event_text(kept[-1]) or "")
     return found
 
 
 def hang(runs: Sequence[Run]) -> list[str]:
     """Report both."""
     real = gaps(runs)
-    rows = [
-        [_WORK[name], str(cut.cuts), str(cut.found), f"{100 * cut.found / max(1, cut.cuts):.1f} %", str(cut.early)]
-        for name, cut in cuts(runs).items()
-    ]
+    rows: list[list[str]] = []
+    for name, cut in cuts(runs).items():
+        share = f"{100 * cut.found / max(1, cut.cuts):.1f} %"
+        rows.append([_WORK[name], str(cut.cuts), str(cut.found), share, str(cut.early), str(cut.farewells)])
     return [
         f"{real.all:,} gaps between two steps of {len(runs)} runs; {real.over} longer than {_SETTINGS.stall_seconds:g} s. "
         f"A stall was claimed in {len(real.claimed)}" + (": " + ", ".join(real.claimed[:10]) if real.claimed else "") + ".",
@@ -104,7 +109,7 @@ def hang(runs: Sequence[Run]) -> list[str]:
         f"({_SETTINGS.call_seconds + _SETTINGS.call_grace:g} s for a call in flight, {_SETTINGS.stall_seconds:g} s otherwise). "
         "Where the customer's words are awaited nothing hangs, so none should be claimed there.",
         "",
-        *table(["cut where", "cuts", "stall claimed", "share", "claimed at half the limit"], rows),
+        *table(_COLUMNS, rows),
     ]
 
 
