@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.diagnose import contrast, diagnose
+from ctxmgr.diagnose.classes import CLASSES
 from ctxmgr.diagnose.errors import table as error_table
 from ctxmgr.diagnose.errors.successes import known_success
 from ctxmgr.diagnose.errors.table import ErrorRow, error_rows
@@ -79,6 +80,29 @@ def test_a_row_answers_its_example(row: ErrorRow) -> None:
     assert not re.search(r"\{\w+[|}]", f"{found.cause} {found.next_step}")
     assert len(found.cause) < MOST_CAUSE
     assert len(found.next_step) < MOST_STEP
+
+
+BY_CLASS = {
+    "throttlingexception": "rateLimited",
+    "secondary rate limit": "rateLimited",
+    "you have exhausted": "rateLimited",
+    "already exists in this window": "rateLimited",
+    "inputvalidationerror": "schemaRefused",
+    "no rule to make target": "unknownName",
+    "err_pnpm_no_script": "unknownName",
+    "a server is already running": "waitingOnLock",
+    "remote port forwarding failed": "resourceHeld",
+}
+"""Examples of which a class of failure knows more than the row: what it says is as true."""
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.fails], ids=lambda row: row.key[0])
+def test_no_class_says_something_else_of_an_example(row: ErrorRow) -> None:
+    """Classes are asked before the table: one that takes the words of another failure for its own would say something false."""
+    found = next((found for each in CLASSES if (found := each.applies(looping(row))) is not None), None)
+
+    said = "" if found is None else found.cause
+    assert words_of(row)[:60] in said or found is None or found.kind == BY_CLASS.get(row.key[0]), said
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.ok], ids=lambda row: row.fields["command"][:30])

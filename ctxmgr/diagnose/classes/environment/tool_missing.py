@@ -88,8 +88,9 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             # A tool may report that another tool is missing. The call itself names only its own tool.
             if name == entry.action or find_nearest(name, [entry.action], 0.8):
                 return _diagnose_tool(evidence, entry, said)
-        # If the command does not run the named program, the trouble belongs to another program.
-        elif _is_run(command, name):
+        # If the command does not run the named program, the trouble belongs to another program. `count = 5` was to be an
+        # assignment.
+        elif _is_run(command, name) and not re.search(rf"(?:^|[;&|\n])\s*{re.escape(name)}\s+=\s", command):
             return _diagnose_command(evidence, entry, command, name)
     return None
 

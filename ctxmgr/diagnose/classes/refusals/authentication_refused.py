@@ -72,6 +72,9 @@ _NO_SCOPE = frozenset(
     ["the", "a", "this", "that", "is", "to", "for", "required", "missing", "insufficient", "scope", "scopes", "token", "access"]
 )
 _LOGS_IN = lazy_pattern(r"\b(?:login|log-in|signin|auth|authenticate|refresh|renew)\b")
+_SYNTAX = lazy_pattern(
+    r"not well-formed|syntax ?error|parse ?error|invalid token (?:'|\"|at |in line |on line )", re.IGNORECASE
+)
 _CERTIFICATE = lazy_pattern(r"certificate (?:has expired|problem|verify failed|is not)|CERT_HAS_EXPIRED", re.IGNORECASE)
 
 
@@ -80,8 +83,8 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     for entry in evidence.refusals():
         said = evidence.text(entry)
         match = _REFUSED.search(blanks_for_underscores(said))
-        # A refused certificate is no login.
-        if match is None or _CERTIFICATE.search(said):
+        # A refused certificate is no login, and neither is a token in a text that can't be parsed.
+        if match is None or _CERTIFICATE.search(said) or _SYNTAX.search(evidence.line(entry, _REFUSED)):
             continue
         line = evidence.line(entry, _REFUSED)
         return _answer(evidence, entry, line)

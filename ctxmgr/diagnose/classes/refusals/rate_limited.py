@@ -19,18 +19,19 @@ from ctxmgr.types.view import EntryView
 KIND: str = "rateLimited"
 
 _LIMITED = lazy_pattern(
-    r"\b429 too many requests|too (?:many|frequent) (?:requests|attempts|calls)|\bHTTP[ :]{1,2}429\b|slow ?down\b"
-    r"|resource[ _]exhausted|request limit (?:reached|exceeded)|too frequently|rate[ _-]?limit|ratelimit|quota "
-    r"exceeded|insufficient_quota|throttl(?:ed|ing)"
+    r"\b429 too many requests|too (?:many|frequent) (?:requests|attempts|calls)|\bHTTP[ :]{1,2}429\b|slow down\b"
+    r"|(?-i:\bSlowDown\b)|resource[ _]exhausted|request limit (?:reached|exceeded)|too frequently|rate[ _-]?limit|ratelimit"
+    r"|(?<!disk )(?<!storage )(?<!inode )(?<!block )(?<!mailbox )quota exceeded|insufficient_quota|throttl(?:ed|ing)"
     r"|\b429\b[^\n]{0,40}(?:error|too|limit|status)|(?:status|http/[\d.]+|error|code)\W{0,3}429\b"
     r"|\b(?:GET|POST|PUT|PATCH|DELETE) \S{1,200} 429\b|^[\s<]{0,4}retry-after: ?\d|too many [\w ]{3,30}(?:\(\d+\) )?"
     r"(?:already )?(?:issued|sent|created|made)\b|(?:daily|hourly|monthly) (?:limit|quota)|quota (?:is )?exhausted"
-    r"|limit (?:is |was )?reached",
+    r"|(?:rate|request|usage|api|call|message|quer(?:y|ies)|search|download|upload|token|minute|hour|day)s?[ _-]"
+    r"(?:\w+ )?limit (?:is |was |has been )?reached",
     re.IGNORECASE | re.MULTILINE,
 )
 _USED_UP = lazy_pattern(
     r"insufficient[_ ]quota|exceeded your current quota|credit balance is too low|out of credits|billing hard limit"
-    r"|quota (?:is )?used up",
+    r"|quota (?:is )?used up|usage limit (?:is |was |has been )?reached",
     re.IGNORECASE,
 )
 # `retry-after: 30`, `try again in 2 minutes`. The end excludes `try again after 12:30`, which names a time of day.

@@ -72,6 +72,7 @@ _ONE_OF = lazy_pattern(
     r"|invalid enum value\. expected)\s*:?\s*\[?\(?((?:['\"`]?[\w./-]{1,60}['\"`]?(?:, | \| |, or | or )?){2,20})",
     re.IGNORECASE,
 )
+_RAISED = lazy_pattern(r"\bTypeError: |\bpydantic\w*\.|validation errors? for [A-Z]\w+$", re.MULTILINE)
 _RECEIVED = lazy_pattern(r"received ['\"]([\w./-]{1,60})")
 _OPTION = lazy_pattern(r"(?<![\w-])(--[a-z][\w-]{1,40})")
 
@@ -87,6 +88,9 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     """Return what the schema wants instead of what the call gave."""
     for entry in evidence.refusals():
         said = evidence.text(entry)[:12_000].replace('\\"', '"')
+        # An error inside a program is no refusal of the command line that started it, unless data was given there.
+        if command_of(entry) and "{" not in command_of(entry) and _RAISED.search(said):
+            continue
         found = _diagnose_violations(evidence, entry)
         if found is not None:
             return found

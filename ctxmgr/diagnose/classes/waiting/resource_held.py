@@ -22,8 +22,8 @@ _TAKEN = lazy_pattern(
     re.IGNORECASE,
 )
 _PORT_SAID = lazy_pattern(
-    r"(?:EADDRINUSE|in use|allocated|port|bind|listen)[^\n]{0,60}?(?<![\d.])(?:[\d.]{7,15}|\[?::\]?|localhost"
-    r"|\*)?:?(\d{2,5})\b",
+    r"(?:EADDRINUSE|in use|allocated|port|bind|listen)[^\n]{0,60}?(?<![\d.])(?:\[?[\d.]{7,15}\]?|\[?::\]?|localhost"
+    r"|\*)?:?(\d{2,5})\b(?!\.\d)",
     re.IGNORECASE,
 )
 _PORT_GIVEN = lazy_pattern(r"(?:--port[= ]|-p[= ]?|PORT=|http\.server |:|--bind \S+ )(\d{4,5})\b|(?<=\s)(\d{4,5})(?=\s|$)")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ctxmgr.diagnose.errors.table import known_error
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, start_clause
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, runs_in_background, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.interactive_commands import find_wait
@@ -23,13 +24,12 @@ _LOCKED = lazy_pattern(
     r"database (?:table )?is locked|could not (?:get|obtain|acquire) (?:the )?lock"
     r"|unable to (?:acquire|lock|create '[^'\n]{1,200}\.lock')|waiting for (?:the )?(?:\w+ )?lock"
     r"|blocking waiting for file lock|lock (?:is )?(?:held|owned) by|is locked by|state lock"
-    r"|another (?:\w+ ){0,3}process (?:seems to be|is|has|holds)|cannot lock ref|lock wait timeout|deadlock detected"
+    r"|another (?:\w+ ){0,3}process (?:seems to be|is|has|holds)|lock wait timeout|deadlock detected"
     r"|(?:waiting|timeout|timed out|failed|unable|trying)[ \w]{0,20} (?:to|for) (?:\w+ ){0,2}(?:acquire|lock"
-    r"|obtain)\b|in use by another|(?:being )?used by another process|locked by|LockTimeout|lock (?:request "
+    r"|obtain)\b|in use by another|(?:being )?used by another process|\blocked by|LockTimeout|lock (?:request "
     r")?(?:timed out|timeout|timeout expired)"
     r"|could not (?:lock|acquire)|cannot (?:acquire|obtain|get) (?:the |a )?lock|lock (?:could not|cannot) be"
-    r"|already running(?: \(?pid)?|resource (?:temporarily unavailable|busy)|device or resource busy|text file "
-    r"busy|ETXTBSY|EBUSY"
+    r"|already running(?: \(?pid)?|lock[^\n]{0,80}resource temporarily unavailable|resource busy|text file busy|ETXTBSY|EBUSY"
     r"|another (?:\w+ ){0,2}(?:command|instance|build)\b[^\n]{0,40}\bis (?:already |still )?running"
     r"|\block\S*[^\n]{0,40}\bheld\b|\bheld by\b|already locked|lock file (?:exists|already)"
     r"|\b(?:is|are|was) (?:currently |already )?(?:checked out|locked|reserved|leased|claimed)\b|checked out (?:by|to)\b"
@@ -41,7 +41,9 @@ _FILE = lazy_pattern(r"((?:[\w.~@+-]{0,80}/){0,12}[\w.@+-]{0,80}(?:\.lock|\.lck|
 _DATABASE = lazy_pattern(r"([\w./~-]{1,200}\.(?:db|sqlite3?))\b")
 # Terraform shows the holder of a locked state as `Who: me@host`.
 _WHO = lazy_pattern(r"^[^\w\n]{0,10}Who: +([\w.@-]{2,60})", re.MULTILINE)
-_PROGRAM = lazy_pattern(r"([A-Za-z][\w./-]{1,40})[ ,(]{1,3}pid[ =:]{1,2}(\d{2,8})\b", re.IGNORECASE)
+_PROGRAM = lazy_pattern(
+    r"(?!(?:by|is|process|running|with)\b)\b([A-Za-z][\w./-]{1,40})[ ,(]{1,3}pid[ =:]{1,2}(\d{2,8})\b", re.IGNORECASE
+)
 _SHOWS_HOLDER = lazy_pattern(r"\b(?:fuser|lsof|ps|pgrep|cat)\b")
 _PID = lazy_pattern(r"\b(?:pid|process)[ =:]{1,3}(\d{2,8})\b|\b(\d{2,8})\b\s*\((?:pid|process)", re.IGNORECASE)
 # Files that are named "lock" but only pin versions
@@ -184,6 +186,10 @@ def _diagnose_file_holder(evidence: Evidence, entry: EntryView, lock: str | None
             " more. If it does not, ask the user before you remove the lock."
         )
         return diagnosis(KIND, cause, step, *quotes, evidence.quote(shown), confidence="medium")
+    # The table knows locks that are none: a mount point in use, a limit of processes, a missing right to the lock's file.
+    known = known_error(KIND, evidence, late=False)
+    if known is not None:
+        return known
     what = f" {code(lock, 80)}" if lock and plain_name(lock) else ""
     # A lease that a tool grants has neither a process nor a file.
     if not what and not command_of(entry):
