@@ -105,6 +105,25 @@ def test_no_class_says_something_else_of_an_example(row: ErrorRow) -> None:
     assert words_of(row)[:60] in said or found is None or found.kind == BY_CLASS.get(row.key[0]), said
 
 
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("rateLimited", "write /home/dev/a.bin: Disk quota exceeded"),
+        ("rateLimited", "RecursionError: maximum recursion limit reached"),
+        ("rateLimited", "FATAL: connection limit was reached"),
+        ("rateLimited", "bench: 2.1x slowdown against the base"),
+        ("waitsForPerson", "E: The repository 'http://deb.example.org bookworm InRelease' is not signed."),
+        ("outputCut", "ERROR 1265 (01000): Data truncated for column 'price' at row 3"),
+        ("schemaRefused", "error: required: node >= 20"),
+    ],
+)
+def test_a_class_leaves_words_that_mean_something_else(kind: str, said: str) -> None:
+    """Words that a class looks for stand in other errors, too."""
+    call = failed("./run-it", said)
+
+    assert kind not in {found.kind for each in CLASSES if (found := each.applies(evidence(call, call, call))) is not None}
+
+
 @pytest.mark.parametrize("row", [row for row in ROWS if row.ok], ids=lambda row: row.fields["command"][:30])
 def test_a_row_of_successes_answers_one_that_is_repeated(row: ErrorRow) -> None:
     """What the example says counts where the calls end well, too, from the third time on."""

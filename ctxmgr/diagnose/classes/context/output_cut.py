@@ -19,7 +19,7 @@ KIND: str = "outputCut"
 _CUT = lazy_pattern(
     r"[\d,]+ (?:more )?(?:lines|characters|chars|bytes|tokens) (?:truncated|omitted|not shown|hidden)"
     r"|showing (?:only )?(?:the )?(?:lines |first )?\d[^\n]{0,20} of \d+"
-    r"|[\[(<…. ](?:output |response |content |result )?(?:was )?(?:truncated|clipped|cut off|abbreviated)\b"
+    r"|[\[(<…. ](?:output |response |content |result )?(?:was )?(?:truncated|clipped|cut off|abbreviated)\b(?! for column)"
     r"|\bonly (?:the )?(?:first |last )?[\d,]+ (?:lines|characters|rows|entries|bytes|tokens)? ?(?:were|was|are"
     r"|is) (?:read|shown|returned)"
     r"|\boutput (?:was |is )?(?:truncated|cut|too (?:long|large))"

@@ -17,7 +17,9 @@ from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
 _KIND = "schemaRefused"
-NO_NAMES = frozenset(("the", "a", "an", "this", "that", "field", "argument", "property", "value", "which", "it", "body", "is"))
+NO_NAMES = frozenset(
+    ["the", "a", "an", "this", "that", "field", "argument", "property", "value", "which", "it", "body", "is", "error", "fatal"]
+)
 """Words in the position of a field's name in an error that name no field."""
 _SHORT = 100
 _KEY = lazy_pattern(r"[\"']([A-Za-z_]\w{0,60})[\"']\s*:|(?:^|\s)(--[a-z][\w-]{0,40})(?=[\s=]|$)|[?&]([A-Za-z_]\w{0,60})=")

@@ -31,7 +31,8 @@ _PENDING = lazy_pattern(
     r"|\b(?:approvals?|reviews?|sign[- ]?off|confirmation|decision) (?:is |are )?(?:still )?(?:pending|required"
     r"|needed|missing|outstanding|requested)"
     r"|(?:lacks?|missing|without|no) (?:the |an? )?(?:\w+ )?(?:signature|approval|sign[- ]?off|consent|confirmation|release)\b"
-    r"|not[ _]signed(?:[ _]off)?\b|\b(?:release|confirmation|consent|signature"
+    # A package source whose repository "... is not signed" waits for nobody.
+    r"|(?<!' is )not[ _]signed(?:[ _]off)?\b|\b(?:release|confirmation|consent|signature"
     r"|decision) (?:is )?(?:still )?(?:required|needed|missing)\b"
     r"|\b(?:question|decision|approval|request) (?:is )?(?:still )?(?:open|pending|undecided)\b"
     r"|\bnot (?:yet )?released\b|\bunconfirmed\b"
