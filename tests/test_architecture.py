@@ -86,7 +86,6 @@ WITHOUT_OWN_TESTS = {
         ("store/engine", "interface", "a protocol; each engine that follows it has tests of its own"),
         ("store/engine", "postgresql_select", "tests/store/test_read_query_on_server.py runs every query through it"),
         ("store/repositories", "blobs", "tests/artifacts/test_server_blobs.py writes and reads every content through it"),
-        ("text", "word_set", "one expression"),
         ("types", "access analysis artifact context_package goal memory operations setup view", _SHAPES),
     )
     for name in names.split()

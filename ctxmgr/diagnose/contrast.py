@@ -17,7 +17,7 @@ from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.next_looks import find_way_out, next_look, process_look, varies
 from ctxmgr.diagnose.related.related_records import CauseExplanation, gather_explanation
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

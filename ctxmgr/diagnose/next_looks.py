@@ -14,7 +14,7 @@ from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, may
 from ctxmgr.diagnose.evidence.calls import command_of, split_command
 from ctxmgr.diagnose.evidence.items import answers, find_ids
 from ctxmgr.diagnose.evidence.texts import code, plain_name
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 

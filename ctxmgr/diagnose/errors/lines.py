@@ -14,7 +14,7 @@ from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.paths import FOREIGN
 from ctxmgr.diagnose.evidence.texts import ORDERS
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 _TELLING = lazy_pattern(

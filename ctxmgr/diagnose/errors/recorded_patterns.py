@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 
 _LONGEST = 120
 _ONE = r"\[\^?(?:\\[dDwWsS]|\\[^\w\s]|[^\\\[\]\n])+\]|\\[dDwWsS]|\\[^\w\s]|[^\\()\[\]{}*+?|^$\n]"

@@ -15,7 +15,7 @@ from ctxmgr.diagnose.evidence.calls import command_of, fields_of
 from ctxmgr.diagnose.evidence.items import find_json, find_objects
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered
 from ctxmgr.diagnose.evidence.texts import plain_name, strip_line_numbers
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 _UNITS: dict[str, tuple[str, float]] = {

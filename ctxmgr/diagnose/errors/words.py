@@ -15,8 +15,7 @@ from ctxmgr.diagnose.errors.table import error_words
 from ctxmgr.diagnose.evidence import call_input
 from ctxmgr.diagnose.evidence.items import find_json
 from ctxmgr.diagnose.evidence.texts import ORDERS, code, plain_name
-from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.word_set import word_set
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.view import EntryView
 
 _TOKEN = lazy_pattern(r"\S+")

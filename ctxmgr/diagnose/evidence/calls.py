@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import canonical
 from ctxmgr.diagnose.evidence.texts import clean, clip, clock, code, text_of
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 _COMMANDS = ("command", "cmd", "script")

@@ -19,7 +19,7 @@ from ctxmgr.diagnose.evidence.calls import (
     written_content,
 )
 from ctxmgr.diagnose.evidence.texts import NUMBERED, clean, strip_line_numbers, text_of
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 _READS = frozenset(("read", "view", "open", "cat", "show"))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 from ctxmgr.diagnose.evidence.calls import call_input
 from ctxmgr.diagnose.evidence.session import Evidence
 from ctxmgr.diagnose.evidence.texts import LINE_NUMBER
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 _MOST_OBJECTS = 400

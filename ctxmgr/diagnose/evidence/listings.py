@@ -11,7 +11,7 @@ from ctxmgr.diagnose.evidence.calls import call_input, command_of, fields_of
 from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.session import Evidence
 from ctxmgr.diagnose.evidence.texts import ORDERS, code, plain_name
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 _CELL = lazy_pattern(r"\s{2,}|\t|\s*\|\s*")

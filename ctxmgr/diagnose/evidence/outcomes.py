@@ -7,8 +7,7 @@ import re
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.texts import strip_wrapper
-from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.word_set import word_set
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.view import EntryView
 
 _EXIT = lazy_pattern(r"\b(?:exit(?:ed with)?(?: exit)?(?: code| status)|returncode|exit_code)\W{1,4}(\d{1,3})\b", re.IGNORECASE)

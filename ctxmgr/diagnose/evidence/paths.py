@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence.calls import call_input, command_of, patched_paths, path_of, split_command
 from ctxmgr.diagnose.evidence.session import Evidence
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 FOREIGN = (

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ctxmgr.diagnose.evidence.messages import Message
 from ctxmgr.diagnose.evidence.session import Evidence
-from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.word_set import word_set
+from ctxmgr.text.patterns import lazy_pattern, word_set
 
 _SENTENCE = lazy_pattern(r"[^.!?\n;]{1,400}(?:[.!?;](?=\S)[^.!?\n;]{1,200}){0,8}[.!?;]?")
 _CLAUSE = lazy_pattern(r"[,;:]\s|\bbut\b|\binstead\b")

@@ -36,7 +36,7 @@ from ctxmgr.diagnose.evidence.texts import (
     strip_wrapper,
     text_of,
 )
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Finding, Quote
 from ctxmgr.types.view import EntryView
 

@@ -21,8 +21,7 @@ from ctxmgr.diagnose.evidence.sentences import forbids
 from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name, strip_line_numbers
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.related_lines import COMMON, find_names, quotable_parts
-from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.word_set import word_set
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 

@@ -18,8 +18,7 @@ from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, ma
 from ctxmgr.diagnose.evidence.calls import command_of, list_changes
 from ctxmgr.diagnose.evidence.sentences import BINDS, split_sentences
 from ctxmgr.diagnose.evidence.texts import ORDERS, clean, clip, code, join_names, plain_name
-from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.word_set import word_set
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Quote
 from ctxmgr.types.view import EntryView
 

@@ -22,7 +22,7 @@ from ctxmgr.diagnose.evidence.texts import clip, code, join_names, sentences_in
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_ERROR, MOST_STEP
 from ctxmgr.diagnose.related.alternatives import Alternative, alternatives
 from ctxmgr.diagnose.related.related_lines import COMMON, PRESCRIBES, RelatedLine, find_names, find_related_lines
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 

@@ -20,7 +20,7 @@ from ctxmgr.recover.evidence.quotes import CITABLE, citable_ids, clean, clip_mid
 from ctxmgr.recover.evidence.related import RelatedReader
 from ctxmgr.recover.routing.target import Target, choose, request_for
 from ctxmgr.recover.stuck_request import pattern_of
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.route import Alternative, Context, Continuation, DoNotRepeat, Fact, ModelUse, Section
 from ctxmgr.types.view import EntryView

@@ -31,7 +31,7 @@ from ctxmgr.recover.evidence.quotes import (
 )
 from ctxmgr.recover.evidence.related import RelatedRecord
 from ctxmgr.recover.evidence.retrieval import RetrievedRecord
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.memory import MEMORY_TAG
 from ctxmgr.types.route import Alternative, Context, DoNotRepeat, Fact, Label, Section

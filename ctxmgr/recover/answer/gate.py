@@ -18,7 +18,7 @@ from ctxmgr.recover.case import Case
 from ctxmgr.recover.evidence.history_reader import texts
 from ctxmgr.recover.evidence.quotes import CITABLE, flat
 from ctxmgr.recover.injection.filter import suspicion
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.route import Continuation, is_context_manager
 from ctxmgr.types.view import EntryView
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctxmgr.diagnose.evidence.texts import strip_wrapper
 from ctxmgr.recover.evidence.quotes import clean
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 
 _LEADING = lazy_pattern(r"^(?:> |\s*\d+[\t|:→] ?)")
 """A mark before a line: the ``>`` of a person's words, or the line number that a client adds."""

@@ -20,7 +20,7 @@ from ctxmgr.recover.evidence.query_builder import MOST, Problem, asked_elsewhere
 from ctxmgr.recover.evidence.quotes import answer_text, both_ends, display_name, short_call, times
 from ctxmgr.recover.evidence.related import RelatedRecord
 from ctxmgr.recover.evidence.retrieval import RetrievedRecord, together
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import CONTEXT_MANAGER
 from ctxmgr.types.view import EntryView

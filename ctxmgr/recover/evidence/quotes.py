@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 from ctxmgr.diagnose.evidence.calls import EDITOR_VERBS, command_of, fields_of
 from ctxmgr.diagnose.evidence.texts import sentences_in
 from ctxmgr.log.ids import parse_time
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 _Item = TypeVar("_Item")

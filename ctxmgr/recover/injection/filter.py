@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from ctxmgr.base.paths import packaged_text
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 
 _LEADS = lazy_pattern(
     r"(?:[.!?:;,>*#\])\"(\[-]\s{0,3}|\n\s{0,4}[*_#<( \[]{0,4}|\b(?:must|should|shall|now|please|immediately|always|instead|"

@@ -35,7 +35,7 @@ from ctxmgr.recover.model.instructions import narrow, opening_message
 from ctxmgr.recover.recovery import Consult, ConsultationResult
 from ctxmgr.store import Store
 from ctxmgr.store.row_mapper import entry_places
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.memory import RecallRequest, ReflectRequest
 from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.operations import ModelRequest, PlanView

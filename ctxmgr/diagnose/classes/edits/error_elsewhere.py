@@ -10,7 +10,7 @@ from ctxmgr.diagnose.evidence.calls import edited_paths, fields_of, list_changes
 from ctxmgr.diagnose.evidence.paths import FOREIGN
 from ctxmgr.diagnose.evidence.texts import ORDERS, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

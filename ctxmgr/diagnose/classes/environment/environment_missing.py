@@ -11,7 +11,7 @@ from ctxmgr.diagnose.evidence.calls import command_of, path_of
 from ctxmgr.diagnose.evidence.sentences import forbids
 from ctxmgr.diagnose.evidence.texts import code
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 

@@ -11,7 +11,7 @@ from ctxmgr.diagnose.evidence.paths import mentions
 from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.notes import diagnose_note
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

@@ -10,7 +10,7 @@ from ctxmgr.diagnose.evidence.listings import find_listing, topic_words
 from ctxmgr.diagnose.evidence.paths import PATH, asked_paths
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

@@ -13,7 +13,7 @@ from ctxmgr.diagnose.evidence.sentences import ALLOWS, is_forbidden, user_senten
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.notes import find_way_in_note
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

@@ -12,7 +12,7 @@ from ctxmgr.diagnose.evidence.items import answers
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, code, join_names, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.log.ids import parse_time
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

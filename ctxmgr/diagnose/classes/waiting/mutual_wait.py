@@ -12,7 +12,7 @@ from ctxmgr.diagnose.evidence.sentences import find_task_words
 from ctxmgr.diagnose.evidence.texts import clean, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.related_lines import find_names
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 

@@ -13,7 +13,7 @@ from ctxmgr.diagnose.evidence.items import find_ids, list_items
 from ctxmgr.diagnose.evidence.sentences import user_sentences
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, quote_match, text_of
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Confidence, Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 

@@ -12,7 +12,7 @@ from ctxmgr.diagnose.evidence.outcomes import ENDED
 from ctxmgr.diagnose.evidence.paths import mentions
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

@@ -12,8 +12,7 @@ from ctxmgr.diagnose.evidence.items import Item, answers, find_ids
 from ctxmgr.diagnose.evidence.sentences import user_sentences
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, code, plain_name, text_of
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.word_set import word_set
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
