@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import Evidence
-from ctxmgr.diagnose.evidence.paths import FOREIGN
+from ctxmgr.diagnose.evidence.files import FOREIGN
 from ctxmgr.diagnose.evidence.texts import ORDERS
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView

@@ -16,7 +16,7 @@ from ctxmgr.diagnose.errors.table import find_topic
 from ctxmgr.diagnose.errors.words import addresses_reader, is_error_word
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, may_change, program_name
 from ctxmgr.diagnose.evidence.calls import command_of, list_changes
-from ctxmgr.diagnose.evidence.sentences import BINDS, split_sentences
+from ctxmgr.diagnose.evidence.messages import BINDS, split_sentences
 from ctxmgr.diagnose.evidence.texts import ORDERS, clean, clip, code, join_names, plain_name
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Quote

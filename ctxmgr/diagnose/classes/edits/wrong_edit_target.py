@@ -20,7 +20,7 @@ from ctxmgr.diagnose.evidence.calls import (
     split_command,
     tool_phrase,
 )
-from ctxmgr.diagnose.evidence.contents import REWRITES, Content
+from ctxmgr.diagnose.evidence.files import REWRITES, Content
 from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern

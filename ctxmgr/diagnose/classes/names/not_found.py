@@ -7,7 +7,7 @@ import re
 from ctxmgr.diagnose.errors.names import Unknown, meant_names, offered_names, unknown_names
 from ctxmgr.diagnose.evidence import Evidence, call_input, may_change
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool_phrase
-from ctxmgr.diagnose.evidence.listings import find_listing, topic_words
+from ctxmgr.diagnose.evidence.items import find_listing, topic_words
 from ctxmgr.diagnose.evidence.nearest_names import Counterpart, find_nearest_offered, find_nearest_recorded, likeness
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis

@@ -7,7 +7,7 @@ import re
 
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, patched_paths, path_of, split_command, tool_phrase
-from ctxmgr.diagnose.evidence.sentences import ALLOWS, BINDS, forbids, user_sentences
+from ctxmgr.diagnose.evidence.messages import ALLOWS, BINDS, forbids, user_sentences
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
