@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from math import fsum, log1p
 from typing import NamedTuple
 
-from ctxmgr.diagnose.errors.lines import reasons, telling_line, tells
+from ctxmgr.diagnose.errors.lines import addresses_reader, is_error_word, reasons, telling_line, tells
 from ctxmgr.diagnose.errors.table import find_topic
-from ctxmgr.diagnose.errors.words import addresses_reader, is_error_word
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, may_change, program_name
 from ctxmgr.diagnose.evidence.calls import command_of, list_changes
 from ctxmgr.diagnose.evidence.messages import BINDS, split_sentences

@@ -10,9 +10,18 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ctxmgr.diagnose.errors.lines import is_advice, reasons, telling_line, tells
+from ctxmgr.diagnose.errors.lines import (
+    error_details,
+    error_members,
+    is_advice,
+    list_offers,
+    reasons,
+    telling_line,
+    tells,
+    told_lines,
+    told_words,
+)
 from ctxmgr.diagnose.errors.table import Topic, find_topic
-from ctxmgr.diagnose.errors.words import error_details, error_members, list_offers, told_lines, told_words
 from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, program_name
 from ctxmgr.diagnose.evidence.calls import command_of, split_command
 from ctxmgr.diagnose.evidence.files import is_file_name

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ctxmgr.diagnose.errors.lines import list_offers
 from ctxmgr.diagnose.errors.table import best_step
-from ctxmgr.diagnose.errors.words import list_offers
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.evidence.calls import call_phrase
 from ctxmgr.diagnose.evidence.messages import forbids

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ctxmgr.diagnose.errors.lines import told_lines
 from ctxmgr.diagnose.errors.table import best_step
-from ctxmgr.diagnose.errors.words import told_lines
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of
 from ctxmgr.diagnose.evidence.files import asked_paths

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctxmgr.diagnose.classes.names import not_found
 from ctxmgr.diagnose.errors import table as error_table
-from ctxmgr.diagnose.errors.successes import known_success
+from ctxmgr.diagnose.errors.table import known_success
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.types.finding import Diagnosis
 

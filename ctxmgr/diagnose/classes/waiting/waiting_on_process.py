@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.errors.words import told_lines
+from ctxmgr.diagnose.errors.lines import told_lines
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import ENDED, call_phrase, command_of, runs_in_background
 from ctxmgr.diagnose.evidence.files import mentions
