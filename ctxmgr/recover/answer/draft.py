@@ -13,9 +13,8 @@ from ctxmgr.log.codec import encode
 from ctxmgr.log.ids import new_id
 from ctxmgr.recover.answer.facts import SIZES, Amounts, alternatives, brief_text, context_of, count_tokens, do_not_repeat, facts
 from ctxmgr.recover.answer.prompt import PromptInput, prompt_of
-from ctxmgr.recover.case import Case
 from ctxmgr.recover.earlier_answers import without_held
-from ctxmgr.recover.evidence.brief import Brief, prepare
+from ctxmgr.recover.evidence.brief import Brief, Case, prepare
 from ctxmgr.recover.evidence.quotes import CITABLE, citable_ids, clean, clip_middle
 from ctxmgr.recover.evidence.related import RelatedReader
 from ctxmgr.recover.routing.target import Target, choose, request_for

@@ -1,4 +1,4 @@
-"""Ask a model within its limits: a consultation, or one question without tools. Returns an answer, or why there is none, in time.
+"""Ask a model within its limits: a consultation, or one question without tools. Returns an answer in time, or says why not.
 
 The conversation, whose state is in `Conversation`, runs in its own thread with its own event loop. So it also works inside a
 program with an event loop, and a model client that blocks its thread can't delay the caller. All its tools run in one more
