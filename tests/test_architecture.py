@@ -35,7 +35,7 @@ DATA = (
     "ctxmgr/access/default_rules.toml",
     *(str(path.relative_to(ROOT)) for path in (ROOT / "ctxmgr" / "diagnose" / "errors" / "known_errors").glob("*.toml")),
     "ctxmgr/recover/evidence/synonyms.txt",
-    "ctxmgr/recover/injection/patterns.toml",
+    "ctxmgr/recover/injection_patterns.toml",
     *(f"ctxmgr/cli/report/{name}" for name in ("base.html", "index.html", "report.css", "session.html")),
 )
 """Files beside the code that the product reads."""
@@ -82,11 +82,9 @@ WITHOUT_OWN_TESTS = {
             "tests/importers/test_all_battery.py reads the samples in fixtures/formats and knows what they truly hold",
         ),
         ("integrations", "claude_agent_sdk openai_agents pydantic_ai", _FRAMEWORK),
-        ("recover", "case", "holds values and does nothing with them"),
         ("store/engine", "interface", "a protocol; each engine that follows it has tests of its own"),
         ("store/engine", "postgresql_select", "tests/store/test_read_query_on_server.py runs every query through it"),
         ("store/repositories", "blobs", "tests/artifacts/test_server_blobs.py writes and reads every content through it"),
-        ("text", "word_set", "one expression"),
         ("types", "access analysis artifact context_package goal memory operations setup view", _SHAPES),
     )
     for name in names.split()

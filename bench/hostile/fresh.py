@@ -17,7 +17,7 @@ from ctxmgr.history import detection
 from ctxmgr.log.codec import Record
 from ctxmgr.recover.answer.draft import Draft
 from ctxmgr.recover.answer.gate import objections
-from ctxmgr.recover.injection.filter import suspicion
+from ctxmgr.recover.injection import suspicion
 from ctxmgr.recover.model.consultation import from_proposal
 from ctxmgr.recover.recovery import Recovery
 from ctxmgr.recover.stuck_request import request_for, worst

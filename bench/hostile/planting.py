@@ -11,7 +11,7 @@ from bench.hostile.runs import entry, event, result
 from bench.hostile.texts import BREAKERS, MANAGERS, ORDERS, PLAIN, filled
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import format_time
-from ctxmgr.recover.injection.filter import suspicion
+from ctxmgr.recover.injection import suspicion
 from ctxmgr.types.plain_records import build
 
 _FIRST_FREE = 9_000

@@ -16,7 +16,7 @@ from bench.hostile.scene import Scene
 from bench.hostile.texts import ORDERS, TARGETS
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.recover.answer.draft import MAX_BYTES
-from ctxmgr.recover.injection.filter import suspicion
+from ctxmgr.recover.injection import suspicion
 from ctxmgr.types.route import CONTEXT_MANAGER, Continuation
 
 _OWN = ("id", "by", "fallback", "model", "snapshot", "notes")

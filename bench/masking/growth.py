@@ -9,7 +9,7 @@ from functools import partial
 from bench.masking.measures import seconds
 from ctxmgr.log.codec import encode
 from ctxmgr.log.masking import mask, mask_without_sieves
-from ctxmgr.recover.injection.filter import (
+from ctxmgr.recover.injection import (
     WHOLE,
     decode_pieces,
     expression,

@@ -13,7 +13,7 @@ from ctxmgr.artifacts.folder import Folder, folder_error, open_file, open_folder
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.store.repositories.shared_state import ArtifactRow
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.text.tokens import ESTIMATE, Estimate, content_kind, known_kind
 
 PIECE = 1 << 20

@@ -16,7 +16,7 @@ from ctxmgr.access.patterns import check_owner, is_unnameable, quote_name
 from ctxmgr.base.paths import is_url, sync_folder
 from ctxmgr.errors import Busy, CtxmgrError, Damaged, InvalidInput, StorageFailed
 from ctxmgr.log import codec
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 
 FOLDER = "artifacts"
 OBJECTS = "objects"

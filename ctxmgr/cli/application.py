@@ -22,7 +22,7 @@ from ctxmgr.cli.fast.dispatch import command_by_name, run_command
 from ctxmgr.cli.fast.table import TABLE
 from ctxmgr.cli.invocation import OUTPUT, quiet, set_agent
 from ctxmgr.errors import InvalidInput
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 
 invocation.disable_plugins()
 

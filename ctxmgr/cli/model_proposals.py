@@ -16,9 +16,9 @@ from ctxmgr.base.light_dataclass import replace
 from ctxmgr.context.candidates import Draft
 from ctxmgr.errors import InvalidInput
 from ctxmgr.goals.plan import parse_title
+from ctxmgr.recover.model.client import ask
 from ctxmgr.recover.model.config import ModelChoice, chosen, describe
 from ctxmgr.recover.model.fence import Fence
-from ctxmgr.recover.model.single_question import ask
 from ctxmgr.types.goal import GoalPlan, PlannedStep, PlannedTask
 from ctxmgr.types.operations import ModelRequest
 

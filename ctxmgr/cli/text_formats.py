@@ -19,7 +19,7 @@ from ctxmgr.cli.envelope import ascii_json
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views.layout import Cell, Column, Span, as_span
 from ctxmgr.cli.views.safe_text import safe
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 
 # Includes the full-width forms, which a spreadsheet may read like the plain ones.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")

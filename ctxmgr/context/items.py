@@ -22,7 +22,7 @@ from ctxmgr.store import Store
 from ctxmgr.store.project_session import EXECUTION
 from ctxmgr.store.repositories.queries import find_record
 from ctxmgr.store.repositories.shared_state import ARTIFACT_ID, ArtifactRow
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.access import Asked, ResourceType
 from ctxmgr.types.context_package import Execution, ListExecutionsRequest
 from ctxmgr.types.goal import GoalSource

@@ -22,7 +22,7 @@ from ctxmgr.log.ids import new_id
 from ctxmgr.log.json_value import plain
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import PACKAGE, PROJECT
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.text.tokens import ESTIMATE, JSON, YAML, Counter
 from ctxmgr.types.context_package import (
     Assembly,

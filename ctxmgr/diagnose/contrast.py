@@ -12,12 +12,12 @@ from ctxmgr.diagnose.errors.lines import reasons, telling_line
 from ctxmgr.diagnose.errors.table import known_error
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, clock, may_change, start_clause
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, same_file, tool_phrase
-from ctxmgr.diagnose.evidence.paths import FOREIGN
+from ctxmgr.diagnose.evidence.files import FOREIGN
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.next_looks import find_way_out, next_look, process_look, varies
 from ctxmgr.diagnose.related.related_records import CauseExplanation, gather_explanation
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

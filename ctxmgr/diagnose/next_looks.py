@@ -7,14 +7,13 @@ import re
 from functools import cache
 from typing import NamedTuple, cast
 
-from ctxmgr.diagnose.errors.lines import telling_line, tells
+from ctxmgr.diagnose.errors.lines import telling_line, tells, told_lines
 from ctxmgr.diagnose.errors.table import read_table
-from ctxmgr.diagnose.errors.words import told_lines
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, split_command
 from ctxmgr.diagnose.evidence.items import answers, find_ids
 from ctxmgr.diagnose.evidence.texts import code, plain_name
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ctxmgr.base.paths import open_regular
 from ctxmgr.errors import InvalidInput, NotFound
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.goal import PlannedStep, PlannedTask
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ctxmgr.base.paths import open_regular
 from ctxmgr.errors import InvalidInput
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.goal import Probe, ProbeResult
 
 MAX_SEARCHED_BYTES = 64 * 1024 * 1024

@@ -20,7 +20,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id
 from ctxmgr.log.journal import read
 from ctxmgr.log.json_value import plain, type_name
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.goal import (
     ActionRequest,

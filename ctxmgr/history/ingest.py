@@ -24,9 +24,13 @@ from ctxmgr.history.formats import (
     FORMATS,
     IMPORTERS,
     OWN_FORMAT,
+    Others,
+    Skipped,
+    file_report,
+    recognise_logs,
     session_files,
+    unread_report,
 )
-from ctxmgr.history.log_discovery import Others, Skipped, file_report, recognise_logs, unread_report
 from ctxmgr.history.own_log import Heard, OwnCount, own_lines, take_blocks
 from ctxmgr.importers.base import Importer
 from ctxmgr.importers.langgraph import CHANNELS, LANGGRAPH_ROWS

@@ -11,7 +11,7 @@ from typing import Any
 
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import clean, integer, mapping, parse_json, sequence, text
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 
 PEOPLE = frozenset(("user", "human"))
 MODELS = frozenset(("assistant", "ai", "model", "agent"))

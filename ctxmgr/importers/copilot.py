@@ -8,7 +8,7 @@ from ctxmgr.importers.base import Coverage, JsonImporter, Log, Place
 from ctxmgr.importers.chat import judge_result
 from ctxmgr.importers.transcript import Transcript
 from ctxmgr.importers.values import integer, mapping, sequence, text
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 
 _FAMILIES = frozenset(
     (

@@ -20,7 +20,7 @@ from ctxmgr.log import fast_json
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, is_log_name, open_store
 from ctxmgr.store.project_session import PROJECT
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.text.tokens import fold
 from ctxmgr.types.memory import MEMORY_TAG
 from ctxmgr.types.plain_records import build

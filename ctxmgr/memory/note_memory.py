@@ -25,7 +25,7 @@ from ctxmgr.memory.candidates import Candidates, Finder, LexicalRanker, Ranker, 
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.queries import Rows
 from ctxmgr.store.text_normalisation import storable
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.text.tokens import EMPTY, fold, stem
 from ctxmgr.types.memory import (
     MEMORY_TAG,

@@ -5,7 +5,7 @@ How a request is answered, and which module does it:
 1. `service` judges the session. `stuck_request` turns a finding into a request; an agent may also send its own.
    `stuck_handler` does the same for a running workflow.
 2. `recovery.Recovery.answer` takes the lease and looks for an earlier answer (`earlier_answers`). It gathers the input of
-   the next steps in a `case.Case`, and records the answer with its notes and its snapshot. The stuck handler is the only
+   the next steps in a `brief.Case`, and records the answer with its notes and its snapshot. The stuck handler is the only
    other module here that writes: it records that the run is stuck.
 3. `routing` chooses the one agent that continues, and builds a request that this agent accepts.
 4. `evidence` reads the history: `brief` first, `retrieval` for what a request asks for, `related` for other sessions.

@@ -18,9 +18,8 @@ from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import format_time, new_id, now
 from ctxmgr.recover.answer.draft import Additions, Draft, draft
 from ctxmgr.recover.answer.gate import refusals
-from ctxmgr.recover.case import Case
 from ctxmgr.recover.earlier_answers import attempts_at, basis_of, held_facts, question_of, recorded_continuation, stored_answer
-from ctxmgr.recover.evidence.brief import Brief, sentence
+from ctxmgr.recover.evidence.brief import Brief, Case, sentence
 from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.evidence.quotes import CITABLE, both_ends, clip_middle, display_name, quote_text
 from ctxmgr.recover.evidence.related import RelatedReader

@@ -14,7 +14,7 @@ from ctxmgr.history import detection
 from ctxmgr.recover.answer.draft import Draft
 from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.evidence.quotes import quote_text
-from ctxmgr.recover.injection.filter import suspicion
+from ctxmgr.recover.injection import suspicion
 from ctxmgr.recover.model.config import chosen
 from ctxmgr.recover.recovery import Consult, Limits, Recovery, RecoveryOptions
 from ctxmgr.recover.routing.routes import RoutingTable, configured_table, from_file, from_history

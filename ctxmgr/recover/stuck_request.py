@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ctxmgr.errors import NotFound, NotStuck
 from ctxmgr.recover.evidence.brief import index_of, rounds
 from ctxmgr.recover.evidence.quotes import citable_ids, clip_middle
-from ctxmgr.recover.injection.filter import suspicion
+from ctxmgr.recover.injection import suspicion
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import ContextRequest, Pattern
 

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 
 TEXT = "text"
 MARKDOWN = "markdown"

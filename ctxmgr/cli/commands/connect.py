@@ -182,8 +182,7 @@ def receive(
     def work(workspace: Workspace) -> Answer:
         if not 0 < max_body <= _MAX_MEGABYTES:
             raise InvalidInput(f"--max-body {max_body} can't be held", f"1 to {_MAX_MEGABYTES} megabytes")
-        from ctxmgr.history.telemetry import TelemetryRecorder
-        from ctxmgr.live.receiver import Limits, Receiver
+        from ctxmgr.live.receiver import Limits, Receiver, TelemetryRecorder
 
         limits = Limits(max_body * _MEGABYTE)
         receiver = Receiver(host, port, token=os.environ.get(RECEIVE_TOKEN) or None, limits=limits)

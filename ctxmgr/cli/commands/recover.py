@@ -17,7 +17,7 @@ from ctxmgr.cli.requests import apply_to_goal, build, goal_source, moment
 from ctxmgr.cli.views.layout import Span, amount, brief, command, plural, session_command, short_ids
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history.open_history import NOTHING_RECORDED
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.operations import AgentRequest, ModelRequest, PromptRequest, RecoverRequest, RecoverResponse
 from ctxmgr.workspace import Workspace
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.cli.views.safe_text import Keep, cells, safe, take
 from ctxmgr.log.ids import format_time, parse_time
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer

@@ -10,9 +10,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, cast
 
 from ctxmgr.context.summaries.prose import BODY_LINES, body_lines, cut_body, first_sentence, one_line, shorten
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.text.tokens import JSON, MARKDOWN, PYTHON, TEXT, YAML, Counter, content_kind, known_kind
-from ctxmgr.text.word_set import word_set
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node

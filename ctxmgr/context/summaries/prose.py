@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.text.tokens import CODE, KINDS, LANGUAGES, MARKDOWN, PYTHON, TEXT
 
 if TYPE_CHECKING:

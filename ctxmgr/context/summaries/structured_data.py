@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ctxmgr.context.summaries.prose import MORE, one_line, shorten
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.text.tokens import JSON, YAML, nesting_depth
 
 _PLAIN = lazy_pattern(r"[A-Za-z_/.][\w./@+-]*(?: [\w./@+-]+)*", re.ASCII)

@@ -17,7 +17,7 @@ from ctxmgr.detect.text import fingerprints
 from ctxmgr.detect.text.comparison import MESSAGES, MessageText, event_text
 from ctxmgr.detect.text.fingerprints import mask_numbers, mask_volatile
 from ctxmgr.detect.text.vocabulary import delegates, hands_over, passes_on, tells_trouble
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
 _MAX_LENGTH_DIFFERENCE, _MAX_COMPARED = 24, 4_000

@@ -11,7 +11,7 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, ObservedStep, excerpt
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.detect.text.comparison import MESSAGES, PATH_KEYS, call_target, event_text
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
 _MAX_STREAKS = 16

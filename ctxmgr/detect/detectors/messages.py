@@ -20,7 +20,7 @@ from ctxmgr.detect.text.comparison import (
     text_length,
 )
 from ctxmgr.detect.text.fingerprints import one_line
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
 # A space or a capital must follow, because "a.py" and "3.5" end no phrase.

@@ -22,7 +22,7 @@ from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.detect.text.comparison import Span, call_target, counts_up, drift_key, line_span, near_key
 from ctxmgr.detect.text.fingerprints import mask_numbers, mask_receipts, mask_ticks, mask_times, mask_volatile
 from ctxmgr.detect.text.vocabulary import is_lookout, writes
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import FindingKind
 
 

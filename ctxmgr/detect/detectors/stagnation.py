@@ -13,7 +13,7 @@ from ctxmgr.detect.text import fingerprints
 from ctxmgr.detect.text.comparison import COMMAND_KEYS, PATH_KEYS, call_target
 from ctxmgr.detect.text.fingerprints import mask_times, mask_volatile
 from ctxmgr.detect.text.vocabulary import is_wall
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
 # A short answer that says "nothing", "none" or "ok", or JSON with only empty, zero or false members.

@@ -8,8 +8,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.detect.text.fingerprints import CURSOR_KEYS, MAX_TEXT, canonical
-from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.word_set import word_set
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Observation
 
 MESSAGES = frozenset({"message", "agent_message"})

@@ -15,8 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.word_set import word_set
+from ctxmgr.text.patterns import lazy_pattern, word_set
 
 # Members of a result that are never news: its duration, and its process or session.
 NOISE_KEYS = word_set(

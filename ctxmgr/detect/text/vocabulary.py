@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Literal, cast
 
-from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.word_set import word_set
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Observation
 
 ActionClass = Literal["query", "mutation", "sleep", "paced", "poll", "gesture", "other"]

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence.texts import plain_name
-from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.word_set import word_set
+from ctxmgr.text.patterns import lazy_pattern, word_set
 
 _Q = r"[`'\"‘’“”«»]"
 # A dot, a slash or a colon belongs to a name only inside it, since `app.py.` ends a sentence.

@@ -1,10 +1,14 @@
-"""The table of what tools say: finds the row that a failed call meets, and fills its words.
+"""The table of what tools say: finds the row that a failed call meets, or a repeated success, and fills its words.
 
 The rows come from the files of `known_errors`: first `traps.toml`, then `general.toml`, then one file for each domain. Parsing
 all of them as TOML takes longer than a diagnosis, so a row is parsed only when an output holds one of its keys.
 
 A slot is filled with names alone: a text of several words could be an order, and is not passed on. What the words leave open
 the failing call may name: its host, the file it reads, the path it writes to.
+
+A success can be the symptom too: calls that say the same again and again although something should change. Healthy sessions
+have such lines as well: a build with nothing to do, a pull without news. So at least `_LEAST` of an agent's last calls must
+say exactly the same, up to the end. Nothing may fail, and none of these calls may have had another answer since.
 """
 
 from __future__ import annotations
@@ -14,17 +18,17 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterator
-from functools import cache, cached_property, lru_cache
+from collections.abc import Callable, Iterator
+from functools import cache, cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.base.paths import packaged_text
-from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, edited_paths, fields_of, split_command
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -443,3 +447,54 @@ def _podman(evidence: Evidence) -> str:
         ):
             return "`podman` is here: make the same call with it. If it has to be docker, ask the user to start the daemon."
     return ""
+
+
+_LEAST, _NEAR, _LAST_CALLS = 3, 3, 14
+
+
+class SameAnswer(NamedTuple):
+    """The newest of the calls that say the same, the place where it says so, and the number of these calls."""
+
+    entry: EntryView
+    match: re.Match[str]
+    times: int
+
+
+def same_answer(evidence: Evidence, find: Callable[[EntryView], re.Match[str] | None]) -> SameAnswer | None:
+    """Return the calls at the end of a session in which ``find`` finds the same words each time, or None.
+
+    Args:
+        evidence: the session's record.
+        find: returns the match in the result of a successful call, or None.
+    """
+    last = [entry for entry in evidence.tail[-_LAST_CALLS:] if entry.agent == evidence.agent and entry.status != "open"]
+    found: list[tuple[EntryView, re.Match[str]]] = []
+    other: set[str] = set()
+    for since, entry in enumerate(reversed(last)):
+        match = find(entry) if entry.status == "ok" and (command_of(entry) or not edited_paths(entry)) else None
+        if not found and since >= _NEAR:
+            return None
+        # Another answer since then means that something has changed.
+        if match is not None and call_key(entry) in other:
+            break
+        if match is not None and (not found or match.group(0) == found[0][1].group(0)):
+            found.append((entry, match))
+        else:
+            other.add(call_key(entry))
+    return SameAnswer(*found[0], len(found)) if len(found) >= _LEAST else None
+
+
+def known_success(kind: str, evidence: Evidence) -> Diagnosis | None:
+    """Return what the rows of the table say about a repeated success; None if a call fails."""
+    if evidence.failing_calls:
+        return None
+    last = [entry for entry in evidence.tail[-_LAST_CALLS:] if entry.agent == evidence.agent and entry.status == "ok"]
+    rows = {id(row): row for entry in last[-_NEAR:] for row, _ in matching_rows(evidence, entry) if row.ok}
+    for row in rows.values():
+        same = same_answer(evidence, partial(match_row, evidence, row=row))
+        if same is not None:
+            start = f"{call_phrase(same.entry)} says the same {same.times} times"
+            found = answer(kind, evidence, same.entry, row, same.match, start)
+            if found is not None:
+                return found
+    return None

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from ctxmgr.diagnose.evidence.items import find_json, find_objects
 from ctxmgr.diagnose.evidence.texts import plain_name
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 
 Kind = Literal["required", "unexpected", "type", "choice", "form"]
 

@@ -3,11 +3,10 @@
 | Where | What it reads |
 |---|---|
 | `session` | `Evidence`: entries, messages and the finding; what fails and repeats among them |
-| `calls` | the input of one call: command, files, edits, whether it may change something |
-| `outcomes` | whether a call failed, whatever its status says |
-| `messages`, `sentences` | messages; what people forbid, allow and decide |
-| `contents`, `paths` | the last known content of a file; where the record has a path |
-| `items`, `listings` | answers by their structure: JSON objects, lines of `key: value`, rows of tables |
+| `calls` | one call: command, files, edits, whether it may change something, whether it failed, whatever its status says |
+| `messages` | messages and their sentences: what people forbid, allow and decide |
+| `files` | the last known content of a file; where the record has a path |
+| `items` | answers by their structure: JSON objects, lines of `key: value`, rows of tables, lists of names |
 | `nearest_names` | the recorded name most similar to another |
 | `interactive_commands` | commands that wait for a person |
 | `texts` | recorded text as quotes: clean, bounded, in backticks |

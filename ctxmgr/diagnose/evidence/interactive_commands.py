@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 
 _EDITOR = "it opens an editor and waits for a person to close it"
 _PROMPT = "it is an interactive prompt and waits for input that nobody types"

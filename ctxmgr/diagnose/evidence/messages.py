@@ -1,13 +1,21 @@
-"""What people, agents and programs said in a session, as messages."""
+"""What people, agents and programs said in a session, as messages, and its sentences.
+
+The sentences tell what people forbid, allow or decide, and which words of an error are of the user's task.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Literal, cast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.diagnose.evidence.texts import text_of
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.view import EventView
+
+if TYPE_CHECKING:  # `session` imports this module
+    from ctxmgr.diagnose.evidence.session import Evidence
 
 _MOST_TEXT = 20_000
 _PEOPLE = ("user_message", "user_message_chunk")
@@ -76,3 +84,79 @@ def _message_text(data: Any) -> str:
         fields = cast("dict[str, Any]", data)
         return next((text for name in _KEYS if (text := text_of(fields.get(name)))), "")
     return text_of(data)
+
+
+_SENTENCE = lazy_pattern(r"[^.!?\n;]{1,400}(?:[.!?;](?=\S)[^.!?\n;]{1,200}){0,8}[.!?;]?")
+_CLAUSE = lazy_pattern(r"[,;:]\s|\bbut\b|\binstead\b")
+_WORD = lazy_pattern(r"[A-Za-z]{3,24}")
+_SMALL_WORDS = word_set(
+    "which there their these those where while would could should about after again before being every first other since still "
+    "under until whose your what that this with then than them they when will have"
+)
+"""Words that never name the subject of a sentence."""
+_MOST = 200
+
+FORBIDS = lazy_pattern(
+    r"\b(?:never|do not|don['’]t|must not|mustn['’]t|may not|should not|shouldn['’]t|no one may|not allowed to|forbidden"
+    r"|no (?:new|more|further|other|additional) \w+|off[- ]limits|leave .{1,80}? (?:alone|as (?:it|they) (?:is"
+    r"|are)|untouched)|hands off|without touching|except"
+    r"|stay away from|keep away from|avoid)\b",
+    re.IGNORECASE,
+)
+ALLOWS = lazy_pattern(
+    r"\b(?:you (?:may|can|are allowed)|allowed|permitted|only|instead|use|write (?:to|into)|(?:move|copy"
+    r"|save) [^.]{1,40} (?:to|into|in)|put [^.]{1,40} (?:in|into)|ask)\b",
+    re.IGNORECASE,
+)
+
+
+BINDS = lazy_pattern(
+    r"\b(?:only|never|always|not|n't|must|at (?:most|least)|no more than|instead|unless|without|by hand|keep|leave|allowed|may"
+    r"|should|agreed|decided|prefer)\b",
+    re.IGNORECASE,
+)
+"""Words in a sentence that says how to do something, and not only what to do."""
+_NO_ORDER = lazy_pattern(
+    r"\?$|\b(?:if|when|unless|why|that) (?:you|we|i|they|it) (?:do not|don['’]t|never)\b|\bnot (?:only|need|have to)\b"
+    r"|n['’]t (?:need|have to)\b|(?:do not|don['’]t|never) (?:forget|hesitate|worry|mind|fear)\b",
+    re.IGNORECASE,
+)
+
+
+def forbids(sentence: str) -> re.Match[str] | None:
+    """Return where a sentence forbids something; None for a question, a condition, and what only sounds like a ban."""
+    return None if _NO_ORDER.search(sentence) else FORBIDS.search(sentence)
+
+
+def find_task_words(evidence: Evidence, text: str) -> list[str]:
+    """Return the words of the user's task that a text is about. Only the user's own words may be used in our advice."""
+    asked = {
+        word.casefold().rstrip("s"): word for message in evidence.user_texts for word in _WORD.findall(message.text[:8_000])
+    }
+    words = [
+        word.casefold().rstrip("s") for word in _WORD.findall(text[:4_000])
+        if (len(word) > 4 or word.isupper()) and word.casefold() not in _SMALL_WORDS
+    ]  # fmt: skip
+    agents = {entry.agent.casefold().rstrip("s") for entry in evidence.recent[-_MOST:]}
+    named = [asked[word] for word in dict.fromkeys(words) if word in asked and word not in agents]
+    return sorted(named, key=lambda word: not word.isupper())
+
+
+def is_forbidden(sentence: str, names: Sequence[str]) -> bool:
+    """Whether the part of a sentence with a name forbids it: "never delete, move them to trash/" forbids no name."""
+    if re.search(r"\b(?:only|instead|(?<!not )(?<!n't )(?<!never )use)\b", sentence):
+        return False
+    parts = [part for part in _CLAUSE.split(sentence) if any(name in part for name in names)]
+    return all(forbids(part) is not None for part in parts)
+
+
+def user_sentences(evidence: Evidence) -> Iterator[tuple[Message, str]]:
+    """Yield the sentences of people, the newest message first, in the order of the message."""
+    for message in list(reversed(evidence.user_texts))[:_MOST]:
+        for sentence in split_sentences(message.text):
+            yield message, sentence
+
+
+def split_sentences(text: str) -> list[str]:
+    """Return the sentences of a text, each at most one line long."""
+    return [each for sentence in _SENTENCE.findall(text[:8_000]) if len(each := sentence.strip()) > 3]

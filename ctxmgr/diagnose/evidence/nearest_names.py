@@ -14,7 +14,7 @@ from ctxmgr.diagnose.evidence.calls import call_input, command_of, may_change
 from ctxmgr.diagnose.evidence.messages import Message
 from ctxmgr.diagnose.evidence.session import Evidence
 from ctxmgr.diagnose.evidence.texts import clock, plain_name
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Quote
 from ctxmgr.types.view import EntryView
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.text.fingerprints import mask_volatile
-from ctxmgr.diagnose.evidence import contents
+from ctxmgr.diagnose.evidence import files
 from ctxmgr.diagnose.evidence.calls import (
     CHECKS,
     call_input,
@@ -19,13 +19,13 @@ from ctxmgr.diagnose.evidence.calls import (
     is_readable,
     may_change,
     program_name,
+    reports_failure,
     same_file,
     short_path,
     split_command,
     subject,
 )
 from ctxmgr.diagnose.evidence.messages import Message
-from ctxmgr.diagnose.evidence.outcomes import reports_failure
 from ctxmgr.diagnose.evidence.texts import (
     blanks_for_underscores,
     clean,
@@ -36,7 +36,7 @@ from ctxmgr.diagnose.evidence.texts import (
     strip_wrapper,
     text_of,
 )
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Finding, Quote
 from ctxmgr.types.view import EntryView
 
@@ -329,10 +329,10 @@ class Evidence:
         last = self.recent[-1].index + 1 if self.recent and until is None else until or 0
         return [e for e in self.recent if since < e.index < last and e.status == "ok" and may_change(e)]
 
-    def last_content(self, path: str, before: int | None = None) -> contents.Content | None:
+    def last_content(self, path: str, before: int | None = None) -> files.Content | None:
         """Return the last known content of a file with the later edits applied, or None."""
         entries = [e for e in self.recent if before is None or e.index < before]
-        return contents.find_last_content(entries, path, self.text)
+        return files.find_last_content(entries, path, self.text)
 
     def is_known_to_agent(self, text: str) -> bool:
         """Whether a text comes from a person or from the input of a call, and so not from recorded output alone."""

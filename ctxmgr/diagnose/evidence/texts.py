@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, cast
 
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 
 SHORT, EXCERPT = 120, 300
 """Characters of a quote within a sentence, and of a separate quote."""

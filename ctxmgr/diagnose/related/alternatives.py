@@ -15,7 +15,7 @@ from ctxmgr.diagnose.errors.lines import is_advice
 from ctxmgr.diagnose.evidence import Evidence, call_input, clock
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 

@@ -15,14 +15,13 @@ from ctxmgr.diagnose.errors.lines import telling_line
 from ctxmgr.diagnose.errors.names import unknown_names
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, list_changes, path_of
+from ctxmgr.diagnose.evidence.files import is_file_name
+from ctxmgr.diagnose.evidence.messages import forbids
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
-from ctxmgr.diagnose.evidence.paths import is_file_name
-from ctxmgr.diagnose.evidence.sentences import forbids
 from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name, strip_line_numbers
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.related_lines import COMMON, find_names, quotable_parts
-from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.word_set import word_set
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 

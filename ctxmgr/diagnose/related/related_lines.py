@@ -11,15 +11,13 @@ from collections.abc import Iterator, Sequence
 from math import fsum, log1p
 from typing import NamedTuple
 
-from ctxmgr.diagnose.errors.lines import reasons, telling_line, tells
+from ctxmgr.diagnose.errors.lines import addresses_reader, is_error_word, reasons, telling_line, tells
 from ctxmgr.diagnose.errors.table import find_topic
-from ctxmgr.diagnose.errors.words import addresses_reader, is_error_word
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, may_change, program_name
 from ctxmgr.diagnose.evidence.calls import command_of, list_changes
-from ctxmgr.diagnose.evidence.sentences import BINDS, split_sentences
+from ctxmgr.diagnose.evidence.messages import BINDS, split_sentences
 from ctxmgr.diagnose.evidence.texts import ORDERS, clean, clip, code, join_names, plain_name
-from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.word_set import word_set
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Quote
 from ctxmgr.types.view import EntryView
 

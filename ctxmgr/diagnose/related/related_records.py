@@ -10,19 +10,28 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ctxmgr.diagnose.errors.lines import is_advice, reasons, telling_line, tells
+from ctxmgr.diagnose.errors.lines import (
+    error_details,
+    error_members,
+    is_advice,
+    list_offers,
+    reasons,
+    telling_line,
+    tells,
+    told_lines,
+    told_words,
+)
 from ctxmgr.diagnose.errors.table import Topic, find_topic
-from ctxmgr.diagnose.errors.words import error_details, error_members, list_offers, told_lines, told_words
 from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, program_name
 from ctxmgr.diagnose.evidence.calls import command_of, split_command
+from ctxmgr.diagnose.evidence.files import is_file_name
+from ctxmgr.diagnose.evidence.messages import is_forbidden, split_sentences, user_sentences
 from ctxmgr.diagnose.evidence.nearest_names import likeness
-from ctxmgr.diagnose.evidence.paths import is_file_name
-from ctxmgr.diagnose.evidence.sentences import is_forbidden, split_sentences, user_sentences
 from ctxmgr.diagnose.evidence.texts import clip, code, join_names, sentences_in
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_ERROR, MOST_STEP
 from ctxmgr.diagnose.related.alternatives import Alternative, alternatives
 from ctxmgr.diagnose.related.related_lines import COMMON, PRESCRIBES, RelatedLine, find_names, find_related_lines
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 

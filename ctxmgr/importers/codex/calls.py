@@ -9,7 +9,7 @@ from typing import Any
 from ctxmgr.importers.codex.head import CALLS
 from ctxmgr.importers.codex.thread import Item, Thread
 from ctxmgr.importers.values import clean, integer, join_texts, mapping, milliseconds, number, parse_json, sequence, text
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.plain_records import MAX_TIMEOUT_MS
 
 _LIMITS = ("timeout_ms", "timeout")

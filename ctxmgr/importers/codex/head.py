@@ -14,7 +14,7 @@ from ctxmgr.importers.log_files import open_log, plain_name
 from ctxmgr.importers.values import clean, decoder, join_texts, mapping, sequence, text, title
 from ctxmgr.log.codec import MAX_LINE
 from ctxmgr.log.foreign_jsonl import Line, Report, read_objects
-from ctxmgr.text.word_set import word_set
+from ctxmgr.text.patterns import word_set
 
 TOP_LEVEL = word_set(
     "session_meta response_item event_msg turn_context compacted world_state token_usage_record"

@@ -13,14 +13,13 @@ from ctxmgr.log.codec import encode
 from ctxmgr.log.ids import new_id
 from ctxmgr.recover.answer.facts import SIZES, Amounts, alternatives, brief_text, context_of, count_tokens, do_not_repeat, facts
 from ctxmgr.recover.answer.prompt import PromptInput, prompt_of
-from ctxmgr.recover.case import Case
 from ctxmgr.recover.earlier_answers import without_held
-from ctxmgr.recover.evidence.brief import Brief, prepare
+from ctxmgr.recover.evidence.brief import Brief, Case, prepare
 from ctxmgr.recover.evidence.quotes import CITABLE, citable_ids, clean, clip_middle
 from ctxmgr.recover.evidence.related import RelatedReader
 from ctxmgr.recover.routing.target import Target, choose, request_for
 from ctxmgr.recover.stuck_request import pattern_of
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.route import Alternative, Context, Continuation, DoNotRepeat, Fact, ModelUse, Section
 from ctxmgr.types.view import EntryView

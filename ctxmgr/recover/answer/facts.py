@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
-from ctxmgr.recover.case import Case
-from ctxmgr.recover.evidence.brief import Brief, aside, sentence
+from ctxmgr.recover.evidence.brief import Brief, Case, aside, sentence
 from ctxmgr.recover.evidence.excerpts import WINDOW
 from ctxmgr.recover.evidence.history_reader import FAILED, PEOPLE, SpokenMessage, changes_something, program, same_call, words
 from ctxmgr.recover.evidence.quotes import (
@@ -31,7 +30,7 @@ from ctxmgr.recover.evidence.quotes import (
 )
 from ctxmgr.recover.evidence.related import RelatedRecord
 from ctxmgr.recover.evidence.retrieval import RetrievedRecord
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.memory import MEMORY_TAG
 from ctxmgr.types.route import Alternative, Context, DoNotRepeat, Fact, Label, Section

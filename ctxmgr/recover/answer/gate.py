@@ -14,11 +14,11 @@ from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.texts import sentences_in
 from ctxmgr.log.codec import encode
 from ctxmgr.recover.answer.draft import MAX_BYTES, Draft
-from ctxmgr.recover.case import Case
+from ctxmgr.recover.evidence.brief import Case
 from ctxmgr.recover.evidence.history_reader import texts
 from ctxmgr.recover.evidence.quotes import CITABLE, flat
-from ctxmgr.recover.injection.filter import suspicion
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.recover.injection import suspicion
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.route import Continuation, is_context_manager
 from ctxmgr.types.view import EntryView
 

@@ -14,12 +14,10 @@ from ctxmgr.detect.step import duration
 from ctxmgr.diagnose import CauseExplanation
 from ctxmgr.diagnose.errors.lines import tells
 from ctxmgr.diagnose.evidence.calls import command_of, path_of
-from ctxmgr.diagnose.evidence.texts import capital, sentences_in, strip_line_numbers
+from ctxmgr.diagnose.evidence.texts import capital, sentences_in, strip_line_numbers, strip_wrapper
 from ctxmgr.diagnose.interface import MOST_ERROR
 from ctxmgr.diagnose.related.related_lines import MOST_SOURCE
-from ctxmgr.recover.answer.shown_text import ShownText
-from ctxmgr.recover.case import Case
-from ctxmgr.recover.evidence.brief import Brief, rare_results
+from ctxmgr.recover.evidence.brief import Brief, Case, rare_results
 from ctxmgr.recover.evidence.history_reader import FAILED, PEOPLE, SpokenMessage, changes_something, words
 from ctxmgr.recover.evidence.quotes import (
     QUOTED,
@@ -39,6 +37,7 @@ from ctxmgr.recover.evidence.quotes import (
 )
 from ctxmgr.recover.evidence.related import RelatedRecord
 from ctxmgr.recover.evidence.retrieval import RetrievedRecord
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Finding, Quote
 from ctxmgr.types.memory import MEMORY_TAG
 from ctxmgr.types.view import EntryView
@@ -507,3 +506,41 @@ def _last_resort(given: PromptInput) -> str:
     if given.case.attempt > 1:
         again = f"This is advice number {given.case.attempt} for the same trouble; what was advised before did not end it. "
     return f"{again}If it fails again: stop, and ask the user who gave the task; say what you tried and what is missing."
+
+
+_LEADING = lazy_pattern(r"^(?:> |\s*\d+[\t|:→] ?)")
+"""A mark before a line: the ``>`` of a person's words, or the line number that a client adds."""
+_LONG, _LEAST_NEWS, _BEGINNING = 25, 12, 80
+"""Characters from which a line is compared; from which a text is worth a quote; by which a text within a sentence is known."""
+
+
+class ShownText:
+    """The lines that a prompt has shown so far."""
+
+    def __init__(self) -> None:
+        self._text, self._lines = "", set[str]()
+
+    def add(self, text: str) -> None:
+        """Mark the lines of a text as shown."""
+        self._text += f" {' '.join(text.split())}"
+        self._lines.update(_keys(text))
+
+    def without_shown(self, text: str) -> str:
+        """Return a text without lines that clients add. A mark replaces lines shown before. Returns "" if little is left."""
+        text = strip_wrapper(clean(text)).strip("\n") or clean(text)
+        keys, seen = _keys(text), set(self._lines)
+        if seen.issuperset([*filter(None, keys)]) or " ".join(text.split())[:_BEGINNING] in self._text:
+            return ""
+        left: list[str] = []
+        for line, key in zip(text.split("\n"), keys, strict=True):
+            again = len(key) > _LONG and key in seen
+            if not again or left[-1:] != ["…"]:
+                left.append("…" if again else line)
+            seen.add(key)
+        news = "\n".join(left)
+        return news if news == text or sum(map(str.isalnum, news)) >= _LEAST_NEWS else ""
+
+
+def _keys(text: str) -> list[str]:
+    """Return a key that is equal for lines with the same words: no marks before the line, single spaces."""
+    return [" ".join(_LEADING.sub("", line).split()) for line in text.split("\n")]

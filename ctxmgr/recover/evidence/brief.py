@@ -1,29 +1,64 @@
 """Read from the history what the next agent must know: goal, last success, what was tried, how it failed.
 
-Deterministic: the same history gives the same brief. `sentence` says what is wrong, with recorded text in quotes.
+A `Case` is the input of an answer, gathered once; every step from the choice of an agent to the gate reads it. A `Brief` is
+what the history says about it. Deterministic: the same history gives the same brief. `sentence` says what is wrong, with
+recorded text in quotes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 from math import fsum, log
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.step import duration
 from ctxmgr.detect.text import fingerprints
-from ctxmgr.recover.case import Case
 from ctxmgr.recover.evidence.history_reader import FAILED, HistoryReader, SpokenMessage, changes_something, same_call
 from ctxmgr.recover.evidence.query_builder import MOST, Problem, asked_elsewhere, helpful, helpful_elsewhere, search_request
 from ctxmgr.recover.evidence.quotes import answer_text, both_ends, display_name, short_call, times
-from ctxmgr.recover.evidence.related import RelatedRecord
+from ctxmgr.recover.evidence.related import RelatedReader, RelatedRecord
 from ctxmgr.recover.evidence.retrieval import RetrievedRecord, together
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Finding
-from ctxmgr.types.route import CONTEXT_MANAGER
+from ctxmgr.types.route import CONTEXT_MANAGER, ContextRequest, Fact
 from ctxmgr.types.view import EntryView
+
+if TYPE_CHECKING:  # these modules import `Case`
+    from ctxmgr.recover.earlier_answers import KnownFacts
+    from ctxmgr.recover.routing.routes import RoutingTable
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One request, what is wrong, and what the answer may read and choose.
+
+    Attributes:
+        reader: reads the session.
+        related: reads related sessions and memory; None to read this session alone.
+        request: the question or task, and its requester.
+        finding: the loop or stall to answer, if any.
+        side: other unresolved findings of the session. They are mentioned, and their steps do not count as progress.
+        table: which agent may be sent what.
+        to: the agent that has to continue; None to choose one.
+        attempt: number of answers to this problem, including this one.
+        known_facts: agent -> facts it already has, to leave them out; None to give all facts.
+        outside_facts: facts from outside of this history, given first.
+    """
+
+    reader: HistoryReader
+    related: RelatedReader | None
+    request: ContextRequest
+    finding: Finding | None
+    side: Sequence[Finding]
+    table: RoutingTable
+    to: str | None
+    attempt: int
+    known_facts: Callable[[str], KnownFacts] | None
+    outside_facts: tuple[Fact, ...]
+
 
 _LOOK_BACK = 200
 """Entries before the trouble that are read. The limit keeps the time constant for any length of history."""

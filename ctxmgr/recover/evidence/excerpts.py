@@ -12,9 +12,8 @@ from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.base.paths import packaged_text
 from ctxmgr.recover.evidence.history_reader import words
 from ctxmgr.recover.evidence.quotes import answers, flat
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.text.tokens import stem, stems
-from ctxmgr.text.word_set import word_set
 from ctxmgr.types.view import EntryView, EventView
 
 WINDOW = 360

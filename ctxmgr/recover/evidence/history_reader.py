@@ -12,9 +12,9 @@ from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query import tools
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.recover.evidence.quotes import flat
-from ctxmgr.recover.injection.filter import suspicion
+from ctxmgr.recover.injection import suspicion
 from ctxmgr.store import Store
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView, EventView
 
 _SAID = 60

@@ -21,7 +21,7 @@ from ctxmgr.recover.evidence.history_reader import (
 from ctxmgr.recover.evidence.quotes import answer_text, quote_text, short_call
 from ctxmgr.recover.evidence.related import MOST_TOLD, RelatedReader, RelatedRecord
 from ctxmgr.recover.evidence.retrieval import Retrieval, RetrievedRecord, Scope, seek, seek_around, states, together
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.route import ContextRequest
 from ctxmgr.types.view import EntryView
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 from ctxmgr.diagnose.evidence.calls import EDITOR_VERBS, command_of, fields_of
 from ctxmgr.diagnose.evidence.texts import sentences_in
 from ctxmgr.log.ids import parse_time
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
 _Item = TypeVar("_Item")
@@ -35,6 +35,7 @@ _HUGE = 2**63
 _DEPTH = 5
 _WIDTH = 12
 _SHORTEST = 8
+_LINE = 300
 
 
 def quote_text(text: str, limit: int = EXCERPT) -> str:
@@ -54,6 +55,13 @@ def clip_middle(text: str, limit: int) -> str:
         return text
     head = limit // 2
     return f"{text[:head]} … {text[len(text) - (limit - head) :]}"
+
+
+def one_line(text: str) -> str:
+    """Return text of a server or model, which may be anything, as one printable line of at most 300 characters."""
+    plain = " ".join(text.split())
+    shown = quote_text(plain, _LINE)
+    return clip_middle(plain, _LINE) if shown[1:-1] == plain else shown[1:-1].replace('\\"', '"')
 
 
 def whole_sentences(text: str, limit: int) -> str:

@@ -15,9 +15,8 @@ from ctxmgr.diagnose.evidence.calls import command_of, fields_of
 from ctxmgr.recover.evidence.excerpts import Clause, Passage, Row, Scale, SoughtWords, Term, Text, best_passage, text_of
 from ctxmgr.recover.evidence.history_reader import changes_something, explains, is_synthetic, program, same_call, texts, words
 from ctxmgr.recover.evidence.quotes import answer_text, flat
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.text.tokens import stem
-from ctxmgr.text.word_set import word_set
 from ctxmgr.types.route import is_context_manager
 from ctxmgr.types.view import EntryView, EventView
 

@@ -1,7 +1,8 @@
-"""Ask a model within its limits. Returns an answer, or the reason why there is none, in time.
+"""Ask a model within its limits: a consultation, or one question without tools. Returns an answer in time, or says why not.
 
-The conversation runs in its own thread with its own event loop. So it also works inside a program with an event loop, and a
-model client that blocks its thread can't delay the caller.
+The conversation, whose state is in `Conversation`, runs in its own thread with its own event loop. So it also works inside a
+program with an event loop, and a model client that blocks its thread can't delay the caller. All its tools run in one more
+thread. Only `dialogue` loads the model's library; a missing one is reported as a failure.
 """
 
 from __future__ import annotations
@@ -10,16 +11,109 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable
+from concurrent.futures import Executor, Future
 from contextlib import suppress
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
+from pydantic import BaseModel
+
+from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import CtxmgrError
+from ctxmgr.recover.evidence.quotes import clip_middle, one_line
 from ctxmgr.recover.model.config import ModelChoice, missing_extra
-from ctxmgr.recover.model.conversation import Conversation, Worker, one_line
-from ctxmgr.recover.model.exchange import Budget, Consultation, ModelAnswer
+from ctxmgr.recover.model.exchange import Budget, Consultation, LeadAnswer, ModelAnswer
 from ctxmgr.recover.model.tools import Toolkit
 from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.route import ModelUse
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_Job = tuple[Future[Any], Callable[[], Any]]
+
+
+class Worker(Executor):
+    """A pool of one daemon thread.
+
+    A store serves one thread at a time, so all tools of a consultation share this thread. A hanging job is abandoned: unlike
+    the threads of `concurrent.futures`, a daemon thread is not joined at the end of the program.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._idle = threading.Event()
+        self._idle.set()
+        self._lock = threading.Lock()
+        self._waiting = 0
+        self._ended = False
+        threading.Thread(target=self._work, name=name, daemon=True).start()
+
+    def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
+        """Queue a job."""
+        future: Future[_T] = Future()
+        with self._lock:
+            if self._ended:
+                raise RuntimeError("the worker has ended")
+            self._waiting += 1
+            self._idle.clear()
+            self._jobs.put((future, lambda: fn(*args, **kwargs)))
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Accept no more jobs. Queued jobs still run unless they are cancelled. Never waits; see `rests`."""
+        with self._lock:
+            if not self._ended:
+                self._ended = True
+                self._jobs.put(None)
+
+    def rests(self, seconds: float) -> bool:
+        """Wait up to ``seconds`` for the jobs to end. Return whether none is running."""
+        return self._idle.wait(seconds)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            future, call = job
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(call())
+                except BaseException as error:
+                    future.set_exception(error)
+            with self._lock:
+                self._waiting -= 1
+                if self._waiting == 0:
+                    self._idle.set()
+
+
+@dataclass(slots=True)
+class Conversation:
+    """The state of one conversation with a model.
+
+    Attributes:
+        check: returns the gate's objections to a proposal, none if it passes.
+        say: called with each line of progress.
+        refused: the last objection to an answer.
+        refusals: number of refused answers.
+        transcript: all messages as JSON; set when the conversation ends by itself.
+    """
+
+    question: Consultation
+    choice: ModelChoice
+    budget: Budget
+    kit: Toolkit
+    worker: Worker
+    check: Callable[[Proposal], list[str]]
+    say: Callable[[str], None]
+    refused: str = ""
+    refusals: int = 0
+    transcript: bytes = b"[]"
+    proposal: Proposal | None = None
+    lead: LeadAnswer | None = None
+    failure: str | None = None
+
+    def refuse(self, reason: str) -> None:
+        """Note an objection to an answer, and report it."""
+        self.refused, self.refusals = one_line(reason), self.refusals + 1
+        self.say(f"answer refused: {clip_middle(self.refused, 160)}, asking again")
+
 
 Check = Callable[[Proposal], list[str]]
 Progress = Callable[[str], None]
@@ -38,9 +132,9 @@ def load_library(choice: ModelChoice, model: Any = None) -> tuple[Any, Any, Any]
         InvalidInput: the provider is unknown, or its key is missing.
     """
     try:
-        from ctxmgr.recover.model import dialogue, stack
+        from ctxmgr.recover.model import dialogue
 
-        return (dialogue, model, None) if model is not None else (dialogue, *stack.build(choice))
+        return (dialogue, model, None) if model is not None else (dialogue, *dialogue.build(choice))
     except ImportError as error:
         raise missing_extra(choice, error) from None
 
@@ -214,3 +308,42 @@ class _Call:
             use=use, proposal=talk.proposal if answered else None, lead=talk.lead if answered else None, notes=notes,
             snapshots=snapshots, memories=memories, seen=frozenset(talk.kit.seen.shown), transcript=talk.transcript,
         )  # fmt: skip
+
+
+_QUESTION_GRACE = 0.5
+_Answer = TypeVar("_Answer", bound=BaseModel)
+
+
+def ask(
+    choice: ModelChoice, instructions: str, prompt: str, shape: type[_Answer], model: Any = None
+) -> tuple[_Answer | None, str | None]:
+    """Return a model's answer, or None and why there is none within the seconds of the choice.
+
+    Args:
+        choice: the model and its limits.
+        instructions: what the model has to do.
+        prompt: the material for it; recorded text in it must be fenced.
+        shape: the shape of the answer.
+        model: a pydantic-ai model to ask instead of the named one.
+
+    Raises:
+        InvalidInput: the model can't be asked: a setting is wrong, a package or a key is missing.
+    """
+    heard: queue.SimpleQueue[tuple[_Answer | None, str | None] | CtxmgrError] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            dialogue, built, client = load_library(choice, model)
+            heard.put(asyncio.run(dialogue.put(choice, built, client, instructions, prompt, shape)))
+        except CtxmgrError as error:
+            heard.put(error)
+        except Exception as error:  # a model's library may fail in any way; what needs no model remains
+            heard.put((None, f"it broke off: {type(error).__name__}"))
+
+    threading.Thread(target=work, name="ctxmgr-model", daemon=True).start()
+    answered: tuple[_Answer | None, str | None] | CtxmgrError = (None, f"no answer within {choice.seconds:g} s")
+    with suppress(queue.Empty):
+        answered = heard.get(timeout=choice.seconds + _QUESTION_GRACE)
+    if isinstance(answered, CtxmgrError):
+        raise answered
+    return answered

@@ -23,10 +23,10 @@ from ctxmgr.memory.note_memory import EmbeddedMemory, retain_record
 from ctxmgr.recover.answer.draft import Additions, Draft, citable
 from ctxmgr.recover.answer.facts import count_tokens
 from ctxmgr.recover.answer.gate import adds_nothing, allowed_targets, citations_of, entry_of, objections
-from ctxmgr.recover.case import Case
+from ctxmgr.recover.evidence.brief import Case
 from ctxmgr.recover.evidence.quotes import call, citable_ids, clip_middle, display_name, in_line, outcome, quote_text
 from ctxmgr.recover.evidence.related import RelatedReader
-from ctxmgr.recover.injection.filter import suspicion
+from ctxmgr.recover.injection import suspicion
 from ctxmgr.recover.model.client import Preparation, consult
 from ctxmgr.recover.model.config import ModelChoice, chosen, describe
 from ctxmgr.recover.model.exchange import Consultation, ModelAnswer
@@ -35,7 +35,7 @@ from ctxmgr.recover.model.instructions import narrow, opening_message
 from ctxmgr.recover.recovery import Consult, ConsultationResult
 from ctxmgr.store import Store
 from ctxmgr.store.row_mapper import entry_places
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.memory import RecallRequest, ReflectRequest
 from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.operations import ModelRequest, PlanView

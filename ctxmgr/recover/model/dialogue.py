@@ -1,28 +1,53 @@
-"""The two ways to ask a model: with tools, or one narrow question."""
+"""Talk to a model through the model library: with tools, or with one narrow question.
+
+Creates the models of the library, and explains its errors in plain words. Imported only if a model is named: the library takes
+longer to load than most commands take to run.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast
 
-from httpx2 import AsyncClient
+import httpx2
+import pydantic_ai
 from pydantic import BaseModel, Field, ValidationError, create_model
-from pydantic_ai import Agent, ModelRetry, NativeOutput, RunContext, Tool, ToolDefinition, ToolOutput, capture_run_messages
+from pydantic_ai import (
+    Agent,
+    ModelRetry,
+    NativeOutput,
+    RunContext,
+    Tool,
+    ToolDefinition,
+    ToolOutput,
+    capture_run_messages,
+    exceptions,
+)
 from pydantic_ai.capabilities import AgentCapability, Hooks, PrepareTools, UseThreadExecutor
 from pydantic_ai.exceptions import ModelHTTPError, RetryModelRequest, UnexpectedModelBehavior
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ThinkingPart, ToolCallPart
-from pydantic_ai.models import Model, ModelRequestContext
+from pydantic_ai.models import Model, ModelRequestContext, infer_model
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import UsageLimits
 
+from ctxmgr.errors import InvalidInput
+from ctxmgr.recover.evidence.quotes import one_line
 from ctxmgr.recover.model import instructions as words
-from ctxmgr.recover.model import stack
-from ctxmgr.recover.model.config import ModelChoice
-from ctxmgr.recover.model.conversation import Conversation
+from ctxmgr.recover.model.config import KEY_VARIABLE, ModelChoice, is_loopback
 from ctxmgr.recover.model.exchange import Budget, BudgetError, LeadAnswer, aliases, settle_answer
 from ctxmgr.types.model_proposal import Lead, Proposal
+
+if TYPE_CHECKING:  # `client` imports this module
+    from ctxmgr.recover.model.client import Conversation
+
+pydantic_ai.BANNER_ENABLED = False
+warnings.filterwarnings("ignore", "Sampling parameters", UserWarning)  # the library leaves out a temperature
+
+MAX_RESPONSE_BYTES = 8 * 1024 * 1024
+"""Maximum bytes of a response that are read. A longer response is an error."""
 
 RETRIES = 2
 LONGEST_ANSWER = 200_000
@@ -33,7 +58,7 @@ _TOOL_SECONDS = 5.0
 _Answer = TypeVar("_Answer", bound=BaseModel)
 
 
-async def converse(talk: Conversation, model: Model, client: AsyncClient | None) -> None:
+async def converse(talk: Conversation, model: Model, client: httpx2.AsyncClient | None) -> None:
     """Ask the model, and set the answer or the failure in ``talk``. Raises only exceptions that end the program.
 
     ``client`` is the connection to close at the end, if it is ours.
@@ -46,7 +71,7 @@ async def converse(talk: Conversation, model: Model, client: AsyncClient | None)
             talk.failure = _failure(error, talk.choice, talk)
         finally:
             with suppress(Exception):
-                talk.transcript = stack.dump(messages)
+                talk.transcript = dump(messages)
             if client is not None:
                 with suppress(Exception):
                     await client.aclose()
@@ -54,7 +79,7 @@ async def converse(talk: Conversation, model: Model, client: AsyncClient | None)
 
 def _failure(error: Exception, choice: ModelChoice, talk: Conversation | None = None) -> str:
     if not isinstance(error, UnexpectedModelBehavior) or "retries" not in str(error):
-        return stack.meaning(error, choice)
+        return meaning(error, choice)
     if talk is None or not talk.refused:
         return "it never answered in the form that was asked for"
     times = "answer was" if talk.refusals == 1 else "answers were"
@@ -111,7 +136,7 @@ async def _narrow(talk: Conversation, model: Model) -> None:
 
 
 async def put(
-    choice: ModelChoice, model: Model, client: AsyncClient | None, instructions: str, prompt: str, shape: type[_Answer]
+    choice: ModelChoice, model: Model, client: httpx2.AsyncClient | None, instructions: str, prompt: str, shape: type[_Answer]
 ) -> tuple[_Answer | None, str | None]:
     """Put one question to a model without tools; return (answer, None), or (None, the reason why there is none).
 
@@ -227,7 +252,7 @@ def _count_response(response: ModelResponse, asked: ModelRequestContext, budget:
     """Return a response fit to be stored, and count its tokens or an estimate; too long a response ends the consultation."""
     budget.input_tokens += response.usage.input_tokens
     budget.output_tokens += response.usage.output_tokens
-    response = stack.sound(response)
+    response = sound(response)
     length = sum(_length(part) for part in response.parts)
     known = response.usage.input_tokens + response.usage.output_tokens
     budget.tokens += known or (_told(asked.messages) + length) // 4
@@ -256,3 +281,119 @@ def _length(part: object) -> int:
     if isinstance(part, ToolCallPart):
         return len(part.args) if isinstance(part.args, str) else len(str(cast("object", part.args)))
     return 0
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A response that ends with an error if it becomes too long."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        total = 0
+        async for chunk in self._stream:
+            total += len(chunk)
+            if total > MAX_RESPONSE_BYTES:
+                raise BudgetError(f"the server sent more than {MAX_RESPONSE_BYTES:,} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+async def _bound(response: httpx2.Response) -> None:
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        raise BudgetError("the server packed its answer, though it was asked not to")
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Bounded(response.stream)
+
+
+def _client(host: str) -> httpx2.AsyncClient:
+    """Return a client for a server named by its address. It connects only to that server.
+
+    It follows no redirect, and uses no proxy for this machine's own servers.
+    """
+    headers, hooks = {"accept-encoding": "identity"}, {"response": [_bound]}
+    return httpx2.AsyncClient(follow_redirects=False, trust_env=not is_loopback(host), headers=headers, event_hooks=hooks)
+
+
+def build(choice: ModelChoice) -> tuple[Model, httpx2.AsyncClient | None]:
+    """Return the model, and the connection to close after it. Nothing is contacted.
+
+    Raises:
+        ImportError: a package that this provider needs is not installed.
+        InvalidInput: the provider is unknown, or its key is missing.
+    """
+    try:
+        if choice.base_url is None:
+            return infer_model(choice.name), None
+        from pydantic_ai.models.openai import OpenAIChatModel
+        from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+        client = _client(httpx2.URL(choice.base_url).host)
+        provider = OpenAICompatibleProvider(
+            "named-server", base_url=choice.base_url, api_key=choice.api_key, http_client=client
+        )
+        return OpenAIChatModel(choice.name, provider=provider), client
+    except (exceptions.UserError, ValueError) as error:
+        hint = "give the key or address it speaks of, name another model, or leave the model out with --no-llm"
+        raise InvalidInput(f"the model {one_line(choice.name)} can't be asked: {one_line(str(error))}", hint) from None
+
+
+_MEANING: tuple[tuple[type[Exception], str], ...] = (
+    (exceptions.ModelConnectionError, "the server can't be reached"),
+    (exceptions.ModelAuthenticationError, "the server refused the key"),
+    (exceptions.ModelQuotaExceededError, "the account's quota is used up"),
+    (exceptions.ModelRateLimitError, "the server takes no more requests just now"),
+    (exceptions.ModelOverloadedError, "the server is overloaded"),
+    (exceptions.ModelNotFoundError, "the server does not know this model"),
+    (exceptions.ModelContextWindowExceededError, "the history is longer than this model can read"),
+)
+
+
+def meaning(error: BaseException, choice: ModelChoice) -> str:
+    """Return the meaning of an error in one printable line."""
+    if isinstance(error, TimeoutError | exceptions.ModelTimeoutError | exceptions.ModelRequestTimeout):
+        return f"no answer within {choice.seconds:g} s"
+    for kind, said in _MEANING:
+        if isinstance(error, kind):
+            status = f" (HTTP {error.status_code})" if isinstance(error, exceptions.ModelHTTPError) else ""
+            where = f"; it is read from {KEY_VARIABLE}, or from the key_variable beside a base_url in your config.toml"
+            hint = where if kind is exceptions.ModelAuthenticationError and choice.base_url else ""
+            return said + status + hint
+    if isinstance(error, BudgetError):
+        return one_line(str(error))
+    if isinstance(error, exceptions.UsageLimitExceeded):
+        return "it made more tool calls than a consultation may take"
+    if isinstance(error, exceptions.ModelHTTPError):
+        return one_line(f"the server answered with HTTP {error.status_code}: {error.body}")
+    if isinstance(error, exceptions.UnexpectedModelBehavior):
+        return one_line(f"no valid answer: {error}").rstrip(": ")
+    if isinstance(error, exceptions.ModelAPIError):
+        return one_line(f"the server failed: {error}")
+    return one_line(f"the consultation broke off: {type(error).__name__}: {error}")
+
+
+def sound(response: ModelResponse) -> ModelResponse:
+    """Return a response that can be sent back and stored: servers may write lone surrogates."""
+    try:
+        dump([response])
+    except ValueError:
+        whole = pydantic_ai.ModelMessagesTypeAdapter.dump_python([response])
+        response = cast("ModelResponse", pydantic_ai.ModelMessagesTypeAdapter.validate_python(_mended(whole))[0])
+    return response
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_mended(name): _mended(item) for name, item in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list):
+        return [_mended(item) for item in cast("list[Any]", value)]
+    return value
+
+
+def dump(messages: list[Any]) -> bytes:
+    """Return the conversation as JSON, in pydantic-ai's message format."""
+    return pydantic_ai.ModelMessagesTypeAdapter.dump_json(messages)

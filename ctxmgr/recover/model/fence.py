@@ -15,7 +15,7 @@ from typing import Any
 
 from ctxmgr.log.json_value import plain
 from ctxmgr.recover.evidence.quotes import answers, clean, clip_middle, clock_phrase, cut_lines, display_name, flat, in_line
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView, EventView
 
 Suspicion = Callable[[EntryView | EventView], str | None]

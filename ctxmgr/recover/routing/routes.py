@@ -17,7 +17,7 @@ from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.base.paths import MAX_SETTINGS_BYTES, OWN_FILE, is_inside, read_regular
 from ctxmgr.config import Config
 from ctxmgr.errors import CtxmgrError, InvalidInput
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.route import Role, Routing, is_context_manager
 from ctxmgr.types.setup import Check
 

@@ -13,8 +13,7 @@ from typing import Any, cast
 from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.errors import InvalidInput, RecoveryRefused
 from ctxmgr.log.codec import encode
-from ctxmgr.recover.case import Case
-from ctxmgr.recover.evidence.brief import launcher_of
+from ctxmgr.recover.evidence.brief import Case, launcher_of
 from ctxmgr.recover.evidence.history_reader import FAILED, PATH, HistoryReader, changes_something, texts
 from ctxmgr.recover.evidence.quotes import answer_text, display_name
 from ctxmgr.recover.routing.routes import BROKEN, Route, problem_with, role_of

@@ -13,8 +13,7 @@ import pytest
 from ctxmgr.diagnose import contrast, diagnose
 from ctxmgr.diagnose.classes import CLASSES
 from ctxmgr.diagnose.errors import table as error_table
-from ctxmgr.diagnose.errors.successes import known_success
-from ctxmgr.diagnose.errors.table import ErrorRow, error_rows
+from ctxmgr.diagnose.errors.table import ErrorRow, error_rows, known_success
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.texts import text_of
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_STEP

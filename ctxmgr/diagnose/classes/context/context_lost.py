@@ -8,7 +8,7 @@ from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, cl
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, tool_phrase
 from ctxmgr.diagnose.evidence.texts import code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

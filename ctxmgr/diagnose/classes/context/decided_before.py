@@ -11,8 +11,7 @@ from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, may_c
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, fields_of, list_changes, path_of
 from ctxmgr.diagnose.evidence.texts import ORDERS, code, join_names, strip_line_numbers, text_of
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.word_set import word_set
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 

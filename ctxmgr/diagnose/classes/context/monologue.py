@@ -6,10 +6,10 @@ import re
 from typing import Any, cast
 
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
-from ctxmgr.diagnose.evidence.sentences import find_task_words
+from ctxmgr.diagnose.evidence.messages import find_task_words
 from ctxmgr.diagnose.evidence.texts import code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 
 KIND: str = "monologue"

@@ -10,7 +10,7 @@ from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, program_nam
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, path_of, tool_phrase
 from ctxmgr.diagnose.evidence.texts import NUMBERED, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

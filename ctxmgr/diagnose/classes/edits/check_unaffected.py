@@ -7,10 +7,10 @@ import re
 from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, path_of, same_file, split_command
-from ctxmgr.diagnose.evidence.paths import is_file_name
+from ctxmgr.diagnose.evidence.files import is_file_name
 from ctxmgr.diagnose.evidence.texts import code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

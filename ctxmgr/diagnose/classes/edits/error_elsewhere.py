@@ -7,10 +7,10 @@ import re
 from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, may_change
 from ctxmgr.diagnose.evidence.calls import edited_paths, fields_of, list_changes, path_of, same_file, written_content
-from ctxmgr.diagnose.evidence.paths import FOREIGN
+from ctxmgr.diagnose.evidence.files import FOREIGN
 from ctxmgr.diagnose.evidence.texts import ORDERS, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

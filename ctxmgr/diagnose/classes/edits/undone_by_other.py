@@ -10,7 +10,7 @@ from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, fields_of, list_changes, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.texts import clean, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

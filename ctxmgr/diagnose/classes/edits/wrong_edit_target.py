@@ -20,10 +20,10 @@ from ctxmgr.diagnose.evidence.calls import (
     split_command,
     tool_phrase,
 )
-from ctxmgr.diagnose.evidence.contents import REWRITES, Content
+from ctxmgr.diagnose.evidence.files import REWRITES, Content
 from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, quote_match
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Confidence, Diagnosis
 from ctxmgr.types.view import EntryView
 

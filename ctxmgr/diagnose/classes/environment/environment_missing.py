@@ -8,10 +8,10 @@ from typing import NamedTuple
 from ctxmgr.diagnose.errors.names import last_match
 from ctxmgr.diagnose.evidence import Evidence, clock, program_name
 from ctxmgr.diagnose.evidence.calls import command_of, path_of
-from ctxmgr.diagnose.evidence.sentences import forbids
+from ctxmgr.diagnose.evidence.messages import forbids
 from ctxmgr.diagnose.evidence.texts import code
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 

@@ -11,7 +11,7 @@ from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, command_of, fields_of, path_of, split_command
 from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

@@ -10,7 +10,7 @@ from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import command_of, path_of
 from ctxmgr.diagnose.evidence.texts import code, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

@@ -11,7 +11,7 @@ from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, command_of, fields_of,
 from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.texts import clean, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

@@ -7,12 +7,11 @@ import re
 from ctxmgr.diagnose.errors.names import Unknown, meant_names, offered_names, unknown_names
 from ctxmgr.diagnose.evidence import Evidence, call_input, may_change
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool_phrase
-from ctxmgr.diagnose.evidence.listings import find_listing, topic_words
+from ctxmgr.diagnose.evidence.items import find_listing, topic_words
 from ctxmgr.diagnose.evidence.nearest_names import Counterpart, find_nearest_offered, find_nearest_recorded, likeness
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.word_set import word_set
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

@@ -6,11 +6,11 @@ import re
 
 from ctxmgr.diagnose.evidence import Evidence, call_key
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, same_file, split_command, tool_phrase
-from ctxmgr.diagnose.evidence.listings import find_listing, topic_words
-from ctxmgr.diagnose.evidence.paths import PATH, asked_paths
+from ctxmgr.diagnose.evidence.files import PATH, asked_paths
+from ctxmgr.diagnose.evidence.items import find_listing, topic_words
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

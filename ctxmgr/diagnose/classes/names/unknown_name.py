@@ -13,7 +13,7 @@ from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
 from ctxmgr.diagnose.evidence.texts import code, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 

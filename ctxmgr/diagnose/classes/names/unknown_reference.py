@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths
+from ctxmgr.diagnose.evidence.files import is_file_name
 from ctxmgr.diagnose.evidence.nearest_names import likeness
-from ctxmgr.diagnose.evidence.paths import is_file_name
 from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.word_set import word_set
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

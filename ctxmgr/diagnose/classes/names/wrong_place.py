@@ -6,10 +6,10 @@ import re
 
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, same_file, tool_phrase
-from ctxmgr.diagnose.evidence.paths import Mention, asked_paths, is_file_name, listed_paths, mentions
+from ctxmgr.diagnose.evidence.files import Mention, asked_paths, is_file_name, listed_paths, mentions
 from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, how_often, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

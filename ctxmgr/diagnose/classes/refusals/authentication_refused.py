@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 
+from ctxmgr.diagnose.errors.lines import list_offers
 from ctxmgr.diagnose.errors.table import best_step
-from ctxmgr.diagnose.errors.words import list_offers
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.evidence.calls import call_phrase
-from ctxmgr.diagnose.evidence.sentences import forbids
+from ctxmgr.diagnose.evidence.messages import forbids
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.notes import find_way_in_note
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

@@ -7,11 +7,10 @@ import re
 
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, patched_paths, path_of, split_command, tool_phrase
-from ctxmgr.diagnose.evidence.sentences import ALLOWS, BINDS, forbids, user_sentences
+from ctxmgr.diagnose.evidence.messages import ALLOWS, BINDS, forbids, user_sentences
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.word_set import word_set
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

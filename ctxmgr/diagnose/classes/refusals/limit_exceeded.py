@@ -8,7 +8,7 @@ from ctxmgr.diagnose.evidence import CHECKS, Evidence
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of
 from ctxmgr.diagnose.evidence.texts import clip, how_often
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 
 KIND: str = "limitExceeded"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ctxmgr.diagnose.errors.words import error_members
+from ctxmgr.diagnose.errors.lines import error_members
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.items import answers
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, code, join_names, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.log.ids import parse_time
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

@@ -12,7 +12,7 @@ from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, t
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered, likeness
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

@@ -26,7 +26,7 @@ from ctxmgr.diagnose.evidence.items import find_objects
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered
 from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

@@ -9,11 +9,10 @@ from typing import NamedTuple
 from ctxmgr.diagnose.errors.names import unknown_names
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
-from ctxmgr.diagnose.evidence.sentences import forbids
+from ctxmgr.diagnose.evidence.messages import forbids
 from ctxmgr.diagnose.evidence.texts import LINE_NUMBER, capital, code, how_often, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.word_set import word_set
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ctxmgr.diagnose.classes.names import not_found
 from ctxmgr.diagnose.errors import table as error_table
-from ctxmgr.diagnose.errors.successes import known_success
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.types.finding import Diagnosis
 
@@ -13,7 +12,7 @@ KIND: str = "knownError"
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return the meaning of the words."""
-    found = error_table.known_error(KIND, evidence, late=False) or known_success(KIND, evidence)
+    found = error_table.known_error(KIND, evidence, late=False) or error_table.known_success(KIND, evidence)
     if found is None:
         return None
     name = not_found.applies(evidence)  # an almost correct name says more than the words

@@ -9,7 +9,7 @@ from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.texts import LINE_NUMBER, capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.notes import diagnose_note, failure_text
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

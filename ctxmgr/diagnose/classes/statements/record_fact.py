@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
-from ctxmgr.diagnose.errors.successes import same_answer
-from ctxmgr.diagnose.errors.table import Fact, fact_rows, fill_slots, named_groups
+from ctxmgr.diagnose.errors.table import Fact, fact_rows, fill_slots, named_groups, same_answer
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import (
     call_key,

@@ -10,7 +10,7 @@ from ctxmgr.diagnose.evidence.calls import command_of, split_command, tool_phras
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, Wait, find_wait
 from ctxmgr.diagnose.evidence.texts import capital, clean, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

@@ -13,8 +13,7 @@ from ctxmgr.diagnose.evidence.items import Item, answers, find_ids, parse_heads,
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
 from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.word_set import word_set
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

@@ -8,11 +8,11 @@ from typing import NamedTuple
 from ctxmgr.diagnose.evidence import Evidence, call_input, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.items import answers
-from ctxmgr.diagnose.evidence.sentences import find_task_words
+from ctxmgr.diagnose.evidence.messages import find_task_words
 from ctxmgr.diagnose.evidence.texts import clean, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.related_lines import find_names
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 

@@ -7,12 +7,10 @@ import re
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, clock, may_change
-from ctxmgr.diagnose.evidence.calls import command_of, runs_in_background, tool_phrase
-from ctxmgr.diagnose.evidence.outcomes import ENDED
+from ctxmgr.diagnose.evidence.calls import ENDED, command_of, runs_in_background, tool_phrase
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.word_set import word_set
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

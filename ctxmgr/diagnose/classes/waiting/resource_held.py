@@ -6,10 +6,10 @@ import re
 
 from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, runs_in_background, split_command, tool_phrase
-from ctxmgr.diagnose.evidence.sentences import user_sentences
+from ctxmgr.diagnose.evidence.messages import user_sentences
 from ctxmgr.diagnose.evidence.texts import clean, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 

@@ -11,10 +11,10 @@ from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, start
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, runs_in_background, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.interactive_commands import find_wait
 from ctxmgr.diagnose.evidence.items import find_ids, list_items
-from ctxmgr.diagnose.evidence.sentences import user_sentences
+from ctxmgr.diagnose.evidence.messages import user_sentences
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, quote_match, text_of
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Confidence, Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.errors.words import told_lines
+from ctxmgr.diagnose.errors.lines import told_lines
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, runs_in_background
+from ctxmgr.diagnose.evidence.calls import ENDED, call_phrase, command_of, runs_in_background
+from ctxmgr.diagnose.evidence.files import mentions
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON
-from ctxmgr.diagnose.evidence.outcomes import ENDED
-from ctxmgr.diagnose.evidence.paths import mentions
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 

@@ -9,11 +9,10 @@ from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import Item, answers, find_ids
-from ctxmgr.diagnose.evidence.sentences import user_sentences
+from ctxmgr.diagnose.evidence.messages import user_sentences
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, code, plain_name, text_of
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.lazy_pattern import lazy_pattern
-from ctxmgr.text.word_set import word_set
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 

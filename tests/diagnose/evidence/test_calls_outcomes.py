@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.evidence.outcomes import ENDED, reports_failure
+from ctxmgr.diagnose.evidence.calls import ENDED, reports_failure
 from tests.diagnose.build import Call, bash, view
 
 

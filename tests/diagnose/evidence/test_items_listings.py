@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.diagnose.evidence.listings import Listing, find_listing, find_lists, topic_words
+from ctxmgr.diagnose.evidence.items import Listing, find_listing, find_lists, topic_words
 from tests.diagnose.build import Call, Said, bash, evidence
 
 QUEUES = [{"id": "ord-in", "depth": 3, "open": True}, {"id": "ord-dead", "depth": 12, "open": False}]

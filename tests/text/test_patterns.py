@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 
 
 def test_it_does_what_a_pattern_does() -> None:
@@ -33,7 +33,7 @@ def test_a_wrong_pattern_is_told_at_its_first_use() -> None:
 def test_making_and_copying_one_compiles_nothing() -> None:
     """A module full of them costs next to nothing; `re` is not even loaded for it."""
     code = (
-        "import sys, copy\nfrom ctxmgr.text.lazy_pattern import lazy_pattern\n"
+        "import sys, copy\nfrom ctxmgr.text.patterns import lazy_pattern\n"
         "copy.copy(lazy_pattern('('))\nsys.exit('ctxmgr.text' not in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

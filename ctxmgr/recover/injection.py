@@ -1,7 +1,8 @@
-"""Judge whether recorded text reads like instructions to an agent, by the patterns of `patterns.toml`.
+"""Judge whether recorded text reads like instructions to an agent, by the patterns of `injection_patterns.toml`.
 
-A hit withholds the text, so ordinary output, code and manuals must pass. After a miss the text goes on inside its fence,
-marked as not trusted. This is a sieve, not a proof: an order in words that the patterns do not know passes.
+`suspicion` tries the patterns on the text itself, and on the text with its disguises removed. A hit withholds the text, so
+ordinary output, code and manuals must pass. After a miss the text goes on inside its fence, marked as not trusted. This is a
+sieve, not a proof: an order in words that the patterns do not know passes. Imports nothing of `ctxmgr.recover`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from ctxmgr.base.paths import packaged_text
-from ctxmgr.text.lazy_pattern import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern
 
 _LEADS = lazy_pattern(
     r"(?:[.!?:;,>*#\])\"(\[-]\s{0,3}|\n\s{0,4}[*_#<( \[]{0,4}|\b(?:must|should|shall|now|please|immediately|always|instead|"
@@ -42,7 +43,7 @@ class Pattern(NamedTuple):
 
 
 class Patterns(NamedTuple):
-    """The patterns of `patterns.toml`, in the order in which they are tried."""
+    """The patterns of `injection_patterns.toml`, in the order in which they are tried."""
 
     words: dict[str, str]
     english: tuple[Pattern, ...]
@@ -58,7 +59,7 @@ class Patterns(NamedTuple):
 @cache
 def patterns() -> Patterns:
     """Return the patterns; the file is read once."""
-    data = tomllib.loads(packaged_text(__file__, "patterns.toml"))
+    data = tomllib.loads(packaged_text(__file__, "injection_patterns.toml"))
     reasons: dict[str, str] = data["reasons"]
 
     def made(row: dict[str, Any], kind: str) -> Pattern:

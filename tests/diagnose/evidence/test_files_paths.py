@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.evidence.paths import asked_paths, is_file_name, listed_paths, mentions
+from ctxmgr.diagnose.evidence.files import asked_paths, is_file_name, listed_paths, mentions
 from tests.diagnose.build import Call, bash, edit, evidence, read, view
 
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from ctxmgr.recover.model.conversation import Worker
+from ctxmgr.recover.model.client import Worker
 
 
 def test_a_worker_takes_one_job_at_a_time_and_can_be_left() -> None:

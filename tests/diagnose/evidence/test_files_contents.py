@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.evidence.contents import Content, clean_line, find_last_content
+from ctxmgr.diagnose.evidence.files import Content, clean_line, find_last_content
 from tests.diagnose.build import Call, bash, edit, evidence, read
 
 TEXT = "import tax\n\ntotal = 0\n"

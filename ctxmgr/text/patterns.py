@@ -1,4 +1,7 @@
-"""Regular expressions that are compiled at their first use. A command never uses most of the expressions in its modules."""
+"""Regular expressions that are compiled at their first use, and sets of words: what a module that reads text declares first.
+
+A command never uses most of the expressions in its modules. Words are written as prose instead of columns of quotes.
+"""
 
 from __future__ import annotations
 
@@ -27,4 +30,9 @@ else:
         return LazyPattern(pattern, flags)
 
 
-__all__ = ["lazy_pattern"]
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of ``text``, which spaces and line ends separate."""
+    return frozenset(text.split())
+
+
+__all__ = ["lazy_pattern", "word_set"]

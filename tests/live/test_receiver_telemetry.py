@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from ctxmgr.errors import Busy, InvalidInput
-from ctxmgr.history.telemetry import TelemetryRecorder
 from ctxmgr.importers.otlp import OTLP
+from ctxmgr.live.receiver import TelemetryRecorder
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.import_report import FileCount
@@ -141,7 +141,7 @@ def test_what_is_no_export_is_refused(store: Store) -> None:
 
 def test_what_is_remembered_has_a_limit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory does not grow with the spans that were met; what is forgotten and told again is still known to the store."""
-    monkeypatch.setattr("ctxmgr.history.telemetry.MOST_REMEMBERED", 5)
+    monkeypatch.setattr("ctxmgr.live.receiver.MOST_REMEMBERED", 5)
     exports = pieces(SAMPLES / "codex_logs.jsonl")
     records = recorded(store, [*exports, *exports])
     calls, _ = told(records)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.evidence.sentences import (
+from ctxmgr.diagnose.evidence.messages import (
     ALLOWS,
     BINDS,
     find_task_words,

@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from ctxmgr.diagnose.errors.recorded_patterns import matches
+from ctxmgr.diagnose.errors.wanted_values import matches_pattern
 
 READ = (
     r"^HP-\d{4}$", r"^[A-Z]{2}[0-9]{3,5}$", r"^(cat|dog)-[a-z_]+$", r"^v?\d+\.\d+\.\d+$", r"^(?:[a-z0-9]+-)*[a-z0-9]+$",
@@ -22,9 +22,9 @@ TEXTS = (
 
 
 @pytest.mark.parametrize("pattern", READ)
-def test_patterns_of_validators_match_what_re_matches(pattern: str) -> None:
+def test_patterns_of_validators_match_what_re_matches_pattern(pattern: str) -> None:
     """Of the patterns that are read, each matches the same whole texts as it does elsewhere."""
-    assert [text for text in TEXTS if matches(pattern, text)] == [text for text in TEXTS if re.fullmatch(pattern, text)]
+    assert [text for text in TEXTS if matches_pattern(pattern, text)] == [text for text in TEXTS if re.fullmatch(pattern, text)]
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_other_patterns_match_nothing(pattern: str) -> None:
     """What is not read raises nothing, warns of nothing and matches nothing."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert not matches(pattern, "a")
+        assert not matches_pattern(pattern, "a")
 
 
 @pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", "^(a*)*b$", "^" + "a*" * 50 + "$", "^(" + "a?" * 40 + "){100,}$"])
@@ -45,7 +45,7 @@ def test_time_grows_slowly_with_the_text(pattern: str) -> None:
 
     def took(size: int) -> float:
         start = time.process_time()
-        assert not matches(pattern, "a" * size + "!")
+        assert not matches_pattern(pattern, "a" * size + "!")
         return time.process_time() - start
 
     assert took(60) <= 16 * took(30) + 0.05

@@ -11,7 +11,7 @@ from pydantic_ai import exceptions
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 
 from ctxmgr.errors import InvalidInput
-from ctxmgr.recover.model import stack
+from ctxmgr.recover.model import dialogue
 from ctxmgr.recover.model.client import consult, load_library
 from ctxmgr.recover.model.config import MissingExtra, ModelChoice
 from ctxmgr.store import Store
@@ -85,7 +85,6 @@ import ctxmgr.workspace, ctxmgr.recover.recovery, ctxmgr.cli
 from ctxmgr.recover.model import config as choice
 from ctxmgr.recover.model import client as consult
 from ctxmgr.recover.model import exchange as consultation
-from ctxmgr.recover.model import conversation as talk
 from ctxmgr.recover.model import tools
 from ctxmgr.recover.model import instructions as words
 print(sorted({name.split('.')[0] for name in sys.modules} & {"pydantic_ai", "openai", "httpx2", "opentelemetry"}))
@@ -142,7 +141,7 @@ def test_nothing_is_drawn_on_a_terminal(stuck: Store) -> None:
 )
 def test_an_error_is_told_in_one_plain_line(error: Exception, said: str) -> None:
     """Whatever a server writes into an error, it ends as one printable line that begins with what went wrong."""
-    told = stack.meaning(error, ModelChoice("stub", base_url="http://127.0.0.1:9/v1", seconds=3.0))
+    told = dialogue.meaning(error, ModelChoice("stub", base_url="http://127.0.0.1:9/v1", seconds=3.0))
 
     assert told.startswith(said)
     assert told.isprintable()
@@ -153,7 +152,7 @@ def test_half_a_character_is_mended_and_whole_text_stays() -> None:
     whole = ModelResponse([TextPart("plain é")])
     half = ModelResponse([TextPart("half \ud83d"), ToolCallPart("search \ud83d", {"que\udc00ry": ["\ud83d", 7]})])
 
-    assert stack.sound(whole) is whole
-    mended = stack.sound(half)
-    assert stack.dump([mended]).decode("utf-8").count("?") == 4
+    assert dialogue.sound(whole) is whole
+    mended = dialogue.sound(half)
+    assert dialogue.dump([mended]).decode("utf-8").count("?") == 4
     assert [part.part_kind for part in mended.parts] == ["text", "tool-call"]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ctxmgr.diagnose.errors.words import (
+from ctxmgr.diagnose.errors.lines import (
     addresses_reader,
     error_details,
     error_members,
