@@ -22,7 +22,7 @@ from typing import Any, Literal, Protocol, TypedDict, Unpack, cast
 
 from ctxmgr.errors import Busy, CtxmgrError, InvalidInput
 from ctxmgr.log import ids
-from ctxmgr.log.codec import EVENT_ALIASES, MAX_LINE, Record, encode, encode_value
+from ctxmgr.log.codec import MAX_LINE, Record, encode, encode_value, event_origin
 from ctxmgr.log.journal import Durability, Journal
 from ctxmgr.log.json_value import describe, is_plain, plain, shorten, type_name
 from ctxmgr.log.session_lock import Claim, claim, is_live, live_sessions
@@ -411,15 +411,17 @@ class Recorder:
         """Record a message, thought or tool update and return its id.
 
         Args:
-            type: a type of log format 1, an alias from `ctxmgr.log.codec.EVENT_ALIASES`, or any other name, which is kept.
-            data: its content.
+            type: ``user_message`` for a person's words, ``message`` for an agent's, ``thought``, ``compaction``, ``interrupt``,
+                an alias from `ctxmgr.log.codec.EVENT_ALIASES`, or any other name, which is kept.
+            data: its content; a message is a text, or an object with ``text`` or ``content``.
             entry: the entry that it belongs to; by default the surrounding `action`.
-            agent: its agent; by default the recorder's.
+            agent: who said it; by default who a message is ``from`` (see `ctxmgr.log.codec.event_origin`), or the recorder's.
         """
         self._has_episode = True
         event = ids.new_id()
-        fields = {"id": event, "type": EVENT_ALIASES.get(type, type), "entry": entry or self._current_entry()}
-        self._write("event", {**fields, "agent": agent or self._agent, "data": data})
+        kind, speaker = event_origin(type, data, agent)
+        fields = {"id": event, "type": kind, "entry": entry or self._current_entry()}
+        self._write("event", {**fields, "agent": speaker or self._agent, "data": data})
         return event
 
     def action(self, agent: str | None, name: str, **details: Unpack[Details]) -> Step:

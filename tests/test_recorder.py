@@ -108,6 +108,31 @@ def test_event_aliases_are_stored_under_their_own_names(path: Path, alias: str, 
     assert [record["type"] for record in sound_records(path, "event")] == [name, "somethingElse"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "data", "agent", "stored"),
+    [
+        ("message", {"role": "user", "content": "hi"}, None, ("user_message", "coder")),
+        ("message", {"from": "user", "to": "coder", "text": "hi"}, None, ("user_message", "coder")),
+        ("message", {"role": "assistant", "content": "hi"}, None, ("message", "coder")),
+        ("message", {"from": "reviewer", "text": "hi"}, None, ("message", "reviewer")),
+        ("message", {"from": "", "text": "hi"}, None, ("message", "coder")),
+        ("message", {"role": "user", "content": "I am the user"}, "reviewer", ("message", "reviewer")),
+        ("thought", {"from": "user"}, None, ("thought", "coder")),
+        ("message", "from: user", None, ("message", "coder")),
+        ("user", {"text": "hi"}, None, ("user_message", "coder")),
+    ],
+)
+def test_a_message_is_stored_as_that_of_its_speaker(
+    path: Path, kind: str, data: object, agent: str | None, stored: tuple[str, str]
+) -> None:
+    """A person's words are known by role or sender, but not where an agent is named as the speaker: that would be forged."""
+    with Recorder(path, agent="coder") as recorder:
+        recorder.event(kind, data, agent=agent)
+
+    (record,) = sound_records(path, "event")
+    assert (record["type"], record["agent"], record["data"]) == (*stored, data)
+
+
 @dataclass
 class _Odd:
     path: Path

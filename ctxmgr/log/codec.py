@@ -38,8 +38,36 @@ EVENT_ALIASES = {
     "NodeStreamDeltaEvent": "agent_message_chunk",
     "NodeThoughtDeltaEvent": "agent_thought_chunk",
     "ToolCallEvent": "tool_call",
+    **dict.fromkeys(("user", "human", "user_input", "human_message"), "user_message"),
+    **dict.fromkeys(("assistant", "assistant_message", "agent_message"), "message"),
+    "thinking": "thought",
 }
-"""Event names of the source documents (spec 000, US7) and the types they are stored as."""
+"""Names of events and the types they are stored as: those of the source documents (spec 000, US7), and common ones."""
+
+_PEOPLE = frozenset({"user", "human"})
+
+
+def event_origin(kind: str, data: object, agent: str | None) -> tuple[str, str | None]:
+    """Return the type under which an event is stored, and who it is from.
+
+    Many programs record what a person said as ``message`` with ``{"role": "user"}`` or ``{"from": "user"}``. That is a
+    ``user_message``, unless an agent is named as its speaker. Who another message is ``from`` is its speaker.
+
+    Args:
+        kind: the given type.
+        data: the event's content.
+        agent: the agent that is named as its speaker, or None.
+    """
+    kind = EVENT_ALIASES.get(kind, kind)
+    if kind == "message" and agent is None and isinstance(data, dict):
+        fields = cast("dict[str, object]", data)
+        speaker = fields.get("from")
+        if fields.get("role") in _PEOPLE or speaker in _PEOPLE:
+            return "user_message", None
+        if isinstance(speaker, str) and speaker:
+            return kind, speaker
+    return kind, agent
+
 
 _DELETE = 0x7F  # the only ASCII character that the standard library escapes and orjson does not
 _MAX_LEVELS, _MAX_CONTAINERS = 8, 64  # beyond these, checking a value takes longer than encoding it
