@@ -62,6 +62,7 @@ class OpenFinding:
         "_members",
         "_novel",
         "_outside",
+        "_outside_before",
         "_session",
         "_total",
         "_touched",
@@ -111,6 +112,7 @@ class OpenFinding:
         self.steps = 0
         self.resolved: str | None = None
         self._outside: frozenset[int] = frozenset()
+        self._outside_before: frozenset[int] = frozenset()
         self._novel: frozenset[int] = frozenset()
         self._touched = False
         leave = left_after if sighting.error is None else left_after * _ERROR_LEAVE
@@ -136,7 +138,7 @@ class OpenFinding:
 
     def _has_followed(self) -> bool:
         """Whether the agent was told to change course and has done so since. It may still come back."""
-        return self._corrected and (self._changed_course or bool(self._outside))
+        return self._corrected and (self._changed_course or bool(self._outside - self._outside_before))
 
     def _append(self, step: ObservedStep) -> None:
         for call in step.calls:
@@ -217,6 +219,7 @@ class OpenFinding:
     def tell(self) -> None:
         """Note that a program or a continuation told the agent to change course."""
         self._corrected, self._changed_course = True, False
+        self._outside_before = self._outside  # steps of before are no answer to it
 
     def speak(self) -> None:
         """Note that the agent said something that is not part of the loop."""

@@ -536,7 +536,7 @@ def _describe_no_progress(case: _Case) -> str:
 _DESCRIBERS: dict[str, Callable[[_Case], str]] = {
     "interleaved": lambda case: (
         f"{case.name} came back to {case.call} {case.rounds} times and got the same "
-        f"{'error' if case.step.failed else 'result'} while nothing changed{_quote_answer(case.step)}"
+        f"{'error' if case.step.failed else 'result'}, whatever it did in between{_quote_answer(case.step)}"
     ),
     "stagnation": lambda case: (
         f"{case.name} asked {case.rounds} questions of {one_line(case.step.action, 40)} and got one and the same answer"

@@ -52,7 +52,8 @@ FIRST_LOOK = 4_000
 """Entries at the end of a session that are replayed first. A shorter session is replayed completely."""
 
 NOTHING_KNOWN = "no record of a known kind"
-"""Note on a session that was not judged, because a later version or another program wrote it."""
+"""Note on a session that was not judged, because a later version or another program wrote it, or because it holds words alone
+and records that were not understood: its actions may be among them."""
 
 _ACTIVITY_KINDS = tuple(kind for kind in RECORDS if kind != "session")
 """Kinds of records that show activity in a session."""
@@ -157,7 +158,9 @@ def judge(
 
 
 def _verdict(store: Store, key: int, session: str, findings: list[Finding]) -> SessionVerdict:
-    verdict, notes = find_verdict(findings), _list_doubts(store, key)
+    notes = _list_doubts(store, key)
+    findings = [] if NOTHING_KNOWN in notes else findings
+    verdict = find_verdict(findings)
     title, project = store.sessions.head(key)
     return SessionVerdict(
         session=session, verdict=verdict, findings=findings, notes=notes, summary=verdict_summary(verdict, notes), title=title,
@@ -166,10 +169,12 @@ def _verdict(store: Store, key: int, session: str, findings: list[Finding]) -> S
 
 
 def _is_unknown(store: Store, key: int) -> bool:
-    """Whether a session without activity was written in an unknown form, and has not just begun."""
+    """Whether a session without entries was written in an unknown form, and has not just begun."""
     # A session that has just begun has only its `session` record. That is no unknown form.
-    known = store.sessions.holds(key, tuple(RECORDS))
-    return not known or store.imported.count_unknown_records(store.sessions.name(key)) > 0
+    if not store.sessions.holds(key, tuple(RECORDS)):
+        return True
+    unknown = store.imported.count_unknown_records(store.sessions.name(key))
+    return unknown > store.sessions.event_count(key)
 
 
 def _list_doubts(store: Store, key: int) -> list[str]:
@@ -177,7 +182,7 @@ def _list_doubts(store: Store, key: int) -> list[str]:
     notes: list[str] = []
     if store.sessions.entry_count(key) == 0:
         notes.append("no action recorded")
-        if not store.sessions.holds(key, _ACTIVITY_KINDS) and _is_unknown(store, key):
+        if _is_unknown(store, key):
             notes.append(NOTHING_KNOWN)
     failures = store.sessions.failures_in_row(key)
     if failures >= FAILURES_IN_ROW:

@@ -174,7 +174,8 @@ def read_item(t: Transcript, item: Mapping[str, Any], at: object, response: int)
             t.result(key, _first_member(item, _OUTPUTS), at, status="error" if failed else "ok", error=item.get("error"))
     elif kind.endswith("_call_output"):
         shown = item.get("output")
-        failed = _SDK_ERROR.match(shown if isinstance(shown, str) else content_words(shown)) is not None
+        failed = integer(item.get("exit_code")) not in (None, 0)
+        failed = failed or _SDK_ERROR.match(shown if isinstance(shown, str) else content_words(shown)) is not None
         status, output, error = judge_result({"is_error": failed}, shown)
         t.result(key, output, at, status=status, error=error)
         return response + 1

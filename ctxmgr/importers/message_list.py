@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,7 @@ _LATER_MESSAGES = re.compile(
     rb'"(?:messages|conversation|traj|history)"\s*:\s*\[\s*\{[^{}\[\]]{0,2000}?"role"\s*:\s*"(?:user|assistant|system|developer)"'
 )
 _SESSIONS = ("session_id", "sessionId", "conversation_id", "thread_id", "id", "instance_id")
+_ITEM = "response_item:"
 _TIMES = ("timestamp", "ts", "created_at", "time")
 
 
@@ -76,6 +77,7 @@ class _Messages:
     def __init__(self, log: Log) -> None:
         self._log = log
         self._lines: Transcript | None = None
+        self._response = 0
 
     def read(self, value: dict[str, Any]) -> None:
         found = list(_conversations(value))
@@ -91,14 +93,21 @@ class _Messages:
                 self._log.close()
 
     def _line(self, value: dict[str, Any]) -> None:
-        if not is_message(value):
+        kind = text(value.get("type")) or ""
+        if kind.startswith(_ITEM):  # some programs name the record of a rollout in front of the kind of its item
+            value = {**value, "type": kind.removeprefix(_ITEM)}
+        if not is_message(value) and not is_item(value):
             self._log.unknown(value.get("type"))
             return
         if self._lines is None:
             # Not ``id`` and the names after it: in a line, these are ids of the message.
             named = next((text(value.get(name)) for name in _SESSIONS[:4] if text(value.get(name))), None)
             self._lines = self._log.session(named or session_name(self._log.path, value))
-        self._read(self._lines, value)
+        if is_item(value):
+            self._response = read_item(self._lines, value, self._time(value), self._response)
+        else:
+            self._read(self._lines, value)
+            self._response += 1
 
     def _list(self, holder: dict[str, Any], listed: list[Any], place: str) -> None:
         asked = next((item for item in listed if message_role(mapping(item)) in PEOPLE), listed[0])
@@ -118,9 +127,12 @@ class _Messages:
             else:
                 self._log.unknown(mapping(item).get("type"))
 
+    @staticmethod
+    def _time(message: Mapping[str, Any]) -> object:
+        return next((message[name] for name in _TIMES if name in message), None)
+
     def _read(self, t: Transcript, message: dict[str, Any], *, played: bool = False) -> None:
-        at = next((message[name] for name in _TIMES if name in message), None)
-        role = message_role(message)
+        at, role = self._time(message), message_role(message)
         if role in TOOLS:
             for part in [mapping(item) for item in sequence(message.get("tool_messages"))] or [message]:
                 self._result(t, part, at)

@@ -97,6 +97,10 @@ class Sessions:
         """Return the number of entries of a session."""
         return int(only_row(self._engine.query("SELECT entries FROM session WHERE key = :key", {"key": key}))[0])
 
+    def event_count(self, key: int) -> int:
+        """Return the number of events of a session."""
+        return int(only_row(self._engine.query("SELECT events FROM session WHERE key = :key", {"key": key}))[0])
+
     def failures_in_row(self, key: int) -> int:
         """Return the number of failed or denied actions since a session's last action that was ok or interrupted."""
         rows = self._engine.query(

@@ -20,9 +20,9 @@ _FINISHED = lazy_pattern(
     re.IGNORECASE,
 )
 _PLANNED = lazy_pattern(
-    r"\b(?:i will|i'll|let me|i am going to|i'm going to|next,? i|now i|i need to|i should)\b", re.IGNORECASE
+    r"\b(?:i will|i'll|let me(?! know)|i am going to|i'm going to|next,? i|now i|i need to|i should)\b", re.IGNORECASE
 )
-_LEAST, _SHARED = 4, 0.4
+_LEAST, _SHARED, _ANSWERS = 4, 0.4, 3
 _PATH = lazy_pattern(r"(?<![\w/])((?:[\w.@-]{1,60}/){0,8}[\w@-]{1,60}\.[A-Za-z]\w{0,5})(?![\w/])")
 
 
@@ -43,6 +43,13 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     if said is None:
         return None
     text = said.text.strip().split("\n")[0]
+    if _is_asked_each_time(evidence, said):
+        cause = f"The user asks for the same again, and you give nearly the same answer, {times} times: {code(text, 150)}."
+        step = (
+            "Do not say it once more in other words. If it may not be done, say so in one sentence, name what you can do"
+            " instead, and hand over to somebody who may decide, if there is a tool for that; else end your turn."
+        )
+        return diagnosis(KIND, cause, step, evidence.quote_message(said), confidence="medium")
     cause = (
         f"You repeat nearly the same message, {times} times, without a call of any tool, last: {code(text, 150)}. Words change"
         " nothing."
@@ -73,6 +80,13 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     return diagnosis(
         KIND, cause, step, evidence.quote_message(said), check="The next record must be a call with a result, not a message."
     )
+
+
+def _is_asked_each_time(evidence: Evidence, said: Message) -> bool:
+    """Whether somebody spoke to the agent right before each of its last messages: then it does not talk to itself."""
+    spoken = [message for message in evidence.messages if message.kind != "thought"]
+    own = [number for number, message in enumerate(spoken) if message.by == "agent" and message.who == said.who][-_ANSWERS:]
+    return len(own) == _ANSWERS and all(number > 0 and spoken[number - 1].who != said.who for number in own)
 
 
 def _count_trailing_repeats(evidence: Evidence, said: Message | None) -> int:

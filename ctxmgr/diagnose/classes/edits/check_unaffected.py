@@ -31,7 +31,7 @@ _NONE_RUN = lazy_pattern(
 )
 _BUILDS = lazy_pattern(
     r"\b(?:gcc|g\+\+|clang|cc|rustc|javac|go build|cargo build|make|cmake|ninja|tsc|npm run build\S*|yarn build|mvn|gradle"
-    r"|dotnet build|docker build)\b"
+    r"|dotnet build|docker build)\b(?! +--?(?:version|help|[vVh])\b)"
 )
 _RUNS = lazy_pattern(
     r"test|spec|check|\b(?:make|ninja|gradlew?|mvn|bazel|tsc|turbo|nx|cargo|go|dotnet|docker build|npm run|yarn|pnpm)\b"

@@ -167,21 +167,22 @@ def _diagnose_own_holder(
     who = "You" if started.agent == entry.agent else clean(started.agent)[:40]
     cause += f" {who} started what holds it{clock(started.ts)} with {code(command_of(started), 90)}."
     quotes.append(evidence.quote(started, command_of(started)))
-    free = _next_port(port)
+    own = started.agent == entry.agent
     # An agent may stop what it started itself. For a process of another agent, it must ask.
     again = (
         f"If it must be a new one, stop the one you started{clock(started.ts)} first, then start it once."
-        if started.agent == entry.agent
+        if own
         else f"It is {who}'s: start no second one, and do not stop that one without asking {who}."
     )
-    step = (
-        f"Use the one that runs already: send your request to port {port}. {again}"
-        if _is_same_program(started, entry) or (started.agent == entry.agent and not worked)
-        else f"That is another program, and the user wants port {port} for yours: ask which of the two is to have it."
-        if fixed
-        else f"That is another program: leave it, and start yours on another port, such as {free} (`PORT={free}`,"
-        f" `--port {free}`)."
-    )
+    if _is_same_program(started, entry) or (own and not worked):
+        step = f"Use the one that runs already: send your request to port {port}. {again}"
+    else:
+        free = _next_port(port)
+        another = f"start yours on another port, such as {free} (`PORT={free}`, `--port {free}`)"
+        leave = "ask which of the two is to have the port, which the user wants for yours" if fixed else another
+        step = f"That is another program: leave it, and {leave}."
+        if own:
+            step = f"You started that other program: if you no longer need it, stop it and start yours; else {leave}."
     return diagnosis(
         KIND, cause, step, *quotes, check=f"A request to port {port} must be answered.",
         confidence="high" if worked else "medium",
