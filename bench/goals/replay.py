@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from bench.detection.runs import Run
-from ctxmgr.goals.comparison import LAST, facts, messages
+from ctxmgr.goals.brief import LAST_MESSAGES, facts, messages
 from ctxmgr.goals.service import FOLDER, Goals
 from ctxmgr.log.codec import Record
 from ctxmgr.text.tokens import Counter
@@ -83,9 +83,9 @@ class _Messages:
             self._chars += len(message)
 
     def sizes(self) -> tuple[Size, Size]:
-        ten = self._texts[-LAST:]
+        ten = self._texts[-LAST_MESSAGES:]
         return (
-            Size(messages=len(ten), chars=sum(map(len, ten)), tokens=sum(self._tokens[-LAST:])),
+            Size(messages=len(ten), chars=sum(map(len, ten)), tokens=sum(self._tokens[-LAST_MESSAGES:])),
             Size(messages=len(self._texts), chars=self._chars, tokens=sum(self._tokens)),
         )
 
@@ -165,7 +165,7 @@ def _weigh(goals: Goals, said: _Messages, counter: Counter, max_chars: int, done
     known = [value for value in set(_values(call.get("input"))) if said.holds(value)]
     return Point(
         brief, ten, whole, len(needed), sum(fact.held for fact in needed), len(known),
-        sum(said.holds(value, LAST) for value in known), sum(value in text for value in known),
+        sum(said.holds(value, LAST_MESSAGES) for value in known), sum(value in text for value in known),
     )  # fmt: skip
 
 

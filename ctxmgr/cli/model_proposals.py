@@ -18,7 +18,7 @@ from ctxmgr.errors import InvalidInput
 from ctxmgr.goals.plan import parse_title
 from ctxmgr.recover.model.client import ask
 from ctxmgr.recover.model.config import ModelChoice, chosen, describe
-from ctxmgr.recover.model.fence import Fence
+from ctxmgr.recover.model.messages import Fence
 from ctxmgr.types.goal import GoalPlan, PlannedStep, PlannedTask
 from ctxmgr.types.operations import ModelRequest
 

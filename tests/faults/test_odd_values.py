@@ -16,7 +16,7 @@ from ctxmgr.config import Config
 from ctxmgr.detect.replay import session_observations
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.goals import Goals
-from ctxmgr.goals.comparison import messages
+from ctxmgr.goals.brief import messages
 from ctxmgr.history import detection
 from ctxmgr.history.query import requests
 from ctxmgr.history.query import requests as annotating

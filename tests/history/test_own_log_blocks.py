@@ -21,7 +21,7 @@ from ctxmgr.log.reader import read, read_records
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.write import log_parser
-from ctxmgr.store.write.encoded_record import prepare_line
+from ctxmgr.store.write.append import prepare_line
 from ctxmgr.types.record import check
 from tests import builders as b
 from tests.frontends import invoke

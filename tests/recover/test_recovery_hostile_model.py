@@ -14,7 +14,7 @@ from ctxmgr.recover import recovery
 from ctxmgr.recover.answer.draft import Additions, Draft
 from ctxmgr.recover.model import consultation
 from ctxmgr.recover.model.exchange import Budget
-from ctxmgr.recover.model.fence import Fence
+from ctxmgr.recover.model.messages import Fence
 from ctxmgr.recover.recovery import ConsultationResult
 from ctxmgr.store.repositories.bookkeeping import Leases
 from ctxmgr.types.model_proposal import Proposal

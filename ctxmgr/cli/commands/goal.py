@@ -22,7 +22,7 @@ from ctxmgr.cli.terminal import Printer, printer
 from ctxmgr.cli.views import goal as views
 from ctxmgr.errors import InvalidInput
 from ctxmgr.goals import probes as checks
-from ctxmgr.goals.comparison import compare as compared
+from ctxmgr.goals.brief import compare as compared
 from ctxmgr.goals.plan import Plan, parse_plan, read_content
 from ctxmgr.goals.service import Goals
 from ctxmgr.goals.state_files import HISTORY

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
-from ctxmgr.diagnose.errors.violations import Violation
+from ctxmgr.diagnose.errors.refusals import Violation
 from ctxmgr.diagnose.evidence import Evidence, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
 from ctxmgr.diagnose.evidence.items import find_json, find_objects

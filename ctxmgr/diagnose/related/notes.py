@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.lines import telling_line
-from ctxmgr.diagnose.errors.names import unknown_names
+from ctxmgr.diagnose.errors.refusals import unknown_names
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, list_changes, path_of
 from ctxmgr.diagnose.evidence.files import is_file_name

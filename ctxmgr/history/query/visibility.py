@@ -17,7 +17,7 @@ from ctxmgr.log.codec import Record, decode
 from ctxmgr.store.partial_copy import CopyProgress, PartialCopy, StoredRow
 from ctxmgr.store.project_session import PROJECT
 from ctxmgr.store.text_normalisation import storable
-from ctxmgr.store.write.encoded_record import record_id
+from ctxmgr.store.write.append import record_id
 from ctxmgr.types.record import check
 
 FRAME = ("session", "sessionEnd")

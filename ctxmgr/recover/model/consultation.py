@@ -30,8 +30,7 @@ from ctxmgr.recover.injection import suspicion
 from ctxmgr.recover.model.client import Preparation, consult
 from ctxmgr.recover.model.config import ModelChoice, chosen, describe
 from ctxmgr.recover.model.exchange import Consultation, ModelAnswer
-from ctxmgr.recover.model.fence import Fence
-from ctxmgr.recover.model.instructions import narrow, opening_message
+from ctxmgr.recover.model.messages import Fence, narrow, opening_message
 from ctxmgr.recover.recovery import Consult, ConsultationResult
 from ctxmgr.store import Store
 from ctxmgr.store.row_mapper import entry_places

@@ -35,7 +35,7 @@ from pydantic_ai.usage import UsageLimits
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.recover.evidence.quotes import one_line
-from ctxmgr.recover.model import instructions as words
+from ctxmgr.recover.model import messages as words
 from ctxmgr.recover.model.config import KEY_VARIABLE, ModelChoice, is_loopback
 from ctxmgr.recover.model.exchange import Budget, BudgetError, LeadAnswer, aliases, settle_answer
 from ctxmgr.types.model_proposal import Lead, Proposal

@@ -6,19 +6,21 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.evidence.quotes import quote_text
 from ctxmgr.recover.evidence.related import RelatedReader
 from ctxmgr.recover.model.config import ModelChoice
-from ctxmgr.recover.model.fence import Fence
 from ctxmgr.types.memory import RetainRequest
 from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.query import AddNoteRequest, CreateSnapshotRequest
 from ctxmgr.types.route import ContextRequest, ModelUse, is_context_manager
 from ctxmgr.types.view import EntryView, EventView
+
+if TYPE_CHECKING:  # `messages` imports this module
+    from ctxmgr.recover.model.messages import Fence
 
 # Below these limits the model gets no more tools: a late answer is lost, a less informed one is not.
 _WIND_UP_SECONDS, _WIND_UP_SHARE = 6.0, 0.25

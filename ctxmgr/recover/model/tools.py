@@ -18,7 +18,7 @@ from ctxmgr.history.query import tools
 from ctxmgr.log.masking import mask_value
 from ctxmgr.recover.evidence.quotes import CITABLE, clip_middle, fit_value, quote_text
 from ctxmgr.recover.model.exchange import Budget, Consultation, ShownNames, aliases, place_of
-from ctxmgr.recover.model.fence import entry_text, event_text
+from ctxmgr.recover.model.messages import entry_text, event_text
 from ctxmgr.types.base import Shape
 from ctxmgr.types.memory import MEMORY_TAG, RetainRequest
 from ctxmgr.types.query import AddNoteRequest, CreateSnapshotRequest

@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from ctxmgr.store.engine.log_bytes import DamagedRange
     from ctxmgr.store.integrity.verification import VerificationResult
     from ctxmgr.store.log.log_rows import LogRows, Progress
-    from ctxmgr.store.write.append import AppendResult
+    from ctxmgr.store.write.append import AppendResult, EncodedRecord
     from ctxmgr.store.write.bulk import BulkWriter
-    from ctxmgr.store.write.encoded_record import EncodedRecord
 
 _SLICE = 20
 """Batches in one transaction. An interruption loses only the batches of the last one."""
@@ -123,7 +122,7 @@ class LogStore(Store):
     def _new_records(
         self, records: Iterable[Record], on_conflict: OnConflict, report: AppendResult, *, doubles: bool
     ) -> list[EncodedRecord]:
-        from ctxmgr.store.write.encoded_record import DuplicateTracker, KnownRecords, prepare
+        from ctxmgr.store.write.append import DuplicateTracker, KnownRecords, prepare
         from ctxmgr.types.record import check
 
         items = [prepare(check(record), masked=self._masked) for record in records]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from ctxmgr.store.engine.interface import Engine, OnConflict, Row
     from ctxmgr.store.engine.postgresql import PostgresqlEngine
-    from ctxmgr.store.write.encoded_record import EncodedRecord
+    from ctxmgr.store.write.append import EncodedRecord
 
 _ALONE = frozenset({"entry", "event", "result"})
 """Kinds of records for which the server has a function that takes one record (``append_one``)."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ctxmgr.log.codec import Record
     from ctxmgr.store.engine.interface import Engine
-    from ctxmgr.store.write.encoded_record import EncodedRecord
+    from ctxmgr.store.write.append import EncodedRecord
 
 _MAX_TOKENS = 2**40  # of one response; a larger number is not a plausible count, and sums of such numbers would overflow
 

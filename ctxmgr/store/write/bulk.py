@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ctxmgr.log.codec import Record
     from ctxmgr.store.engine.interface import Engine
-    from ctxmgr.store.write.encoded_record import EncodedRecord
+    from ctxmgr.store.write.append import EncodedRecord
 
     Row = tuple[Any, ...]
     Told = tuple[str, str, str | None, str]

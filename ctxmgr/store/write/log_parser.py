@@ -21,9 +21,9 @@ from ctxmgr.log.mask_prefilter import mask
 from ctxmgr.log.reader import read_line, read_records
 from ctxmgr.store.project_session import EXECUTION, PROJECT
 from ctxmgr.store.text_normalisation import fold, storable
+from ctxmgr.store.write.append import prepare_line
 from ctxmgr.store.write.batch import usage_tokens
 from ctxmgr.store.write.bulk import RowBatch, SessionRows, import_facts, is_written_alone
-from ctxmgr.store.write.encoded_record import prepare_line
 from ctxmgr.types.record import check, is_plain_error
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from io import FileIO
 
     from ctxmgr.log.reader import Line
-    from ctxmgr.store.write.encoded_record import EncodedRecord
+    from ctxmgr.store.write.append import EncodedRecord
 
 _Optional = str | None
 _Filled = Annotated[str, msgspec.Meta(min_length=1)]

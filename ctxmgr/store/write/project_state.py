@@ -1,7 +1,7 @@
 """Derive the project's state from the events of the reserved session.
 
 An event holds a whole change, so a kill leaves all of it or nothing. Events in another form than `ctxmgr.artifacts` and
-`ctxmgr.history.project` write are stored as records, but change nothing.
+`ctxmgr.access.project_state` write are stored as records, but change nothing.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxmgr.diagnose import diagnose
-from ctxmgr.diagnose.errors.violations import Violation
+from ctxmgr.diagnose.errors.refusals import Violation
 from ctxmgr.diagnose.errors.wanted_values import derive_value, find_value
 from tests.diagnose.build import Call, evidence
 

@@ -67,7 +67,7 @@ from ctxmgr.recover.model import config as choice
 from ctxmgr.recover.model import client as consult
 from ctxmgr.recover.model import exchange as consultation
 from ctxmgr.recover.model import tools
-from ctxmgr.recover.model import instructions as words
+from ctxmgr.recover.model import messages as words
 store = open_store(sys.argv[1])
 given = Workspace(store, Config()).recover(RecoverRequest(session="stuck", plan=True, force=True)).continuation
 assert given.by == "rules"
@@ -86,7 +86,7 @@ from ctxmgr.recover.model import config as choice
 from ctxmgr.recover.model import client as consult
 from ctxmgr.recover.model import exchange as consultation
 from ctxmgr.recover.model import tools
-from ctxmgr.recover.model import instructions as words
+from ctxmgr.recover.model import messages as words
 print(sorted({name.split('.')[0] for name in sys.modules} & {"pydantic_ai", "openai", "httpx2", "opentelemetry"}))
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ctxmgr.diagnose.errors.names import last_match
+from ctxmgr.diagnose.errors.refusals import last_match
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import command_of, path_of
 from ctxmgr.diagnose.evidence.texts import code, how_often, plain_name

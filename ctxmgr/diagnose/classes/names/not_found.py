@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.errors.names import Unknown, meant_names, offered_names, unknown_names
+from ctxmgr.diagnose.errors.refusals import Unknown, meant_names, offered_names, unknown_names
 from ctxmgr.diagnose.evidence import Evidence, call_input, may_change
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import find_listing, topic_words

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
-from ctxmgr.diagnose.errors.violations import find_violations
+from ctxmgr.diagnose.errors.refusals import find_violations
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, cast
 
-from ctxmgr.diagnose.errors.names import offered_names
+from ctxmgr.diagnose.errors.refusals import offered_names
 from ctxmgr.diagnose.errors.wanted_values import convert_value, iso_date
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool_phrase

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ctxmgr.diagnose.classes.refusals.refused_values import NO_NAMES, argument_names, diagnose_refused_value
-from ctxmgr.diagnose.errors.names import offered_names
-from ctxmgr.diagnose.errors.violations import Violation, find_violations
+from ctxmgr.diagnose.errors.refusals import Violation, find_violations, offered_names
 from ctxmgr.diagnose.errors.wanted_values import (
     convert_value,
     derive_value,

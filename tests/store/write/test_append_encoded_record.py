@@ -15,7 +15,7 @@ from ctxmgr.log.codec import Record, chain, encode, seal
 from ctxmgr.log.reader import read
 from ctxmgr.store import AppendResult, Store, open_store
 from ctxmgr.store.engine.sqlite import MEMORY
-from ctxmgr.store.write.encoded_record import DuplicateTracker, EncodedRecord, KnownRecords, prepare, prepare_line, record_id
+from ctxmgr.store.write.append import DuplicateTracker, EncodedRecord, KnownRecords, prepare, prepare_line, record_id
 from tests.builders import at, entry, event, key_of, result
 
 SECRET = "ghp_" + "a1B2" * 9

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ctxmgr.diagnose.errors.names import last_match, meant_names, offered_names, unknown_names
+from ctxmgr.diagnose.errors.refusals import last_match, meant_names, offered_names, unknown_names
 
 
 @pytest.mark.parametrize(

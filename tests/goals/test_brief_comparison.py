@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxmgr.goals.comparison import compare, facts, messages
+from ctxmgr.goals.brief import compare, facts, messages
 from ctxmgr.log.codec import Record
 from ctxmgr.types.goal import (
     ActionStatus,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.errors.violations import find_violations
+from ctxmgr.diagnose.errors.refusals import find_violations
 
 
 @pytest.mark.parametrize(

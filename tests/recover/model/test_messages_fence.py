@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxmgr.recover.model.fence import TOLD, Fence, entry_text, event_text
+from ctxmgr.recover.model.messages import TOLD, Fence, entry_text, event_text
 from ctxmgr.types.view import EntryView, EventView, NoteView
 
 DELIMITER = "a1b2c3d4e5f60718"
