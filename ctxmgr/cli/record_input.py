@@ -140,8 +140,8 @@ def _complete_record(given: codec.Record, session: str | None) -> codec.Record:
         record.setdefault("session", session)
     if record.get("kind") in ("entry", "event", "note", "snapshot"):
         record.setdefault("id", new_id())
-    if record.get("kind") == "event" and "type" in record:
-        record["type"], speaker = codec.event_origin(str(record["type"]), record.get("data"), record.get("agent"))
+    if record.get("kind") == "event" and isinstance(record.get("type"), str):
+        record["type"], speaker = codec.event_origin(record["type"], record.get("data"), record.get("agent"))
         if speaker is not None:
             record["agent"] = speaker
     record.pop("sum", None)  # a checksum of the log that the record comes from; it does not fit the chain of this store
