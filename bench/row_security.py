@@ -71,8 +71,8 @@ def measure(stores: dict[str, Store], batch: int, calls: int, turns: int) -> Non
     first = next(iter(stores))
     for name in stores:
         ratios = [each / base for each, base in zip(spent[name], spent[first], strict=True)]
-        say(f"batch {batch:3}, {name}: {statistics.median(spent[name]):,.0f} us of the server ({statistics.median(ratios):.2f}), "
-            f"{statistics.median(took[name]):,.0f} us in all")  # fmt: skip
+        say(f"batch {batch:3}, {name}: {statistics.median(spent[name]):,.0f} us of the server "
+            f"({statistics.median(ratios):.2f}), {statistics.median(took[name]):,.0f} us in all")  # fmt: skip
 
 
 def main() -> int:

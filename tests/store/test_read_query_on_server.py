@@ -267,7 +267,10 @@ def test_what_outlives_a_transaction_ends_with_the_query(divided: Divided, monke
                 pytest.fail("the lock is still held")
 
 
-_OWN_SETTINGS = "SELECT pg_backend_pid(), current_setting('statement_timeout'), current_setting('search_path'), current_setting('x.y', true)"
+_OWN_SETTINGS = (
+    "SELECT pg_backend_pid(), current_setting('statement_timeout'), current_setting('search_path'), "
+    "current_setting('x.y', true)"
+)
 
 
 def test_a_pooler_passes_nothing_of_a_query_on(pooled: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,8 +314,8 @@ def test_queries_share_the_connections_of_a_pooler_with_writers(pooled: str) -> 
 def test_who_is_killed_while_asking_blocks_no_pooler(pooled: str, admin: psycopg.Connection[Any], how: str) -> None:
     """The pooler drops the connection of a query whose client is gone; both that it has are there for the others."""
     running = (
-        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND query LIKE '%ctxmgr_select%' "
-        "AND pid <> pg_backend_pid()"
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' "
+        "AND query LIKE '%ctxmgr_select%' AND pid <> pg_backend_pid()"
     )
     former = admin.execute(running).fetchall()
     command = [sys.executable, "-m", "ctxmgr", "sql", ENDLESS.format("count(*)"), "--store", pooled, "--time-limit", "20"]
