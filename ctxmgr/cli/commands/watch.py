@@ -186,7 +186,7 @@ def _source(workspace: Workspace, key: int | None) -> Source:
     return StoreTail(workspace.store, key)
 
 
-class _Terminated(KeyboardInterrupt):  # noqa: N818 -- no error, as its base is none
+class _Terminated(KeyboardInterrupt):
     """SIGTERM was received. Like Ctrl-C it cancels what a server is doing, so that the connection can be used to tidy up."""
 
 

@@ -309,7 +309,7 @@ def test_an_orderly_end(log: Path, number: int, code: int) -> None:
 
 
 def test_sigterm_while_a_server_is_asked(server_url: str, admin: psycopg.Connection[Any]) -> None:
-    """The question is cancelled, so that the connection can give back what the watch holds; the exit code is that of SIGTERM."""
+    """The question is cancelled, so that the connection can give back what the watch holds; the exit code tells of SIGTERM."""
     waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     held = "SELECT count(*) FROM ctxmgr.lease WHERE expires > extract(epoch FROM clock_timestamp())"
     with closing(open_store(server_url, create=True)) as store:
