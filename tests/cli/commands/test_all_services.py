@@ -25,7 +25,7 @@ from ctxmgr.cli import build_app
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import open_store
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "servers.md").read_text(encoding="utf-8")
 UNITS = dict(re.findall(r"`~/\.config/systemd/user/(ctxmgr-\w+\.service)`.*?```ini\n(.*?)```", PAGE, re.DOTALL))
 COMPOSED = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
