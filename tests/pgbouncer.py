@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,13 @@ MISSING = "no PgBouncer: run .ci/pgbouncer, or apt-get install pgbouncer"
 
 _SETTINGS = """
 [databases]
-* = host={place} port=5432 user=tester
+* = host={place} port=5432{user}
 [pgbouncer]
 pool_mode = transaction
 listen_addr =
 listen_port = {port}
 unix_socket_dir = {place}
-auth_type = any
+{access}
 max_client_conn = 500
 default_pool_size = 20
 ignore_startup_parameters = extra_float_digits
@@ -47,11 +48,14 @@ def can_start() -> bool:
     return _found() is not None
 
 
-def start(worker: str, pool_size: int = 20) -> int:
-    """Start this process's pooler, if it has none of that pool size, and return its port on the server's socket."""
+def start(worker: str, pool_size: int = 20, roles: Iterable[str] = ()) -> int:
+    """Start this process's pooler, if it has none of that pool size, and return its port on the server's socket.
+
+    With ``roles`` these alone can log in, each as itself; else everybody does as the server's superuser.
+    """
     program = _found()
     assert program is not None, MISSING
-    port = 6000 + int("".join(filter(str.isdigit, worker)) or 99) * 2 + (pool_size != 20)
+    port = 6000 + int("".join(filter(str.isdigit, worker)) or 99) * 3 + (2 if roles else pool_size != 20)
     if port in _running:
         return port
     place = postgresql_server.server()
@@ -60,7 +64,13 @@ def start(worker: str, pool_size: int = 20) -> int:
     for each in (program, *_CACHE.rglob("*.so*")):  # the user that it runs as can't read a home
         shutil.copy(each, folder)
     settings = folder / "pgbouncer.ini"
-    told = _SETTINGS.format(place=place, port=port).replace("pool_size = 20", f"pool_size = {pool_size}")
+    user, access = " user=tester", "auth_type = any"
+    if roles:
+        users = folder / "users"
+        users.write_text("".join(f'"{role}" ""\n' for role in roles), encoding="utf-8")
+        user, access = "", f"auth_type = trust\nauth_file = {users}"
+    told = _SETTINGS.format(place=place, port=port, user=user, access=access)
+    told = told.replace("pool_size = 20", f"pool_size = {pool_size}")
     settings.write_text(told, encoding="utf-8")
     subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
     who: dict[str, Any] = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.getuid() == 0 else {}

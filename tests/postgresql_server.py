@@ -14,7 +14,8 @@ import signal
 import subprocess
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -43,15 +44,32 @@ def end_process() -> None:
 
 def end_run() -> None:
     """Stop the server, if any was started, and remove all of it."""
-    if not (place := os.environ.pop(_PLACE, "")):
-        return
+    if place := os.environ.pop(_PLACE, ""):
+        _remove(Path(place))
+
+
+def _remove(place: Path) -> None:
     with suppress(OSError, ValueError):
-        pid = int((Path(place) / "data" / "postmaster.pid").read_text().split("\n", 1)[0])
+        pid = int((place / "data" / "postmaster.pid").read_text().split("\n", 1)[0])
         os.kill(pid, signal.SIGINT)  # at once, with its connections
         for _ in range(200):
             os.kill(pid, 0)
             time.sleep(0.05)
     shutil.rmtree(place, ignore_errors=True)
+
+
+@contextmanager
+def another(settings: dict[str, str]) -> Generator[Path]:
+    """Run a server for one test alone, which may kill it; yield the folder of its socket."""
+    place = Path(tempfile.mkdtemp(prefix="ctxmgr-pg-", dir="/tmp"))
+    place.chmod(0o711)
+    try:
+        start(place, settings)
+        (place / "started").touch()
+        _guard(place)
+        yield place
+    finally:
+        _remove(place)
 
 
 def server(settings: dict[str, str] | None = None) -> Path:

@@ -86,7 +86,7 @@ class ServerBlobs:
 
     def _send(self) -> None:
         for digest, each in self._waiting.items():
-            self._rows.add(digest, self._pieces(each.start, each.size))
+            self._rows.add(digest, self._pieces(each.start, each.size), each.sums)
             if self._rows.sums(digest) != each.sums:
                 raise StorageFailed(
                     f"{self._place}: what was written reads back otherwise",

@@ -15,8 +15,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from ctxmgr.artifacts.blobs import PIECE
-from ctxmgr.artifacts.put import write_access, write_version
+from ctxmgr.artifacts.blobs import PIECE, Measure
+from ctxmgr.artifacts.put import TextSource, write_access, write_version
 from ctxmgr.artifacts.service import ArtifactStore
 from ctxmgr.artifacts.version_folders import audit, check_artifacts
 from ctxmgr.errors import Busy, CtxmgrError, Damaged, Denied, InvalidInput, NotFound, StorageFailed
@@ -200,6 +200,31 @@ def test_who_loses_the_lock_makes_no_version_beside_another(
         with pytest.raises(Busy, match="changed by another process"):
             write_version(server_store, access, [], op="create", author="a", description="b")
     assert [row.number for row in server_store.artifacts.versions()] == [1, 2]
+
+
+def test_who_loses_the_lock_removes_nothing_that_another_listed(
+    artifacts: ArtifactStore, server_store: Store, admin: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another writer that puts the same content meanwhile keeps it, also where the first one fails before it sends it again."""
+    content = "z" * (2 * PIECE)
+
+    def fail(self: PostgresqlEngine, sql: str, values: Any = None) -> int:
+        if sql.startswith("INSERT INTO blob"):
+            raise StorageFailed("the connection was lost", "")
+        return execute(self, sql, values)
+
+    execute = PostgresqlEngine.execute
+    with write_access(server_store) as access:
+        access.blobs.take(lambda: Measure("a.txt"), TextSource(content))
+        _lose_the_lock(admin)
+        with closing(open_store(server_store.location)) as other:
+            put_one(ArtifactStore(other), "arch", "a.txt", content)
+        monkeypatch.setattr(PostgresqlEngine, "execute", fail)
+        with pytest.raises(StorageFailed):
+            access.blobs.settle()
+        monkeypatch.undo()
+    assert audit(server_store) == []
+    assert text(artifacts, "arch/a.txt") == content
 
 
 @pytest.mark.parametrize("change", ["content = 'X'", "content = content || 'X'", "piece = 7", None])

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
@@ -262,3 +265,72 @@ def test_what_outlives_a_transaction_ends_with_the_query(divided: Divided, monke
                 connection.execute("SELECT pg_sleep(0.02)")
             else:
                 pytest.fail("the lock is still held")
+
+
+_OWN_SETTINGS = (
+    "SELECT pg_backend_pid(), current_setting('statement_timeout'), current_setting('search_path'), "
+    "current_setting('x.y', true)"
+)
+
+
+def test_a_pooler_passes_nothing_of_a_query_on(pooled: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind a pooler what a query set and locked ends with the connection, which nobody else is given."""
+    monkeypatch.setattr("ctxmgr.store.read_query_on_server._require_allowed", _allowed)
+    with psycopg.connect(pooled, prepare_threshold=None) as one, psycopg.connect(pooled, prepare_threshold=None) as other:
+        before = {row[1:] for each in (one, other) for row in each.execute(_OWN_SETTINGS).fetchall()}
+    with closing(open_store(pooled)) as store:
+        ((process, *_),) = _asked(
+            _asking(store),
+            "SELECT pg_backend_pid(), pg_advisory_lock(77)::text, set_config('statement_timeout', '7', false), "
+            "set_config('search_path', 'x', false), set_config('x.y', 'z', false)",
+        ).rows
+    with psycopg.connect(pooled, prepare_threshold=None) as one, psycopg.connect(pooled, prepare_threshold=None) as other:
+        after = [row for each in (one, other) for row in each.execute(_OWN_SETTINGS).fetchall()]
+        assert process not in {row[0] for row in after}
+        assert {row[1:] for row in after} == before
+        assert one.execute("SELECT pg_try_advisory_xact_lock(77)").fetchall() == [(True,)]
+
+
+def test_queries_share_the_connections_of_a_pooler_with_writers(pooled: str) -> None:
+    """Six who ask over two connections, half of them without an end, and two who write meanwhile: each is done."""
+
+    def ask(number: int) -> bool:
+        with closing(open_store(pooled, readonly=True)) as store:
+            asked = _asking(store)
+            if number % 2:
+                return _asked(asked, ENDLESS.format("count(*)"), seconds=0.5).stopped == "it took longer than 0.5 s"
+            return all(_asked(asked, f"SELECT count(*) FROM {name}").rows for name in NAMES[:3])
+
+    def write(name: str) -> bool:
+        with closing(open_store(pooled)) as store:
+            return sum(store.append([b.entry(name, number, "Bash", {})]).added for number in range(10)) == 10
+
+    with ThreadPoolExecutor(8) as pool:
+        done = [*(pool.submit(ask, number) for number in range(6)), *(pool.submit(write, name) for name in "ab")]
+        assert all(each.result() for each in done)
+
+
+@pytest.mark.parametrize("how", ["kill", "terminate"])
+def test_who_is_killed_while_asking_blocks_no_pooler(pooled: str, admin: psycopg.Connection[Any], how: str) -> None:
+    """The pooler drops the connection of a query whose client is gone; both that it has are there for the others."""
+    running = (
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' "
+        "AND query LIKE '%ctxmgr_select%' AND pid <> pg_backend_pid()"
+    )
+    former = admin.execute(running).fetchall()
+    command = [sys.executable, "-m", "ctxmgr", "sql", ENDLESS.format("count(*)"), "--store", pooled, "--time-limit", "20"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as client:
+        for _ in range(600):
+            admin.execute("SELECT pg_sleep(0.05)")
+            if begun := set(admin.execute(running).fetchall()) - set(former):
+                break
+        else:
+            pytest.fail("the query did not begin")
+        getattr(client, how)()
+    with closing(open_store(pooled)) as one, closing(open_store(pooled)) as other:
+        with one.engine.transaction():  # both connections at once
+            assert other.sessions.count() == 0
+            assert one.append([b.entry("s", 1, "Bash", {})]).added == 1
+        assert _asked(_asking(other), "SELECT count(*) FROM entries").rows == [(1,)]
+    for (process,) in begun:
+        admin.execute("SELECT pg_terminate_backend(%s, 5000)", (process,))

@@ -99,8 +99,8 @@ def watch(
             code = Watcher(follower, show, hook, wanted, until_end=until_end, bell=sys.stderr.isatty()).run(every, once=once)
     except CtxmgrError as error:
         fail("watch", how, error)
-    except KeyboardInterrupt:
-        code = Exit.INTERRUPTED
+    except KeyboardInterrupt as end:
+        code = Exit.TERMINATED if isinstance(end, _Terminated) else Exit.INTERRUPTED
     raise typer.Exit(int(code))
 
 
@@ -186,12 +186,16 @@ def _source(workspace: Workspace, key: int | None) -> Source:
     return StoreTail(workspace.store, key)
 
 
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM was received. Like Ctrl-C it cancels what a server is doing, so that the connection can be used to tidy up."""
+
+
 @contextmanager
 def _end_on_sigterm() -> Generator[None]:
     """End in order on SIGTERM: flush the output and do not leave a running command behind."""
 
     def end(_number: int, _frame: object) -> None:
-        raise typer.Exit(int(Exit.TERMINATED))
+        raise _Terminated
 
     before = signal.signal(signal.SIGTERM, end)
     try:

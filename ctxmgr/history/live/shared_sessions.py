@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import cast
 
 from ctxmgr.errors import CtxmgrError
@@ -140,12 +141,13 @@ class SharedSessions:
         self._begun.clear()  # not earlier: if reading is interrupted, they still count as begun
 
     def close(self) -> None:
-        """Release all leases, so that others need not wait for their expiry."""
-        for name in list(self._renewed):
-            del self._renewed[name]
-            self._store.leases.release(name, self._holder)
-        if self._share:
-            self._remove_expired()
+        """Release all leases, so that others need not wait for their expiry; they do where the server does not answer."""
+        with suppress(CtxmgrError):
+            for name in list(self._renewed):
+                del self._renewed[name]
+                self._store.leases.release(name, self._holder)
+            if self._share:
+                self._remove_expired()
 
     def _remove_expired(self) -> None:
         """Remove what ended watchers have left. Each has its own name, so nobody else would reuse it."""

@@ -24,7 +24,12 @@ _SUMS = f"SELECT encode(sha256(content), 'hex') FROM blob WHERE {_OWN} AND hash 
 _PIECES = f"SELECT content FROM blob WHERE {_OWN} AND hash = :hash ORDER BY piece"
 _SIZES = f"SELECT hash, sum(octet_length(content))::bigint FROM blob WHERE {_OWN} AND hash = ANY(:hashes) GROUP BY hash"
 _ADD = "INSERT INTO blob (hash, piece, content) VALUES (:hash, :piece, :content) ON CONFLICT DO NOTHING"
-_REMOVE = f"DELETE FROM blob WHERE {_OWN} AND hash = :hash"
+# Not those that are right: another writer may have listed them, if this one lost its lock or is dead and this comes late.
+_REMOVE_WRONG = (
+    f"DELETE FROM blob WHERE {_OWN} AND hash = :hash AND NOT EXISTS "
+    "(SELECT 1 FROM unnest(CAST(:sums AS TEXT[])) WITH ORDINALITY AS wanted(sum, number) "
+    "WHERE wanted.number = blob.piece + 1 AND wanted.sum = encode(sha256(blob.content), 'hex'))"
+)
 _REMOVE_UNNAMED = (
     f"DELETE FROM blob WHERE {_OWN} AND NOT EXISTS "
     "(SELECT 1 FROM artifact WHERE artifact.hash = blob.hash AND artifact.team = blob.team)"
@@ -90,9 +95,15 @@ class Blobs:
         asked = sorted({storable(digest) for digest in digests})
         return {str(digest): int(size) for digest, size in self._engine.query(_SIZES, {"hashes": asked})}
 
-    def add(self, digest: str, pieces: Iterable[bytes]) -> None:
-        """Keep a content in place of what is there under its hash; each piece has a megabyte, the last one what is left."""
-        self._engine.execute(_REMOVE, {"hash": digest})
+    def add(self, digest: str, pieces: Iterable[bytes], sums: list[str]) -> None:
+        """Keep a content in place of what else is there under its hash.
+
+        Args:
+            digest: its hash.
+            pieces: of a megabyte each, the last one of what is left.
+            sums: the hash of each piece.
+        """
+        self._engine.execute(_REMOVE_WRONG, {"hash": digest, "sums": sums})
         # One after the other, so that neither side holds the whole; nothing names it yet.
         for number, piece in enumerate(pieces):
             self._engine.execute(_ADD, {"hash": digest, "piece": number, "content": piece})

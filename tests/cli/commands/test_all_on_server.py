@@ -121,6 +121,13 @@ def test_sums_and_queries_answer_as_on_a_database(tmp_path: Path, server_url: st
     assert (coded, there) == (code, here)
 
 
+def test_sums_and_queries_answer_the_same_behind_a_pooler(pooled: str, server_url: str) -> None:
+    """A pooler that gives each transaction another connection changes no answer, no code and no word of refusal."""
+    filled(pooled, odd="Odd")
+    for command in SUMS:
+        assert asked(pooled, *command) == asked(server_url, *command), command
+
+
 texts = st.text(st.sampled_from("aB1 %_\\\"'\n\t\0é\u0130ß\u0301\ufdd0\U0010ffff\ud800"), min_size=1, max_size=6)
 """Texts of what a store, a server, JSON or a search could take for something else."""
 

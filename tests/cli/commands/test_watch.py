@@ -10,10 +10,13 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from ctxmgr.cli.commands.watch import Hook, Show, Watcher
@@ -21,8 +24,10 @@ from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.history.live.blackboard import BlackboardHistory
 from ctxmgr.history.live.record_sources import Batch, Follower, LogTail, Sight
+from ctxmgr.log import ids
 from ctxmgr.log.codec import Record
 from ctxmgr.log.journal import Journal
+from ctxmgr.store import open_store
 from ctxmgr.types.finding import Finding
 from tests import builders as b
 from tests.cli.console import LIMIT, command, make_history, process, run
@@ -301,6 +306,33 @@ def test_an_orderly_end(log: Path, number: int, code: int) -> None:
     assert first["event"] == "raised"
     assert all(json.loads(line) for line in out.splitlines())
     assert (running.returncode, err) == (code, b"")
+
+
+def test_sigterm_while_a_server_is_asked(server_url: str, admin: psycopg.Connection[Any]) -> None:
+    """The question is cancelled, so that the connection can give back what the watch holds; the exit code tells of SIGTERM."""
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    held = "SELECT count(*) FROM ctxmgr.lease WHERE expires > extract(epoch FROM clock_timestamp())"
+    with closing(open_store(server_url, create=True)) as store:
+        store.append([record | {"ts": ids.now()} for record in LOOP])
+    with subprocess.Popen(
+        command("watch", "--service", "--store", server_url, "--every", "0.01"), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        until(lambda: admin.execute(held.encode()).fetchall() == [(2,)])
+        with admin.transaction():
+            admin.execute("LOCK TABLE ctxmgr.session")
+            until(lambda: bool(admin.execute(waiting).fetchall()))
+            running.send_signal(signal.SIGTERM)
+            _, err = running.communicate(timeout=LIMIT)
+    assert (running.returncode, err) == (143, b"")
+    assert admin.execute(held.encode()).fetchall() == [(0,)]
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + LIMIT
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def test_a_reader_that_goes_away_ends_it(log: Path) -> None:

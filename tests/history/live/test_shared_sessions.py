@@ -11,6 +11,7 @@ from typing import cast
 
 import pytest
 
+from ctxmgr.errors import StorageFailed
 from ctxmgr.history.live import shared_sessions
 from ctxmgr.history.live.record_sources import Follower
 from ctxmgr.history.live.shared_sessions import Feed, SharedSessions
@@ -18,6 +19,7 @@ from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, administer, open_store
 from ctxmgr.store.engine.interface import Engine
 from ctxmgr.store.engine.postgresql import PostgresqlEngine
+from ctxmgr.store.repositories.bookkeeping import ServerLeases
 from ctxmgr.store.repositories.queries import read_records_after
 from tests.builders import entry, write
 from tests.history.live_world import clock_at, told
@@ -182,6 +184,22 @@ def test_watchers_leave_no_lease_behind(server_store: Store, other: Store) -> No
     assert held & before == {"a"}
     one.close()
     assert _leases(server_store) == {"a"}
+
+
+def test_who_leaves_a_silent_server_leaves_at_once(server_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lease that can't be given back is asked for once, and does not hide why the watch ends."""
+    asked: list[str] = []
+
+    def fail(_self: ServerLeases, session: str, _holder: str) -> None:
+        asked.append(session)
+        raise StorageFailed("the connection was lost", "")
+
+    write(server_store, "a", LOOP)
+    source = SharedSessions(server_store, share=True)
+    source.poll()
+    monkeypatch.setattr(ServerLeases, "release", fail)
+    source.close()
+    assert len(asked) == 1
 
 
 def test_a_writer_of_an_earlier_grant_watches_too() -> None:

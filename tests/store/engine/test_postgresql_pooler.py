@@ -5,6 +5,7 @@ The whole contract of a store is tried through it by ``pytest -m slow -k pooler`
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
@@ -17,10 +18,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from ctxmgr.store import Store, open_store
+from ctxmgr.store import Store, administer, open_store
 from ctxmgr.types.query import Filters
-from tests import postgresql_server
+from tests import pgbouncer, postgresql_server
 from tests.builders import entry, event, steps, write
+from tests.store.divided import Divided
 
 _LINE = re.compile(r"^(\S+) (\d+) LOG:  (statement|execute ([^:]+)): (.*)$")
 
@@ -70,6 +72,33 @@ def test_many_clients_share_two_connections(pooled: str) -> None:
     with closing(open_store(pooled)) as store:
         assert store.sessions.count() == 7
         assert store.examine().damaged == []
+
+
+def test_a_pooler_passes_no_team_on() -> None:
+    """Two roles of two teams take turns behind a pooler with one connection each; neither ever gets the other's."""
+    if not pgbouncer.can_start():
+        pytest.skip(pgbouncer.MISSING)
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
+    divided = Divided(worker)
+    with closing(administer(divided.url("owner"))) as owner:
+        owner.init()
+        owner.grant(divided.roles["alice"], "one")
+        owner.grant(divided.roles["bob"], "two")
+    port = pgbouncer.start(worker, 1, divided.roles.values())
+    stores = {name: open_store(pgbouncer.through(divided.url(name), port)) for name in ("alice", "bob")}
+    found: dict[str, set[object]] = {name: set() for name in stores}
+    for number in range(10):
+        for name, store in stores.items():
+            store.append([entry("s", number, "Bash", {"command": name})])
+            # What one says in the other's place is the connection's alone, and it names no team.
+            store.engine.execute("SELECT set_config('ctxmgr.team', '1', FALSE), set_config('ctxmgr.team', '2', FALSE)")
+            found[name] |= set(store.engine.query("SELECT pg_backend_pid(), ctxmgr.team()"))
+            assert [each["input"]["command"] for each in store.sessions.records(None, ("entry",))] == [name] * (number + 1)
+    assert [len(each) for each in found.values()] == [1, 1]
+    assert found["alice"].isdisjoint(found["bob"])
+    for store in stores.values():
+        assert store.examine().damaged == []
+        store.close()
 
 
 @pytest.fixture
