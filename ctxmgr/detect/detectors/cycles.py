@@ -27,20 +27,6 @@ Other dates, ids and numbers change a length by less. Comparing lengths first av
 """
 
 
-def _wait_for_each_other(round_: Sequence[ObservedStep]) -> bool:
-    """Whether each agent of a round asks after another one of it, and nobody does anything else: nothing can come of that."""
-    agents = {step.first.start.agent or "" for step in round_}
-    named = {
-        step.first.start.agent
-        for step in round_
-        if isinstance(step.first.start.input, dict)
-        and not (agents - {step.first.start.agent}).isdisjoint(
-            map(str, cast("dict[str, object]", step.first.start.input).values())
-        )
-    }
-    return len(agents) > 1 and named == agents
-
-
 class _Counts(NamedTuple):
     """For each period p, how many of the latest steps in a row equal the step p places before, and how many are similar."""
 
@@ -75,9 +61,7 @@ class CycleDetector(StepDetector):
             for count, needed in ((counts.same[period], rounds), (counts.alike[period], 2 * rounds)):
                 # A round seen n times has n - 1 times as many steps that equal the one a period before.
                 if count >= period * (needed - 1):
-                    standing = counts.same[period] >= period * (2 * rounds - 1)
-                    steps = (*past[len(past) - period * needed + 1 :], step)
-                    sighting = self._sighting(period, steps, needed, standing=standing)
+                    sighting = self._sighting(period, (*past[len(past) - period * needed + 1 :], step), needed)
                     if sighting is not None:
                         return sighting
         return None
@@ -107,16 +91,14 @@ class CycleDetector(StepDetector):
         self.state = _Counts(tuple(same), tuple(alike))
         return self.state
 
-    def _sighting(self, period: int, steps: tuple[ObservedStep, ...], rounds: int, *, standing: bool) -> Sighting | None:
-        """Return the sighting of a round, unless it waits for something; ``standing``: it was seen twice as often as needed."""
+    def _sighting(self, period: int, steps: tuple[ObservedStep, ...], rounds: int) -> Sighting | None:
         round_ = steps[-period:]
         queries = [step.query for step in round_]
         # If the questions of a round have a shorter period, only answers differ. A new answer is news, even if it alternates.
         for shorter in range(1, period):
             if period % shorter == 0 and queries == queries[shorter:] + queries[:shorter]:
                 return None
-        patient = is_paced(round_, self._settings) or self._polls(round_)
-        if patient and not (standing and _wait_for_each_other(round_)):
+        if is_paced(round_, self._settings) or self._polls(round_):
             return None
         if rounds > self._settings.cycle_rounds and not self._is_futile(round_, steps):
             return None
