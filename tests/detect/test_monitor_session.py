@@ -41,6 +41,18 @@ def test_a_loop_that_stops_after_a_continuation_was_answered() -> None:
     assert [finding.resolved for finding in story.found()] == ["answered"]
 
 
+def test_a_step_of_before_the_answer_does_not_follow_it() -> None:
+    """Being asked for help is no way out: what the agent did outside of the loop before the answer ends nothing."""
+    story = Scenario()
+    loop(story)
+    story.call("Bash", {"command": "git status"}, "clean")
+    identity = story.found()[0].evidence["identity"]
+    story.say("continuation", {"answers": [identity]})
+    assert [finding.resolved for finding in story.found()] == [None]
+    leave(story, "b")
+    assert [finding.resolved for finding in story.found()] == ["answered"]
+
+
 def test_an_answer_to_another_loop_does_not_count() -> None:
     """A continuation that names a different loop leaves this one to be resolved by what the agent does."""
     story = Scenario()
