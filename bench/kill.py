@@ -20,14 +20,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import cast
 
 from ctxmgr.log.journal import read
 from ctxmgr.recorder import Recorder
+from ctxmgr.store import open_store
 
 _ID = 36
 _CAPACITY = 20_000
@@ -170,8 +169,9 @@ def _read_jsonl(path: Path, outcome: Outcome) -> list[str]:
 def _read_sqlite(path: Path) -> list[str]:
     if not path.exists():
         return []
-    read_ids = cast("Callable[[str, str], list[str]]", import_module("ctxmgr.store.recorder_sink").read_ids)
-    return read_ids(str(path), _SESSION)
+    with closing(open_store(str(path), readonly=True)) as store:
+        key = store.sessions.key(_SESSION)
+        return [] if key is None else [str(record["id"]) for record in store.sessions.records(key, ("entry",))]
 
 
 def main() -> int:

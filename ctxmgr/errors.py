@@ -67,7 +67,7 @@ class OutOfBounds(CtxmgrError):
 
     kind = "outOfBounds"
 
-    def __init__(self, hint: str | None = None) -> None:
+    def __init__(self, *, hint: str | None = None) -> None:
         super().__init__("Index out of bounds", hint)
 
 
@@ -76,7 +76,7 @@ class NoHistory(CtxmgrError):
 
     kind = "noHistory"
 
-    def __init__(self, hint: str | None = None) -> None:
+    def __init__(self, *, hint: str | None = None) -> None:
         super().__init__("No history available", hint)
 
 

@@ -501,7 +501,7 @@ class Workspace:
     def _key(self, session: str | None) -> int:
         key = session_key(self.store, session)
         if key is None:
-            raise NoHistory("record or import a run first")
+            raise NoHistory(hint="record or import a run first")
         return key
 
     def close(self) -> None:

@@ -196,5 +196,5 @@ def _one_store(path: str, store: str | None) -> str:
         raise InvalidInput(f"{path} is a folder", f"name a log in it, or 'ctxmgr import {path}'")
     # An empty file is an error: the verdict "healthy" would be false for it (ruling 28).
     if os.path.isfile(path) and not os.path.getsize(path) and not path.lower().endswith(DATABASES):
-        raise NoHistory(f"{path} is an empty file: nothing was read")
+        raise NoHistory(hint=f"{path} is an empty file: nothing was read")
     return path

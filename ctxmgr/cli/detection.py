@@ -66,7 +66,7 @@ def run_detection(
     request = DetectRequest(session=session, all_sessions=all_sessions, now=moment(now, time.time()))
     found = workspace.detect(request, JudgeProgress() if all_sessions else None)
     if not found.verdicts:
-        raise NoHistory(NOTHING_READ)
+        raise NoHistory(hint=NOTHING_READ)
     verdicts = [_with_ended_findings(verdict, ever=ever) for verdict in found.verdicts]
     # With several verdicts, each of them names its session.
     if len(verdicts) == 1:

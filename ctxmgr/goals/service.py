@@ -462,5 +462,10 @@ def check_action(request: ActionRequest) -> None:
     Raises:
         InvalidInput: the name is blank or too long.
     """
-    if not request.action.strip() or len(request.action) > _MAX_ACTION_CHARS:
+    if not request.action.strip():
         raise InvalidInput("an action has a name", "e.g. write_file")
+    if len(request.action) > _MAX_ACTION_CHARS:
+        raise InvalidInput(
+            f"the name of an action has {len(request.action):,} characters; it may have {_MAX_ACTION_CHARS:,}",
+            "name the tool, e.g. write_file, and put what it was given into its arguments",
+        )

@@ -22,12 +22,12 @@ from collections.abc import Generator
 from typing import Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass
-from ctxmgr.base.paths import open_regular, read_regular, require_no_link, require_one_name, sync_folder
+from ctxmgr.base.paths import make_private_folder, open_regular, read_regular, require_no_link, require_one_name, sync_folder
 from ctxmgr.errors import Busy, StorageFailed
 from ctxmgr.goals.state import Owner, State
 from ctxmgr.log import codec
 from ctxmgr.log.ids import new_id, parse_time
-from ctxmgr.log.journal import lock_within, make_private_folder
+from ctxmgr.log.journal import lock_within
 from ctxmgr.types.base import StoredShape, Text
 
 HISTORY, STATE, PREVIOUS, LOOPS = "history.jsonl", "state.json", "state.prev.json", "loops.json"

@@ -358,7 +358,7 @@ def explain(store: Store, request: ExplainRequest, settings: Mapping[str, Any]) 
     key = session_key(store, request.session)
     entry = entry_of(store, key, request.index, request.entry_id)
     if key is None:
-        raise NoHistory("record or import a run first")
+        raise NoHistory(hint="record or import a run first")
     monitor = Monitor(DetectSettings.from_table(settings), explain=entry.index)
     # Replay from the beginning, because an opinion depends on everything that the detector saw before.
     for observation in session_observations(store.sessions.records(key), distinct=True):

@@ -23,7 +23,7 @@ from ctxmgr.log.codec import MAX_LINE, Record, chain, encode, seal, use_loaded_e
 from ctxmgr.log.reader import Line, read, tail
 from ctxmgr.log.sync_thread import Syncer
 
-__all__ = ["Durability", "Journal", "Line", "lock_within", "make_private_folder", "read"]
+__all__ = ["Durability", "Journal", "Line", "lock_within", "read"]
 
 Durability = Literal["process", "os"]
 """``process``: passed to the kernel, synced within a second. ``os``: on the disk before the call returns."""

@@ -16,9 +16,9 @@ import stat
 import weakref
 from typing import NamedTuple, cast
 
-from ctxmgr.base.paths import require_no_link
+from ctxmgr.base.paths import make_private_folder, require_no_link
 from ctxmgr.errors import Busy, StorageFailed
-from ctxmgr.log.journal import lock_within, make_private_folder
+from ctxmgr.log.journal import lock_within
 
 _SAFE = re.compile(rb"[^A-Za-z0-9_-]")
 # File systems allow names of 255 bytes, and a name consists of a session and a process.

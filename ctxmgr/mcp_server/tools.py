@@ -51,7 +51,6 @@ MAX_PAGE = 8000
 
 # The names and docstrings of these models are public: the schemas of the tools use them as titles and descriptions, which
 # clients pass to their models.
-# client hands to its model.
 
 
 class Entry(BaseModel):
@@ -261,7 +260,7 @@ class Tools:
         def work(workspace: Workspace) -> StuckReport:
             detected = workspace.detect(DetectRequest(session=session))
             if not detected.verdicts:
-                raise NoHistory("record a run, or import its log")
+                raise NoHistory(hint="record a run, or import its log")
             verdict = detected.verdicts[0]
             unresolved = [finding for finding in verdict.findings if finding.resolved is None]
             findings = [

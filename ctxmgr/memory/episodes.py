@@ -60,7 +60,7 @@ def retain_session(store: Store, key: int) -> str:
     """
     record = episode_record(store, key)
     if record is None:
-        raise NoHistory("nothing happened in this session")
+        raise NoHistory(hint="nothing happened in this session")
     if store.annotations.note(key, str(record["id"])) is None:
         store.append([record])
     return str(record["id"])

@@ -64,7 +64,7 @@ def retain_record(store: Store, key: int | None, request: RetainRequest) -> Reco
     if not request.text.strip():
         raise InvalidInput("Memory text cannot be empty", "say what is to be remembered: -m TEXT")
     if key is None:
-        raise NoHistory("record or import a run first")
+        raise NoHistory(hint="record or import a run first")
     named = bool(request.entry_indices or request.entry_ids)
     entries = find_entries(store, key, request.entry_indices, request.entry_ids) if named else []
     former = None if request.supersedes is None else locate(store, key, request.supersedes)

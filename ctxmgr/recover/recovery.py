@@ -102,7 +102,7 @@ class Recovery:
         options: RecoveryOptions | None = None,
     ) -> None:
         if store.sessions.entry_count(key) == 0:
-            raise NoHistory("a context can only be rebuilt from recorded actions")
+            raise NoHistory(hint="a context can only be rebuilt from recorded actions")
         self._store, self._key, self._request, self._finding, self._side = store, key, request, finding, side
         self._options = options or RecoveryOptions()
         self._related = None if self._options.only_session else RelatedReader(store, request.session)

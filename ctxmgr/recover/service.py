@@ -97,7 +97,7 @@ class Service:
         if finding is not None and request.finding is None:
             finding = decisive(HistoryReader(self._store, verdict.session), verdict.findings, finding)
         if detection.NOTHING_KNOWN in verdict.notes:
-            raise NoHistory(f"session {verdict.session!r} holds {detection.NOTHING_KNOWN}: nothing of it was judged")
+            raise NoHistory(hint=f"session {verdict.session!r} holds {detection.NOTHING_KNOWN}: nothing of it was judged")
         amiss = verdict.notes if self._store.sessions.entry_count(key) else ()
         asked = request_for(verdict.session, finding, force=request.force, amiss=amiss)
         side = other_findings(verdict.findings, finding)

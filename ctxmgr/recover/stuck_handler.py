@@ -85,7 +85,7 @@ class RecoveryStuckHandler:
         with self._opened(board) as store:
             key = store.sessions.key(board.session)
             if key is None:
-                raise NoHistory("nothing was recorded in this session")
+                raise NoHistory(hint="nothing was recorded in this session")
             given = Recovery(store, key, request, finding, side=side, options=self._options).answer()
         # The recovery has written it past the running history. Its detectors must know that advice was given.
         board.follow({"v": 1, "kind": "continuation", "session": board.session, "id": given.id})

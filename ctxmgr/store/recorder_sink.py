@@ -100,13 +100,3 @@ class StoreSink:
 def open_sink(path: str, durability: str = "process", mask: bool = True) -> StoreSink:
     """Return a sink for the recorder; see `ctxmgr.recorder.Recorder`."""
     return StoreSink(path, durability, mask)
-
-
-def read_ids(path: str, session: str) -> list[str]:
-    """Return the ids of a session's entries in the order of their index."""
-    store = open_store(path, readonly=True)
-    try:
-        key = store.sessions.key(session)
-        return [] if key is None else [str(record["id"]) for record in store.sessions.records(key, ("entry",))]
-    finally:
-        store.close()

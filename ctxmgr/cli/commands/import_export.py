@@ -258,7 +258,7 @@ def verify(
         # The warnings at opening are repeated below, with their places.
         workspace.warnings.clear()
         if not found.records and not found.damaged:
-            raise NoHistory("nothing was read, so nothing was checked; name a log or a store")
+            raise NoHistory(hint="nothing was read, so nothing was checked; name a log or a store")
         rows: list[dict[str, Any]] = [
             {"kind": item.kind, "offset": item.offset, "length": item.length, "reason": item.reason} for item in found.damaged
         ]

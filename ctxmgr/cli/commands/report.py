@@ -100,7 +100,7 @@ def _write_all(workspace: Workspace, folder: Path, *, focus: bool, redact: bool)
     for name in _names(workspace):
         pages.add(read_session(workspace, name, focus=focus, redact=redact))
     if not pages.pages:
-        raise NoHistory(NOTHING_READ)
+        raise NoHistory(hint=NOTHING_READ)
     return [*pages.pages, (pages.finish(), None)]
 
 

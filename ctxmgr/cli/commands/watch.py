@@ -169,7 +169,7 @@ def _follow(
             raise InvalidInput("--service needs a store on a server", "name it: --store postgresql://USER@HOST/DATABASE")
         key = session_key(workspace.store, named)
         if key is None:
-            raise NoHistory("record or import a run first, or name a log")
+            raise NoHistory(hint="record or import a run first, or name a log")
         yield Follower(_source(workspace, key if named is not None else None), workspace.config.detect)
 
 

@@ -145,7 +145,7 @@ def check_logs(
         _judge(result, store, listener)
         # "Healthy" must not be said if nothing was judged (ruling 28).
         if not result.sessions:
-            raise NoHistory(NOTHING_READ)
+            raise NoHistory(hint=NOTHING_READ)
         return result
     # A store is judged as one log. It is not searched for logs.
     stores = [path for path in paths if path.suffix == ".db"]

@@ -132,7 +132,7 @@ def read_session(workspace: Workspace, session: str | None, *, focus: bool = Fal
     """
     found = workspace.detect(DetectRequest(session=session))
     if not found.verdicts:
-        raise NoHistory(NOTHING_READ)
+        raise NoHistory(hint=NOTHING_READ)
     return session_report(workspace, found, found.verdicts[0], focus=focus, redact=redact)
 
 

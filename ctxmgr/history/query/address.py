@@ -137,12 +137,12 @@ def find_entry_form(store: Store, reader: Any, key: int | None, index: int | Non
         raise InvalidInput("name the entry by its index or by its id", "e.g. SESSION@42, @-1, or an entry id")
     total = 0 if key is None else store.sessions.entry_count(key)
     if key is None or total == 0:
-        raise NoHistory("record or import a run first")
+        raise NoHistory(hint="record or import a run first")
     if index is not None:
         place = index + total if index < 0 else index
         found = reader.find_entry(key, place) if 0 <= place < total else None
         if found is None:
-            raise OutOfBounds(f"{store.sessions.name(key)} has the indexes 0 to {total - 1}")
+            raise OutOfBounds(hint=f"{store.sessions.name(key)} has the indexes 0 to {total - 1}")
         return found
     found = reader.entry_by_id(key, str(entry_id))
     if found is None:

@@ -12,7 +12,7 @@ import os
 import stat
 from binascii import crc32
 
-from ctxmgr.base.paths import is_inside, user_folder
+from ctxmgr.base.paths import is_inside, make_private_folder, user_folder
 from ctxmgr.errors import CtxmgrError, Damaged
 from ctxmgr.log.codec import digest
 from ctxmgr.store.engine import schema
@@ -88,8 +88,6 @@ def _is_own_folder(above: str, folder: str) -> bool:
     try:
         status = os.lstat(folder)
     except FileNotFoundError:
-        from ctxmgr.log.journal import make_private_folder  # loads the masks, which reading does not need
-
         make_private_folder(folder)
         _mark(folder)
         return True
@@ -121,8 +119,6 @@ def open_cache(stem: str, variant: str = "", *, source: str = "") -> SqliteEngin
     for folder in _folders():
         try:
             if not os.path.isdir(folder):
-                from ctxmgr.log.journal import make_private_folder
-
                 make_private_folder(folder)
             # In the shared folder for temporary files another user may have taken the name first.
             if os.stat(folder).st_uid != os.getuid():
@@ -304,8 +300,6 @@ def _is_private(folder: str) -> bool:
     """Whether a folder belongs to the user alone and is not a symbolic link. Create it if it is missing."""
     try:
         if not os.path.isdir(folder):
-            from ctxmgr.base.paths import make_private_folder
-
             make_private_folder(folder)
         status = os.lstat(folder)
     except (OSError, ValueError):
