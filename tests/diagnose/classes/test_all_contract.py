@@ -146,7 +146,7 @@ def test_every_class_has_a_recorded_log(kind: str) -> None:
 
 
 OF_MODELS = ("contextLost", "mutualWait")
-"""What only models bring about, so that no tool makes a log of it: a compacted context, agents that wait for answers."""
+"""What no tool of a test machine brings about: a compacted context, agents that wait for answers."""
 
 
 @pytest.mark.parametrize("name", LOGS)

@@ -507,7 +507,8 @@ def test_a_near_miss_is_no_cause(kind: str, why: str, known: Evidence) -> None:
     """The class is silent where the same words mean something else."""
     each = next(each for each in CLASSES if kind == each.KIND)
 
-    assert each.applies(known) is None, why
+    found = each.applies(known)
+    assert found is None, f"{why}, and yet {found.kind} says: {found.cause}"
 
 
 def test_every_class_has_a_near_miss() -> None:
