@@ -15,7 +15,7 @@ from ctxmgr.detect.interface import Detector, Opinion
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import has_failed
 from ctxmgr.detect.text.comparison import MESSAGES, THOUGHTS, event_text
-from ctxmgr.detect.text.vocabulary import hands_over, is_shell, writes
+from ctxmgr.detect.text.vocabulary import hands_over, is_shell, looks_for_news, writes
 from ctxmgr.types.finding import Finding, Observation, Progress
 
 RESETS = {"user_message": "user", "user_message_chunk": "user", "interrupt": "interrupt"}
@@ -288,7 +288,7 @@ class Monitor:
         talks = self._talking.get(start.action)
         if talks is None:
             talks = self._talks(start.action)
-        # Detectors of all agents wake at calls that hand something over. While they sleep, they need no other calls.
+        # Detectors of all agents wake at calls that hand something over or look for news. Asleep, they need no other calls.
         if talks or self._wide.is_awake or self._wide.active:
             raised = [*raised, *self._wide.end(start, finish, scope.call)]
         return raised
@@ -297,7 +297,7 @@ class Monitor:
         # Names of actions are recorded text, so a hostile log may hold any number of them.
         if len(self._talking) >= _MAX_ACTIONS:
             self._talking.clear()
-        talks = self._talking[action] = hands_over(action)
+        talks = self._talking[action] = hands_over(action) or looks_for_news(action)
         return talks
 
     def _report_loops(self, raised: Sequence[OpenFinding], scope: AgentScope) -> list[OpenFinding]:

@@ -559,7 +559,11 @@ _DESCRIBERS: dict[str, Callable[[_Case], str]] = {
     "recoveryLoop": lambda case: (
         f"a loop came back {case.fact('cameBack')} times after it was answered: recovering this way does not help"
     ),
-    "pingPong": lambda case: f"{case.fact('agents')} gave each other the same words {case.rounds} times",
+    "pingPong": lambda case: (
+        f"{case.fact('agents')} looked for news of each other {case.rounds} times, and none came"
+        if "waits" in case.facts
+        else f"{case.fact('agents')} gave each other the same words {case.rounds} times"
+    ),
     "hung": _describe_no_progress,
 }
 

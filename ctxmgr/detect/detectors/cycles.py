@@ -10,13 +10,14 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, cast
 
+from ctxmgr.base.light_dataclass import replace
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake, asks_for_pending, is_paced, is_patient, is_poll_only
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, ObservedStep, excerpt
 from ctxmgr.detect.text import fingerprints
 from ctxmgr.detect.text.comparison import MESSAGES, MessageText, event_text
 from ctxmgr.detect.text.fingerprints import mask_numbers, mask_volatile
-from ctxmgr.detect.text.vocabulary import delegates, hands_over, passes_on, tells_trouble
+from ctxmgr.detect.text.vocabulary import delegates, hands_over, looks_for_news, passes_on, tells_trouble
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
@@ -188,12 +189,14 @@ class _Word(NamedTuple):
 
 
 class _State(NamedTuple):
-    """All utterances with the lengths of their cycles, and the same for the things passed on."""
+    """All utterances with the lengths of their cycles, and the same for the things passed on and for questions after agents."""
 
     words: tuple[_Word, ...]
     runs: tuple[int, ...]
     passed: tuple[_Word, ...] = ()
     passes: tuple[int, ...] = _NO_RUNS
+    waits: tuple[_Word, ...] = ()
+    waited: tuple[int, ...] = _NO_RUNS
 
 
 class PingPongDetector:
@@ -202,6 +205,9 @@ class PingPongDetector:
     A ping-pong is seen when the same words come for the third time although the same reply came twice. It is also seen when
     one thing (a ticket, a case) is passed on for the fourth time, in whatever words. A change by one of the agents in between
     starts a new conversation.
+
+    Agents that only look for news of each other, with the same answer each time, wait for nothing. Twice as many rounds show
+    that none of them does anything else.
     """
 
     kind: FindingKind = "pingPong"
@@ -220,19 +226,39 @@ class PingPongDetector:
         if hands_over(start.action):
             word = _Word((start.agent, start.process), (step.query, step.results()), step, _find_passed_on(start))
             return self._add(word)
+        if not step.failed and looks_for_news(start.action):
+            return self._wait(_Word((start.agent, start.process), (step.query, step.results()), step))
+        self._stop_waiting(start.agent)
         changed = self.state is not None and not step.failed and step.changes(self._settings.pollers)
         if changed and self.state is not None:
             who = (start.agent, start.process)
             # Work of other agents does not stop the thing from going round: two desks return a ticket while a third deploys.
             mine = any(word.speaker == who for word in self.state.passed)
-            self.state = None if mine or not self.state.passed else _State((), _NO_RUNS, self.state.passed, self.state.passes)
+            passed, passes = ((), _NO_RUNS) if mine else (self.state.passed, self.state.passes)
+            left = _State((), _NO_RUNS, passed, passes, self.state.waits, self.state.waited)
+            self.state = left if passed or left.waits else None
         return None
+
+    def _wait(self, word: _Word) -> Sighting | None:
+        state = self.state or _State((), _NO_RUNS)
+        waits, waited = _extend(state.waits, state.waited, word, _Word.repeats)
+        self.state = state._replace(waits=waits, waited=waited)
+        found = self._sighting(waits, waited, 2 * self._settings.handoff_rounds, _Word.as_key)
+        if found is None or not _name_each_other(found.steps[-found.period :]):
+            return None
+        return replace(found, facts=(*found.facts, ("waits", True)))
+
+    def _stop_waiting(self, agent: str | None) -> None:
+        if self.state is not None and any(word.speaker[0] == agent for word in self.state.waits):
+            left = self.state._replace(waits=(), waited=_NO_RUNS)
+            self.state = left if left.words or left.passed else None
 
     def hear(self, event: Observation) -> Sighting | None:
         """Return a sighting if the conversation goes in circles."""
         text = event_text(event)
         if not text or event.agent is None:
             return None
+        self._stop_waiting(event.agent)
         return self._add(_Word((event.agent, event.process), MessageText(event, text), None))
 
     def _add(self, word: _Word) -> Sighting | None:
@@ -241,7 +267,7 @@ class PingPongDetector:
         passed, passes = state.passed, state.passes
         if word.about is not None:
             passed, passes = _extend(passed, passes, word, _Word.is_about_the_same)
-        self.state = _State(words, runs, passed, passes)
+        self.state = state._replace(words=words, runs=runs, passed=passed, passes=passes)
         rounds = self._settings.handoff_rounds
         found = self._sighting(words, runs, rounds, _Word.as_key)
         if found is None and word.about is not None:
@@ -276,6 +302,18 @@ class PingPongDetector:
     def reset(self) -> None:
         """Forget everything, because a person spoke."""
         self.state = None
+
+
+def _given_texts(start: Observation) -> list[str]:
+    """Return the texts that a call was given as values."""
+    fields = cast("dict[object, object]", start.input) if isinstance(start.input, dict) else {}
+    return [value for value in fields.values() if isinstance(value, str)]
+
+
+def _name_each_other(round_: Sequence[ObservedStep]) -> bool:
+    """Whether each agent of a round names another one of it."""
+    agents = {step.first.start.agent for step in round_}
+    return all(not (agents - {step.first.start.agent}).isdisjoint(_given_texts(step.first.start)) for step in round_)
 
 
 def _extend(

@@ -263,6 +263,14 @@ def hands_over(action: str) -> bool:
     return delegates(action) or not HAND_OVERS.isdisjoint(_words(action))
 
 
+_NEWS = frozenset({"inbox", "mailbox", "messages", "mentions", "replies"})
+
+
+def looks_for_news(action: str) -> bool:
+    """Whether the action looks whether something has come: a poll, or a look into an inbox."""
+    return classify(action, "", "") == "poll" or not _NEWS.isdisjoint(_words(action))
+
+
 def classify(action: str, verb: str, command: str, pollers: Iterable[str] = ()) -> ActionClass:
     """Return what a call does to the world.
 

@@ -133,3 +133,40 @@ def test_growing_numbers_are_progress_otherwise(case: str) -> None:
         else:
             _restart(story, number, said=f"FATAL: {'abcdefghijklmn'[number] * 4} is not set")
     assert story.found() == []
+
+
+def look_for_news(story: Scenario, agent: str, of: str, answer: str = "no new messages") -> None:
+    """Let an agent wait 20 s, and then look whether another one has written."""
+    story.call("check_inbox", {"from": of}, answer, agent=agent, wait=20.0)
+
+
+def test_agents_that_only_look_for_news_of_each_other_wait_in_vain() -> None:
+    """Each poll is patient, and nobody is left to write: it is seen in the sixth round."""
+    story = Scenario()
+    for _ in range(5):
+        look_for_news(story, "backend", "frontend")
+        look_for_news(story, "frontend", "backend")
+    assert story.found() == []
+    look_for_news(story, "backend", "frontend")
+
+    (finding,) = story.found()
+    assert (finding.kind, finding.period, finding.scope.agent) == ("pingPong", 2, None)
+    assert "looked for news of each other 6 times" in finding.reason
+
+
+@pytest.mark.parametrize("between", ["other work", "a message", "an answer", "one who works", "another name"])
+def test_agents_that_wait_for_somebody_who_may_answer_are_left_alone(between: str) -> None:
+    """One of them works, writes or hears something, or they wait for a third."""
+    story = Scenario()
+    for number in range(12):
+        look_for_news(story, "backend", "frontend" if between != "another name" else "customer")
+        if between == "one who works":
+            story.call("Write", {"path": f"a{number}.md"}, "written", agent="frontend")
+            continue
+        look_for_news(story, "frontend", "backend", f"message {number}" if between == "an answer" else "none")
+        if between == "other work" and number % 3 == 2:
+            story.call("Read", {"path": f"doc{number}.md"}, f"text {number}", agent="frontend")
+        if between == "a message" and number % 3 == 2:
+            story.say("message", {"text": f"draft {number} is ready"}, agent="frontend")
+
+    assert [finding for finding in story.found() if finding.kind == "pingPong"] == []
