@@ -60,10 +60,9 @@ class LoopGuard:
             last = next(each for each in reversed(window) if each.key == candidate.key)
             candidate = candidate.finish(last.n + 1, last.status, last.output, last.error, candidate.began)
         shown = list(_observations(state.session, [*window, candidate]))
-        # Alternation has a lower threshold than the rest, so each setting is used only for its periods.
-        for settings in (self._alternation, self._guarded):
-            if periods == {2} if settings is self._guarded else 2 not in periods:
-                continue
+        # Alternation (a period of 2) has a lower threshold than the rest, so each setting is used only for its periods.
+        alternation = [self._alternation] if 2 in periods else []
+        for settings in (*alternation, *([self._guarded] if periods - {2} else [])):
             finding = _find_raised_last(settings, shown)
             if finding is not None and finding.severity == "loop":
                 return Verdict("A" if finding.period == 1 else "B", finding)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-from pydantic.alias_generators import to_camel
+from pydantic.alias_generators import to_camel, to_snake
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.log.codec import Record
@@ -45,12 +44,8 @@ def _declare(field: RecordField) -> tuple[Any, Any]:
 
 
 def _model(kind: str) -> type[_Kind]:
-    fields: dict[str, Any] = {_snake(name): _declare(field) for name, field in RECORDS[kind].items()}
+    fields: dict[str, Any] = {to_snake(name): _declare(field) for name, field in RECORDS[kind].items()}
     return create_model(f"_{kind[0].upper()}{kind[1:]}", __base__=_Kind, **fields)
-
-
-def _snake(name: str) -> str:
-    return re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", name)
 
 
 MODELS: dict[str, type[_Kind]] = {kind: _model(kind) for kind in RECORDS}

@@ -6,7 +6,7 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ctxmgr.context.summaries.prose import beginnings, first_paragraph, first_sentence, one_line, shorten
 from ctxmgr.text.tokens import PYTHON
@@ -148,17 +148,19 @@ class _Detail:
     body: int = 0
 
 
+_MOST = _Detail(docs=400, private_docs=400, whole=True, fields=100, constants=80, imports=2_000)
 _LEVELS = (
-    *(_Detail(400, 400, True, 100, 80, 2_000, lines) for lines in (60, 40, 28, 20, 14, 10, 7, 5, 4, 3, 2, 1)),
-    _Detail(400, 400, True, 100, 80, 2_000),
-    _Detail(240, 120, True, 80, 60, 600),
-    _Detail(160, 80, False, 60, 40, 300),
-    _Detail(100, 40, False, 60, 30, 200),
-    _Detail(72, 0, False, 40, 0, 200),
-    _Detail(48, 0, False, 30, 0, 120),
-    _Detail(0, 0, False, 30, 0, 80),
-    _Detail(0, 0, False, 0, 0, 0),
+    *(replace(_MOST, body=lines) for lines in (60, 40, 28, 20, 14, 10, 7, 5, 4, 3, 2, 1)),
+    _MOST,
+    _Detail(docs=240, private_docs=120, whole=True, fields=80, constants=60, imports=600),
+    _Detail(docs=160, private_docs=80, whole=False, fields=60, constants=40, imports=300),
+    _Detail(docs=100, private_docs=40, whole=False, fields=60, constants=30, imports=200),
+    _Detail(docs=72, private_docs=0, whole=False, fields=40, constants=0, imports=200),
+    _Detail(docs=48, private_docs=0, whole=False, fields=30, constants=0, imports=120),
+    _Detail(docs=0, private_docs=0, whole=False, fields=30, constants=0, imports=80),
+    _Detail(docs=0, private_docs=0, whole=False, fields=0, constants=0, imports=0),
 )
+"""What a summary shows, from the most detailed to the shortest that says anything."""
 
 
 class PythonSummariser:

@@ -324,7 +324,7 @@ def examine_database(engine: Engine, location: str) -> VerificationResult:
             damaged += [DamagedRange(0, 0, fault) for fault in engine.faults()]
             found.read()
             _tell_cut(found.sessions(), chain)
-            for each, _ in anchors:
+            for each, _ in anchors:  # one at most: a database has one anchor
                 there = bool(engine.query(_IS_OR_WAS_THERE, {"id": each.session, "mark": f"{ARCHIVED}{each.session}"}))
         except Damaged as error:
             damaged.append(DamagedRange(0, 0, f"can't be read to its end: {error.message}"))

@@ -383,11 +383,6 @@ def _value(text: object) -> Any:
 
 
 def _time(seconds: float | None) -> str | None:
-    if seconds is None:
-        return None
-    from ctxmgr.log.ids import format_time
+    from ctxmgr.log.ids import time_or_none
 
-    try:
-        return format_time(seconds)
-    except (TypeError, ValueError, OverflowError):
-        return None
+    return time_or_none(seconds) if isinstance(seconds, int | float) else None
