@@ -105,8 +105,10 @@ class HistoryReader:
 
     def last_messages(self, entry: EntryView, most: int = 2) -> list[SpokenMessage]:
         """Return the last messages and thoughts of agents on the way to an entry."""
-        found = self._last_page(tools.messages, _SAID, entry_id=entry.id, limit=_SAID)
-        return sayings([self.heard_one(event) for event in found], AGENTS)[-most:]
+        found = self.ask(tools.messages, entry_id=entry.id, limit=_SAID)
+        if 0 < len(found.rows) < found.total:
+            found = self.ask(tools.messages, entry_id=entry.id, limit=_SAID, offset=found.total - _SAID)
+        return sayings([self.heard_one(event) for event in found.rows], AGENTS)[-most:]
 
     def search(self, text: str, most: int) -> list[EntryView]:
         """Return the newest entries that contain a text, oldest first."""
@@ -120,13 +122,7 @@ class HistoryReader:
         return [self.clean(row) if isinstance(row, EntryView) else self.heard_one(row) for row in rows]
 
     def _hits(self, text: str, most: int, kind: str) -> list[Any]:
-        return self._last_page(tools.search, most, query=text, max_results=most, kind=kind, exact_total=True)
-
-    def _last_page(self, tool: Callable[..., Any], most: int, **asked: Any) -> list[Any]:
-        found = self.ask(tool, **asked)
-        if 0 < len(found.rows) < found.total:
-            found = self.ask(tool, **asked, offset=found.total - most)
-        return found.rows
+        return self.ask(tools.search_last, query=text, max_results=most, kind=kind)
 
     def clean(self, entry: EntryView) -> EntryView:
         """Return an entry without parts that read like instructions, so that later quotes can't pass them on."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ctxmgr.store.engine.interface import Engine, Row
     from ctxmgr.store.repositories.filters import Scope
     from ctxmgr.store.row_mapper import LongTexts, Plain
+    from ctxmgr.store.search.find import Search
     from ctxmgr.types.query import Filters, RowKind
     from ctxmgr.types.view import EntryView, EventView
 
@@ -227,15 +228,8 @@ class Rows:
         Returns:
             The rows; the number of all matches; and whether it is exact, for which ``every`` searches the whole log.
         """
-        if self._engine.shared:
-            from ctxmgr.store.search.find_on_server import SearchOnServer as Search
-        else:
-            from ctxmgr.store.search.find import Search
-        needle = fold(query)
         with self._engine.reading():
-            low, high = self._reach(key)
-            # One snapshot for the ends of the log, the mark of the index and the rows.
-            search = Search(self._engine, build_scopes(filters, kind, key), needle, low, high)
+            search = self._make_search(key, filters, kind, needle := fold(query))
             # One match more than the page holds shows whether another page follows.
             places, total, exact = search.find(2**62 if every or self._exact else offset + limit + 1)
             page = places[offset : offset + limit]
@@ -245,6 +239,20 @@ class Rows:
             field, excerpt = search.where.get(seq) or find(row, needle) or _find_in_notes(row, needle) or ("", "")
             found.append((row, field, excerpt))
         return found, total, exact
+
+    def search_last(self, key: int, filters: Filters, kind: RowKind, query: str, limit: int) -> list[Plain]:
+        """Return the last rows of a session that contain a text, at most ``limit``, in the order of the log."""
+        with self._engine.reading():
+            search = self._make_search(key, filters, kind, fold(query))
+            return self.rows(search.find_last(limit), search.rows)
+
+    def _make_search(self, key: int | None, filters: Filters, kind: RowKind, needle: str) -> Search:
+        """Return a search in one snapshot, for the ends of the log, the mark of the index and the rows."""
+        if self._engine.shared:
+            from ctxmgr.store.search.find_on_server import SearchOnServer as Search
+        else:
+            from ctxmgr.store.search.find import Search
+        return Search(self._engine, build_scopes(filters, kind, key), needle, *self._reach(key))
 
     def _reach(self, key: int | None) -> tuple[int, int]:
         """Return the first and the last place in the log where a session's records can be. Searches stay within them."""
@@ -388,6 +396,10 @@ class Queries:
         """Return a page of rows that contain a text, see `Rows.search`."""
         found, total, exact = self._rows.search(key, filters, kind, query, offset, limit, every=every)
         return [(_shape(row), field, excerpt) for row, field, excerpt in found], total, exact
+
+    def search_last(self, key: int, filters: Filters, kind: RowKind, query: str, limit: int) -> list[EntryView | EventView]:
+        """Return the last rows of a session that contain a text, see `Rows.search_last`."""
+        return [_shape(row) for row in self._rows.search_last(key, filters, kind, query, limit)]
 
     def rows(self, places: Sequence[Hit]) -> list[EntryView | EventView]:
         """Return the views at these places, in their order."""
