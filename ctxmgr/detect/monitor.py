@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 from ctxmgr.base.light_dataclass import replace
+from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.detect.agent_state import AgentScope
 from ctxmgr.detect.detectors import DETECTORS
 from ctxmgr.detect.detectors.cycles import LOOP_SEEN

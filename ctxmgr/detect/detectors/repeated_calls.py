@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
+from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.detect.interface import (
     Opinion,
     Sighting,

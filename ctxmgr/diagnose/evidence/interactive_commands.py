@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
 _EDITOR = "it opens an editor and waits for a person to close it"

@@ -8,7 +8,6 @@ from typing import Any, cast
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
-from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query import tools
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.recover.evidence.quotes import flat
@@ -43,16 +42,13 @@ class HistoryReader:
 
     def entry(self, entry_id: str) -> EntryView | None:
         """Return an entry, or None if it is gone; a fact that rests on a missing entry is labelled unknown."""
-        try:
-            found = self.ask(tools.show, entry_id=entry_id)
-        except CtxmgrError:
-            return None
-        # The tool completes id prefixes. An entry whose id only begins with the given one is not the one asked for.
-        return self.clean(found) if found.id == entry_id else None
+        return next(iter(self.entries([entry_id])), None)
 
     def entries(self, ids: Sequence[str]) -> list[EntryView]:
         """Return the entries that exist among the given ids, in the given order."""
-        return [entry for entry in (self.entry(entry_id) for entry_id in ids) if entry is not None]
+        key = self.store.sessions.key(self.session)
+        found = {} if key is None else self.store.queries.entries_by_ids(key, ids)
+        return [self.clean(found[entry_id]) for entry_id in ids if entry_id in found]
 
     def known_ids(self, ids: Sequence[str]) -> set[str]:
         """Return the given ids for which the session has a record: an entry or a message."""

@@ -294,6 +294,15 @@ class Rows:
         )
         return entry_rows(self._engine, rows, self._load)[0] if rows else None
 
+    def entries_by_ids(self, key: int, ids: Sequence[str]) -> list[Plain]:
+        """Return the entries of a session that have exactly these ids, in any order."""
+        found: list[Row] = []
+        for batch in batches(ids):
+            names, values = placeholders([storable(each) for each in batch], "id")
+            where = f"record.session = :session AND record.kind = 'entry' AND record.id IN ({names})"
+            found += self._engine.query(f"{ENTRY_COLUMNS} WHERE {where}", {"session": key, **values})
+        return entry_rows(self._engine, found, self._load)
+
     def entry_by_id(self, key: int, entry_id: str) -> Plain | None:
         """Return the entry with this id, or the only one whose id has this prefix, or None.
 
@@ -409,6 +418,11 @@ class Queries:
         """Return the entry with this index, or None."""
         found = self._rows.find_entry(key, index)
         return None if found is None else entry_shape(found)
+
+    def entries_by_ids(self, key: int, ids: Sequence[str]) -> dict[str, EntryView]:
+        """Return the entries of a session that have exactly these ids, by id, in the given order."""
+        found = {row["id"]: row for row in self._rows.entries_by_ids(key, ids)}
+        return {each: entry_shape(found[each]) for each in ids if each in found}
 
     def entry_by_id(self, key: int, entry_id: str) -> EntryView | None:
         """Return the entry with this id, or the only one whose id has this prefix, or None.
