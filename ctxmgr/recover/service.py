@@ -146,7 +146,8 @@ class Service:
 
     def _index(self) -> None:
         """Bring the search index of a local store up to date. If it can't be written, searches read the records instead."""
-        if not self._store.engine.shared and self._store.count_unindexed() >= _UNINDEXED:
+        engine = self._store.engine
+        if not (engine.shared or engine.readonly) and self._store.count_unindexed() >= _UNINDEXED:
             with suppress(Busy, StorageFailed):
                 self._store.index()
 
