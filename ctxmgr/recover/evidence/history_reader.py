@@ -101,24 +101,21 @@ class HistoryReader:
 
     def last_messages(self, entry: EntryView, most: int = 2) -> list[SpokenMessage]:
         """Return the last messages and thoughts of agents on the way to an entry."""
-        found = self.ask(tools.messages, entry_id=entry.id, limit=_SAID)
-        if 0 < len(found.rows) < found.total:
-            found = self.ask(tools.messages, entry_id=entry.id, limit=_SAID, offset=found.total - _SAID)
+        total = self.ask(tools.messages, entry_id=entry.id, limit=1).total
+        found = self.ask(tools.messages, entry_id=entry.id, limit=_SAID, offset=max(0, total - _SAID))
         return sayings([self.heard_one(event) for event in found.rows], AGENTS)[-most:]
 
     def search(self, text: str, most: int) -> list[EntryView]:
         """Return the newest entries that contain a text, oldest first."""
         if (text, most) not in self.searched:
-            self.searched[text, most] = [self.clean(row) for row in self._hits(text, most, "entry")]
+            rows = self.ask(tools.search_last, query=text, max_results=most, kind="entry")
+            self.searched[text, most] = list(map(self.clean, rows))
         return self.searched[text, most]
 
     def find(self, text: str, most: int) -> list[EntryView | EventView]:
         """Return the newest rows, entries and messages, that contain a text, oldest first."""
-        rows = self._hits(text, most, "all")
+        rows = self.ask(tools.search_last, query=text, max_results=most, kind="all")
         return [self.clean(row) if isinstance(row, EntryView) else self.heard_one(row) for row in rows]
-
-    def _hits(self, text: str, most: int, kind: str) -> list[Any]:
-        return self.ask(tools.search_last, query=text, max_results=most, kind=kind)
 
     def clean(self, entry: EntryView) -> EntryView:
         """Return an entry without parts that read like instructions, so that later quotes can't pass them on."""

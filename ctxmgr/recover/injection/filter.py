@@ -63,8 +63,7 @@ def patterns() -> Patterns:
     reasons: dict[str, str] = data["reasons"]
 
     def made(row: dict[str, Any], kind: str) -> Pattern:
-        # The group with the fewest literals rules out a text soonest.
-        anchors = tuple(sorted((tuple(_joined(group).split("|")) for group in row["anchors"]), key=len))
+        anchors = tuple(sorted((tuple(_joined(group).split("|")) for group in row["anchors"]), key=len))  # the least first
         words, led = _joined(row["words"]), row.get("led", False)
         return Pattern(row["name"], reasons[row["reason"]], anchors, words, led, exact=kind == "mark")
 
