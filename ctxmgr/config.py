@@ -13,11 +13,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
 from ctxmgr.base import paths
 from ctxmgr.base.light_dataclass import dataclass, field
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.base.paths import MAX_SETTINGS_BYTES, is_inside, make_private_folder, read_regular, replace_file
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.log.ids import now

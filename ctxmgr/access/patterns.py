@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import unicodedata
 from functools import lru_cache
-from typing import Literal, cast, get_args
+from typing import Literal, NamedTuple, cast, get_args
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.access import MAX_PRIORITY, MIN_PRIORITY, AccessRule, Asked, Permission, Resource, ResourceType
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from typing import NamedTuple
 
 from ctxmgr.access.patterns import (
     ANY,
@@ -20,7 +21,6 @@ from ctxmgr.access.patterns import (
     quote_name,
 )
 from ctxmgr.base.light_dataclass import dataclass, field
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.errors import InvalidInput
 from ctxmgr.log import codec
 from ctxmgr.types.access import DEFAULT_PRIORITY, AccessExplanation, AccessRule, Asked, OverriddenRule, Resource, ResourceType

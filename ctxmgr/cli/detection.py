@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ctxmgr.base.light_dataclass import dataclass, field
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.cli.envelope import JudgeProgress, tell_session
 from ctxmgr.cli.exits import VERDICTS, Exit
 from ctxmgr.cli.requests import merge_settings, moment

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.errors import BudgetExceeded, InvalidInput
 from ctxmgr.types.context_package import Decision, Got, Need, Rule
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ctxmgr.base.light_dataclass import dataclass
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.detect.finding_lifecycle import FastForward, OpenFinding, continues, may_stand, rounds_kept
 from ctxmgr.detect.interface import Detector, Opinion, Sighting, Wake
 from ctxmgr.detect.settings import DetectSettings

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
 from ctxmgr.base.light_dataclass import replace
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.detect.agent_state import AgentScope
 from ctxmgr.detect.detectors import DETECTORS
 from ctxmgr.detect.detectors.cycles import LOOP_SEEN

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from ctxmgr.base.light_dataclass import dataclass, field
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.detect.text.fingerprints import one_line
 from ctxmgr.detect.text.vocabulary import ActionClass

@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 from functools import cache
-from typing import cast
+from typing import NamedTuple, cast
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.diagnose.errors.lines import telling_line, tells
 from ctxmgr.diagnose.errors.table import read_table
 from ctxmgr.diagnose.errors.words import told_lines

@@ -6,7 +6,8 @@ Recorded text appears as plain text on one line. Inactive tasks are only counted
 
 from __future__ import annotations
 
-from ctxmgr.base.light_tuple import NamedTuple
+from typing import NamedTuple
+
 from ctxmgr.goals.plan_edits import explain_no_work
 from ctxmgr.goals.state import Action, Node, OpenAction, State, outcome_text, plain_line
 from ctxmgr.types.finding import Observation

@@ -7,10 +7,9 @@ and after a hundred thousand, and is the same before and after a crash.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctxmgr.base.light_dataclass import replace
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.goals.state import Action, OpenAction, Outcome, State

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.detect.text.fingerprints import canonical
 from ctxmgr.errors import Conflict, InvalidInput
 from ctxmgr.goals.brief import goal_source, write_brief

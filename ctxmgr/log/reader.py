@@ -10,9 +10,8 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.base.paths import open_regular
 from ctxmgr.errors import NotFound, StorageFailed
 from ctxmgr.log.codec import MAX_LINE, Record, chain, decoder, unseal

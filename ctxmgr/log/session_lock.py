@@ -14,9 +14,8 @@ import os
 import re
 import stat
 import weakref
-from typing import cast
+from typing import NamedTuple, cast
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.base.paths import require_no_link
 from ctxmgr.errors import Busy, StorageFailed
 from ctxmgr.log.journal import lock_within, make_private_folder

@@ -15,10 +15,9 @@ import heapq
 import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from ctxmgr.base.light_dataclass import dataclass, field
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history.query.address import session_key
 from ctxmgr.log.codec import Record

@@ -11,8 +11,8 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+from typing import NamedTuple
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.errors import StorageFailed
 from ctxmgr.store.engine.disposable_files import BORN
 from ctxmgr.store.engine.log_bytes import LogBytes

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
-from typing import cast
+from typing import NamedTuple, cast
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake, asks_for_pending, is_paced, is_patient, is_poll_only
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, ObservedStep, excerpt

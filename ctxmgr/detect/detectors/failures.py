@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.detect.interface import Opinion, Sighting, StepDetector, Wake, backs_off, is_patient, seconds_between
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, ObservedStep, excerpt

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.detect.interface import (
     Opinion,
     Sighting,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.detect.text.fingerprints import CURSOR_KEYS, MAX_TEXT, canonical
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.word_set import word_set

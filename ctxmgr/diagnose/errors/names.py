@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.diagnose.evidence.texts import plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern
 from ctxmgr.text.word_set import word_set

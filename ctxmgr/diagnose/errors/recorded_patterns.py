@@ -7,8 +7,8 @@ patterns are supported: characters, classes, and groups of alternatives without 
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
 _LONGEST = 120

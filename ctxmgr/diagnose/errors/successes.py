@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.diagnose.errors import table as error_table
 from ctxmgr.diagnose.evidence import Evidence, call_key
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, edited_paths

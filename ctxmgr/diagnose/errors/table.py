@@ -15,10 +15,9 @@ import re
 import tomllib
 from collections.abc import Iterator
 from functools import cache, cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from ctxmgr.base.light_dataclass import dataclass
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.base.paths import packaged_text
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, edited_paths, fields_of, split_command

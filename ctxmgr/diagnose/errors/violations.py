@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.diagnose.evidence.items import find_json, find_objects
 from ctxmgr.diagnose.evidence.texts import plain_name
 from ctxmgr.text.lazy_pattern import lazy_pattern

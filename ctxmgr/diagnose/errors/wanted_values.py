@@ -6,9 +6,8 @@ import json
 import re
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.diagnose.errors.recorded_patterns import matches
 from ctxmgr.diagnose.errors.violations import Violation
 from ctxmgr.diagnose.evidence import Evidence, may_change

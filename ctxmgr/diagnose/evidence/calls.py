@@ -6,9 +6,8 @@ import re
 import shlex
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import canonical
 from ctxmgr.diagnose.evidence.texts import clean, clip, clock, code, text_of

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ctxmgr.base.light_tuple import NamedTuple
+from typing import NamedTuple
+
 from ctxmgr.text.lazy_pattern import lazy_pattern
 
 _EDITOR = "it opens an editor and waits for a person to close it"

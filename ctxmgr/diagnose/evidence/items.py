@@ -6,9 +6,8 @@ import json
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.diagnose.evidence.calls import call_input
 from ctxmgr.diagnose.evidence.session import Evidence
 from ctxmgr.diagnose.evidence.texts import LINE_NUMBER

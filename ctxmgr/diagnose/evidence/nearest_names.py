@@ -8,8 +8,8 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.diagnose.evidence.calls import call_input, command_of, may_change
 from ctxmgr.diagnose.evidence.messages import Message
 from ctxmgr.diagnose.evidence.session import Evidence

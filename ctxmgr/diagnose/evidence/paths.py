@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.diagnose.evidence.calls import call_input, command_of, patched_paths, path_of, split_command
 from ctxmgr.diagnose.evidence.session import Evidence
 from ctxmgr.text.lazy_pattern import lazy_pattern

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.errors.lines import is_advice
 from ctxmgr.diagnose.evidence import Evidence, call_input, clock

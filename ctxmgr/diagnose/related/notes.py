@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.diagnose.errors.lines import telling_line
 from ctxmgr.diagnose.errors.names import unknown_names
 from ctxmgr.diagnose.evidence import Evidence, call_input

@@ -9,8 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import fsum, log1p
+from typing import NamedTuple
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.diagnose.errors.lines import reasons, telling_line, tells
 from ctxmgr.diagnose.errors.table import find_topic
 from ctxmgr.diagnose.errors.words import addresses_reader, is_error_word

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.diagnose.errors.lines import is_advice, reasons, telling_line, tells
 from ctxmgr.diagnose.errors.table import Topic, find_topic
 from ctxmgr.diagnose.errors.words import error_details, error_members, list_offers, told_lines, told_words

@@ -14,9 +14,8 @@ import tomllib
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.base.paths import packaged_text
 from ctxmgr.text.lazy_pattern import lazy_pattern
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.store.search.text_match import block_number, find_marks, split_words, stored_texts, word_windows
 from ctxmgr.store.text_normalisation import FIELDS, flat_texts, fold
 from ctxmgr.store.worker_process import Place, creation_mark, open_records

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.diagnose.errors.lines import tells
 from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, program_name
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, path_of, tool_phrase

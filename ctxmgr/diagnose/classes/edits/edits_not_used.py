@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import NamedTuple
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.classes.statements.documented_way import list_commands
 from ctxmgr.diagnose.errors.table import read_table

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.diagnose.errors.names import last_match
 from ctxmgr.diagnose.evidence import Evidence, clock, program_name
 from ctxmgr.diagnose.evidence.calls import command_of, path_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import NamedTuple
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.diagnose.errors.table import read_table
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, command_of, fields_of, path_of, split_command

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.diagnose.classes.refusals.refused_values import NO_NAMES, argument_names, diagnose_refused_value
 from ctxmgr.diagnose.errors.names import offered_names
 from ctxmgr.diagnose.errors.violations import Violation, find_violations

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, program_name
 from ctxmgr.diagnose.evidence.calls import command_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import Item, answers, find_ids, parse_heads, parse_row

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.diagnose.evidence import Evidence, call_input, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.items import answers

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, start_clause
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, runs_in_background, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.interactive_commands import find_wait

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
-from ctxmgr.base.light_tuple import NamedTuple
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
