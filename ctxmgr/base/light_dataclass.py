@@ -1,7 +1,7 @@
 """Data classes without `dataclasses`, whose import and decorator take longer than most commands.
 
 For the supported options, the decorator behaves like the one of the standard library, and the functions of `dataclasses` work
-with its classes. Only the time of compilation differs: ``__init__`` is compiled when several instances were created.
+with its classes. Only the time of compilation differs: ``__init__`` is compiled when the first instance is created.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from typing import Any
 else:
     _NO_DEFAULT = object()
-    _MOST_UNCOMPILED = 8
-    """Number of instances whose fields are set one by one, in a tenth of the time of compiling an ``__init__``."""
 
     class _Field:
         """The declaration of a field."""
@@ -95,15 +93,10 @@ else:
         compared = tuple(name for name, (_, own) in fields if own.compare)
         shown_fields = tuple(name for name, (_, own) in fields if own.repr)
 
-        made = 0
-
         def first(self: Any, *arguments: Any, **named: Any) -> None:
-            # Compiling is the expensive part, and most classes that a command loads are instantiated a few times or never.
-            nonlocal made
-            made += 1
-            if made > _MOST_UNCOMPILED or not _fill(self, cls, arguments, named):
-                cls.__init__ = _initialiser(cls, frozen)
-                cls.__init__(self, *arguments, **named)
+            # Compiling is the expensive part, and most classes that a command loads are never instantiated.
+            cls.__init__ = _initialiser(cls, frozen)
+            cls.__init__(self, *arguments, **named)
 
         def values(self: Any) -> tuple[Any, ...]:
             return tuple(getattr(self, name) for name in compared)
@@ -129,26 +122,6 @@ else:
             # A class with its own ``__eq__`` already has a ``__hash__`` of None, which must be replaced.
             if name not in cls.__dict__ or name == "__hash__":
                 setattr(cls, name, method)
-
-    def _fill(self: Any, cls: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> bool:
-        """Set the fields of an instance. Return False if the arguments are wrong, which the compiled ``__init__`` refuses."""
-        given = dict(zip(cls.__match_args__, arguments))  # noqa: B905 -- more arguments than fields are wrong
-        if len(given) < len(arguments) or not given.keys().isdisjoint(named):
-            return False
-        given |= named
-        for name, (_, own) in cls.__light_fields__.items():
-            if own.init and name in given:
-                value = given.pop(name)
-            elif own.make is not _NO_DEFAULT:
-                value = own.make()
-            elif own.default is not _NO_DEFAULT:
-                value = own.default
-            else:
-                return False
-            object.__setattr__(self, name, value)
-        if not given and hasattr(cls, "__post_init__"):
-            self.__post_init__()
-        return not given
 
     def _initialiser(cls: Any, frozen: bool) -> Any:
         """Return the compiled ``__init__`` of a class."""

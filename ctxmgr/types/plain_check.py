@@ -8,7 +8,6 @@ unknown name, is left to the shape's model, which reads it or says what is wrong
 from __future__ import annotations
 
 import sys
-from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union, cast, get_args, get_origin
 
@@ -79,13 +78,8 @@ def _plan(shape: type[FieldTable]) -> _Plan:
 
 def field_annotations(shape: type[FieldTable]) -> dict[str, Any]:
     """Return the declared type of each field; its names are looked up in the module of the declaration."""
-    return {name: _evaluate(field.annotation, field.module) for name, field in shape.model_fields.items()}
-
-
-@cache
-def _evaluate(annotation: str, module: str) -> Any:
     # Texts of our own source, which `from __future__ import annotations` left unevaluated.
-    return eval(annotation, vars(sys.modules[module]))
+    return {name: eval(field.annotation, vars(sys.modules[field.module])) for name, field in shape.model_fields.items()}
 
 
 def take_plain_values(shape: type[FieldTable], given: dict[str, Any]) -> tuple[dict[str, Any], set[str]] | None:
