@@ -13,14 +13,16 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Collection, Mapping
-from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
 from ctxmgr.base import paths
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.base.paths import MAX_SETTINGS_BYTES, is_inside, make_private_folder, read_regular, replace_file
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.log.ids import now
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _FOLDER = os.path.join("ctxmgr", "trust")
 _SUFFIX = ".json"
@@ -168,7 +170,6 @@ def _read(path: str) -> Trust | None:
 
 
 STORE_VARIABLE = paths.STORE_VARIABLE
-STORE_NAME = Path(paths.STORE)
 
 Origin = Literal["built-in", "user", "project"]
 LiveMode = Literal["advise", "deny", "watch"]
@@ -303,7 +304,7 @@ class SettingsFile:
     values: dict[str, Any]
 
 
-def load_config(folder: Path, environment: Mapping[str, str] | None = None) -> Config:
+def load_config(folder: str | os.PathLike[str], environment: Mapping[str, str] | None = None) -> Config:
     """Return the configuration for a folder.
 
     Args:
@@ -331,7 +332,7 @@ def foreign_file_message(path: str) -> str:
     return f"{path} belongs to another user: left out. To have it, make it yours with chown, or copy what you want of it"
 
 
-def project_file(folder: Path, foreign: list[str] | None = None) -> SettingsFile | None:
+def project_file(folder: str | os.PathLike[str], foreign: list[str] | None = None) -> SettingsFile | None:
     """Return the settings in the nearest project file, including those that it may not set.
 
     ``foreign`` collects nearer files that belong to other users.
@@ -339,8 +340,8 @@ def project_file(folder: Path, foreign: list[str] | None = None) -> SettingsFile
     Raises:
         InvalidInput: as `load_config`.
     """
-    for path in map(Path, paths.settings_files(str(folder), foreign)):
-        shared = path.name == paths.SHARED_FILE
+    for path in paths.settings_files(os.fspath(folder), foreign):
+        shared = os.path.basename(path) == paths.SHARED_FILE
         if (found := _file(path, ("tool", paths.NAME) if shared else (), lenient=shared)) is not None:
             return found
     return None
@@ -371,10 +372,13 @@ def _user(environment: Mapping[str, str]) -> SettingsFile | None:
     # Root may set settings for all users. Read permission does not matter, because settings are not secret.
     if status.st_uid not in (0, os.geteuid()) or status.st_mode & stat.S_IWOTH:
         raise InvalidInput(f"{path}: others can write it, and it may grant things", f"own it, and chmod o-w {path}")
-    return _file(Path(path), (), lenient=False)
+    return _file(path, (), lenient=False)
 
 
-def _file(path: Path, names: tuple[str, ...], *, lenient: bool) -> SettingsFile | None:
+def _file(found: str, names: tuple[str, ...], *, lenient: bool) -> SettingsFile | None:
+    from pathlib import Path  # most folders have no file of settings
+
+    path = Path(found)
     try:
         content = read_regular(path, MAX_SETTINGS_BYTES)
         import tomllib
@@ -498,7 +502,7 @@ def _merge(
     )
 
 
-def find_store(folder: Path, environment: Mapping[str, str], config: Config) -> tuple[str, bool]:
+def find_store(folder: str | os.PathLike[str], environment: Mapping[str, str], config: Config) -> tuple[str, bool]:
     """Return (path of the store, whether it was chosen explicitly).
 
     The path is ``CTXMGR_STORE``, else the configured store, else the nearest ``.ctxmgr/history.db`` upwards, else the path at
@@ -508,4 +512,4 @@ def find_store(folder: Path, environment: Mapping[str, str], config: Config) -> 
         return named, True
     if config.store is not None:
         return config.store, True
-    return paths.nearest_store(str(folder)), False
+    return paths.nearest_store(os.fspath(folder)), False

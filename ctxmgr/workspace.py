@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import cached_property
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -26,6 +25,7 @@ from ctxmgr.types.base import Shape
 
 if TYPE_CHECKING:
     import builtins
+    from pathlib import Path
 
     from ctxmgr.access.guard import AccessGuard
     from ctxmgr.access.project_state import Project
@@ -142,12 +142,12 @@ class Workspace:
             InvalidInput: a file of no known format, or a write to another agent's log.
             CtxmgrError: the store can't be opened.
         """
-        folder = folder or Path.cwd()
-        config = load_config(folder, environment)
+        place = os.getcwd() if folder is None else folder
+        config = load_config(place, environment)
         path, explicit = (
             (location, True)
             if location is not None
-            else find_store(folder, os.environ if environment is None else environment, config)
+            else find_store(place, os.environ if environment is None else environment, config)
         )
         if agent is not None:
             check_asker_name(agent)
@@ -476,6 +476,8 @@ class Workspace:
         indexing: Callable[[int, int], None] | None = None,
     ) -> ImportReport:
         """Import logs, and store the episodes of ended sessions in foreign formats; see `ctxmgr.history.ingest`."""
+        from pathlib import Path
+
         from ctxmgr.history.formats import OWN_FORMAT
         from ctxmgr.history.ingest import import_logs
 
@@ -525,5 +527,5 @@ def release_reserve(location: str | None) -> bool:
     """
     from ctxmgr.artifacts.folder import release_reserve
 
-    folder = Path.cwd()
+    folder = os.getcwd()
     return release_reserve(location if location is not None else find_store(folder, os.environ, load_config(folder))[0])

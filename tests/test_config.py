@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.config import STORE_NAME, STORE_VARIABLE, Config, find_store, load_config
+from ctxmgr.base.paths import STORE
+from ctxmgr.config import STORE_VARIABLE, Config, find_store, load_config
 from ctxmgr.errors import InvalidInput
 
 
@@ -124,14 +125,14 @@ def test_which_store_is_meant(tmp_path: Path) -> None:
     assert find_store(here, {STORE_VARIABLE: "env.db"}, configured) == ("env.db", True)
     assert find_store(here, {STORE_VARIABLE: ""}, configured) == ("/data/h.db", True)
     assert find_store(here, {}, configured) == ("/data/h.db", True)
-    assert find_store(here, {}, Config()) == (str(here / STORE_NAME), False)
+    assert find_store(here, {}, Config()) == (str(here / STORE), False)
 
-    _write(tmp_path / STORE_NAME, "")
-    assert find_store(here, {}, Config()) == (str(tmp_path / STORE_NAME), False)
-    (tmp_path / "a" / STORE_NAME).mkdir(parents=True)  # a folder is no store
-    assert find_store(here, {}, Config()) == (str(tmp_path / STORE_NAME), False)
-    _write(here / STORE_NAME, "")
-    assert find_store(here, {}, Config()) == (str(here / STORE_NAME), False)
+    _write(tmp_path / STORE, "")
+    assert find_store(here, {}, Config()) == (str(tmp_path / STORE), False)
+    (tmp_path / "a" / STORE).mkdir(parents=True)  # a folder is no store
+    assert find_store(here, {}, Config()) == (str(tmp_path / STORE), False)
+    _write(here / STORE, "")
+    assert find_store(here, {}, Config()) == (str(here / STORE), False)
 
 
 @pytest.mark.parametrize(

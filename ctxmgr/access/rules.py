@@ -5,7 +5,6 @@ Rules are looked up by agent, resource type and pattern. Exactly one of the matc
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
@@ -270,6 +269,8 @@ class Rules:
     @cached_property
     def digest(self) -> str:
         """16 hex digits that are equal for the same rules in any order."""
+        import json
+
         text = json.dumps([_values(rule) for rule in self._rules], separators=(",", ":"))
         return codec.digest(text.encode("ascii"))[:16]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import json
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
@@ -119,13 +118,13 @@ class Objects:
             draft = DRAFT + os.urandom(8).hex()
             descriptor = os.open(draft, _NEW, 0o600, dir_fd=objects)
         except OSError as error:
-            raise folder_error(str(self._folder.path), error) from None
+            raise folder_error(self._folder.path, error) from None
         try:
             measured = self._write(descriptor, measure, source)
             self._place(objects, draft, measured.hash)
         except OSError as error:
             self._discard(draft)
-            raise folder_error(str(self._folder.path), error) from None
+            raise folder_error(self._folder.path, error) from None
         except BaseException:
             self._discard(draft)
             raise
@@ -213,7 +212,7 @@ class Objects:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise folder_error(str(self._folder.path), error) from None
+                raise folder_error(self._folder.path, error) from None
 
     def remove_drafts(self) -> None:
         """Remove the drafts of a writer that was interrupted; the caller holds the lock.
@@ -229,7 +228,7 @@ class Objects:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise folder_error(str(self._folder.path), error) from None
+            raise folder_error(self._folder.path, error) from None
 
     def remove_all_but(self, kept: set[str]) -> None:
         """Remove every object that is not among these.
@@ -252,7 +251,7 @@ class Objects:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise folder_error(str(self._folder.path), error) from None
+            raise folder_error(self._folder.path, error) from None
 
 
 def has_hash_closing(descriptor: int, digest: str) -> bool:
@@ -396,6 +395,8 @@ class Measure:
     def _secrets(self) -> tuple[str, ...]:
         if not self._kept:
             return ()
+        import json
+
         from ctxmgr.log.masking import secret_spans
 
         # The masking of log lines works on encoded JSON, so the text is searched in that form, and lines are counted in it.

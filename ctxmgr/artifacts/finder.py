@@ -297,7 +297,7 @@ def _open_in_folder(store: Store, row: ArtifactRow) -> Content | None:
             found = _open_verified(row, lambda: Objects(folder).open(row.hash))
         except PermissionError as error:
             # Bytes that this user may not read are not damaged.
-            raise folder_error(str(folder.path), error) from None
+            raise folder_error(folder.path, error) from None
         if found is None:
             # Where hard links failed, version folders hold copies, and one of them may have survived.
             found = _find_copy_in_version_folder(store, folder, row)

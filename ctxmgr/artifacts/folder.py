@@ -10,7 +10,6 @@ import re
 import stat
 import unicodedata
 from collections.abc import Generator, Iterable, Sequence
-from pathlib import Path
 
 from ctxmgr.access.patterns import check_owner, is_unnameable, quote_name
 from ctxmgr.base.paths import is_url, sync_folder
@@ -33,7 +32,7 @@ MARKER_DRAFT = _MARKER + "-"  # prefix
 LOCK_SECONDS = 30.0  # laying out a version of very many artifacts takes seconds, and a second writer waits for it
 
 
-def artifacts_folder(location: str) -> Path:
+def artifacts_folder(location: str) -> str:
     """Return the folder that holds, or will hold, the artifacts of the store at this path.
 
     ``artifacts`` beside the store, unless that is somebody else's; then the store's own name with ``.artifacts``.
@@ -46,17 +45,17 @@ def artifacts_folder(location: str) -> Path:
             "a store on a server has no folder of artifacts: it keeps their contents itself",
             "read them with 'ctxmgr artifact get'",
         )
-    store = Path(os.path.realpath(location))
-    usual = store.with_name(FOLDER)
-    return usual if _is_free(usual, store.name) else store.with_name(f"{store.name}.{FOLDER}")
+    store = os.path.realpath(location)
+    usual = os.path.join(os.path.dirname(store), FOLDER)
+    return usual if _is_free(usual, os.path.basename(store)) else f"{store}.{FOLDER}"
 
 
 def folder_name(location: str) -> str:
     """Return the name with which the paths of artifacts begin; on a server, where no files lie there, the usual one."""
-    return FOLDER if is_url(location) else artifacts_folder(location).name
+    return FOLDER if is_url(location) else os.path.basename(artifacts_folder(location))
 
 
-def _is_free(folder: Path, name: str) -> bool:
+def _is_free(folder: str, name: str) -> bool:
     try:
         if os.path.islink(folder):  # refused where it is opened, so that nobody is led past it
             return True
@@ -67,13 +66,13 @@ def _is_free(folder: Path, name: str) -> bool:
     except NotADirectoryError:
         return False
     except OSError as error:
-        raise folder_error(str(folder), error) from None
+        raise folder_error(folder, error) from None
 
 
-def _owner(folder: Path) -> str | None:
+def _owner(folder: str) -> str | None:
     try:
         # O_NONBLOCK: opening a FIFO of this name would otherwise wait forever.
-        descriptor = os.open(folder / _MARKER, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = os.open(os.path.join(folder, _MARKER), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         return None
     try:
@@ -119,13 +118,13 @@ class Folder:
         except OSError as error:
             if isinstance(error, FileNotFoundError) and not create:
                 raise
-            raise folder_error(str(self.path), error) from None
+            raise folder_error(self.path, error) from None
 
     def _make(self, name: str) -> None:
         with contextlib.suppress(FileExistsError):
             os.mkdir(self.path, 0o700)
             # Else a power loss could take the new folder, with all that was synced in it.
-            sync_folder(self.path.parent)
+            sync_folder(os.path.dirname(self.path))
         descriptor = os.open(self.path, _READ_FOLDER)
         try:
             if _owner(self.path) is None:
@@ -168,7 +167,7 @@ class Folder:
         try:
             lock = os.open(_LOCK, flags, 0o600, dir_fd=self.root)
         except OSError as error:
-            raise folder_error(str(self.path / _LOCK), error) from None
+            raise folder_error(os.path.join(self.path, _LOCK), error) from None
         try:
             if not lock_within(lock, timeout):
                 raise Busy(f"{self.path} is being written by another process", f"it stayed locked for {timeout:g} s; try again")
@@ -177,7 +176,7 @@ class Folder:
             try:
                 os.pwrite(lock, _UNDER_WAY, 0)
             except OSError as error:
-                raise folder_error(str(self.path), error) from None
+                raise folder_error(self.path, error) from None
             yield broken
             with contextlib.suppress(OSError):  # only after an orderly end; what can't be said is healed once more
                 os.pwrite(lock, _AT_REST, 0)

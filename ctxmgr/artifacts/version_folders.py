@@ -78,7 +78,7 @@ class Views:
         except OSError as error:
             with contextlib.suppress(OSError):
                 remove_tree(root, draft)
-            raise folder_error(str(self._folder.path), error) from None
+            raise folder_error(self._folder.path, error) from None
 
     def _fill(self, draft: str, hashes: Mapping[tuple[str, str], str]) -> None:
         """Link every object to its place.
@@ -162,7 +162,7 @@ class Views:
             with contextlib.suppress(OSError):
                 os.unlink(draft, dir_fd=root)
             raise StorageFailed(
-                f"{self._folder.path / CURRENT}: {error.strerror}; version {number} is current, but this link lags behind",
+                f"{self._folder.path}/{CURRENT}: {error.strerror}; version {number} is current, but this link lags behind",
                 "the next change of artifacts moves it",
             ) from None
 
@@ -175,7 +175,7 @@ class Views:
         try:
             remove_tree(self._folder.root, f"v{number}")
         except OSError as error:
-            raise folder_error(str(self._folder.path), error) from None
+            raise folder_error(self._folder.path, error) from None
 
 
 UNLISTED = ".unlisted-"
@@ -225,7 +225,7 @@ def repair(store: Store, folder: Folder, *, broken: bool) -> None:
                 views.remove(number)
             Objects(folder).remove_all_but(store.artifacts.hashes())
     except OSError as error:
-        raise folder_error(str(folder.path), error) from None
+        raise folder_error(folder.path, error) from None
     torn = {number for number in listed & present if _faults_of_view(folder, number, store)} if broken else set[int]()
     for number in sorted((listed - present) | torn):
         views.lay_out(number, store.artifacts.state(number), replace=True)
@@ -258,11 +258,11 @@ def audit(store: Store) -> list[Fault]:
     try:
         folder = Folder(store.location, create=False)
     except FileNotFoundError:
-        return [Fault(str(artifacts_folder(store.location)), "is gone, with every artifact in it")] if wanted else []
+        return [Fault(artifacts_folder(store.location), "is gone, with every artifact in it")] if wanted else []
     with folder:
         objects = Objects(folder)
         faults = [
-            Fault(f"{folder.path.name}/objects/{digest[:2]}/{digest[2:]}", "is gone, or its bytes were changed")
+            Fault(f"{os.path.basename(folder.path)}/objects/{digest[:2]}/{digest[2:]}", "is gone, or its bytes were changed")
             for digest in sorted(wanted)
             if not objects.is_sound(digest)
         ]
@@ -270,7 +270,7 @@ def audit(store: Store) -> list[Fault]:
             faults += _faults_of_view(folder, row.number, store)
         current = store.artifacts.current()
         if current is not None and folder.current() != f"v{current}":
-            faults.append(Fault(f"{folder.path.name}/current", f"does not lead to v{current}"))
+            faults.append(Fault(f"{os.path.basename(folder.path)}/current", f"does not lead to v{current}"))
         return faults
 
 
@@ -282,11 +282,11 @@ def _faults_of_view(folder: Folder, number: int, store: Store) -> list[Fault]:
         try:
             found = os.stat(shown, dir_fd=folder.root, follow_symlinks=False)
         except OSError:
-            faults.append(Fault(f"{folder.path.name}/{shown}", "is gone"))
+            faults.append(Fault(f"{os.path.basename(folder.path)}/{shown}", "is gone"))
             continue
         # Sizes first, which costs no read.
         if found.st_size != rows[key].size or not _is_object(folder, shown, found, rows[key].hash):
-            faults.append(Fault(f"{folder.path.name}/{shown}", "its bytes were changed"))
+            faults.append(Fault(f"{os.path.basename(folder.path)}/{shown}", "its bytes were changed"))
     return faults
 
 

@@ -28,11 +28,9 @@ def find_config() -> Config | None:
     folder = os.getcwd()
     if not os.path.exists(user_file(os.environ)) and next(settings_files(folder), None) is None:
         return None
-    from pathlib import Path
-
     from ctxmgr.config import load_config
 
-    return load_config(Path(folder))
+    return load_config(folder)
 
 
 def find_settings() -> dict[str, Any] | None:

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput
-from ctxmgr.history.detection import detect_
 from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store
 from ctxmgr.store.engine.sqlite import SqliteEngine
 from ctxmgr.store.read_query import FINDINGS, ReadQuery
 from ctxmgr.types.analysis import SqlRequest, SqlResponse, SqlView, StatsKey, StatsRequest, StatsResponse, StatsRow
 from ctxmgr.types.finding import SessionVerdict
-from ctxmgr.types.operations import DetectRequest
 
 if TYPE_CHECKING:
     from ctxmgr.store.read_query_on_server import ServerReadQuery
@@ -45,6 +43,9 @@ def sql(store: Store, request: SqlRequest, settings: Mapping[str, Any]) -> SqlRe
     reader = _reader(store)
     # Judge sessions only for a query that needs it: this takes far longer than any query.
     if FINDINGS in reader.find_views(request.query, request.values):
+        from ctxmgr.history.detection import detect_
+        from ctxmgr.types.operations import DetectRequest
+
         reader.fill(_findings(detect_(store, DetectRequest(all_sessions=True), settings).verdicts))
     found = reader.run(request.query, request.values, most=request.limit, seconds=request.seconds)
     return SqlResponse(

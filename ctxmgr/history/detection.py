@@ -268,19 +268,13 @@ def _add_causes(store: Store, verdict: SessionVerdict) -> SessionVerdict:
 
 def named_entries(store: Store, key: int, verdict: SessionVerdict, entries: dict[str, EntryView]) -> None:
     """Add the entries that a session's findings name, to show them; only those at both ends of a long loop."""
-    for finding in verdict.findings:
-        for name in (*finding.members[:_SHOWN], *finding.members[-_SHOWN:], finding.last_progress or ""):
-            if name and name not in entries and (entry := _find_entry(store, key, name)) is not None:
-                entries[name] = entry
-
-
-def _find_entry(store: Store, key: int, entry_id: str) -> EntryView | None:
-    """Return the entry with exactly this id, or None: a finding may name an event, or an entry that is gone."""
-    try:
-        found = store.queries.entry_by_id(key, entry_id)
-    except InvalidInput:
-        return None  # not an id, but a prefix of several ids
-    return found if found is not None and found.id == entry_id else None
+    # A finding may also name an event, or an entry that is gone.
+    named = [
+        name
+        for finding in verdict.findings
+        for name in (*finding.members[:_SHOWN], *finding.members[-_SHOWN:], finding.last_progress or "")
+    ]
+    entries |= store.queries.entries_by_ids(key, [name for name in dict.fromkeys(named) if name and name not in entries])
 
 
 def sessions(store: Store, request: SessionsRequest, settings: Mapping[str, Any]) -> SessionsResponse:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from ctxmgr import __version__
-from ctxmgr.base.paths import is_url
-from ctxmgr.config import SETTINGS, STORE_NAME, STORE_VARIABLE, Config, find_store, foreign_file_message, load_config
+from ctxmgr.base.paths import STORE, is_url
+from ctxmgr.config import SETTINGS, STORE_VARIABLE, Config, find_store, foreign_file_message, load_config
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.formats import IMPORTERS
@@ -32,6 +32,7 @@ from ctxmgr.types.setup import Check
 LITTLE_SPACE = 100_000_000
 """Free bytes below which recording may soon fail."""
 
+_STORE = Path(STORE)
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _SIDE_FILES = ("", "-wal", "-shm")
 _GIT_SECONDS = 5.0
@@ -129,7 +130,7 @@ def _find_store(location: str | None, folder: Path, environment: Mapping[str, st
         return path, f"named by {STORE_VARIABLE}", True
     if explicit:
         return path, f"named by {config.find_file('store')}", True
-    return path, f"the nearest {STORE_NAME} upwards", False
+    return path, f"the nearest {_STORE} upwards", False
 
 
 def _content_checks(path: str) -> Iterator[Check]:
@@ -171,7 +172,7 @@ def _permissions(place: Path) -> Check:
     """Check that other users can't read the store: its files, and its folder if ctxmgr created the folder."""
     files_checked = [Path(f"{place}{suffix}") for suffix in _SIDE_FILES]
     # A folder that the user created may be open to others for good reasons.
-    if place.parent.name == STORE_NAME.parent.name:
+    if place.parent.name == _STORE.parent.name:
         files_checked.append(place.parent)
     modes = {str(each): stat.S_IMODE(each.stat().st_mode) for each in files_checked if each.exists()}
     detail = {name: f"{mode:04o}" for name, mode in modes.items()}
@@ -215,7 +216,7 @@ def _git_check(place: Path) -> Iterator[Check]:
         yield Check(name="store.git", level="info", finding=finding, detail={**detail, "ignored": None})
     else:
         inside = place.relative_to(tree)
-        line = f"{STORE_NAME.parent}/" if STORE_NAME.parent.name in inside.parts else f"/{inside}"
+        line = f"{_STORE.parent}/" if _STORE.parent.name in inside.parts else f"/{inside}"
         yield Check(
             name="store.git", level="warn", detail={**detail, "ignored": False},
             finding=f"git would commit it: it lies in {tree} and is not ignored", hint=f"add {line} to {tree / '.gitignore'}",

@@ -63,7 +63,7 @@ def patterns() -> Patterns:
     reasons: dict[str, str] = data["reasons"]
 
     def made(row: dict[str, Any], kind: str) -> Pattern:
-        anchors = tuple(tuple(_joined(group).split("|")) for group in row["anchors"])
+        anchors = tuple(sorted((tuple(_joined(group).split("|")) for group in row["anchors"]), key=len))  # the least first
         words, led = _joined(row["words"]), row.get("led", False)
         return Pattern(row["name"], reasons[row["reason"]], anchors, words, led, exact=kind == "mark")
 
@@ -157,9 +157,18 @@ def _plainly(clear: str) -> str | None:
 
 def _searched(text: str, which: str, lowered: str | None = None, *, loose: bool = False) -> str | None:
     plain = text if lowered is None else lowered
-    # Most texts lack the literals, and searching for them is far faster than for an expression.
-    possible = (each for each in _chosen(which) if all(any(part in plain for part in group) for group in each.anchors))
-    return next((each.reason for each in possible if matches(each, text, loose=loose)), None)
+    # Most texts lack the literals, and searching for them is far faster than for an expression. Loops are faster than `any`.
+    for each in _chosen(which):
+        for group in each.anchors:
+            for part in group:
+                if part in plain:
+                    break
+            else:
+                break  # the text has no literal of this group
+        else:
+            if matches(each, text, loose=loose):
+                return each.reason
+    return None
 
 
 @cache

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
 
 from ctxmgr.base.light_dataclass import replace
 from ctxmgr.config import Config
@@ -146,7 +145,7 @@ class Service:
 
     def _index(self) -> None:
         """Bring the search index of a local store up to date. If it can't be written, searches read the records instead."""
-        if not self._store.engine.shared and self._store.count_unindexed() >= _UNINDEXED:
+        if not (self._store.engine.shared or self._store.engine.readonly) and self._store.count_unindexed() >= _UNINDEXED:
             with suppress(Busy, StorageFailed):
                 self._store.index()
 
@@ -165,7 +164,7 @@ class Service:
 
     def table(self, named: str | None) -> RoutingTable | None:
         """Return the routing table in the named file, else the configured one, else None."""
-        return configured_table(self._config) if named is None else from_file(Path(named))
+        return configured_table(self._config) if named is None else from_file(named)
 
     def _consult(self, wanted: ModelRequest) -> Consult | None:
         """Return the function that asks the named model."""

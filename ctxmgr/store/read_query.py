@@ -15,10 +15,10 @@ import sys
 import time
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.errors import CtxmgrError, Damaged, InvalidInput
 from ctxmgr.store.engine.sqlite import SqliteEngine, sqlite
 from ctxmgr.store.project_session import PROJECT

@@ -11,7 +11,6 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
-from pathlib import PurePosixPath
 from typing import Protocol
 
 from ctxmgr.base.light_dataclass import dataclass
@@ -64,6 +63,8 @@ _KEY = lazy_pattern(r"[A-Za-z_][\w.-]*:(?: |$)")
 
 def content_kind(name: str, text: str) -> str:
     """Return the kind, one of `KINDS`: by the suffix of the name if it decides, else by the first lines; `TEXT` if unknown."""
+    from pathlib import PurePosixPath
+
     path = PurePosixPath(name.replace("\\", "/"))
     known = _SUFFIXES.get(path.suffix.lower()) or _NAMES.get(path.name.lower())
     if known == "c" and _CPP.search(text[:100_000]):

@@ -67,15 +67,13 @@ class OpenedStore:
     def workspace(self) -> Workspace:
         """The library over this store, for work that needs the settings."""
         if self._workspace is None:
-            from pathlib import Path
-
             from ctxmgr.cli.invocation import disable_plugins
 
             disable_plugins()
             from ctxmgr.config import load_config
             from ctxmgr.workspace import Workspace
 
-            self._workspace = Workspace(self.store, load_config(Path.cwd()))
+            self._workspace = Workspace(self.store, load_config(os.getcwd()))
         return self._workspace
 
     def rows(self) -> Rows:
@@ -223,11 +221,9 @@ def _configured_store(folder: str) -> tuple[str | None, list[str]]:
         # Otherwise the file has other settings, or a store that the project may not name; that takes the whole configuration.
         if not foreign and (found is None or found[0]):
             return (None if found is None else found[1]), []
-    from pathlib import Path
-
     from ctxmgr.config import load_config
 
-    config = load_config(Path(folder))
+    config = load_config(folder)
     return config.store, config.warnings()
 
 

@@ -29,7 +29,7 @@ _EVERYDAY = (
 )
 _ODD = lazy_pattern(f"[^{_EVERYDAY}]+")
 _ODD_IN_LINES = lazy_pattern(f"[^{_EVERYDAY}\\t\\n]+")
-_SHORT = 200
+_SHORT = 500
 """Maximum length of a text for which checking each character is faster than compiling the patterns."""
 _KEYCAPS = "#*0123456789"
 # Letters and marks that draw nothing, so that text could hide in them. Their Unicode categories do not show it.
@@ -55,6 +55,8 @@ def safe(text: object, *, limit: int | None = None, keep_lines: bool = False) ->
         text_ = shown.replace("\r\n", "\n")
         if not keep_lines:
             text_ = text_.replace("\n", "⏎").replace("\t", " ")
+        if _is_plain(text_.replace("\n", "").replace("\t", "")):
+            return text_ if limit is None else cut(text_, limit)
         # After a line end, a mark has no character to combine with.
         shown = (_ODD_IN_LINES if keep_lines else _ODD).sub(
             lambda run: _visible(run.group(), text_[max(run.start() - 1, 0) : run.start()].strip("\n\t")), text_

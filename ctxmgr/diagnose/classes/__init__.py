@@ -52,95 +52,68 @@ it. The module has the name of its kind, except `edits.check_unaffected` with th
 
 from __future__ import annotations
 
-from ctxmgr.diagnose.classes.context import context_lost, decided_before, monologue, output_cut
-from ctxmgr.diagnose.classes.edits import (
-    check_unaffected,
-    edits_not_used,
-    error_elsewhere,
-    made_elsewhere,
-    undone_by_other,
-    wrong_edit_target,
-)
-from ctxmgr.diagnose.classes.environment import (
-    environment_missing,
-    other_folder,
-    other_installation,
-    shell_state,
-    tool_missing,
-    worked_elsewhere,
-)
-from ctxmgr.diagnose.classes.names import (
-    exists_elsewhere,
-    hidden_character,
-    not_found,
-    search_elsewhere,
-    unknown_name,
-    unknown_reference,
-    wrong_place,
-)
-from ctxmgr.diagnose.classes.refusals import (
-    authentication_refused,
-    constraint_broken,
-    limit_exceeded,
-    permission_denied,
-    rate_limited,
-    schema_refused,
-)
-from ctxmgr.diagnose.classes.statements import documented_way, known_error, noted_way, record_fact, stated_reason
-from ctxmgr.diagnose.classes.waiting import (
-    call_hangs,
-    cannot_begin,
-    mutual_wait,
-    polling_frozen,
-    resource_held,
-    waiting_on_lock,
-    waiting_on_process,
-    waits_for_person,
-)
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
 from ctxmgr.diagnose.interface import FailureClass
 
-CLASSES: tuple[FailureClass, ...] = (
-    wrong_edit_target,
-    record_fact,
-    hidden_character,
-    shell_state,
-    other_folder,
-    other_installation,
-    exists_elsewhere,
-    worked_elsewhere,
-    unknown_name,
-    unknown_reference,
-    environment_missing,
-    documented_way,
-    resource_held,
-    waiting_on_lock,
-    limit_exceeded,
-    rate_limited,
-    authentication_refused,
-    schema_refused,
-    tool_missing,
-    noted_way,
-    decided_before,
-    undone_by_other,
-    mutual_wait,
-    waits_for_person,
-    constraint_broken,
-    permission_denied,
-    made_elsewhere,
-    check_unaffected,
-    edits_not_used,
-    error_elsewhere,
-    waiting_on_process,
-    call_hangs,
-    known_error,
-    wrong_place,
-    search_elsewhere,
-    not_found,
-    cannot_begin,
-    polling_frozen,
-    output_cut,
-    stated_reason,
-    context_lost,
-    monologue,
+
+class _Modules(Sequence[FailureClass]):
+    """Modules of this package by name. Each is loaded when it is asked for, since the first that applies ends a diagnosis."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __getitem__(self, place: Any) -> Any:
+        return import_module(f"{__name__}.{self._names[place]}")
+
+
+CLASSES: Sequence[FailureClass] = _Modules(
+    "edits.wrong_edit_target",
+    "statements.record_fact",
+    "names.hidden_character",
+    "environment.shell_state",
+    "environment.other_folder",
+    "environment.other_installation",
+    "names.exists_elsewhere",
+    "environment.worked_elsewhere",
+    "names.unknown_name",
+    "names.unknown_reference",
+    "environment.environment_missing",
+    "statements.documented_way",
+    "waiting.resource_held",
+    "waiting.waiting_on_lock",
+    "refusals.limit_exceeded",
+    "refusals.rate_limited",
+    "refusals.authentication_refused",
+    "refusals.schema_refused",
+    "environment.tool_missing",
+    "statements.noted_way",
+    "context.decided_before",
+    "edits.undone_by_other",
+    "waiting.mutual_wait",
+    "waiting.waits_for_person",
+    "refusals.constraint_broken",
+    "refusals.permission_denied",
+    "edits.made_elsewhere",
+    "edits.check_unaffected",
+    "edits.edits_not_used",
+    "edits.error_elsewhere",
+    "waiting.waiting_on_process",
+    "waiting.call_hangs",
+    "statements.known_error",
+    "names.wrong_place",
+    "names.search_elsewhere",
+    "names.not_found",
+    "waiting.cannot_begin",
+    "waiting.polling_frozen",
+    "context.output_cut",
+    "statements.stated_reason",
+    "context.context_lost",
+    "context.monologue",
 )
 """All failure classes, the most precise first. If two apply, the earlier one answers."""

@@ -14,7 +14,6 @@ say exactly the same, up to the end. Nothing may fail, and none of these calls m
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import re
 import tomllib
@@ -28,6 +27,7 @@ from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, edited_paths, fields_of, split_command
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
+from ctxmgr.log import fast_json
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -41,8 +41,8 @@ _OPEN = lazy_pattern(r"\[\^\\n\]|\[\\s\\S\]|\(\?s\)|\.\{|\.\*|\[\^[^\]]{1,8}\]")
 """Parts of an expression that match any text."""
 _WORDS = lazy_pattern(r"[\w.%'-]+(?:[ ,/=]{1,2}[\w.%'-]+){0,3}")
 _HEAD, _SHOWN, _MOST_MATCHES, _PART, _MOST_CALL = 3_000, 70, 20, 4, 2_000
-_TABLE = lazy_pattern(r"^(?=\[\[?\w)", re.MULTILINE)
-_KEY = lazy_pattern(r"^key = (.*)$", re.MULTILINE)
+_TABLE = lazy_pattern(r"\n(?=\[\[?\w)")
+_KEY = lazy_pattern(r"\nkey = (.*)")
 _ROW = "[[error]]"
 _FIRST = ("traps.toml", "general.toml")
 """The files whose rows are tried first. Traps look at the call, too, so they know more than the words of an error tell."""
@@ -137,22 +137,23 @@ def _tables() -> tuple[str, ...]:
     folder = os.path.join(os.path.dirname(__file__), "known_errors")
     domains = sorted(name for name in os.listdir(folder) if name.endswith(".toml") and name not in _FIRST)
     names = (os.path.join(folder, name) for name in (*_FIRST, *domains))
-    return tuple(part for name in names for part in _TABLE.split(packaged_text(__file__, name)))
+    return tuple(f"{part}\n" for name in names for part in _TABLE.split(packaged_text(__file__, name)))
 
 
 @cache
-def _load_tables() -> dict[str, Any]:
-    return tomllib.loads("".join(part for part in _tables() if not part.startswith(_ROW)))
+def _load_table(name: str) -> Any:
+    starts = f"[{name}]", f"[{name}.", f"[[{name}]]"
+    return tomllib.loads("".join(part for part in _tables() if part.startswith(starts)))[name]
 
 
 def read_table(name: str) -> list[dict[str, str]]:
     """Return the rows of a table for another module."""
-    return _load_tables()[name]
+    return _load_table(name)
 
 
 def error_words() -> str:
     """Return the usual words of errors."""
-    return _load_tables()["words"]["error"]
+    return _load_table("words")["error"]
 
 
 @cache
@@ -177,7 +178,7 @@ def _row_keys(row: str) -> tuple[str, ...]:
     if match is None:
         return ()
     try:
-        return tuple(json.loads(match.group(1)))
+        return tuple(fast_json.loads(match.group(1)))
     except ValueError:
         return tuple(tomllib.loads(row)["error"][0]["key"])
 
@@ -217,7 +218,7 @@ def fact_rows() -> tuple[Fact, ...]:
             row["means"], row["step"], bool(row.get("late", False)), row.get("given", ""), bool(row.get("ok", False)),
             bool(row.get("fails", not row.get("ok", False))), row.get("undone", ""), row.get("also", ""),
         )
-        for row in _load_tables()["fact"]
+        for row in _load_table("fact")
     )  # fmt: skip
 
 
@@ -234,7 +235,7 @@ def topics() -> tuple[Topic, ...]:
     """Return the topics of failures, in the order in which they are tried."""
     return tuple(
         Topic(name, lazy_pattern(row["meets"]), lazy_pattern(rf"(?<![\w-])(?:{row['words']})(?![\w-])", re.IGNORECASE))
-        for name, row in _load_tables()["topics"].items()
+        for name, row in _load_table("topics").items()
     )
 
 

@@ -127,8 +127,7 @@ def search(store: Store, reader: Any, request: Any, hit: Hit = _row_alone) -> Qu
     Raises:
         InvalidInput: "Query cannot be empty".
     """
-    if not request.query.replace("\0", " ").strip():
-        raise InvalidInput("Query cannot be empty", "give some text to search for")
+    _check_query(request)
     key = None if request.all_sessions else session_of_query(store, request)
     _check_times(request)
     found: list[Any] = []
@@ -139,6 +138,18 @@ def search(store: Store, reader: Any, request: Any, hit: Hit = _row_alone) -> Qu
         )
     hits = [hit(row, field, excerpt) for row, field, excerpt in found]
     return QueryResult(_session_name(store, key), hits, request.offset, request.max_results, total, exact=exact)
+
+
+def search_last(store: Store, reader: Any, request: Any) -> list[Any]:
+    """Find the last rows of a session that contain the query, in the order of the log. Raises what `search` does."""
+    _check_query(request)
+    key = _session(store, request)
+    return [] if key is None else reader.search_last(key, request, request.kind, request.query, request.max_results)
+
+
+def _check_query(request: Any) -> None:
+    if not request.query.replace("\0", " ").strip():
+        raise InvalidInput("Query cannot be empty", "give some text to search for")
 
 
 def show(store: Store, reader: Any, request: Any) -> Any:

@@ -8,7 +8,6 @@ from typing import Any, cast
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
-from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query import tools
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.recover.evidence.quotes import flat
@@ -43,16 +42,13 @@ class HistoryReader:
 
     def entry(self, entry_id: str) -> EntryView | None:
         """Return an entry, or None if it is gone; a fact that rests on a missing entry is labelled unknown."""
-        try:
-            found = self.ask(tools.show, entry_id=entry_id)
-        except CtxmgrError:
-            return None
-        # The tool completes id prefixes. An entry whose id only begins with the given one is not the one asked for.
-        return self.clean(found) if found.id == entry_id else None
+        return next(iter(self.entries([entry_id])), None)
 
     def entries(self, ids: Sequence[str]) -> list[EntryView]:
         """Return the entries that exist among the given ids, in the given order."""
-        return [entry for entry in (self.entry(entry_id) for entry_id in ids) if entry is not None]
+        key = self.store.sessions.key(self.session)
+        found = {} if key is None else self.store.queries.entries_by_ids(key, ids)
+        return [self.clean(found[entry_id]) for entry_id in ids if entry_id in found]
 
     def known_ids(self, ids: Sequence[str]) -> set[str]:
         """Return the given ids for which the session has a record: an entry or a message."""
@@ -105,28 +101,21 @@ class HistoryReader:
 
     def last_messages(self, entry: EntryView, most: int = 2) -> list[SpokenMessage]:
         """Return the last messages and thoughts of agents on the way to an entry."""
-        found = self._last_page(tools.messages, _SAID, entry_id=entry.id, limit=_SAID)
-        return sayings([self.heard_one(event) for event in found], AGENTS)[-most:]
+        total = self.ask(tools.messages, entry_id=entry.id, limit=1).total
+        found = self.ask(tools.messages, entry_id=entry.id, limit=_SAID, offset=max(0, total - _SAID))
+        return sayings([self.heard_one(event) for event in found.rows], AGENTS)[-most:]
 
     def search(self, text: str, most: int) -> list[EntryView]:
         """Return the newest entries that contain a text, oldest first."""
         if (text, most) not in self.searched:
-            self.searched[text, most] = [self.clean(row) for row in self._hits(text, most, "entry")]
+            rows = self.ask(tools.search_last, query=text, max_results=most, kind="entry")
+            self.searched[text, most] = list(map(self.clean, rows))
         return self.searched[text, most]
 
     def find(self, text: str, most: int) -> list[EntryView | EventView]:
         """Return the newest rows, entries and messages, that contain a text, oldest first."""
-        rows = self._hits(text, most, "all")
+        rows = self.ask(tools.search_last, query=text, max_results=most, kind="all")
         return [self.clean(row) if isinstance(row, EntryView) else self.heard_one(row) for row in rows]
-
-    def _hits(self, text: str, most: int, kind: str) -> list[Any]:
-        return self._last_page(tools.search, most, query=text, max_results=most, kind=kind, exact_total=True)
-
-    def _last_page(self, tool: Callable[..., Any], most: int, **asked: Any) -> list[Any]:
-        found = self.ask(tool, **asked)
-        if 0 < len(found.rows) < found.total:
-            found = self.ask(tool, **asked, offset=found.total - most)
-        return found.rows
 
     def clean(self, entry: EntryView) -> EntryView:
         """Return an entry without parts that read like instructions, so that later quotes can't pass them on."""

@@ -217,14 +217,11 @@ def _was_read(reader: HistoryReader, text: str, without: Collection[str]) -> boo
     for term in key_terms(text):
         name = term.word.rpartition("/")[2].strip("?!.,:;'\"")
         if term.strong and len(name) >= _SHORTEST_NAME and _FILE.search(name):
-            rows = reader.find(name, _MOST_NAMING)
-            if any(isinstance(row, EntryView) and row.id not in without and _reads(row, name) for row in rows):
+            found = (row for row in reader.find(name, _MOST_NAMING) if isinstance(row, EntryView) and row.id not in without)
+            reads = (row for row in found if row.status == "ok" and not changes_something(row))
+            if any(name in text for row in reads for text in texts(row.input, names=False)):
                 return True
     return False
-
-
-def _reads(row: EntryView, name: str) -> bool:
-    return row.status == "ok" and not changes_something(row) and any(name in text for text in texts(row.input, names=False))
 
 
 def _part(text: str) -> Clause:

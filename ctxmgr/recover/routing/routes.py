@@ -10,8 +10,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.base.paths import MAX_SETTINGS_BYTES, OWN_FILE, is_inside, read_regular
@@ -20,6 +19,9 @@ from ctxmgr.errors import CtxmgrError, InvalidInput
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.route import Role, Routing, is_context_manager
 from ctxmgr.types.setup import Check
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BROKEN = "its schema can't be applied"
 """Beginning of the sentence that blames the schema itself, e.g. a reference to a missing definition."""
@@ -121,24 +123,27 @@ def configured_table(config: Config) -> RoutingTable | None:
     Raises:
         InvalidInput: it is no routing table, or names a file that the configuration may not name.
     """
-    routes, source = config.routes, config.find_file("recover.routes") or Path(OWN_FILE)
-    if routes is None:
-        return None
-    if isinstance(routes, Path):
-        return from_file(routes, config.routes_folder)
-    return from_table(dict[str, Any](routes), source.parent, f"{source}: recover.routes", config.routes_folder)
+    if isinstance(config.routes, Mapping):
+        from pathlib import Path
+
+        source = config.find_file("recover.routes") or Path(OWN_FILE)
+        return from_table(dict(config.routes), source.parent, f"{source}: recover.routes", config.routes_folder)
+    return None if config.routes is None else from_file(config.routes, config.routes_folder)
 
 
-def from_file(path: Path, confined: Path | None = None) -> RoutingTable:
+def from_file(file: str | Path, confined: Path | None = None) -> RoutingTable:
     """Return the table in a TOML or JSON file with one table for each agent.
 
     Args:
-        path: the file.
+        file: its path.
         confined: the folder that must contain its schemas; None to allow any folder.
 
     Raises:
         InvalidInput: the file can't be read, or is no routing table.
     """
+    from pathlib import Path
+
+    path = Path(file)
     try:
         text = read_regular(path, _LARGEST_FILE).decode("utf-8")
         value: Any = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
@@ -216,7 +221,7 @@ def _schema(value: object, folder: Path, confined: Path | None, where: str) -> M
 
 def check_routes(config: Config) -> Check:
     """Return which routing table a recovery would use, or why it can't use one."""
-    where = config.routes if isinstance(config.routes, Path) else config.find_file("recover.routes")
+    where = config.find_file("recover.routes") if isinstance(config.routes, Mapping | None) else config.routes
     if config.routes is None:
         finding = "no routing table: who may follow whom is read off each history"
         return Check(name="routes", level="info", finding=finding, detail={"path": None, "agents": 0})

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _HEAD = 4096
 _CHUNK = 1 << 16
+_MOST_KEPT, _LONGEST_KEPT = 4_096, 2_048
+"""Number of lines whose bodies are kept, as several searches read the same ones, and the longest of them in bytes."""
 
 
 class LogBytes:
@@ -30,6 +32,7 @@ class LogBytes:
         self.path = path
         self._descriptor = -1
         self.identity: tuple[int, int] | None = None
+        self._bodies: dict[bytes, str] = {}
 
     def follow(self) -> int:
         """Open the file that is at the path now, if it is not open yet, and return its size.
@@ -110,12 +113,17 @@ class LogBytes:
         # A line in the journal's own form needs no decoding and encoding.
         if total is not None and body.isascii() and len(raw) == length and raw[:1] == b"{":
             return body.decode("ascii")
+        if (known := self._bodies.get(raw)) is not None:
+            return known
         try:
             record = codec.decode(raw)
             record.pop("sum", None)
-            return codec.encode(record).decode("ascii")
+            found = codec.encode(record).decode("ascii")
         except ValueError:
             raise StorageFailed(f"{self.path} was changed while it was read", "run the command again") from None
+        if length <= _LONGEST_KEPT and len(self._bodies) < _MOST_KEPT:
+            self._bodies[raw] = found
+        return found
 
     def total(self, offset: int, length: int) -> str | None:
         """Return the checksum in a line, or None."""

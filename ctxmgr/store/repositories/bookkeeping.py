@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.base.paths import open_regular
 from ctxmgr.errors import Denied
+from ctxmgr.log import fast_json
 from ctxmgr.store.engine.dialect import replace_statement
 from ctxmgr.store.engine.interface import Engine
 from ctxmgr.store.row_mapper import readable
@@ -20,6 +18,7 @@ from ctxmgr.store.text_normalisation import storable
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from pathlib import Path
 
 
 WATCH = "ctxmgr:watch"
@@ -164,6 +163,8 @@ class FileState:
         Raises:
             OSError: the file can't be read, or is not a regular file.
         """
+        import hashlib
+
         with open(open_regular(path), "rb") as stream:
             status = os.fstat(stream.fileno())
             # Inodes are reused and times can be set, so also compare the beginning of the file.
@@ -193,6 +194,8 @@ class ImportedFiles:
 
     def remember(self, path: Path, form: str, state: FileState, session: str, report: dict[str, Any]) -> None:
         """Store the state in which the file was imported, and the importer's report."""
+        import json
+
         self._engine.execute(
             replace_statement("imported", "path", "format, size, mtime, inode, head, session, report"),
             {
@@ -205,13 +208,13 @@ class ImportedFiles:
         """Return the importers' reports on all imported files, ordered by path."""
         rows = self._engine.query("SELECT report FROM imported ORDER BY path")
         with readable():
-            return [cast("dict[str, Any]", json.loads(row[0])) for row in rows]
+            return [cast("dict[str, Any]", fast_json.loads(row[0])) for row in rows]
 
     def count_unknown_records(self, session: str) -> int:
         """Return the number of records of unknown types in the files that hold this session."""
         rows = self._engine.query("SELECT report FROM imported WHERE session = :session", {"session": storable(session)})
         with readable():
-            return sum(sum(json.loads(row[0]).get("unknown", {}).values()) for row in rows)
+            return sum(sum(fast_json.loads(row[0]).get("unknown", {}).values()) for row in rows)
 
     def sources(self, session: str) -> list[tuple[str, int]]:
         """Return (path, modification time in nanoseconds) of the files that hold this session."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ctxmgr.store.engine.interface import Engine, Row
     from ctxmgr.store.repositories.filters import Scope
     from ctxmgr.store.row_mapper import LongTexts, Plain
+    from ctxmgr.store.search.find import Search
     from ctxmgr.types.query import Filters, RowKind
     from ctxmgr.types.view import EntryView, EventView
 
@@ -227,15 +228,8 @@ class Rows:
         Returns:
             The rows; the number of all matches; and whether it is exact, for which ``every`` searches the whole log.
         """
-        if self._engine.shared:
-            from ctxmgr.store.search.find_on_server import SearchOnServer as Search
-        else:
-            from ctxmgr.store.search.find import Search
-        needle = fold(query)
         with self._engine.reading():
-            low, high = self._reach(key)
-            # One snapshot for the ends of the log, the mark of the index and the rows.
-            search = Search(self._engine, build_scopes(filters, kind, key), needle, low, high)
+            search = self._make_search(key, filters, kind, needle := fold(query))
             # One match more than the page holds shows whether another page follows.
             places, total, exact = search.find(2**62 if every or self._exact else offset + limit + 1)
             page = places[offset : offset + limit]
@@ -245,6 +239,20 @@ class Rows:
             field, excerpt = search.where.get(seq) or find(row, needle) or _find_in_notes(row, needle) or ("", "")
             found.append((row, field, excerpt))
         return found, total, exact
+
+    def search_last(self, key: int, filters: Filters, kind: RowKind, query: str, limit: int) -> list[Plain]:
+        """Return the last rows of a session that contain a text, at most ``limit``, in the order of the log."""
+        with self._engine.reading():
+            search = self._make_search(key, filters, kind, fold(query))
+            return self.rows(search.find_last(limit), search.rows)
+
+    def _make_search(self, key: int | None, filters: Filters, kind: RowKind, needle: str) -> Search:
+        """Return a search in one snapshot, for the ends of the log, the mark of the index and the rows."""
+        if self._engine.shared:
+            from ctxmgr.store.search.find_on_server import SearchOnServer as Search
+        else:
+            from ctxmgr.store.search.find import Search
+        return Search(self._engine, build_scopes(filters, kind, key), needle, *self._reach(key))
 
     def _reach(self, key: int | None) -> tuple[int, int]:
         """Return the first and the last place in the log where a session's records can be. Searches stay within them."""
@@ -285,6 +293,15 @@ class Rows:
             f"{ENTRY_COLUMNS} WHERE entry.session = :session AND entry.idx = :idx", {"session": key, "idx": index}
         )
         return entry_rows(self._engine, rows, self._load)[0] if rows else None
+
+    def entries_by_ids(self, key: int, ids: Sequence[str]) -> list[Plain]:
+        """Return the entries of a session that have exactly these ids, in any order."""
+        found: list[Row] = []
+        for batch in batches(ids):
+            names, values = placeholders([storable(each) for each in batch], "id")
+            where = f"record.session = :session AND record.kind = 'entry' AND record.id IN ({names})"
+            found += self._engine.query(f"{ENTRY_COLUMNS} WHERE {where}", {"session": key, **values})
+        return entry_rows(self._engine, found, self._load)
 
     def entry_by_id(self, key: int, entry_id: str) -> Plain | None:
         """Return the entry with this id, or the only one whose id has this prefix, or None.
@@ -389,6 +406,10 @@ class Queries:
         found, total, exact = self._rows.search(key, filters, kind, query, offset, limit, every=every)
         return [(_shape(row), field, excerpt) for row, field, excerpt in found], total, exact
 
+    def search_last(self, key: int, filters: Filters, kind: RowKind, query: str, limit: int) -> list[EntryView | EventView]:
+        """Return the last rows of a session that contain a text, see `Rows.search_last`."""
+        return [_shape(row) for row in self._rows.search_last(key, filters, kind, query, limit)]
+
     def rows(self, places: Sequence[Hit]) -> list[EntryView | EventView]:
         """Return the views at these places, in their order."""
         return [_shape(row) for row in self._rows.rows(places)]
@@ -397,6 +418,11 @@ class Queries:
         """Return the entry with this index, or None."""
         found = self._rows.find_entry(key, index)
         return None if found is None else entry_shape(found)
+
+    def entries_by_ids(self, key: int, ids: Sequence[str]) -> dict[str, EntryView]:
+        """Return the entries of a session that have exactly these ids, by id, in the given order."""
+        found = {row["id"]: row for row in self._rows.entries_by_ids(key, ids)}
+        return {each: entry_shape(found[each]) for each in ids if each in found}
 
     def entry_by_id(self, key: int, entry_id: str) -> EntryView | None:
         """Return the entry with this id, or the only one whose id has this prefix, or None.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput
+from ctxmgr.log import fast_json
 from ctxmgr.log.codec import Record
 from ctxmgr.store import project_session
 from ctxmgr.store.engine.dialect import replace_statement
@@ -48,7 +48,7 @@ class ProjectState:
             return [
                 ContextKey.model_validate(
                     {
-                        "key": row[0], "value": json.loads(row[1]), "type": row[2], "description": row[3],
+                        "key": row[0], "value": fast_json.loads(row[1]), "type": row[2], "description": row[3],
                         "updated_by": row[4], "updated_at": row[5],
                     }
                 )

@@ -162,6 +162,31 @@ class Search:
                 return hits, max(len(hits) + 1, int(len(hits) * share)), False
         return hits, len(hits), True
 
+    def find_last(self, wanted: int) -> list[Hit]:
+        """Return the last matches, up to ``wanted``, in the order of the log. Must be called like `find`."""
+        noted = self._find_in_notes() if self._high else []
+        hits: set[Hit] = set()
+        place, size, limit = self._high, _FIRST * 10, self._mark()
+        while self._low <= place and place and len(hits) < wanted:
+            if place < self._high and place <= limit:  # the text is rare, and the index knows where it is
+                start = self._low
+                hits.update(self._find_indexed(place))
+            else:
+                start = max(self._low, place - size + 1)
+                hits.update(self._match_range(start, place))
+            place, size = start - 1, min(size * 2, _PLACES_OF_ALL)
+            hits.update(hit for hit in noted if hit[0] > place)
+        return sorted(hits)[-wanted:]
+
+    def _find_indexed(self, limit: int) -> Iterator[Hit]:
+        """Yield the matches up to a place that the index covers."""
+        place, self._missing = self._low - 1, _PLACES_OF_ALL
+        for reached, found in self._search_proposals(place, limit):
+            place = reached
+            yield from found
+        for _, found in self._read(place, limit, _PLACES_OF_ALL):
+            yield from found
+
     def _find_in_notes(self) -> list[Hit]:
         """Return the entries of the scopes with a note that contains the text, in the order of the log."""
         found: list[Hit] = []

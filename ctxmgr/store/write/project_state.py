@@ -6,7 +6,6 @@ An event holds a whole change, so a kill leaves all of it or nothing. Events in 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
@@ -155,6 +154,8 @@ def _prune(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> No
 
 
 def _keys(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> None:
+    import json
+
     author = _maybe(data.get("by"))
     rows = [
         {

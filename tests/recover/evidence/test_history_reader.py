@@ -9,7 +9,7 @@ import pytest
 
 from ctxmgr.recover.evidence.history_reader import AGENTS, PEOPLE, HistoryReader, changes_something, sayings, words
 from ctxmgr.store import open_store
-from ctxmgr.types.query import ListRequest, MessagesRequest, Request, SearchRequest, ShowRequest
+from ctxmgr.types.query import ListRequest, MessagesRequest, Request, SearchRequest
 from ctxmgr.types.view import EntryView, EventView
 from tests.recover.runs import looped, recover
 
@@ -96,7 +96,7 @@ def test_what_changes_something(action: str, given: Any, changes: bool) -> None:
 
 
 _REQUESTS: dict[str, type[Request]] = {
-    "list_": ListRequest, "messages": MessagesRequest, "search": SearchRequest, "show": ShowRequest,
+    "list_": ListRequest, "messages": MessagesRequest, "search_last": SearchRequest,
 }  # fmt: skip
 """The checked request of each tool that the rules ask."""
 

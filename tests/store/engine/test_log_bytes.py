@@ -100,6 +100,17 @@ def test_what_is_no_record_any_more_is_told(raw: bytes, log: LogBytes) -> None:
         log.body(0, len(raw))
 
 
+def test_a_body_is_that_of_the_line_that_stands_there_now(log: LogBytes) -> None:
+    """A line that was read and then rewritten in place has the body of its new content."""
+    write(log, PLAIN)
+    log.follow()
+    assert log.body(0, len(PLAIN)) == log.body(0, len(PLAIN)) == PLAIN.decode()
+    changed = PLAIN.replace(b'"x"', b'"y"')
+    Path(log.path).write_bytes(changed)
+
+    assert log.body(0, len(PLAIN)) == changed.decode()
+
+
 def test_the_same_damage_is_one() -> None:
     """Ranges are told apart by place, length and reason, whatever kind they are counted as."""
     one = DamagedRange(3, 4, "torn")

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.history.query.requests import search
+from ctxmgr.history.query.tools import PlainRequest, search_last
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.search import index
@@ -195,6 +196,8 @@ def test_a_long_history_is_found_beyond_every_step(tmp_path: Path) -> None:
         last = max(0, len(expected) - 20)
         answer = search(store, SearchRequest(query=query, max_results=50, offset=last))
         assert [hit.row.id for hit in answer.hits] == expected[last:]
+        rows = search_last(store, store.queries, PlainRequest(query=query, max_results=20, kind="all"))
+        assert [row.id for row in rows] == expected[-20:]
         exact = search(store, SearchRequest(query=query, exact_total=True)).page
         assert (exact.total, exact.total_is_exact) == (len(expected), True)
     store.close()

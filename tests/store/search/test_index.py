@@ -12,6 +12,7 @@ import pytest
 
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query.requests import search
+from ctxmgr.history.query.tools import PlainRequest, search_last
 from ctxmgr.store import Store, open_store
 from ctxmgr.store.search import find as searching
 from ctxmgr.store.search import index, index_texts, text_match
@@ -43,7 +44,7 @@ def small(few: int = 3) -> Generator[None]:
 
 
 def found(store: Store, query: str, **more: Any) -> list[str]:
-    """Return the ids of all hits, page by page."""
+    """Return the ids of all hits, page by page. The last ones are the same, however many are asked for."""
     ids: list[str] = []
     while True:
         answer = search(store, SearchRequest(query=query, max_results=3, offset=len(ids), **more))
@@ -51,6 +52,9 @@ def found(store: Store, query: str, **more: Any) -> list[str]:
         assert answer.page.total >= len(ids)
         if not answer.page.has_more:
             assert not answer.page.total_is_exact or answer.page.total == len(ids)
+            for most in (1, 3, len(ids) + 1):
+                last = PlainRequest(query=query, max_results=most, **{"kind": "all", **more})
+                assert [row.id for row in search_last(store, store.queries, last)] == ids[-most:]
             return ids
 
 

@@ -161,7 +161,7 @@ def _list_subjects(entry: EntryView) -> Iterator[str]:
 
 def _contains_name(path: str, text: str) -> bool:
     name = path.rstrip("/").rpartition("/")[2]
-    return len(name) >= _LEAST_NAME and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) is not None
+    return len(name) >= _LEAST_NAME and name in text and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) is not None
 
 
 def _answer(
