@@ -65,7 +65,7 @@ WITHOUT_OWN_TESTS = {
         ),
         ("diagnose", "interface", "a protocol and its limits; tests/diagnose/classes/test_all_contract.py holds classes to it"),
         ("diagnose/classes/context", "context_lost monologue", _CLASS),
-        ("diagnose/classes/edits", "edits_not_used made_elsewhere undone_by_other", _CLASS),
+        ("diagnose/classes/edits", "edits_not_used undone_by_other", _CLASS),
         ("diagnose/classes/environment", "other_folder shell_state tool_missing worked_elsewhere", _CLASS),
         ("diagnose/classes/names", "not_found search_elsewhere wrong_place", _CLASS),
         ("diagnose/classes/refusals", "limit_exceeded", _CLASS),
