@@ -70,7 +70,7 @@ WITHOUT_OWN_TESTS = {
         ("diagnose/classes/names", "not_found search_elsewhere wrong_place", _CLASS),
         ("diagnose/classes/refusals", "limit_exceeded", _CLASS),
         ("diagnose/classes/statements", "documented_way known_error noted_way stated_reason", _CLASS),
-        ("diagnose/classes/waiting", "mutual_wait waiting_on_process", _CLASS),
+        ("diagnose/classes/waiting", "waiting_on_process", _CLASS),
         (
             "exporters",
             "atif claude_code conversation messages otlp",

@@ -1,0 +1,42 @@
+"""Agents that wait for each other, in a ring of three."""
+
+from __future__ import annotations
+
+from ctxmgr.diagnose import diagnose
+from ctxmgr.diagnose.classes.waiting import mutual_wait
+from tests.diagnose.build import Call, Said, edit, evidence, require_told
+
+RULE = Said("Render the poster today. In doubt the layout comes first, on the old photo; then crop cuts it.")
+LAYOUT = Said("I set the layout once crop has cut the photo to size.", "layout")
+CROP = Said("Before I can cut, print has to say the paper format.", "crop")
+PRINT = Said("I need the layout from layout before I choose a paper.", "print")
+
+
+def polls() -> list[Call]:
+    """Return calls of all three that find nothing."""
+    return [Call("mailbox.read", {"box": who}, {"mails": []}, agent=who) for who in ("layout", "crop", "print")] * 2
+
+
+def test_a_ring_of_three_is_told_with_the_order_that_the_user_gave() -> None:
+    """Each is named with what it waits for, and the one whose part the user put first begins."""
+    known = evidence(RULE, LAYOUT, CROP, PRINT, *polls())
+
+    require_told(
+        known, mutual_wait.KIND, ["layout", "crop", "print", "in a ring"], ["the layout comes first", "layout can begin now"]
+    )
+
+
+def test_a_ring_without_an_order_is_ended_by_a_draft() -> None:
+    """Where nobody said who begins, any of them may."""
+    known = evidence(Said("Render the poster today."), LAYOUT, CROP, PRINT, *polls())
+
+    require_told(known, mutual_wait.KIND, ["in a ring"], ["draft"])
+
+
+def test_a_chain_is_no_ring() -> None:
+    """If one of the three has answered, or works, the others wait for work that goes on."""
+    answered = evidence(RULE, LAYOUT, CROP, PRINT, *polls()[:1], Said("crop: the paper is A2.", "print"), *polls())
+    works = evidence(RULE, LAYOUT, CROP, PRINT, edit("poster.svg", "a", "b")._replace(agent="crop"), *polls())
+
+    for known in (answered, works):
+        assert (told := diagnose(known)) is None or "in a ring" not in told.cause
