@@ -40,10 +40,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if answered is not None:
             question, answer, quote_from = answered
             return _diagnose_repeated_question(evidence, asked, times, question, answer, quote_from)
-        documented = _diagnose_documented_answer(evidence, asked, times)
-        if documented is not None:
-            return documented
-    return _diagnose_repeated_weighing(evidence)
+    return _diagnose_documented_answer(evidence) or _diagnose_repeated_weighing(evidence)
 
 
 def _questions(evidence: Evidence) -> list[tuple[str, int, int]]:
@@ -245,7 +242,8 @@ def _statements(evidence: Evidence) -> Iterator[str]:
     yield from (message.text for message in evidence.messages[last_by_user + 1 :] if message.by == "agent")
     for entry in evidence.tail:
         # The user's last words answer all sentences before them.
-        if entry.index > (-1 if since is None else since) and not command_of(entry) and not edited_paths(entry):
+        asks = vocabulary.asks_human(entry.action) and _PERMISSION.search(_asked_text(entry)) is not None
+        if entry.index > (-1 if since is None else since) and not (asks or command_of(entry) or edited_paths(entry)):
             values = fields_of(entry).values()
             yield from (value for value in values if isinstance(value, str) and len(value) <= _LONGEST and _PROSE.search(value))
 
@@ -274,14 +272,30 @@ def _diagnose_documented_decision(
     return _diagnose_decided(said, *_describe_decision(evidence, found, names))
 
 
-def _diagnose_documented_answer(evidence: Evidence, asked: str, times: int) -> Diagnosis | None:
-    """Say that a document which was read decides a question that nobody answers."""
-    words = _significant_words(asked)
+_CHOICE = lazy_pattern(r"\b(?:or|which|what|how|where|versus|vs)\b", re.IGNORECASE)
+_PERMISSION = lazy_pattern(
+    r"\b(?:may|can|could) (?:i|we)\b|\b(?:approv\w*|permission|permit\w*|allow\w*|go ahead|proceed|confirm\w*"
+    r"|consent|sign[- ]?off|ok(?:ay)? to)\b",
+    re.IGNORECASE,
+)
+
+
+def _diagnose_documented_answer(evidence: Evidence) -> Diagnosis | None:
+    """Say that a document which was read decides what was asked in any words, and nobody answered."""
+    asked: list[str] = []
+    for entry in evidence.loop:
+        if vocabulary.asks_human(entry.action):
+            # An answer ends the questions before it.
+            unanswered = entry.status != "ok" or _is_unanswered(evidence, entry)
+            asked = [*asked, _asked_text(entry)] if unanswered else []
+    # No document gives a permission that a person has to give.
+    chooses = len(asked) > 1 and _CHOICE.search(asked[-1]) is not None and not _PERMISSION.search(asked[-1])
+    words = _significant_words(asked[-1]) if chooses else frozenset[str]()
     found = _find_decision(evidence, words, words, _THRICE)
     if found is None:
         return None
     where, what, quote = _describe_decision(evidence, found, _decision_names(found.line, set(words)))
-    cause = f"You asked {times} times {code(asked, 110)}, and nobody answers. It is decided already: {where}."
+    cause = f"You asked {len(asked)} times, last {code(asked[-1], 110)}, and nobody answers. It is decided already: {where}."
     step = f"Take {what}, and go on with the task by it; do not ask again."
     return diagnosis(KIND, cause, step, quote, check="Ask again only if something new speaks against it.", confidence="medium")
 
