@@ -164,24 +164,34 @@ def _find_copy(evidence: Evidence, file: str, shown: list[EntryView], first: int
     # The output of the check names the edited file, so it runs that one.
     if any(same_file(name, file) for each in since for name in _FILE.findall(evidence.text(each)) if "/" in name):
         return
+    for other, source, copy, how, line in _list_recorded_copies(evidence, shown, first):
+        if not _is_within(file, source) or _is_within(file, copy) or not plain_name(copy):
+            continue
+        user = _find_user(evidence, copy, line, shown, since)
+        if user is None or any(_renews(each, copy, how) for each in since):
+            continue
+        yield (
+            f"it uses {code(copy, 60)}, as {evidence.source(user[0])} shows ({code(user[1], 90)}), a copy of {code(source, 60)}"
+            f" that {code(how, 80)} renews, and nothing has renewed it since the edits",
+            f"Run {code(how, 80)}, so that {code(copy, 60)} is copied anew from {code(source, 60)} with the edits of"
+            f" {code(file, 80)}, and then run the check once. Do not edit the copy.",
+            other,
+            line.strip(),
+        )
+
+
+def _list_recorded_copies(
+    evidence: Evidence, shown: list[EntryView], first: int
+) -> Iterator[tuple[EntryView, str, str, str, str]]:
+    """Yield what a shown file, or a call before the edits, copies: the entry, from where, to where, what does so, the line."""
     for other in reversed(shown):
         lines = strip_line_numbers(evidence.text(other)[:_MOST]).split("\n")
         for place, line in enumerate(lines):
             for source, copy in _list_copies(line):
-                if not _is_within(file, source) or _is_within(file, copy) or not plain_name(copy):
-                    continue
-                user = _find_user(evidence, copy, line, shown, since)
-                how = _name_renewal(evidence, other, lines, place)
-                if user is None or any(_renews(each, copy, how) for each in since):
-                    continue
-                yield (
-                    f"it uses {code(copy, 60)}, as {evidence.source(user[0])} shows ({code(user[1], 90)}), a copy of"
-                    f" {code(source, 60)} that {code(how, 80)} renews, and nothing has renewed it since the edits",
-                    f"Run {code(how, 80)}, so that {code(copy, 60)} is copied anew from {code(source, 60)} with the edits of"
-                    f" {code(file, 80)}, and then run the check once. Do not edit the copy.",
-                    other,
-                    line.strip(),
-                )  # fmt: skip
+                yield other, source, copy, _name_renewal(evidence, other, lines, place), line
+        for match in _COPY_COMMAND.finditer(command_of(other) if other.index < first else ""):
+            for source, copy in _list_copies(match.group(0)):
+                yield other, source, copy, match.group(0), command_of(other)
 
 
 def _list_copies(line: str) -> Iterator[tuple[str, str]]:
@@ -242,7 +252,9 @@ def _renews(entry: EntryView, copy: str, how: str) -> bool:
     """Whether a call may have renewed a copy: it runs what renews it, or copies to that place itself."""
     command = command_of(entry)
     # A call that only shows the script does not run it.
-    runs = _file_name(how) in command and vocabulary.classify(entry.action, "", command) != "query"
+    script = how.split()[-1]
+    name = _file_name(script) if is_file_name(script) else how
+    runs = name in command and vocabulary.classify(entry.action, "", command) != "query"
     return runs or any(_is_within(to, copy) for _, to in _list_copies(command))
 
 

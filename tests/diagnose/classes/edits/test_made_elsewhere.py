@@ -35,6 +35,17 @@ def test_the_command_that_renews_the_copy_is_named(place: str, text: str, how: s
     require_told(known, "madeElsewhere", ["`public`", "`web`", "jest.config.js"], [how, "web/cart.js"])
 
 
+def test_a_copy_that_a_call_made_before_the_edits_is_old() -> None:
+    """Whoever copied the folder by hand before the edits has to copy it again."""
+    known = evidence(
+        bash("mkdir -p public && cp -r web/. public/ && ls public", "cart.js"),
+        read("jest.config.js", CONFIG),
+        *failing_rounds(),
+    )
+
+    require_told(known, "madeElsewhere", ["`public`", "`web`"], ["cp -r web/. public/", "web/cart.js"])
+
+
 @pytest.mark.parametrize("command", ["npm run sync", "rsync -a web/ public/"])
 def test_a_copy_that_was_renewed_is_no_cause(command: str) -> None:
     """If the copy was renewed after the first edit, the check sees an edit."""
