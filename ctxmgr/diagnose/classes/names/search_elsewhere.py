@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ctxmgr.diagnose.evidence import Evidence, call_key
+from ctxmgr.diagnose.evidence import Evidence, call_key, may_change
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, same_file, split_command, tool_phrase
-from ctxmgr.diagnose.evidence.files import PATH, asked_paths, is_file_name
+from ctxmgr.diagnose.evidence.files import PATH, asked_paths, find_move, is_file_name
 from ctxmgr.diagnose.evidence.items import find_listing, topic_words
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -81,7 +81,8 @@ _LOOKED_AT = 300
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return where an earlier output has what is searched in vain."""
-    if (watched := _diagnose_unchanged_file(evidence)) is not None:
+    watched = _diagnose_moved_file(evidence) or _diagnose_unchanged_file(evidence)
+    if watched is not None:
         return watched
     empty = [entry for entry in evidence.tail if _is_search(entry) and _is_empty(evidence, entry)]
     # A search from long ago is no trouble any more.
@@ -95,6 +96,22 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             if found is not None:
                 return _answer(evidence, entry, term, same, *found)
     return _diagnose_unopened_file(evidence, empty) or _diagnose_single_place(evidence, empty)
+
+
+def _diagnose_moved_file(evidence: Evidence) -> Diagnosis | None:
+    """Say where a file is now, as somebody said, if its old place is looked at again and again without change."""
+    looks = evidence.rounds[:_LEAST] if evidence.finding is not None else []
+    for entry in [*evidence.repeated_calls[:_LEAST], *looks]:
+        move = next((move for name in asked_paths(entry) if (move := find_move(evidence, entry, name)) is not None), None)
+        tried = move is not None and any(same_file(move.place, path) for e in evidence.recent for path in asked_paths(e))
+        if move is None or tried or entry.status != "ok" or may_change(entry):
+            continue
+        cause = f"{call_phrase(entry, 80)} is answered the same each time. {capital(move.told)}."
+        return diagnosis(
+            KIND, cause, f"Look at {code(move.place, 90)}, which {move.who} named, and not at the old place again.",
+            evidence.quote_message(move.message), evidence.quote(entry), check="It must hold what you wait for.",
+        )  # fmt: skip
+    return None
 
 
 def _diagnose_unchanged_file(evidence: Evidence) -> Diagnosis | None:

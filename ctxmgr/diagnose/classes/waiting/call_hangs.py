@@ -6,11 +6,10 @@ import re
 from itertools import pairwise
 
 from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, program_name, start_clause
-from ctxmgr.diagnose.evidence.calls import command_of, same_file, split_command, tool_phrase
-from ctxmgr.diagnose.evidence.files import PATH, asked_paths, is_file_name
+from ctxmgr.diagnose.evidence.calls import command_of, split_command, tool_phrase
+from ctxmgr.diagnose.evidence.files import asked_paths, find_move
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, Wait, find_wait
-from ctxmgr.diagnose.evidence.messages import split_sentences
-from ctxmgr.diagnose.evidence.texts import ORDERS, capital, clean, code, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, clean, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -415,48 +414,17 @@ def _diagnose_earlier_duration(evidence: Evidence, entry: EntryView, command: st
     return None
 
 
-_MOVED = lazy_pattern(
-    r"\b(?:instead|no longer|any ?more|moved (?:it |them )?(?:to|into)|now (?:in|at|under|lives?|goes)|from now on"
-    r"|change of plan|renamed|replaced by|in place of|rather than)\b",
-    re.IGNORECASE,
-)
-_NAME_PART = lazy_pattern(r"[a-z]{3,}")
-
-
 def _diagnose_moved_file(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
-    """Say that the call reads from a place that is not used any more, as somebody else said who named another one."""
+    """Say that the call uses a place that is not used any more, as somebody else said who named another one."""
     for name in asked_paths(entry):
-        parts = set(_NAME_PART.findall(name.rpartition("/")[2].casefold()))
-        for message in reversed(evidence.messages if "/" in name or is_file_name(name) else ()):
-            words = set(_NAME_PART.findall(message.text.casefold()))
-            # A part of the name alone may be about anything.
-            about = name in message.text or (len(parts) > 1 and parts <= words)
-            if message.by == "program" or message.who == entry.agent or not about or not _MOVED.search(message.text):
-                continue
-            place, sentence = _find_new_place(message.text, asked_paths(entry))
-            if not place or ORDERS.search(sentence):
-                continue
-            who = "the user" if message.by == "user" else clean(message.who)[:40]
+        move = find_move(evidence, entry, name)
+        if move is not None:
             own = code(command_of(entry), 100) if command_of(entry) else f"Your {tool_phrase(entry)} call"
-            cause = (
-                f"{own}{start_clause(entry)} {_describe_end(entry)}: it uses {code(name, 60)}, and {who}"
-                f" said{clock(message.at)}: {code(sentence, 170)}."
-            )
-            step = f"Stop it, and use {code(place, 80)}, which {who} named, in place of {code(name, 60)}."
-            quotes = (evidence.quote_message(message), evidence.quote(entry, command_of(entry) or call_input(entry)[:300]))
-            return diagnosis(KIND, cause, step, *quotes, check=f"{code(place, 80)} must hold what you need.")
+            cause = f"{own}{start_clause(entry)} {_describe_end(entry)}: it uses {code(name, 60)}, and {move.told}."
+            step = f"Stop it, and use {code(move.place, 80)}, which {move.who} named, in place of {code(name, 60)}."
+            quotes = (evidence.quote_message(move.message), evidence.quote(entry, command_of(entry) or call_input(entry)[:300]))
+            return diagnosis(KIND, cause, step, *quotes, check=f"{code(move.place, 80)} must hold what you need.")
     return None
-
-
-def _find_new_place(text: str, known: list[str]) -> tuple[str, str]:
-    """Return the file that a message names beside those of a call, and its sentence, rather one that tells of a move."""
-    found: list[tuple[str, str]] = []
-    for sentence in split_sentences(text):
-        for match in PATH.finditer(sentence):
-            place = match.group(1).rstrip("/.")
-            other = is_file_name(place) and plain_name(place) and not any(same_file(place, each) for each in known)
-            found += [(place, sentence)] if other else []
-    return next((each for each in found if _MOVED.search(each[1])), found[0] if found else ("", ""))
 
 
 def _diagnose_child(evidence: Evidence, entry: EntryView) -> Diagnosis | None:

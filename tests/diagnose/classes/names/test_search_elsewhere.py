@@ -6,7 +6,7 @@ import pytest
 
 from ctxmgr.diagnose import diagnose
 from ctxmgr.diagnose.classes.names import search_elsewhere
-from tests.diagnose.build import Call, bash, evidence, failed, read, require_told
+from tests.diagnose.build import Call, Said, bash, evidence, failed, read, require_told
 
 USE = read("lib/mail.rb", "def host\n  Config.secret(:smtp_relay_host)\nend")
 NOTE = read("OPERATIONS.md", "# Operations\n\nAll secrets live in ops/vault/mail.yml, encrypted.")
@@ -57,3 +57,18 @@ def test_a_search_that_brings_nothing_once_is_no_trouble() -> None:
     found = diagnose(evidence(NOTE, USE, bash("ls lib", "mail.rb"), searches()[0]))
 
     assert found is None or found.kind != search_elsewhere.KIND
+
+
+MOVED = Said("I no longer fill queue.csv, the rows are in spool/rows.parquet now.", "filler")
+
+
+@pytest.mark.parametrize(
+    ("calls", "kind"),
+    [
+        ([bash("ls -l spool/queue.csv", "-rw-r--r-- 1 me me 0 queue.csv")] * 4, "searchElsewhere"),
+        ([failed("wc -l queue.csv", "wc: queue.csv: No such file or directory")] * 3, "wrongPlace"),
+    ],
+)
+def test_a_message_says_where_the_file_is_now(calls: list[Call], kind: str) -> None:
+    """Another agent said so, whether the old place is empty, or gone."""
+    require_told(evidence(MOVED, *calls), kind, ["no longer fill"], ["spool/rows.parquet", "filler"])
