@@ -298,6 +298,7 @@ _MOVED = lazy_pattern(
     re.IGNORECASE,
 )
 _NAME_PART = lazy_pattern(r"[a-z]{3,}")
+_MOST_MESSAGES, _MOST_SAID = 100, 4_000
 
 
 class Move(NamedTuple):
@@ -317,13 +318,14 @@ class Move(NamedTuple):
 def find_move(evidence: Evidence, entry: EntryView, name: str) -> Move | None:
     """Return the newest message, of anybody but the agent of a call, that names another place for a file of the call."""
     parts = set(_NAME_PART.findall(name.rpartition("/")[2].casefold()))
-    for message in reversed(evidence.messages if "/" in name or is_file_name(name) else ()):
-        words = set(_NAME_PART.findall(message.text.casefold()))
-        # A single part of the name may be about anything.
-        about = name in message.text or (len(parts) > 1 and parts <= words)
-        if message.by == "program" or message.who == entry.agent or not about or not _MOVED.search(message.text):
+    for message in reversed(evidence.messages[-_MOST_MESSAGES:] if "/" in name or is_file_name(name) else ()):
+        said = message.text[:_MOST_SAID]
+        if message.by == "program" or message.who == entry.agent or not _MOVED.search(said):
             continue
-        place, sentence = _find_new_place(message.text, asked_paths(entry))
+        # A single part of the name may be about anything.
+        if name not in said and not (len(parts) > 1 and parts <= set(_NAME_PART.findall(said.casefold()))):
+            continue
+        place, sentence = _find_new_place(said, asked_paths(entry))
         if place and not ORDERS.search(sentence):
             who = "the user" if message.by == "user" else clean(message.who)[:40]
             return Move(message, sentence, place, who)

@@ -27,7 +27,7 @@ _FILE = lazy_pattern(r"(?<![\w/.-])((?:[\w.@+-]{1,60}/){0,8}[\w@+-][\w.@+-]{0,60
 # A rule of make, with or without a line number before it: `dist/app.js: src/app.ts`. `CC := gcc` is none.
 _RULE = lazy_pattern(r"^(?:\s*\d+\s)?([\w./-]{2,80})\s?:(?!=)\s([^\n=]{2,200})$", re.MULTILINE)
 _BUILDS = lazy_pattern(r"\b(?:make|ninja|cmake|gcc|cc|clang|g\+\+|build|compile|setup\.py)\b")
-_LOOKED_AT, _HEAD, _MOST = 200, 6, 8_000
+_LOOKED_AT, _HEAD, _MOST, _MOST_COPIES = 200, 6, 8_000, 12
 
 _OtherFile = tuple[str, str, EntryView, str]
 """Why, what to do, the entry that shows it, and the line."""
@@ -164,9 +164,12 @@ def _find_copy(evidence: Evidence, file: str, shown: list[EntryView], first: int
     # The output of the check names the edited file, so it runs that one.
     if any(same_file(name, file) for each in since for name in _FILE.findall(evidence.text(each)) if "/" in name):
         return
+    seen: set[str] = set()
     for other, source, copy, how, line in _list_recorded_copies(evidence, shown, first):
-        if not _is_within(file, source) or _is_within(file, copy) or not plain_name(copy):
+        known = copy in seen or len(seen) >= _MOST_COPIES
+        if known or not _is_within(file, source) or _is_within(file, copy) or not plain_name(copy):
             continue
+        seen.add(copy)
         user = _find_user(evidence, copy, line, shown, since)
         if user is None or any(_renews(each, copy, how) for each in since):
             continue

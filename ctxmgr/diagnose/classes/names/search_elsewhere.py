@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from ctxmgr.diagnose.evidence import Evidence, call_key, may_change
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, same_file, split_command, tool_phrase
@@ -11,7 +10,7 @@ from ctxmgr.diagnose.evidence.files import PATH, asked_paths, find_move, is_file
 from ctxmgr.diagnose.evidence.items import find_listing, topic_words
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.patterns import lazy_pattern, word_set
+from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -146,7 +145,7 @@ def _diagnose_unchanged_file(evidence: Evidence) -> Diagnosis | None:
 def _diagnose_unopened_file(evidence: Evidence, empty: list[EntryView]) -> Diagnosis | None:
     """Say which file a text that was read names for such values, if no search looked there and no call opened it."""
     for term in dict.fromkeys(term for entry in reversed(empty) for term in _search_terms(entry)):
-        for name, use in _uses(evidence, term):
+        for name, use in _uses(evidence, term).items():
             same = [each for each in empty if any(word.casefold() in name.casefold() for word in _search_terms(each))]
             if len(same) < _LEAST:
                 continue
@@ -168,13 +167,15 @@ def _diagnose_unopened_file(evidence: Evidence, empty: list[EntryView]) -> Diagn
     return None
 
 
-def _uses(evidence: Evidence, term: str) -> Iterator[tuple[str, str]]:
-    """Yield the names that hold a term in outputs, each with the line that uses it, the newest first."""
+def _uses(evidence: Evidence, term: str) -> dict[str, str]:
+    """Return the names that hold a term in outputs, each with the newest line that uses it."""
     word = re.compile(rf"[\w-]{{0,40}}{re.escape(term)}[\w-]{{0,40}}", re.IGNORECASE)
+    found: dict[str, str] = {}
     for entry in list(reversed(evidence.recent))[:_LOOKED_AT]:
         for line in evidence.text(entry).split("\n")[:_MOST_LINES] if entry.status == "ok" else ():
-            if (match := word.search(line[:_LONGEST])) is not None:
-                yield match.group(0), line
+            if len(found) < _MOST_USES and (match := word.search(line[:_LONGEST])) is not None:
+                found.setdefault(match.group(0), line)
+    return found
 
 
 def _find_unopened_file(
@@ -182,17 +183,16 @@ def _find_unopened_file(
 ) -> tuple[EntryView, str, str] | None:
     """Return the line that names a file for what the use of a name is about, if nothing has looked into that file."""
     use = re.sub(r"^[^\s:]+:\d+:", "", use)  # the place that a search puts before a line
-    about = {word for word in _WORDS.findall(use.casefold()) if word not in _SMALL} - set(_WORDS.findall(name.casefold()))
+    about = _stems(use) - _stems(name)
     asked = [path for each in evidence.recent for path in asked_paths(each)]
     found: list[tuple[EntryView, str, str]] = []
     for entry in list(evidence.entries_before(searches[-1].index))[:_LOOKED_AT]:
         for line in evidence.text(entry).split("\n")[:_MOST_LINES] if entry.status == "ok" and not _is_search(entry) else ():
             for match in PATH.finditer(line[:_LONGEST]):
                 path = match.group(1).rstrip("/.")
-                words = _WORDS.findall(line.replace(path, " ").casefold())
                 if (
                     is_file_name(path) and "/" in path and plain_name(path)
-                    and any(_is_related(one, other) for one in about for other in words)
+                    and about & _stems(line.replace(path, " "))
                     and not any(same_file(path, each) for each in asked)
                     and not any(_covers(evidence, path, each) for each in searches)
                 ):  # fmt: skip
@@ -201,10 +201,10 @@ def _find_unopened_file(
     return found[0] if len({path for _, _, path in found}) == 1 else None
 
 
-def _is_related(one: str, other: str) -> bool:
-    """Whether two words have one stem: `environ` and `environment`, `env` and `environment`."""
-    env = "env" in (one, other) and one.startswith("env") and other.startswith("env")
-    return env or (one[:_STEM_LETTERS] == other[:_STEM_LETTERS] and min(len(one), len(other)) >= _STEM_LETTERS)
+def _stems(text: str) -> set[str]:
+    """Return the beginnings of the long words of a text, so that `environ` is `environment`; `env` is that too."""
+    words = _WORDS.findall(text.casefold())
+    return {word[:_STEM_LETTERS] for word in words} | ({"enviro"} if "env" in words else set())
 
 
 def _covers(evidence: Evidence, path: str, entry: EntryView) -> bool:
@@ -215,9 +215,8 @@ def _covers(evidence: Evidence, path: str, entry: EntryView) -> bool:
 
 
 _FILTER = lazy_pattern(r"(?:--include|--glob|--type|-g|-t|-i?name)[= ][\"']?([^\s\"']{1,60})")
-_WORDS = lazy_pattern(r"[a-z]{3,30}")
-_SMALL = word_set("import from return self this with true false none null int str for the and not print const let var def")
-_STEM_LETTERS, _MOST_LINES, _LONGEST = 6, 2_000, 400
+_WORDS = lazy_pattern(r"[a-z]{6,30}|(?<![a-z])env(?![a-z])")
+_STEM_LETTERS, _MOST_LINES, _LONGEST, _MOST_USES = 6, 2_000, 400, 4
 _WRITTEN = lazy_pattern(r"\.(?:log|out|err|jsonl|csv|db|sqlite3?|pid|html|xml)$")
 _STEM = lazy_pattern(r"[a-z]{3,}")
 

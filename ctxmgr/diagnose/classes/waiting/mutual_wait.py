@@ -235,9 +235,9 @@ def _diagnose_ring(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
     # What an agent said tells more than its call that waits.
     for wait in (*said, *_list_waits(evidence, agents)):
         for other in agents - {wait.who}:
-            open_ = _still_waits(evidence, wait.who) and not _was_answered(evidence, wait, other)
-            if open_ and _is_meant_for(wait, other, agents):
-                edges.setdefault(wait.who, {}).setdefault(other, wait)
+            known = other in edges.get(wait.who, {}) or not _is_meant_for(wait, other, agents)
+            if not known and _still_waits(evidence, wait.who) and not _was_answered(evidence, wait, other):
+                edges.setdefault(wait.who, {})[other] = wait
     ring = _find_ring(edges)
     if not ring:
         return None
