@@ -9,6 +9,7 @@ from ctxmgr.diagnose.errors.lines import tells
 from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, program_name
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, path_of, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.files import is_file_name
+from ctxmgr.diagnose.evidence.items import list_items
 from ctxmgr.diagnose.evidence.texts import NUMBERED, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
@@ -265,6 +266,7 @@ class _Hit(NamedTuple):
 
 _SEARCHES = lazy_pattern(r"grep|\b(?:rg|ag|ack|awk|findstr)\b|search|find", re.IGNORECASE)
 _NUMBERED_HIT = lazy_pattern(r"^(?:[^\s:]{1,200}:)?(?:L|[Ll]ine )?(\d{1,7})[:\t]\s?(\S[^\n]{0,300})$", re.MULTILINE)
+_LINE_FIELD = lazy_pattern(r"line(?:_?(?:no|num|number))?|lineno")
 _BEFORE, _MANY, _LOOKED_AT = 5, 40, 200
 
 
@@ -282,11 +284,13 @@ def _find_hit(evidence: Evidence, entry: EntryView, file: str) -> _Hit | None:
         call = call_input(other)
         if other.status != "ok" or name not in call or not _SEARCHES.search(command_of(other) or other.action):
             continue
-        found = [
-            _Hit(other, file, int(number), line.strip())
-            for number, line in _NUMBERED_HIT.findall(evidence.text(other)[:8_000])
-            if line.strip() not in shown
+        said = evidence.text(other)[:8_000]
+        hits = _NUMBERED_HIT.findall(said) or [
+            (number, max(item.fields.values(), key=len))
+            for item in list_items(said)
+            if (number := next((value for key, value in item.fields.items() if _LINE_FIELD.fullmatch(key)), "")).isdigit()
         ]
+        found = [_Hit(other, file, int(number), line.strip()) for number, line in hits if line.strip() not in shown]
         if found:
             return next((hit for hit in found if tells(hit.line)), found[0])
     return None

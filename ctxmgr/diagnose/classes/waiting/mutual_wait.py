@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence import Evidence, call_input, clock, may_change
@@ -82,14 +83,57 @@ def _diagnose_needs(evidence: Evidence) -> Diagnosis | None:
     for entry, item in answers(evidence):
         who = next((value for key, value in item.fields.items() if key in _IS_WHO and plain_name(value)), "")
         needs = next((value for key, value in item.fields.items() if _NEEDS.fullmatch(key)), "")
-        if who and needs:
+        if who and needs and len(found) < _MOST_NEEDS:
             found.append(_Need(who, needs, "", entry))
     for one in found:
         for two in found:
             # Both must name each other. A single one waits in a chain.
             if one.who < two.who and _names_agent(one.needs, two.who) and _names_agent(two.needs, one.who):
                 return _explain_needs(evidence, one, two)
-    return None
+    return _diagnose_need_ring(evidence, found)
+
+
+def _diagnose_need_ring(evidence: Evidence, found: list[_Need]) -> Diagnosis | None:
+    """Say that three or more need something of the next one, according to the newest answers about them."""
+    newest: dict[str, _Need] = {}
+    for need in found:
+        known = newest.setdefault(need.who, need)
+        # An answer may have several rows about one.
+        if known.entry.index == need.entry.index and known.needs != need.needs:
+            newest[need.who] = known._replace(needs=f"{known.needs}, {need.needs}"[:_MOST_STEPS])
+    edges = {
+        who: {other: need for other in newest if other != who and _names_agent(need.needs, other)}
+        for who, need in newest.items()
+    }  # fmt: skip
+    ring = _find_ring(edges)
+    loop = evidence.loop[-_ENDED:]
+    last = "\n".join(f"{entry.agent} {call_input(entry)} {evidence.text(entry)[:2_000]}" for entry in loop)
+    # A ring in a list that the trouble does not touch is no cause of it.
+    if not any(_names_agent(last, who) for who in ring):
+        return None
+    return _explain_need_ring(evidence, ring, [newest[who] for who in ring])
+
+
+def _explain_need_ring(evidence: Evidence, ring: list[str], needs: list[_Need]) -> Diagnosis:
+    """Say that three or more need something of the next one, according to answers."""
+    names = [clean(who)[:30] for who in ring]
+    shown = ", ".join(f"{who} needs {code(need.needs, 60)}" for who, need in zip(names, needs, strict=True))
+    sources = list(dict.fromkeys(evidence.source(need.entry) for need in needs))
+    cause = (
+        f"{', '.join(names[:-1])} and {names[-1]} wait for each other in a ring, as {sources[0]} shows: {shown}. None of them"
+        " can be first."
+    )
+    step = (
+        f"End the ring: take one of these needs away ({', '.join(code(f'{who} of {of}', 60) for who, of in _pairs(names))}), where"
+        " the user's task allows it, by a first part that is made without it, and tell the others. If it is not yours to"
+        " decide, put the ring to the user."
+    )
+    return diagnosis(KIND, cause, step, *(evidence.quote(need.entry) for need in needs), check="One of them must go on.")
+
+
+def _pairs(ring: Sequence[str]) -> list[tuple[str, str]]:
+    """Return each of a ring with the next one."""
+    return list(zip(ring, [*ring[1:], *ring[:1]], strict=True))
 
 
 def _names_agent(needs: str, who: str) -> bool:
@@ -221,7 +265,7 @@ _FIRST = lazy_pattern(
     r"\b(?:first|last|before|after|in doubt|begins?|starts?|order|enough|without waiting|does not (?:need|wait)|then)\b",
     re.IGNORECASE,
 )
-_MOST_AGENTS, _MOST_STEPS = 8, 400
+_MOST_AGENTS, _MOST_STEPS, _MOST_NEEDS = 8, 400, 60
 
 
 def _diagnose_ring(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
@@ -241,7 +285,7 @@ def _diagnose_ring(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
     ring = _find_ring(edges)
     if not ring:
         return None
-    waits = [edges[who][of] for who, of in zip(ring, [*ring[1:], ring[0]], strict=True)]
+    waits = [edges[who][of] for who, of in _pairs(ring)]
     names = [clean(who)[:30] for who in ring]
     shown = "; ".join(
         f"{who} for {of}, {code(wait.text, 80)}"
@@ -283,7 +327,7 @@ def _was_answered(evidence: Evidence, wait: _Wait, other: str) -> bool:
     )
 
 
-def _find_ring(edges: dict[str, dict[str, _Wait]]) -> list[str]:
+def _find_ring(edges: Mapping[str, Mapping[str, object]]) -> list[str]:
     """Return agents of which each waits for the next and the last for the first: at least three, or none."""
     paths = [[who] for who in sorted(edges)]
     for _ in range(_MOST_STEPS):

@@ -37,6 +37,15 @@ def test_the_line_that_a_search_found_is_where_to_read_on(call: Call, part: str)
     require_told(evidence(SEARCH, call, call, call), "outputCut", ["cut at the same place"], [part, "line 702"])
 
 
+def test_a_search_may_answer_in_json() -> None:
+    """Tools that search answer with the number of the line as a value."""
+    hits = {"matches": [{"file": "app/worker.log", "lineNumber": 702, "text": "Panic in queue seven"}]}
+    look = Call("search_file", {"path": "app/worker.log", "query": "Panic"}, hits)
+    call = Call("view_file", {"path": "app/worker.log"}, CUT)
+
+    require_told(evidence(look, call, call, call), "outputCut", [], ["offset 697", "line 702"])
+
+
 def test_a_search_of_another_file_names_no_line() -> None:
     """The number is of the file that was searched."""
     call = Call("view_file", {"path": "app/other.log"}, CUT)

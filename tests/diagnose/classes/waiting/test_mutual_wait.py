@@ -40,3 +40,30 @@ def test_a_chain_is_no_ring() -> None:
 
     for known in (answered, works):
         assert (told := diagnose(known)) is None or "in a ring" not in told.cause
+
+
+BOARD = {
+    "cards": [
+        {"id": "DOC-4", "title": "manual", "blocked_by": "UI-9"},
+        {"id": "UI-9", "title": "dialog", "blocked_by": ["API-2", "OPS-1"]},
+        {"id": "API-2", "title": "endpoint", "blocked_by": "DOC-4"},
+        {"id": "OPS-1", "title": "host", "blocked_by": None},
+    ]
+}
+POLL = Call("board.next", {"for": "API-2"}, {"ready": False, "state": "blocked"})
+
+
+def test_a_ring_of_cards_is_told() -> None:
+    """A list shows that each is blocked by the next one."""
+    known = evidence(Call("board.list", {}, BOARD), *[POLL] * 3)
+
+    require_told(known, mutual_wait.KIND, ["DOC-4", "UI-9", "API-2", "in a ring"], ["End the ring"])
+
+
+def test_a_ring_that_was_opened_since_is_no_cause() -> None:
+    """The newest answer about a card counts."""
+    known = evidence(
+        Call("board.list", {}, BOARD), Call("board.get", {"id": "UI-9"}, {"id": "UI-9", "blocked_by": None}), *[POLL] * 3
+    )
+
+    assert (told := diagnose(known)) is None or "in a ring" not in told.cause
