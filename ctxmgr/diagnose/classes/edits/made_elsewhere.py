@@ -170,7 +170,9 @@ def _find_copy(evidence: Evidence, file: str, shown: list[EntryView], first: int
         if known or not _is_within(file, source) or _is_within(file, copy) or not plain_name(copy):
             continue
         seen.add(copy)
-        user = _find_user(evidence, copy, line, shown, since)
+        user = _find_trace(evidence, f"{copy}{file.removeprefix(source)}", since) or _find_user(
+            evidence, copy, line, shown, since
+        )
         if user is None or any(_renews(each, copy, how) for each in since):
             continue
         yield (
@@ -209,6 +211,16 @@ def _list_copies(line: str) -> Iterator[tuple[str, str]]:
 
 def _is_within(file: str, place: str) -> bool:
     return bool(place) and (file == place or file.startswith(f"{place}/"))
+
+
+def _find_trace(evidence: Evidence, twin: str, since: list[EntryView]) -> tuple[EntryView, str] | None:
+    """Return the line of a failing call that comes from the copied file."""
+    named = re.compile(rf"(?<![\w.-]){re.escape(twin)}[\"']?(?:[:,(]|$)")
+    for entry in reversed(since):
+        for line in evidence.text(entry)[:_MOST].split("\n") if evidence.has_failed(entry) else ():
+            if named.search(line):
+                return entry, line.strip()
+    return None
 
 
 def _find_user(

@@ -123,10 +123,10 @@ def _explain_need_ring(evidence: Evidence, ring: list[str], needs: list[_Need]) 
         f"{', '.join(names[:-1])} and {names[-1]} wait for each other in a ring, as {sources[0]} shows: {shown}. None of them"
         " can be first."
     )
+    each = ", ".join(code(f"{who} of {of}", 60) for who, of in _pairs(names))
     step = (
-        f"End the ring: take one of these needs away ({', '.join(code(f'{who} of {of}', 60) for who, of in _pairs(names))}), where"
-        " the user's task allows it, by a first part that is made without it, and tell the others. If it is not yours to"
-        " decide, put the ring to the user."
+        f"End the ring: take one of these needs away ({each}), where the user's task allows it, by a first part that is made"
+        " without it, and tell the others. If it is not yours to decide, put the ring to the user."
     )
     return diagnosis(KIND, cause, step, *(evidence.quote(need.entry) for need in needs), check="One of them must go on.")
 

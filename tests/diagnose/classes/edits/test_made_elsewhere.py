@@ -46,6 +46,18 @@ def test_a_copy_that_a_call_made_before_the_edits_is_old() -> None:
     require_told(known, "madeElsewhere", ["`public`", "`web`"], ["cp -r web/. public/", "web/cart.js"])
 
 
+def test_a_message_from_the_copied_file_shows_that_it_is_used() -> None:
+    """Without a setting, the place in the check's own output says which file it runs."""
+    rounds = [
+        step._replace(output=f"{step.output}\n  at total (/home/dev/shop/public/cart.js:4:11)")
+        if step.status == "error"
+        else step
+        for step in failing_rounds()
+    ]
+
+    require_told(evidence(read("package.json", MANIFEST), *rounds), "madeElsewhere", ["public/cart.js"], ["npm run sync"])
+
+
 @pytest.mark.parametrize("command", ["npm run sync", "rsync -a web/ public/"])
 def test_a_copy_that_was_renewed_is_no_cause(command: str) -> None:
     """If the copy was renewed after the first edit, the check sees an edit."""
