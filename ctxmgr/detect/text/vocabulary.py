@@ -302,6 +302,10 @@ def surely_changes(command: str) -> bool:
 def _classify(action: str, verb: str, command: str) -> ActionClass:
     if command:
         return _classify_command(command)
+    # Of `register.search` and `mcp__orders__find` the end is the verb: what stands before it may be one by accident.
+    last = action.rpartition("__")[2].rpartition(".")[2]
+    if not verb and last != action and (meaning := _classify(last, "", "")) in ("query", "poll"):
+        return meaning
     for name in (verb, action):
         words = _words(name)
         if (

@@ -37,7 +37,7 @@ it. The module has the name of its kind, except `edits.check_unaffected` with th
 | A call hangs in anything else | `waiting.call_hangs` | `callHangs` |
 | The polled state can't change any more | `waiting.polling_frozen` | `pollingFrozen` |
 | The awaited work can't begin | `waiting.cannot_begin` | `cannotBegin` |
-| Two agents wait for each other | `waiting.mutual_wait` | `mutualWait` |
+| Agents wait for each other, two or a ring | `waiting.mutual_wait` | `mutualWait` |
 | The work waits for a person's approval or answer | `waiting.waits_for_person` | `waitsForPerson` |
 | The question was decided before, in this session or another one | `context.decided_before` | `decidedBefore` |
 | Context was lost at a compaction | `context.context_lost` | `contextLost` |

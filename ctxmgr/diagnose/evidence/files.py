@@ -24,7 +24,8 @@ from ctxmgr.diagnose.evidence.calls import (
     split_command,
     written_content,
 )
-from ctxmgr.diagnose.evidence.texts import NUMBERED, clean, strip_line_numbers, text_of
+from ctxmgr.diagnose.evidence.messages import Message, split_sentences
+from ctxmgr.diagnose.evidence.texts import NUMBERED, ORDERS, clean, clock, code, plain_name, strip_line_numbers, text_of
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -289,3 +290,75 @@ def asked_paths(entry: EntryView) -> list[str]:
     text = call_input(entry) if not words and path_of(entry) is None else ""
     loose = [match.group(1) for match in PATH.finditer(text[:2_000]) if "/" in match.group(1) or is_file_name(match.group(1))]
     return [*_given_paths(entry), *words, *loose][:60]
+
+
+_MOVED = lazy_pattern(
+    r"\b(?:instead|no longer|any ?more|moved (?:it |them )?(?:to|into)|now (?:in|at|under|lives?|goes)|from now on"
+    r"|change of plan|renamed|replaced by|in place of|rather than)\b",
+    re.IGNORECASE,
+)
+_NAME_PART = lazy_pattern(r"[a-z]{3,}")
+_MOST_MESSAGES, _MOST_SAID = 100, 4_000
+
+
+class Move(NamedTuple):
+    """What somebody said of a file that is elsewhere now: the message, its sentence, the new place, and who said it."""
+
+    message: Message
+    sentence: str
+    place: str
+    who: str
+
+    @property
+    def told(self) -> str:
+        """The message in words: who said it, when, and the sentence."""
+        return f"{self.who} said{clock(self.message.at)}: {code(self.sentence, 170)}"
+
+
+def find_move(evidence: Evidence, entry: EntryView, name: str) -> Move | None:
+    """Return the newest message, of anybody but the agent of a call, that names another place for a file of the call."""
+    parts = set(_NAME_PART.findall(name.rpartition("/")[2].casefold()))
+    for message in reversed(evidence.messages[-_MOST_MESSAGES:] if "/" in name or is_file_name(name) else ()):
+        said = message.text[:_MOST_SAID]
+        if message.by == "program" or message.who == entry.agent or not _MOVED.search(said):
+            continue
+        # A single part of the name may be about anything.
+        if name not in said and not (len(parts) > 1 and parts <= set(_NAME_PART.findall(said.casefold()))):
+            continue
+        place, sentence = _find_new_place(said, asked_paths(entry))
+        if place and not ORDERS.search(sentence):
+            who = "the user" if message.by == "user" else clean(message.who)[:40]
+            return Move(message, sentence, place, who)
+    return None
+
+
+def _find_new_place(text: str, known: list[str]) -> tuple[str, str]:
+    """Return the file that a message names beside those of a call, and its sentence; a move comes first."""
+    found: list[tuple[str, str]] = []
+    for sentence in split_sentences(text):
+        for match in PATH.finditer(sentence):
+            place = match.group(1).rstrip("/.")
+            other = is_file_name(place) and plain_name(place) and not any(same_file(place, each) for each in known)
+            if other and not _is_given_up(sentence[: match.start()], sentence[match.end() :]):
+                found.append((place, sentence))
+    return next((each for each in found if _MOVED.search(each[1])), found[0] if found else ("", ""))
+
+
+_OLD_BEFORE = lazy_pattern(
+    r"\b(?:instead of|rather than|in place of|from|moved|renamed|replaced?s?|deleted|removed|not)\s(?:the |our |in )*[`'\"]?\Z",
+    re.IGNORECASE,
+)
+_OLD_AFTER = lazy_pattern(
+    r"\A[`'\"]?\s(?:was |is |are |has been |got )*(?:now )?"
+    r"(?:renamed|moved|replaced|gone|no longer|not|deleted|removed|old|empty|stale)\b",
+    re.IGNORECASE,
+)
+_NO_MORE = lazy_pattern(r"\b(?:no longer|any ?more|never)\b", re.IGNORECASE)
+_CLAUSE_END = lazy_pattern(r"[,;:]\s|\bbut\b|\binstead\b(?! of)")
+
+
+def _is_given_up(before: str, after: str) -> bool:
+    """Whether the words around a file in a sentence say that it is the old place, and not the new one."""
+    clause = f"{_CLAUSE_END.split(before)[-1]} {_CLAUSE_END.split(after)[0]}"
+    near = _OLD_BEFORE.search(before) is not None or _OLD_AFTER.search(after) is not None
+    return near or _NO_MORE.search(clause) is not None

@@ -35,6 +35,7 @@ class Message:
         at: RFC 3339, or null.
         kind: the event's type.
         after: index of the last entry before it, or null.
+        to: the agents it was sent to, as recorded, or "".
     """
 
     who: str
@@ -43,6 +44,7 @@ class Message:
     text: str
     kind: str = "message"
     after: int | None = None
+    to: str = ""
 
 
 def messages_of(events: Iterable[EventView]) -> list[Message]:
@@ -71,7 +73,7 @@ def messages_of(events: Iterable[EventView]) -> list[Message]:
         ):
             found[-1] = Message(who, by, last.at, (last.text + text)[:_MOST_TEXT], event.type, event.after)
         else:
-            found.append(Message(who, by, event.ts, text[:_MOST_TEXT], event.type, event.after))
+            found.append(Message(who, by, event.ts, text[:_MOST_TEXT], event.type, event.after, _addressees(event.data)))
     return found
 
 
@@ -84,6 +86,11 @@ def _message_text(data: Any) -> str:
         fields = cast("dict[str, Any]", data)
         return next((text for name in _KEYS if (text := text_of(fields.get(name)))), "")
     return text_of(data)
+
+
+def _addressees(data: Any) -> str:
+    fields = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    return next((text for name in ("to", "recipient", "recipients") if (text := text_of(fields.get(name), 400))), "")
 
 
 _SENTENCE = lazy_pattern(r"[^.!?\n;]{1,400}(?:[.!?;](?=\S)[^.!?\n;]{1,200}){0,8}[.!?;]?")

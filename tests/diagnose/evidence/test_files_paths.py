@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.evidence.files import asked_paths, is_file_name, listed_paths, mentions
-from tests.diagnose.build import Call, bash, edit, evidence, read, view
+from ctxmgr.diagnose.evidence.files import asked_paths, find_move, is_file_name, listed_paths, mentions
+from tests.diagnose.build import Call, Said, bash, edit, evidence, read, view
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,24 @@ def test_what_a_call_asks_for_is_all_that_it_names() -> None:
         "docs/plan.md",
         "notes.txt",
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        ("I write out/new.csv instead of old.csv.", "out/new.csv"),
+        ("old.csv was moved to out/new.csv.", "out/new.csv"),
+        ("Nothing goes into old.csv any more, take out/new.csv.", "out/new.csv"),
+        ("I put it into old.csv instead of out/new.csv.", None),
+        ("out/new.csv was renamed to old.csv.", None),
+        ("I moved out/new.csv to old.csv.", None),
+        ("out/new.csv is no longer written, all is in old.csv.", None),
+        ("I read out/new.csv and write old.csv.", None),
+    ],
+)
+def test_a_message_names_the_place_where_a_file_is_now(words: str, place: str | None) -> None:
+    """The new place is told apart from the one that is given up."""
+    known = evidence(Said(words, "writer"), bash("cat old.csv"))
+    move = find_move(known, known.recent[-1], "old.csv")
+
+    assert (move.place if move else None) == place

@@ -34,6 +34,14 @@ def test_who_said_it_follows_from_the_event(type_: str, data: Any, said: tuple[s
     assert (found.who, found.by, found.text) == (*said, "go")
 
 
+@pytest.mark.parametrize("sent", [{"to": "b, c"}, {"recipients": ["b", "c"]}, {}])
+def test_a_message_has_its_addressees(sent: dict[str, Any]) -> None:
+    """Whoever it was sent to, where that is recorded."""
+    (found,) = messages_of([event("message", {"text": "go", **sent})])
+
+    assert found.to.replace("\n", ", ") == ("b, c" if sent else "")
+
+
 def test_chunks_of_one_message_are_joined() -> None:
     """Of one agent behind one entry; a whole text that is told again at the end is not added twice to it."""
     parts = [event("agent_message_chunk", {"text": text}) for text in ("half a ", "sentence, and ", "its end")]

@@ -5,11 +5,21 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, fields_of, list_changes, path_of
-from ctxmgr.diagnose.evidence.texts import ORDERS, code, join_names, strip_line_numbers, text_of
+from ctxmgr.diagnose.evidence.items import list_items
+from ctxmgr.diagnose.evidence.texts import (
+    LINE_NUMBER,
+    ORDERS,
+    blanks_for_underscores,
+    code,
+    join_names,
+    strip_line_numbers,
+    text_of,
+)
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -30,19 +40,20 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if answered is not None:
             question, answer, quote_from = answered
             return _diagnose_repeated_question(evidence, asked, times, question, answer, quote_from)
-    return _diagnose_repeated_weighing(evidence)
+    return _diagnose_documented_answer(evidence) or _diagnose_repeated_weighing(evidence)
 
 
 def _questions(evidence: Evidence) -> list[tuple[str, int, int]]:
     """Return the repeated questions to a person in the loop, each with the index of the first one and its count."""
     found: dict[str, tuple[str, int, int]] = {}
     for entry in evidence.loop:
-        # An answered question was not asked in vain.
-        if vocabulary.asks_human(entry.action) and entry.status != "ok":
+        if vocabulary.asks_human(entry.action):
             text = _asked_text(entry)
             key = _normalize(text)
-            first = found.get(key, (text, entry.index, 0))
-            found[key] = (first[0], first[1], first[2] + 1)
+            first = found.pop(key, (text, entry.index, 0))
+            # An answered question was not asked in vain.
+            if entry.status != "ok" or _is_unanswered(evidence, entry):
+                found[key] = (first[0], first[1], first[2] + 1)
     if evidence.finding is not None and evidence.finding.kind == "monologue":
         start = evidence.onset
         for message in evidence.messages[-_MOST:]:
@@ -53,6 +64,23 @@ def _questions(evidence: Evidence) -> list[tuple[str, int, int]]:
                     found[key] = (first[0], first[1], first[2] + 1)
     # Anybody may ask a question once before it is answered.
     return [each for each in reversed(found.values()) if each[2] > 1 and each[0]]
+
+
+_NO_ANSWER = lazy_pattern(
+    r"\A[^\n]{0,80}\b(?:answered|replied|responded|received)\"?\s?[:=]\s?(?:false|no)\b"
+    r"|\A[^\n]{0,80}\b(?:answer|reply|response)\"?\s?[:=]\s?(?:null|none)\b"
+    r"|\A[^\n]{0,60}\b(?:no (?:answer|reply|response)|not (?:available|reachable|answered)|unavailable|unanswered"
+    r"|timed? ?out)\b",
+    re.IGNORECASE,
+)
+_SHORT = 300
+"""Maximum characters of a result that says that nobody answered."""
+
+
+def _is_unanswered(evidence: Evidence, entry: EntryView) -> bool:
+    """Whether the result of a question says that nobody answered it."""
+    said = evidence.text(entry).strip()
+    return len(said) <= _SHORT and _NO_ANSWER.search(said) is not None
 
 
 def _asked_text(entry: EntryView) -> str:
@@ -84,6 +112,7 @@ def _answer(evidence: Evidence, asked: str, index: int) -> tuple[str, Message | 
         if (
             entry.index < index
             and entry.status == "ok"
+            and not _is_unanswered(evidence, entry)
             and vocabulary.asks_human(entry.action)
             and _is_same_question(_asked_text(entry), asked)
         ):
@@ -155,6 +184,7 @@ _SETTLED = lazy_pattern(
     r"|^\W{0,4}(?:rule \d|[A-Z]{1,4}-?\d{1,4}\b)",
     re.IGNORECASE,
 )
+_POINTS = lazy_pattern(r"\?\s*\Z|\bdecisions\b[^.!?\n]{0,40}\b(?:are|stand|live|lie|kept|recorded|written)\b", re.IGNORECASE)
 _NOT_TELLING = word_set(
     "before again more once first write code coding compare comparing weigh both type which with that this about into would "
     "should could sure start stay best better really think need want look option options use using change task there have then "
@@ -165,7 +195,7 @@ _DOCUMENT = lazy_pattern(
     r"|ticket|comment|search|design|polic|rule|handbook|guide|brief|playbook",
     re.IGNORECASE,
 )
-_WEB = lazy_pattern(r"web|browse|fetch|https?:", re.IGNORECASE)
+_WEB = lazy_pattern(r"web|browse|fetch", re.IGNORECASE)
 _ENDING = lazy_pattern(r"(?<=\w{3})(?:e?s|ed|ing)$")
 _PROSE = lazy_pattern(r"\w+(?:[ ,;]+\w+){2}")
 _REFUSED = lazy_pattern(r"\b(?:not|no|never|out|lost|loses?|rejected|dropped|worse|against)\b", re.IGNORECASE)
@@ -197,8 +227,8 @@ def _diagnose_repeated_weighing(evidence: Evidence) -> Diagnosis | None:
         for sentence in re.findall(r"[^.!?\n]{3,300}[.!?]?", message.text[:8_000]):
             words = _significant_words(sentence)
             shared = words & recurring and len(words & counts.keys()) >= least - 1
-            # A question may hold words of a decision, but decides nothing.
-            if _SETTLED.search(sentence) and shared and not sentence.strip().endswith("?"):
+            # A question, or the place of the decisions, may hold words of one, but decides nothing.
+            if _SETTLED.search(sentence) and shared and not _POINTS.search(sentence):
                 where = f"the user said{clock(message.at)}: {code(sentence.strip(), 150)}"
                 step = f"what the user said as it stands, {code(sentence.strip(), 130)}"
                 return _diagnose_decided(said, where, step, evidence.quote_message(message, sentence))
@@ -212,47 +242,134 @@ def _statements(evidence: Evidence) -> Iterator[str]:
     yield from (message.text for message in evidence.messages[last_by_user + 1 :] if message.by == "agent")
     for entry in evidence.tail:
         # The user's last words answer all sentences before them.
-        if entry.index > (-1 if since is None else since) and not command_of(entry) and not edited_paths(entry):
+        asks = vocabulary.asks_human(entry.action) and _PERMISSION.search(_asked_text(entry)) is not None
+        if entry.index > (-1 if since is None else since) and not (asks or command_of(entry) or edited_paths(entry)):
             values = fields_of(entry).values()
             yield from (value for value in values if isinstance(value, str) and len(value) <= _LONGEST and _PROSE.search(value))
+
+
+class _Decision(NamedTuple):
+    """A line of a document, or an item of a list, that says what was decided.
+
+    Attributes:
+        value: what was decided, where a member of the item says it alone.
+    """
+
+    entry: EntryView
+    line: str
+    value: str = ""
 
 
 def _diagnose_documented_decision(
     evidence: Evidence, said: list[str], recurring: set[str], all_words: set[str], least: int
 ) -> Diagnosis | None:
-    best: tuple[int, EntryView, str] | None = None
-    for entry, line in _document_lines(evidence):
-        words = _significant_words(line)
-        shared = words & all_words
-        if _SETTLED.search(line) and words & recurring and len(shared) >= least and (best is None or len(shared) > best[0]):
-            best = (len(shared), entry, line.strip())
-    if best is None:
-        return None
-    _, entry, line = best
-    names = _decision_names(line, all_words)
+    found = _find_decision(evidence, recurring, all_words, least)
     # An agent that follows the decision weighs something else.
     last = next((_written_text(each).casefold() for each in reversed(evidence.recent) if may_change(each)), "")
-    if names and all(name.casefold() in last for name in names):
-        return None  # it is followed already
+    names = _decision_names(found.line, all_words) if found is not None else []
+    if found is None or (names and all(name.casefold() in last for name in names)):
+        return None
+    return _diagnose_decided(said, *_describe_decision(evidence, found, names))
+
+
+_CHOICE = lazy_pattern(r"\b(?:or|which|what|how|where|versus|vs)\b", re.IGNORECASE)
+_PERMISSION = lazy_pattern(
+    r"\b(?:may|can|could) (?:i|we)\b|\b(?:approv\w*|permission|permit\w*|allow\w*|go ahead|proceed|confirm\w*"
+    r"|consent|sign[- ]?off|ok(?:ay)? to)\b",
+    re.IGNORECASE,
+)
+
+
+def _diagnose_documented_answer(evidence: Evidence) -> Diagnosis | None:
+    """Say that a document which was read decides what was asked in any words, and nobody answered."""
+    asked: list[str] = []
+    for entry in evidence.loop:
+        if vocabulary.asks_human(entry.action):
+            # An answer ends the questions before it.
+            unanswered = entry.status != "ok" or _is_unanswered(evidence, entry)
+            asked = [*asked, _asked_text(entry)] if unanswered else []
+    # No document gives a permission that a person has to give.
+    chooses = len(asked) > 1 and _CHOICE.search(asked[-1]) is not None and not _PERMISSION.search(asked[-1])
+    words = _significant_words(asked[-1]) if chooses else frozenset[str]()
+    found = _find_decision(evidence, words, words, _THRICE)
+    if found is None:
+        return None
+    where, what, quote = _describe_decision(evidence, found, _decision_names(found.line, set(words)))
+    cause = f"You asked {len(asked)} times, last {code(asked[-1], 110)}, and nobody answers. It is decided already: {where}."
+    step = f"Take {what}, and go on with the task by it; do not ask again."
+    return diagnosis(KIND, cause, step, quote, check="Ask again only if something new speaks against it.", confidence="medium")
+
+
+def _find_decision(
+    evidence: Evidence, about: frozenset[str] | set[str], words: frozenset[str] | set[str], least: int
+) -> _Decision | None:
+    """Return the decision with most of the words, at least so many of them, and one that it must be about."""
+    best: tuple[int, _Decision] | None = None
+    for each in _decisions(evidence):
+        own = _significant_words(each.line)
+        shared = len(own & words)
+        if own & about and shared >= least and (best is None or shared > best[0]):
+            best = (shared, each)
+    return None if best is None else best[1]
+
+
+def _describe_decision(evidence: Evidence, found: _Decision, names: list[str]) -> tuple[str, str, Quote]:
+    """Return where a decision stands, what is to be taken, and the quote."""
+    entry, line, value = found
     source = evidence.source(entry)
     # If the line could be an order, only its place is shown.
-    shown = "" if ORDERS.search(line) else f": {code(_strip_markers(line), 170)}"
-    where = f"{source} holds the decision{shown}"
-    name = code(evidence.name(path_of(entry) or ""), 80) if path_of(entry) else source
-    step = f"the decision of {name} as it stands{f', {join_names(names, 4)}' if names else ''}"
-    return _diagnose_decided(said, where, step, evidence.quote(entry, line[:300]))
+    hidden = ORDERS.search(line) is not None
+    where = f"{source} holds the decision{'' if hidden else f': {code(_strip_markers(line), 170)}'}"
+    place = code(evidence.name(path_of(entry) or ""), 80) if path_of(entry) else source
+    named = code(value, 80) if _VALUE.fullmatch(value) and not hidden else join_names(names, 4)
+    return (
+        where,
+        f"the decision of {place} as it stands{f', {named}' if named else ''}",
+        evidence.quote(entry, value or line[:300]),
+    )
 
 
 def _written_text(entry: EntryView) -> str:
     return "\n".join(change.new for change in list_changes(entry)) or call_input(entry)
 
 
-def _document_lines(evidence: Evidence) -> Iterator[tuple[EntryView, str]]:
-    """Yield the lines of the documents and notes that were read, the newest first."""
+def _decisions(evidence: Evidence) -> Iterator[_Decision]:
+    """Yield what documents, notes and lists that were read say to be decided, the newest first."""
     for entry in list(reversed(evidence.recent))[:_MOST_ENTRIES]:
-        place = f"{path_of(entry) or ''} {command_of(entry)} {entry.action}"
-        if entry.status == "ok" and not may_change(entry) and _DOCUMENT.search(place) and not _WEB.search(place):
-            yield from ((entry, line) for line in evidence.text(entry)[:12_000].split("\n"))
+        place = f"{entry.action} {path_of(entry) or ''} {command_of(entry)}"
+        foreign = _WEB.search(entry.action) is not None or "://" in place
+        if entry.status != "ok" or may_change(entry) or not _DOCUMENT.search(place) or foreign:
+            continue
+        text = evidence.text(entry)[:12_000]
+        if text.lstrip()[:1] in ("{", "["):
+            yield from _decided_items(entry, text)
+            continue
+        # The status of a record with a single one is that of all its lines.
+        states = _STATUS.findall(text)
+        accepted = len(states) == 1 and _SETTLED.search(states[0]) is not None and not _OPEN.search(states[0])
+        lines = (line.strip() for line in text.split("\n"))
+        yield from (_Decision(entry, line) for line in lines if _SETTLED.search(line) or (accepted and _PROSE.search(line)))
+
+
+def _decided_items(entry: EntryView, text: str) -> Iterator[_Decision]:
+    """Yield the items of a list of decisions that are not open."""
+    for item in list_items(text):
+        line = ", ".join(f"{name}: {value}" for name, value in item.fields.items() if value not in ("null", ""))
+        value = next((value for name, value in item.fields.items() if _OUTCOME.fullmatch(name)), "")
+        settled = _SETTLED.search(blanks_for_underscores(line)) is not None
+        if settled and not _OPEN.fullmatch(value) and not _OPEN.fullmatch(item.fields.get("status", "")):
+            yield _Decision(entry, line, value)
+
+
+_STATUS = lazy_pattern(rf"^(?:{LINE_NUMBER})?\W{{0,6}}status\W{{1,6}}([^\n]{{2,80}})$", re.MULTILINE | re.IGNORECASE)
+_OPEN = lazy_pattern(
+    r"(?:open|null|none|false|pending|proposed|draft|undecided|not decided|tbd|superseded)\b[^\n]*", re.IGNORECASE
+)
+_VALUE = lazy_pattern(r"\w[\w .,()/+%'-]{0,79}")
+# Members of an item that say what was decided
+_OUTCOME = lazy_pattern(
+    r"(?:decided|decision|outcome|resolution|ruling|choice|chosen|verdict|answer|result|value)", re.IGNORECASE
+)
 
 
 def _strip_markers(line: str) -> str:

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.lines import tells
 from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, program_name
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, path_of, tool_phrase
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, path_of, split_command, tool_phrase
+from ctxmgr.diagnose.evidence.files import is_file_name
+from ctxmgr.diagnose.evidence.items import list_items
 from ctxmgr.diagnose.evidence.texts import NUMBERED, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
@@ -224,7 +226,10 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, times: int) -> Diag
     part = _FIRST.search(line)
     if part is not None and (total := _TOTAL.search(line)) is not None:
         cause = f"{cause[:-1]}, of {total.group(1)} lines in all."
-    if path and not command:
+    hit = None if own else _find_hit(evidence, entry, path if path and not command else _shown_file(command))
+    if hit is not None:
+        step = _read_from(evidence, entry, hit)
+    elif path and not command:
         name = evidence.name(path)
         field = next((name for name in ("offset", "start_line", "view_range") if name in fields_of(entry)), "offset")
         start = (
@@ -246,6 +251,59 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, times: int) -> Diag
         )
     else:
         step = "Ask for a part: give it a narrower query, or the next page."
-    return diagnosis(
-        KIND, cause, step, evidence.quote(entry, line), check="The answer must hold lines that you have not seen yet."
+    quotes = (evidence.quote(entry, line), *([evidence.quote(hit.entry, hit.line)] if hit else []))
+    return diagnosis(KIND, cause, step, *quotes, check="The answer must hold lines that you have not seen yet.")
+
+
+class _Hit(NamedTuple):
+    """A line of a cut file that a search found with its number."""
+
+    entry: EntryView
+    file: str
+    number: int
+    line: str
+
+
+_SEARCHES = lazy_pattern(r"grep|\b(?:rg|ag|ack|awk|findstr)\b|search|find", re.IGNORECASE)
+_NUMBERED_HIT = lazy_pattern(r"^(?:[^\s:]{1,200}:)?(?:L|[Ll]ine )?(\d{1,7})[:\t]\s?(\S[^\n]{0,300})$", re.MULTILINE)
+_LINE_FIELD = lazy_pattern(r"line(?:_?(?:no|num|number))?|lineno")
+_BEFORE, _MANY, _LOOKED_AT = 5, 40, 200
+
+
+def _shown_file(command: str) -> str:
+    """Return the only file that a command names, or ""."""
+    files = {word for words in split_command(command) for word in words[1:] if is_file_name(word)}
+    return files.pop() if len(files) == 1 else ""
+
+
+def _find_hit(evidence: Evidence, entry: EntryView, file: str) -> _Hit | None:
+    """Return the line that the newest search of a file found beyond what is shown of it; first one that tells of a failure."""
+    name = file.rpartition("/")[2]
+    shown = evidence.text(entry)
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if name else ():
+        call = call_input(other)
+        if other.status != "ok" or name not in call or not _SEARCHES.search(command_of(other) or other.action):
+            continue
+        said = evidence.text(other)[:8_000]
+        hits = _NUMBERED_HIT.findall(said) or [
+            (number, max(item.fields.values(), key=len))
+            for item in list_items(said)
+            if (number := next((value for key, value in item.fields.items() if _LINE_FIELD.fullmatch(key)), "")).isdigit()
+        ]
+        found = [_Hit(other, file, int(number), line.strip()) for number, line in hits if line.strip() not in shown]
+        if found:
+            return next((hit for hit in found if tells(hit.line)), found[0])
+    return None
+
+
+def _read_from(evidence: Evidence, entry: EntryView, hit: _Hit) -> str:
+    """Return how to read a file around a line that a search found."""
+    first, name = max(1, hit.number - _BEFORE), evidence.name(hit.file)
+    how = f"from line {first} on (offset {first}, limit {_MANY})"
+    if command_of(entry) and plain_name(hit.file):
+        part = f"sed -n '{first},{first + _MANY}p' {hit.file}"
+        how = f"with {code(part)}"
+    return (
+        f"Read {name} {how}: {evidence.source(hit.entry)} found a line that is not shown here, line {hit.number}. Do not"
+        " read it from the start again."
     )

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.classes.edits.edits_not_used import unaffected_calls
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, path_of
-from ctxmgr.diagnose.evidence.texts import code, plain_name
+from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, path_of, same_file, split_command
+from ctxmgr.diagnose.evidence.files import is_file_name
+from ctxmgr.diagnose.evidence.texts import code, plain_name, strip_line_numbers
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -25,7 +27,7 @@ _FILE = lazy_pattern(r"(?<![\w/.-])((?:[\w.@+-]{1,60}/){0,8}[\w@+-][\w.@+-]{0,60
 # A rule of make, with or without a line number before it: `dist/app.js: src/app.ts`. `CC := gcc` is none.
 _RULE = lazy_pattern(r"^(?:\s*\d+\s)?([\w./-]{2,80})\s?:(?!=)\s([^\n=]{2,200})$", re.MULTILINE)
 _BUILDS = lazy_pattern(r"\b(?:make|ninja|cmake|gcc|cc|clang|g\+\+|build|compile|setup\.py)\b")
-_LOOKED_AT, _HEAD, _MOST = 200, 6, 8_000
+_LOOKED_AT, _HEAD, _MOST, _MOST_COPIES = 200, 6, 8_000, 12
 
 _OtherFile = tuple[str, str, EntryView, str]
 """Why, what to do, the entry that shows it, and the line."""
@@ -139,10 +141,142 @@ def _find_overriding_file(evidence: Evidence, file: str, shown: list[EntryView],
             )
 
 
+# Only calls that copy whole folders or files to a named place
+_COPY_CALL = lazy_pattern(
+    r"\b(?:copytree|copy_tree|copyfile|copy2|cpSync|copySync|copyFileSync)\(\s*[\"']([^\"'\n]{1,100})[\"'],\s*[\"']([^\"'\n]{1,100})[\"']"
+)
+_COPY_COMMAND = lazy_pattern(r"(?<![\w./-])(?:cp|rsync|ditto|xcopy|robocopy)((?:[ \t]+[^\s|;&<>,]{1,120}){2,12})")
+_TASK = lazy_pattern(r"^([\w.-]{1,40})\s?:(?!=)")
+_SCRIPT = lazy_pattern(r"\"([\w:.-]{1,40})\"\s?:\s?\"")
+# The name of a setting from which a program takes files, and of one to which it writes them
+_TAKES = lazy_pattern(
+    r"(?:path|root|dir|director(?:y|ie)|folder|src|source|module|include|serve|static|public|base|context|package|main|entry"
+    r"|import|input|from|lib)s?$",
+    re.IGNORECASE,
+)
+_WRITES = lazy_pattern(r"out|dest|target|backup|save|dist|archive|cache|temp|tmp", re.IGNORECASE)
+_NO_SETTING = lazy_pattern(r"^(?:#|//|;|\.PHONY)")
+
+
+def _find_copy(evidence: Evidence, file: str, shown: list[EntryView], first: int) -> Iterator[_OtherFile]:
+    """Yield the copy of the edited file that a setting or the check itself uses, if nothing has renewed it since."""
+    since = [each for each in evidence.recent if each.index > first and command_of(each)]
+    # The output of the check names the edited file, so it runs that one.
+    if any(same_file(name, file) for each in since for name in _FILE.findall(evidence.text(each)) if "/" in name):
+        return
+    seen: set[str] = set()
+    for other, source, copy, how, line in _list_recorded_copies(evidence, shown, first):
+        known = copy in seen or len(seen) >= _MOST_COPIES
+        if known or not _is_within(file, source) or _is_within(file, copy) or not plain_name(copy):
+            continue
+        seen.add(copy)
+        user = _find_trace(evidence, f"{copy}{file.removeprefix(source)}", since) or _find_user(
+            evidence, copy, line, shown, since
+        )
+        if user is None or any(_renews(each, copy, how) for each in since):
+            continue
+        yield (
+            f"it uses {code(copy, 60)}, as {evidence.source(user[0])} shows ({code(user[1], 90)}), a copy of {code(source, 60)}"
+            f" that {code(how, 80)} renews, and nothing has renewed it since the edits",
+            f"Run {code(how, 80)}, so that {code(copy, 60)} is copied anew from {code(source, 60)} with the edits of"
+            f" {code(file, 80)}, and then run the check once. Do not edit the copy.",
+            other,
+            line.strip(),
+        )
+
+
+def _list_recorded_copies(
+    evidence: Evidence, shown: list[EntryView], first: int
+) -> Iterator[tuple[EntryView, str, str, str, str]]:
+    """Yield what a shown file, or a call before the edits, copies: the entry, from where, to where, what does so, the line."""
+    for other in reversed(shown):
+        lines = strip_line_numbers(evidence.text(other)[:_MOST]).split("\n")
+        for place, line in enumerate(lines):
+            for source, copy in _list_copies(line):
+                yield other, source, copy, _name_renewal(evidence, other, lines, place), line
+        for match in _COPY_COMMAND.finditer(command_of(other) if other.index < first else ""):
+            for source, copy in _list_copies(match.group(0)):
+                yield other, source, copy, match.group(0), command_of(other)
+
+
+def _list_copies(line: str) -> Iterator[tuple[str, str]]:
+    """Yield what a line copies, and to where."""
+    pairs: list[tuple[str, str]] = _COPY_CALL.findall(line)
+    for match in _COPY_COMMAND.finditer(line):
+        names = [name for word in match.group(1).split() if not (name := word.strip("\"'")).startswith("-")]
+        pairs += [(name, names[-1]) for name in names[:-1]]
+    for source, copy in pairs:
+        yield source.removesuffix("*").removesuffix("/.").rstrip("/").removeprefix("./"), copy.rstrip("/.").removeprefix("./")
+
+
+def _is_within(file: str, place: str) -> bool:
+    return bool(place) and (file == place or file.startswith(f"{place}/"))
+
+
+def _find_trace(evidence: Evidence, twin: str, since: list[EntryView]) -> tuple[EntryView, str] | None:
+    """Return the line of a failing call that comes from the copied file."""
+    named = re.compile(rf"(?<![\w.-]){re.escape(twin)}[\"']?(?:[:,(]|$)")
+    for entry in reversed(since):
+        for line in evidence.text(entry)[:_MOST].split("\n") if evidence.has_failed(entry) else ():
+            if named.search(line):
+                return entry, line.strip()
+    return None
+
+
+def _find_user(
+    evidence: Evidence, copy: str, line: str, shown: list[EntryView], since: list[EntryView]
+) -> tuple[EntryView, str] | None:
+    """Return the line of a setting, a script or the check that names a copy as the place to take files from."""
+    given = re.compile(rf"([\w.-]{{1,40}})[\"']?\s{{0,4}}[=:]\s{{0,4}}[\[\"' ]{{0,4}}(?:\./)?{re.escape(copy)}(?:/|(?![\w.-]))")
+    ran = ((entry, command_of(entry)) for entry in since)
+    read = (
+        (entry, each.strip())
+        for entry in reversed(shown)
+        for each in strip_line_numbers(evidence.text(entry)[:_MOST]).split("\n")
+        if each != line and not _NO_SETTING.match(each.strip()) and not _RULE.match(each)
+    )
+    for entry, each in (*ran, *read):
+        names = [match.group(1) for match in given.finditer(each)]
+        if any(_TAKES.search(name) and not _WRITES.search(name) for name in names):
+            return entry, each
+    return None
+
+
+def _name_renewal(evidence: Evidence, entry: EntryView, lines: list[str], place: int) -> str:
+    """Return the command that runs a line of a file: the target of a makefile, a script, or else the line itself."""
+    words = [word for part in split_command(command_of(entry)) for word in part[1:] if is_file_name(word)]
+    files = [evidence.relative_path(path)] if (path := path_of(entry)) else words
+    starts = [at for at, line in enumerate(lines) if line.startswith("#!")]
+    if len(starts) == len(files) > 1:
+        files = [files[sum(at <= place for at in starts) - 1]]
+    name = files[0] if len(files) == 1 else ""
+    if _file_name(name).casefold() in ("makefile", "justfile"):
+        task = next((match.group(1) for line in reversed(lines[:place]) if (match := _TASK.match(line))), "")
+        return f"{'make' if _file_name(name).casefold() == 'makefile' else 'just'} {task}" if task else lines[place].strip()
+    if name.endswith(".json") and (match := _SCRIPT.search(lines[place])):
+        return f"npm run {match.group(1)}"
+    if name.endswith((".sh", ".bash")) and plain_name(name):
+        return name if "/" in name else f"./{name}"
+    return f"{program} {name}" if (program := _PROGRAMS.get(name.rpartition(".")[2])) else lines[place].strip()
+
+
+_PROGRAMS = {"py": "python3", "js": "node", "mjs": "node", "cjs": "node", "rb": "ruby", "pl": "perl"}
+
+
+def _renews(entry: EntryView, copy: str, how: str) -> bool:
+    """Whether a call may have renewed a copy: it runs what renews it, or copies to that place itself."""
+    command = command_of(entry)
+    # A call that only shows the script does not run it.
+    script = how.split()[-1]
+    name = _file_name(script) if is_file_name(script) else how
+    runs = name in command and vocabulary.classify(entry.action, "", command) != "query"
+    return runs or any(_is_within(to, copy) for _, to in _list_copies(command))
+
+
 def _file_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
 _FORMS: tuple[Callable[[Evidence, str, list[EntryView], int], Iterator[_OtherFile]], ...] = (
-    _find_source, _find_build_target, _find_loaded_copy, _find_overriding_file,
+    _find_source, _find_build_target, _find_loaded_copy, _find_copy, _find_overriding_file,
 )  # fmt: skip

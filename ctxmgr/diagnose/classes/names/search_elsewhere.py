@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.evidence import Evidence, call_key
+from ctxmgr.diagnose.evidence import Evidence, call_key, may_change
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, same_file, split_command, tool_phrase
-from ctxmgr.diagnose.evidence.files import PATH, asked_paths
+from ctxmgr.diagnose.evidence.files import PATH, asked_paths, find_move, is_file_name
 from ctxmgr.diagnose.evidence.items import find_listing, topic_words
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -80,7 +80,8 @@ _LOOKED_AT = 300
 
 def applies(evidence: Evidence) -> Diagnosis | None:
     """Return where an earlier output has what is searched in vain."""
-    if (watched := _diagnose_unchanged_file(evidence)) is not None:
+    watched = _diagnose_moved_file(evidence) or _diagnose_unchanged_file(evidence)
+    if watched is not None:
         return watched
     empty = [entry for entry in evidence.tail if _is_search(entry) and _is_empty(evidence, entry)]
     # A search from long ago is no trouble any more.
@@ -93,7 +94,23 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             found = _find_output(evidence, term, entry) if len(same) >= _LEAST else None
             if found is not None:
                 return _answer(evidence, entry, term, same, *found)
-    return _diagnose_single_place(evidence, empty)
+    return _diagnose_unopened_file(evidence, empty) or _diagnose_single_place(evidence, empty)
+
+
+def _diagnose_moved_file(evidence: Evidence) -> Diagnosis | None:
+    """Say where a file is now, as somebody said, if its old place is looked at again and again without change."""
+    looks = evidence.rounds[:_LEAST] if evidence.finding is not None else []
+    for entry in [*evidence.repeated_calls[:_LEAST], *looks]:
+        move = next((move for name in asked_paths(entry) if (move := find_move(evidence, entry, name)) is not None), None)
+        tried = move is not None and any(same_file(move.place, path) for e in evidence.recent for path in asked_paths(e))
+        if move is None or tried or entry.status != "ok" or may_change(entry):
+            continue
+        cause = f"{call_phrase(entry, 80)} is answered the same each time. {capital(move.told)}."
+        return diagnosis(
+            KIND, cause, f"Look at {code(move.place, 90)}, which {move.who} named, and not at the old place again.",
+            evidence.quote_message(move.message), evidence.quote(entry), check="It must hold what you wait for.",
+        )  # fmt: skip
+    return None
 
 
 def _diagnose_unchanged_file(evidence: Evidence) -> Diagnosis | None:
@@ -125,6 +142,81 @@ def _diagnose_unchanged_file(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
+def _diagnose_unopened_file(evidence: Evidence, empty: list[EntryView]) -> Diagnosis | None:
+    """Say which file a text that was read names for such values, if no search looked there and no call opened it."""
+    for term in dict.fromkeys(term for entry in reversed(empty) for term in _search_terms(entry)):
+        for name, use in _uses(evidence, term).items():
+            same = [each for each in empty if any(word.casefold() in name.casefold() for word in _search_terms(each))]
+            if len(same) < _LEAST:
+                continue
+            found = _find_unopened_file(evidence, name, use, same)
+            if found is None:
+                continue
+            other, line, path = found
+            shown = code(evidence.name(path), 100)
+            cause = (
+                f"{len(same)} searches for {code(name, 60)}, or a part of it, find no place that sets it, the last"
+                f" {code(command_of(same[-1]) or tool_phrase(same[-1]), 80)}. {capital(evidence.source(other))} says"
+                f" {code(line.strip(), 130)}, and no call has opened {shown}."
+            )
+            return diagnosis(
+                KIND, cause, f"Read {shown}, look there for {code(name, 60)}, and make the change there if it holds it.",
+                evidence.quote(other, line), evidence.quote(same[-1], _search_text(same[-1])),
+                check="The file must hold what you look for.", confidence="medium",
+            )  # fmt: skip
+    return None
+
+
+def _uses(evidence: Evidence, term: str) -> dict[str, str]:
+    """Return the names that hold a term in outputs, each with the newest line that uses it."""
+    word = re.compile(rf"[\w-]{{0,40}}{re.escape(term)}[\w-]{{0,40}}", re.IGNORECASE)
+    found: dict[str, str] = {}
+    for entry in list(reversed(evidence.recent))[:_LOOKED_AT]:
+        for line in evidence.text(entry).split("\n")[:_MOST_LINES] if entry.status == "ok" else ():
+            if len(found) < _MOST_USES and (match := word.search(line[:_LONGEST])) is not None:
+                found.setdefault(match.group(0), line)
+    return found
+
+
+def _find_unopened_file(
+    evidence: Evidence, name: str, use: str, searches: list[EntryView]
+) -> tuple[EntryView, str, str] | None:
+    """Return the line that names a file for what the use of a name is about, if nothing has looked into that file."""
+    use = re.sub(r"^[^\s:]+:\d+:", "", use)  # the place that a search puts before a line
+    about = _stems(use) - _stems(name)
+    asked = [path for each in evidence.recent for path in asked_paths(each)]
+    found: list[tuple[EntryView, str, str]] = []
+    for entry in list(evidence.entries_before(searches[-1].index))[:_LOOKED_AT]:
+        for line in evidence.text(entry).split("\n")[:_MOST_LINES] if entry.status == "ok" and not _is_search(entry) else ():
+            for match in PATH.finditer(line[:_LONGEST]):
+                path = match.group(1).rstrip("/.")
+                if (
+                    is_file_name(path) and "/" in path and plain_name(path)
+                    and about & _stems(line.replace(path, " "))
+                    and not any(same_file(path, each) for each in asked)
+                    and not any(_covers(evidence, path, each) for each in searches)
+                ):  # fmt: skip
+                    found.append((entry, line, path))
+    # Several files that are named alike decide nothing.
+    return found[0] if len({path for _, _, path in found}) == 1 else None
+
+
+def _stems(text: str) -> set[str]:
+    """Return the beginnings of the long words of a text, so that `environ` is `environment`; `env` is that too."""
+    words = _WORDS.findall(text.casefold())
+    return {word[:_STEM_LETTERS] for word in words} | ({"enviro"} if "env" in words else set())
+
+
+def _covers(evidence: Evidence, path: str, entry: EntryView) -> bool:
+    """Whether a search has looked into a file: it lies in the searched folder, and no filter of names leaves it out."""
+    filters = _FILTER.findall(command_of(entry))
+    ending = path.rpartition(".")[2]
+    return _is_in_searched_place(evidence, path, entry) and (not filters or any(each.endswith(ending) for each in filters))
+
+
+_FILTER = lazy_pattern(r"(?:--include|--glob|--type|-g|-t|-i?name)[= ][\"']?([^\s\"']{1,60})")
+_WORDS = lazy_pattern(r"[a-z]{6,30}|(?<![a-z])env(?![a-z])")
+_STEM_LETTERS, _MOST_LINES, _LONGEST, _MOST_USES = 6, 2_000, 400, 4
 _WRITTEN = lazy_pattern(r"\.(?:log|out|err|jsonl|csv|db|sqlite3?|pid|html|xml)$")
 _STEM = lazy_pattern(r"[a-z]{3,}")
 

@@ -6,7 +6,7 @@ import re
 
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, same_file, tool_phrase
-from ctxmgr.diagnose.evidence.files import Mention, asked_paths, is_file_name, listed_paths, mentions
+from ctxmgr.diagnose.evidence.files import Mention, asked_paths, find_move, is_file_name, listed_paths, mentions
 from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, how_often, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
@@ -40,7 +40,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         # A long log may hold many such lines. The first ones are about the call.
         for line in [line for line in said.split("\n")[:400] if _MISSING.search(line)][:6]:
             for path in _missing_paths(entry, line):
-                found = _diagnose_path(evidence, entry, path, line)
+                found = _diagnose_move(evidence, entry, path, line) or _diagnose_path(evidence, entry, path, line)
                 if found is not None:
                     return found
     return None
@@ -57,6 +57,19 @@ def _missing_paths(entry: EntryView, line: str) -> list[str]:
     generic = not named and len(asked) == 1 and _OF_FILE.search(line) is not None
     every: list[str] = [*own, *named, *(asked if generic else [])]
     return list(dict.fromkeys(every))[:_MOST_NAMES]
+
+
+def _diagnose_move(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagnosis | None:
+    """Say that the file is elsewhere now, as somebody said."""
+    move = find_move(evidence, entry, path)
+    if move is None or _is_in_failing_call(evidence, move.place):
+        return None
+    cause = f"{_describe_failure(evidence, entry, path, line)} {capital(move.told)}."
+    step = f"Use {code(move.place, 100)}, which {move.who} named, in place of {code(evidence.name(path), 100)}."
+    return diagnosis(
+        KIND, cause, step, evidence.quote_message(move.message), evidence.quote(entry, line),
+        check="The message that the file is missing must be gone.",
+    )  # fmt: skip
 
 
 def _diagnose_path(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagnosis | None:

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, program_name, start_clause
 from ctxmgr.diagnose.evidence.calls import command_of, split_command, tool_phrase
+from ctxmgr.diagnose.evidence.files import asked_paths, find_move
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, Wait, find_wait
 from ctxmgr.diagnose.evidence.texts import capital, clean, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -57,7 +58,10 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             found = _diagnose_prompt(evidence, each, command_of(each))
             if found is not None:
                 return found
-        found = _diagnose_child(evidence, entry) if not command else _diagnose_command(evidence, entry, command)
+        found = (
+            _diagnose_moved_file(evidence, entry)
+            or (_diagnose_command(evidence, entry, command) if command else _diagnose_child(evidence, entry))
+        )  # fmt: skip
         if found is not None:
             return found
     return None
@@ -407,6 +411,19 @@ def _diagnose_earlier_duration(evidence: Evidence, entry: EntryView, command: st
             return diagnosis(
                 KIND, f"{cause}{since}", step, evidence.quote(other), evidence.quote(entry, command), confidence="medium"
             )
+    return None
+
+
+def _diagnose_moved_file(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say that the call uses a place that is not used any more, as somebody else said who named another one."""
+    for name in asked_paths(entry):
+        move = find_move(evidence, entry, name)
+        if move is not None:
+            own = code(command_of(entry), 100) if command_of(entry) else f"Your {tool_phrase(entry)} call"
+            cause = f"{own}{start_clause(entry)} {_describe_end(entry)}: it uses {code(name, 60)}, and {move.told}."
+            step = f"Stop it, and use {code(move.place, 80)}, which {move.who} named, in place of {code(name, 60)}."
+            quotes = (evidence.quote_message(move.message), evidence.quote(entry, command_of(entry) or call_input(entry)[:300]))
+            return diagnosis(KIND, cause, step, *quotes, check=f"{code(move.place, 80)} must hold what you need.")
     return None
 
 

@@ -1,14 +1,15 @@
-"""Two agents wait for each other's decision."""
+"""Two agents wait for each other's decision, or several in a ring."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence import Evidence, call_input, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.items import answers
-from ctxmgr.diagnose.evidence.messages import find_task_words
+from ctxmgr.diagnose.evidence.messages import Message, find_task_words, user_sentences
 from ctxmgr.diagnose.evidence.texts import clean, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.related_lines import find_names
@@ -45,20 +46,20 @@ class _Wait(NamedTuple):
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
-    """Return which two agents wait for each other, in their own words."""
+    """Return which agents wait for each other, in their own words."""
     agents = {entry.agent for entry in evidence.recent[-_LAST:]} | {
         m.who for m in evidence.messages[-_LAST:] if m.by == "agent"
     }
     shown = _diagnose_needs(evidence)
     if shown is not None or len(agents) < 2:
         return shown
-    waits = _list_waits(evidence)
+    waits = _list_waits(evidence, agents)
     for first in waits:
         for second in waits:
             # Each pair only once.
             if first.who < second.who and _is_meant_for(first, second.who, agents) and _is_meant_for(second, first.who, agents):
                 return _answer(evidence, first, second)
-    return _diagnose_idle_agents(evidence, agents)
+    return _diagnose_ring(evidence, agents) or _diagnose_idle_agents(evidence, agents)
 
 
 class _Need(NamedTuple):
@@ -82,14 +83,57 @@ def _diagnose_needs(evidence: Evidence) -> Diagnosis | None:
     for entry, item in answers(evidence):
         who = next((value for key, value in item.fields.items() if key in _IS_WHO and plain_name(value)), "")
         needs = next((value for key, value in item.fields.items() if _NEEDS.fullmatch(key)), "")
-        if who and needs:
+        if who and needs and len(found) < _MOST_NEEDS:
             found.append(_Need(who, needs, "", entry))
     for one in found:
         for two in found:
             # Both must name each other. A single one waits in a chain.
             if one.who < two.who and _names_agent(one.needs, two.who) and _names_agent(two.needs, one.who):
                 return _explain_needs(evidence, one, two)
-    return None
+    return _diagnose_need_ring(evidence, found)
+
+
+def _diagnose_need_ring(evidence: Evidence, found: list[_Need]) -> Diagnosis | None:
+    """Say that three or more need something of the next one, according to the newest answers about them."""
+    newest: dict[str, _Need] = {}
+    for need in found:
+        known = newest.setdefault(need.who, need)
+        # An answer may have several rows about one.
+        if known.entry.index == need.entry.index and known.needs != need.needs:
+            newest[need.who] = known._replace(needs=f"{known.needs}, {need.needs}"[:_MOST_STEPS])
+    edges = {
+        who: {other: need for other in newest if other != who and _names_agent(need.needs, other)}
+        for who, need in newest.items()
+    }  # fmt: skip
+    ring = _find_ring(edges)
+    loop = evidence.loop[-_ENDED:]
+    last = "\n".join(f"{entry.agent} {call_input(entry)} {evidence.text(entry)[:2_000]}" for entry in loop)
+    # A ring in a list that the trouble does not touch is no cause of it.
+    if not any(_names_agent(last, who) for who in ring):
+        return None
+    return _explain_need_ring(evidence, ring, [newest[who] for who in ring])
+
+
+def _explain_need_ring(evidence: Evidence, ring: list[str], needs: list[_Need]) -> Diagnosis:
+    """Say that three or more need something of the next one, according to answers."""
+    names = [clean(who)[:30] for who in ring]
+    shown = ", ".join(f"{who} needs {code(need.needs, 60)}" for who, need in zip(names, needs, strict=True))
+    sources = list(dict.fromkeys(evidence.source(need.entry) for need in needs))
+    cause = (
+        f"{', '.join(names[:-1])} and {names[-1]} wait for each other in a ring, as {sources[0]} shows: {shown}. None of them"
+        " can be first."
+    )
+    each = ", ".join(code(f"{who} of {of}", 60) for who, of in _pairs(names))
+    step = (
+        f"End the ring: take one of these needs away ({each}), where the user's task allows it, by a first part that is made"
+        " without it, and tell the others. If it is not yours to decide, put the ring to the user."
+    )
+    return diagnosis(KIND, cause, step, *(evidence.quote(need.entry) for need in needs), check="One of them must go on.")
+
+
+def _pairs(ring: Sequence[str]) -> list[tuple[str, str]]:
+    """Return each of a ring with the next one."""
+    return list(zip(ring, [*ring[1:], *ring[:1]], strict=True))
 
 
 def _names_agent(needs: str, who: str) -> bool:
@@ -195,7 +239,7 @@ def _find_agent_line(text: str, agent: str) -> str | None:
     return match.group(0).strip() if match else None
 
 
-def _list_waits(evidence: Evidence) -> list[_Wait]:
+def _list_waits(evidence: Evidence, agents: set[str]) -> list[_Wait]:
     """Return each agent's words that say it waits, newest first; from its messages only if none of its calls says so."""
     calls = [
         _Wait(entry.agent, text, entry.ts, evidence.quote(entry, text), call_input(entry))
@@ -203,12 +247,119 @@ def _list_waits(evidence: Evidence) -> list[_Wait]:
     ]  # fmt: skip
     own = {wait.who for wait in calls}
     said = [
-        _Wait(message.who, text, message.at, evidence.quote_message(message, text), message.text)
+        _Wait(message.who, text, message.at, evidence.quote_message(message, text), _addressed(message, agents))
         for message in reversed(evidence.messages[-_LAST:])
         # A call that waits is surer than words.
         if message.by == "agent" and message.who not in own and (text := _sentence(message.text))
     ]
     return calls + said
+
+
+def _addressed(message: Message, agents: set[str]) -> str:
+    """Return the text that names whom a message waits for: its own if it names an agent, else also the addressees."""
+    named = any(_names_agent(message.text, agent) for agent in agents if agent != message.who)
+    return message.text if named else f"{message.to}\n{message.text}"
+
+
+_FIRST = lazy_pattern(
+    r"\b(?:first|last|before|after|in doubt|begins?|starts?|order|enough|without waiting|does not (?:need|wait)|then)\b",
+    re.IGNORECASE,
+)
+_MOST_AGENTS, _MOST_STEPS, _MOST_NEEDS = 8, 400, 60
+
+
+def _diagnose_ring(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
+    """Say that three or more agents wait for each other in a ring, and who may begin according to the user."""
+    said = [
+        _Wait(message.who, text, message.at, evidence.quote_message(message, text), _addressed(message, agents))
+        for message in reversed(evidence.messages[-_LAST:])
+        if message.by == "agent" and (text := _sentence(message.text))
+    ]
+    edges: dict[str, dict[str, _Wait]] = {}
+    # What an agent said tells more than its call that waits.
+    for wait in (*said, *_list_waits(evidence, agents)):
+        for other in agents - {wait.who}:
+            known = other in edges.get(wait.who, {}) or not _is_meant_for(wait, other, agents)
+            if not known and _still_waits(evidence, wait.who) and not _was_answered(evidence, wait, other):
+                edges.setdefault(wait.who, {})[other] = wait
+    ring = _find_ring(edges)
+    if not ring:
+        return None
+    waits = [edges[who][of] for who, of in _pairs(ring)]
+    names = [clean(who)[:30] for who in ring]
+    shown = "; ".join(
+        f"{who} for {of}, {code(wait.text, 80)}"
+        for who, of, wait in zip(names, [*names[1:], names[0]], waits, strict=True)
+    )  # fmt: skip
+    cause = f"{', '.join(names[:-1])} and {names[-1]} wait for each other in a ring: {shown}."
+    rule = _find_order(evidence, ring)
+    if rule is None:
+        step = (
+            "End the ring: one of them must begin without the other's part. Make a first draft of yours on what is there now,"
+            " within what the user asked for, and send it; if you may not, put all sides to the user."
+        )
+        return diagnosis(KIND, cause, step, *(wait.quote for wait in waits))
+    message, sentence = rule
+    begins = _who_begins(sentence, waits)
+    who = f" By that {clean(begins.who)[:30]} can begin now." if begins else ""
+    step = (
+        f"Go by what the user said{clock(message.at)}: {code(sentence, 200)}.{who} Tell the others so in one message, do your"
+        " part by it, and wait no longer."
+    )
+    return diagnosis(KIND, cause, step, evidence.quote_message(message, sentence), *(wait.quote for wait in waits))
+
+
+def _still_waits(evidence: Evidence, who: str) -> bool:
+    """Whether an agent has changed nothing since it spoke last."""
+    spoke = max((-1 if each.after is None else each.after for each in evidence.messages if each.who == who), default=-1)
+    return not any(entry.agent == who and entry.index > spoke and may_change(entry) for entry in evidence.recent[-_LAST:])
+
+
+def _was_answered(evidence: Evidence, wait: _Wait, other: str) -> bool:
+    """Whether the other agent has told the waiting one something since, and not only asked or waited itself."""
+    return any(
+        message.who == other
+        and (message.at or "") > (wait.at or "")
+        and (_names_agent(message.to, wait.who) or _names_agent(message.text, wait.who))
+        and not _WAITS.search(message.text)
+        and not message.text.strip().endswith("?")
+        for message in evidence.messages[-_LAST:]
+    )
+
+
+def _find_ring(edges: Mapping[str, Mapping[str, object]]) -> list[str]:
+    """Return agents of which each waits for the next and the last for the first: at least three, or none."""
+    paths = [[who] for who in sorted(edges)]
+    for _ in range(_MOST_STEPS):
+        if not paths:
+            return []
+        path = paths.pop(0)
+        for other in sorted(edges.get(path[-1], {})):
+            if other == path[0] and len(path) > 2:
+                return path
+            if other in edges and other not in path and len(path) < _MOST_AGENTS:
+                paths.append([*path, other])
+    return []
+
+
+def _find_order(evidence: Evidence, ring: list[str]) -> tuple[Message, str] | None:
+    """Return the newest sentence of the user that says in which order agents of a ring work."""
+    for message, sentence in user_sentences(evidence):
+        if _FIRST.search(sentence) and any(_names_agent(sentence, who) for who in ring):
+            return message, sentence
+    return None
+
+
+def _who_begins(sentence: str, waits: list[_Wait]) -> _Wait | None:
+    """Return the wait that shares most words with what the user said, if only one does."""
+    own = set(_LONG_WORD.findall(sentence.casefold()))
+    shared = sorted(
+        ((len(own & set(_LONG_WORD.findall(wait.text.casefold()))), wait) for wait in waits), key=lambda each: -each[0]
+    )
+    return shared[0][1] if shared[0][0] > shared[1][0] else None
+
+
+_LONG_WORD = lazy_pattern(r"[\w./-]{4,40}")
 
 
 def _reason(entry: EntryView) -> str:

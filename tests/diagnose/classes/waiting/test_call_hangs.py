@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from ctxmgr.diagnose import diagnose
 from ctxmgr.diagnose.classes.waiting import call_hangs
 from ctxmgr.diagnose.evidence import Evidence
-from tests.diagnose.build import Call, evidence, failed, require_told
+from tests.diagnose.build import Call, Said, evidence, failed, require_told
 
 THRICE = 3
 
@@ -39,3 +40,35 @@ SAID: list[tuple[str, Evidence, list[str], list[str]]] = [
 def test_a_cause_is_known_in_other_words(known: Evidence, cause: list[str], step: list[str]) -> None:
     """Cause and next step are named as well where another client or tool tells them."""
     require_told(known, call_hangs.KIND, cause, step)
+
+
+READS = Call("exec", {"cmd": "xz -dc /srv/in/stock.xz.part > stock.csv"}, None, "open", "loader")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "The transfer of /srv/in/stock.xz.part stopped. I no longer write there, all is in /srv/in/full/stock-2.csv.",
+        "No stock part comes through xz any more; take /srv/in/full/stock-2.csv instead.",
+    ],
+)
+def test_what_another_agent_said_of_the_file_is_told(words: str) -> None:
+    """Another agent, or a person, named the place that is used now; the call reads from the old one."""
+    known = evidence(Said(words, "exporter"), READS, kind="hung", severity="hung")
+
+    require_told(known, call_hangs.KIND, ["exporter", "stock.xz.part"], ["/srv/in/full/stock-2.csv", "exporter"])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Said("I no longer write the price list, take /srv/in/full/prices.csv instead.", "exporter"),
+        Said("I write /srv/in/stock.xz.part now, /srv/in/full/stock-2.csv follows tomorrow.", "exporter"),
+        Said("I no longer need /srv/in/stock.xz.part, but /srv/in/full/stock-2.csv.", "loader"),
+    ],
+)
+def test_words_on_something_else_name_no_other_place(said: Said) -> None:
+    """Words on another file, of no move, or of the agent itself say nothing of the call."""
+    found = diagnose(evidence(said, READS, kind="hung", severity="hung"))
+
+    assert found is None or "stock-2.csv" not in found.next_step
