@@ -30,16 +30,16 @@ demo: .venv/.ready ## Show ctxmgr at work on a recorded run that goes in circles
 	@$(BIN)/ctxmgr demo
 
 test: .venv/.ready-dev ## Run the tests (ARGS="-k note" chooses among them)
-	@$(BIN)/pytest -q -n auto $(ARGS)
+	@$(BIN)/pytest -q -n auto --dist worksteal $(ARGS)
 
 test-slow: .venv/.ready-dev ## Run the tests that take seconds, all cases of long lists, and all examples that tests draw
-	@$(BIN)/pytest -q -n auto -m "slow or hypothesis" $(ARGS)
+	@$(BIN)/pytest -q -n auto --dist worksteal -m "slow or hypothesis" $(ARGS)
 
 test-long: .venv/.ready-dev ## Run the tests that take longest: faults at each system call, megabytes in each field (ten minutes)
-	@$(BIN)/pytest -q -n auto -m long $(ARGS)
+	@$(BIN)/pytest -q -n auto --dist worksteal -m long $(ARGS)
 
 test-random: .venv/.ready-dev ## Run the tests that draw examples, with new ones each time
-	@env -u CI $(BIN)/pytest -q -n auto -m "hypothesis and not llm and not clients" $(ARGS)
+	@env -u CI $(BIN)/pytest -q -n auto --dist worksteal -m "hypothesis and not llm and not clients" $(ARGS)
 
 # The newest other Python that is here; none is fetched.
 test-second: .venv/.ready-dev ## Run quick tests with another Python, where this machine has one
@@ -50,18 +50,18 @@ test-second: .venv/.ready-dev ## Run quick tests with another Python, where this
 	echo "testing with $$($$found --version)"; \
 	UV_PROJECT_ENVIRONMENT=.venv-second $(UV) sync --quiet --frozen --python "$$(command -v $$found)" || \
 		{ echo "its environment can't be made: skipped"; exit 0; }; \
-	.venv-second/bin/pytest -q -n auto $(or $(ARGS),$(SECOND_TESTS))
+	.venv-second/bin/pytest -q -n auto --dist worksteal $(or $(ARGS),$(SECOND_TESTS))
 
 # The newest other PostgreSQL that is here, or the one that POSTGRESQL names; none is fetched.
 test-server: .venv/.ready-dev ## Run the tests of servers with another PostgreSQL, where this machine has one (two minutes)
 	@found="$(or $(POSTGRESQL),$(lastword $(sort $(wildcard /usr/lib/postgresql/*/bin))))"; \
 	if [ ! -x "$$found/postgres" ]; then echo "no other PostgreSQL is here: skipped"; exit 0; fi; \
 	echo "testing with $$("$$found/postgres" --version)"; \
-	POSTGRESQL="$$found" $(BIN)/pytest -q -n auto -k "postgresql or server" $(or $(ARGS),$(SERVER_TESTS))
+	POSTGRESQL="$$found" $(BIN)/pytest -q -n auto --dist worksteal -k "postgresql or server" $(or $(ARGS),$(SERVER_TESTS))
 
 # Of processes that tests start nothing is measured: what they load, and when, is itself tested.
 coverage: .venv/.ready-dev ## Run the tests and measure which branches they take; fewer than pyproject.toml asks for is a failure
-	@$(BIN)/pytest -q -n auto --cov --cov-report=term:skip-covered $(ARGS)
+	@$(BIN)/pytest -q -n auto --dist worksteal --cov --cov-report=term:skip-covered $(ARGS)
 
 test-llm: .venv/.ready-dev ## Recover recorded runs with a small real model here (its server is built once, some 10 minutes)
 	@$(BIN)/python -m bench.llm.server --set-up-only

@@ -23,15 +23,26 @@ from typing import Any
 _PLACE, _OWNER = "SERVER_OF_TESTS", "OWNER_OF_TESTS"
 _NOBODY = 65534
 _PORT = "5432"
+_MEMORY = 4 << 30  # so many bytes must be free in memory; a run takes less than half of it
 _SETTINGS = {
     "listen_addresses": "''", "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "200",
     "shared_buffers": "64MB", "autovacuum": "off", "max_wal_size": "4GB", "jit": "off", "log_line_prefix": "%d\\ %p\\ ",
 }  # fmt: skip
 
 
-def begin_run() -> None:
-    """Name the place of this run's server for all processes of the run; called where it begins."""
-    place = tempfile.mkdtemp(prefix="ctxmgr-pg-", dir="/tmp")  # short: the name of a socket is limited to 107 bytes
+def quick_folder() -> Path:
+    """Return where a run's files lie: in memory, where that holds a few gigabytes and programs may be started from it."""
+    memory = Path("/dev/shm")
+    with suppress(OSError):
+        state = os.statvfs(memory)
+        if state.f_bavail * state.f_frsize >= _MEMORY and not state.f_flag & os.ST_NOEXEC and os.access(memory, os.W_OK):
+            return memory
+    return Path("/tmp")
+
+
+def begin_run(folder: Path = Path("/tmp")) -> None:
+    """Name the place of this run's server, in this folder, for all processes of the run; called where it begins."""
+    place = tempfile.mkdtemp(prefix="ctxmgr-pg-", dir=folder)  # short: the name of a socket is limited to 107 bytes
     Path(place).chmod(0o711)
     os.environ[_PLACE], os.environ[_OWNER] = place, str(os.getpid())
 

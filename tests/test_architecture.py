@@ -109,21 +109,32 @@ class Module(NamedTuple):
 @cache
 def _modules() -> dict[Path, Module]:
     """Return all modules; each is parsed and walked only once in a process."""
-    return {path: _module(ast.parse(path.read_text(encoding="utf-8"))) for path in CODE}
+    return {path: _module(ast.parse(path.read_text(encoding="utf-8")), path in PRODUCT) for path in CODE}
 
 
-def _module(tree: ast.Module) -> Module:
-    functions: list[tuple[int, str, int]] = []
+def _module(tree: ast.Module, is_product: bool) -> Module:
+    """Return what is asked of a module; which lines print is asked of the product alone."""
+    functions = [
+        (node.lineno, node.name, (node.end_lineno or node.lineno) - node.lineno + 1)
+        for node in _statements(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
     prints: list[int] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            functions.append((node.lineno, node.name, (node.end_lineno or node.lineno) - node.lineno + 1))
-        elif isinstance(node, ast.Call):
+    for node in ast.walk(tree) if is_product else ():
+        if isinstance(node, ast.Call):
             if isinstance(node.func, ast.Name) and node.func.id == "print":
                 prints.append(node.lineno)
         elif isinstance(node, ast.Attribute) and node.attr in ("stdout", "stderr") and ast.unparse(node).startswith("sys."):
             prints.append(node.lineno)
     return Module(ast.get_docstring(tree) or "", functions, prints)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements within a node and, as functions can stand in nothing else, no expression."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield child
+            yield from _statements(child)
 
 
 def _texts() -> Iterator[tuple[str, str]]:

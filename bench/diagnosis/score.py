@@ -67,10 +67,10 @@ def unpacked(archive: Path, folder: Path) -> Path:
     return folder
 
 
-def judged(log: Path) -> Score:
-    """Return how the log beside its expectation is answered."""
+def judged(log: Path, evidence: Evidence | None = None) -> Score:
+    """Return how the log beside its expectation is answered; whoever has its evidence already hands it over."""
     expected = json.loads(log.with_suffix(".json").read_text(encoding="utf-8"))
-    evidence = read(log)
+    evidence = evidence or read(log)
     answer = diagnose(evidence) or contrast(evidence)
     said = "" if answer is None else " ".join(f"{answer.cause}\n{answer.next_step}"[:SHOWN].split()).casefold()
     cause = "" if answer is None else " ".join(answer.cause[:SHOWN].split()).casefold()

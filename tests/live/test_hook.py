@@ -189,6 +189,7 @@ def test_whatever_it_is_fed_it_ends_well_and_says_nothing(client: str, name: str
     assert hooked(client, GARBAGE[name]) == SILENT
 
 
+@pytest.mark.every(2)
 @pytest.mark.requirement("LV-open")
 @pytest.mark.parametrize(
     "log", ["", "/nonexistent/s.jsonl", "/dev/zero", "/dev/tty", "\0", "/proc/self/mem", "/etc", "a" * 9000]

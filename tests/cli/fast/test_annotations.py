@@ -227,6 +227,7 @@ STDIN = {
 }  # fmt: skip
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("store", ["history.db", "log.jsonl", "new/made.db", "new/made.jsonl"])
 @pytest.mark.parametrize("name", STDIN)
 def test_recording_by_the_quick_path_is_recording(name: str, store: str, both: Both) -> None:

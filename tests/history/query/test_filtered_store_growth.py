@@ -278,6 +278,7 @@ sys.stdout.write("done\\n")
 """Opens, writes, and reads back what it wrote, by turns with others."""
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("reached", [50, 250, 500])
 def test_a_kill_while_the_index_grows_leaves_it_as_it_was(store_path: Path, reached: int) -> None:
     """After a kill in the middle of catching up the next one goes on from where the last whole one ended."""

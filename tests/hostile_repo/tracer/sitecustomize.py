@@ -52,7 +52,9 @@ class Tracer:
         text = os.path.join(os.getcwd(), os.fsdecode(path))
         folder, name = os.path.split(text.rstrip("/"))
         real = os.path.realpath(text) if follow else os.path.join(os.path.realpath(folder), name)
-        return not any(real == root or real.startswith((root + "/", "/dev/")) for root in self._roots)
+        if real.startswith("/dev/") and not real.startswith("/dev/shm/"):
+            return False
+        return not any(real == root or real.startswith(root + "/") for root in self._roots)
 
     def _note(self, kind: str, event: str, what: object) -> None:
         os.write(self._descriptor, json.dumps([kind, event, repr(what)[:400]]).encode() + b"\n")
