@@ -59,7 +59,7 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             # Each pair only once.
             if first.who < second.who and _is_meant_for(first, second.who, agents) and _is_meant_for(second, first.who, agents):
                 return _answer(evidence, first, second)
-    return _diagnose_ring(evidence, agents) or _diagnose_idle_agents(evidence, agents)
+    return _diagnose_ring(evidence, agents) or _diagnose_looks_for_news(evidence) or _diagnose_idle_agents(evidence, agents)
 
 
 class _Need(NamedTuple):
@@ -175,6 +175,26 @@ def _explain_needs(evidence: Evidence, one: _Need, two: _Need) -> Diagnosis:
 
 _LOOK = lazy_pattern(r"sleep|poll|wait|log|fetch|cat|tail|grep|status|get|list|read|show|diff|check|view", re.IGNORECASE)
 _LEAST_LOOKS, _ENDED = 3, 16
+
+
+def _diagnose_looks_for_news(evidence: Evidence) -> Diagnosis | None:
+    """Say that the agents of a loop only look for news of each other."""
+    last = {entry.agent: entry for entry in evidence.loop[-_ENDED:]}
+    if len(last) < 2 or not all(_is_look(entry) for entry in last.values()):
+        return None
+    for agent, entry in last.items():
+        if not any(_names_agent(call_input(entry), other) for other in last if other != agent):
+            return None
+    names = " and ".join(clean(agent)[:40] for agent in sorted(last))
+    cause = (
+        f"{names} only look for news of each other, with the same answer each time. None can come, since none of them writes."
+    )
+    step = (
+        "End the wait: do your part of the task now with what you know, within what the user asked for, and send it in one"
+        " message. If another must decide first, send that question with a proposal; if nobody may, put it to the user."
+    )
+    quotes = [evidence.quote(entry) for entry in last.values()]
+    return diagnosis(KIND, cause, step, *quotes, check="The next look of the other one must find that message.")
 
 
 def _diagnose_idle_agents(evidence: Evidence, agents: set[str]) -> Diagnosis | None:

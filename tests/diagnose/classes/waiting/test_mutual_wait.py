@@ -67,3 +67,20 @@ def test_a_ring_that_was_opened_since_is_no_cause() -> None:
     )
 
     assert (told := diagnose(known)) is None or "in a ring" not in told.cause
+
+
+def look_for_news(agent: str, of: str) -> Call:
+    """Return a look of an agent into its inbox."""
+    return Call("check_inbox", {"from": of}, "no new messages", agent=agent)
+
+
+def test_looks_for_news_of_each_other_bring_none() -> None:
+    """Agents that only ask after each other are told to write."""
+    looks = [look_for_news("reviewer", "writer"), look_for_news("writer", "reviewer")] * 3
+    require_told(evidence(*looks, loop=6, kind="pingPong"), "mutualWait", ["reviewer and writer only look"], ["in one message"])
+
+
+def test_looks_for_news_of_a_third_are_no_mutual_wait() -> None:
+    """Whoever both wait for may still write."""
+    looks = [look_for_news("reviewer", "customer"), look_for_news("writer", "customer")] * 3
+    assert mutual_wait.applies(evidence(*looks, loop=6, kind="pingPong")) is None
