@@ -335,8 +335,9 @@ def _split_units(text: str) -> Iterator[str]:
 
 
 def _is_prose(lines: list[str]) -> bool:
-    """Whether lines are a wrapped text, not a list of values."""
-    return sum(len(line.split()) for line in lines) > 4 * len(lines)
+    """Whether lines are a wrapped text, not a list of values or of whole messages."""
+    whole = all(line.rstrip().endswith((".", "!", "?")) for line in lines)
+    return not whole and sum(len(line.split()) for line in lines) > 4 * len(lines)
 
 
 def _find_stems(text: str) -> set[str]:

@@ -136,6 +136,9 @@ def _diagnose_holder(
     evidence: Evidence, entry: EntryView, same: Sequence[EntryView], edits: Sequence[EntryView]
 ) -> Diagnosis | None:
     path = next(path for each in reversed(edits) for path in edited_paths(each))
+    # A call that tells about the statements of the file has read them.
+    if path.endswith(".sql") and path.rpartition("/")[2] in evidence.text(entry):
+        return None
     first = edits[0].index
     since = [each for each in evidence.recent if each.index > first and each.status != "open"]
     asked = "\n".join([f"{each.action}\n{call_input(each)[:2_000]}" for each in [*since, entry] if not edited_paths(each)])

@@ -47,6 +47,8 @@ _SURE = tuple(
         rf"File \"{_AT}\", line (?P<line>\d{{1,6}})\n[^\n]{{0,300}}\n(?:[ ^~]{{1,300}}\n)?(?:SyntaxError"
         r"|IndentationError|TabError)",
         rf"^{_AT}: line (?P<line>\d{{1,6}}): (?:syntax error|parse error|unexpected)",
+        # A runner of scripts or migrations marks the file that fails. Of a test, the marked file is not the one at fault.
+        rf"^\s{{0,8}}(?:FAIL(?:ED)?|[✗✘×])[: ]\s{{0,4}}(?![^\n]{{0,200}}(?:test|spec)){_AT}(?P<line>(?!))?(?=\s{{1,4}}[-–:]\s)",
     )
 )
 """Messages in which a compiler or parser locates the error itself. Files that include or read the place are not at fault."""
