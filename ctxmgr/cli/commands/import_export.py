@@ -16,7 +16,7 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.address import locate_log
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, resolve, resolve_place, say
-from ctxmgr.cli.terminal import ProgressMeter
+from ctxmgr.cli.terminal import ProgressMeter, search_progress
 from ctxmgr.cli.views.layout import Column, Span, amount, compact, plural, short_ids
 from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
 from ctxmgr.exporters import EXPORTERS
@@ -69,8 +69,9 @@ def import_(
       ctxmgr import rollout.jsonl --from codex --json
       ctxmgr import postgresql://me@db.example.com/app
     """
+    searching = search_progress()
     if paths:  # before a store is created for nothing
-        resolve("import", how, require_logs, paths, from_)
+        resolve("import", how, require_logs, paths, from_, searching)
 
     def work(workspace: Workspace) -> Answer:
         report = workspace.import_logs(
@@ -79,6 +80,7 @@ def import_(
             trust_project=trust_project,
             progress=ProgressMeter("importing", "MB", 1_000_000),
             indexing=ProgressMeter("indexing for search", "records", 1),
+            searching=searching,
         )
         # A named log without a session was read for nothing, whatever its format.
         nothing = bool(paths) and not report.sessions and not report.unchanged
