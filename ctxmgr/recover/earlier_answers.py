@@ -92,6 +92,15 @@ def attempts_at(store: Store, key: int, finding: Finding, basis: str | None = No
     return len({str(record.get("basis") or record.get("id")) for record in given} - {basis})
 
 
+def advised_step(store: Store, key: int, finding: Finding, basis: str) -> str:
+    """Return the next step of the newest answer to this finding that was given on another basis, or ""."""
+    wanted = identity_of(finding)
+    for record in reversed(store.annotations.continuations(key)):
+        if record.get("basis") != basis and _is_attempt(record, wanted) and (told := _read(record)) is not None:
+            return "" if told.diagnosis is None else told.diagnosis.next_step
+    return ""
+
+
 def _is_attempt(record: Record, identity: str) -> bool:
     patterns = [record.get("loop"), record.get("stall")]
     known = {str(cast("dict[str, Any]", item).get("identity")) for item in patterns if isinstance(item, dict)}

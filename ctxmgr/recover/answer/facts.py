@@ -34,7 +34,7 @@ from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.memory import MEMORY_TAG
 from ctxmgr.types.route import Alternative, Context, DoNotRepeat, Fact, Label, Section
-from ctxmgr.types.view import EntryView, EventView
+from ctxmgr.types.view import EntryView, EventView, NoteView
 
 _LONGEST = 20_000
 _PEOPLE = r"(?:user|owner|admin\w*|operator|maintainer|manager|boss|human)s?"
@@ -96,6 +96,7 @@ def facts(case: Case, brief: Brief, amounts: Amounts = FULL) -> list[Fact]:
     found = [*_words(brief, amounts), *_once(brief.between, "In between, again and again", told, amounts)]
     last = "" if brief.last_success is None else brief.last_success.id
     # `last_success` gets its own fact below. It is listed here only if it also answers the question for certain.
+    found += [_noted(note, amounts) for note in brief.notes]
     holding = [each for each in brief.relevant if each.row.id not in told and (each.sure or each.row.id != last)]
     trouble = "the trouble" if case.finding is not None or brief.ended else "the task"
     subject = trouble if case.request.requester is None else "what is asked for"
@@ -159,6 +160,12 @@ def _beside(case: Case, brief: Brief, amounts: Amounts) -> Iterable[Fact]:
 def _said(saying: SpokenMessage, lead: str, amounts: Amounts) -> Fact:
     text = f"{lead}: {quote_text(saying.text, amounts.words)}"
     return Fact(text=text, entries=citable_ids(saying.events, 3), label="recorded")
+
+
+def _noted(note: NoteView, amounts: Amounts) -> Fact:
+    places = ", ".join(f"@{index}" for index in note.indexes[:3])
+    quote = quote_text(note.content, amounts.words)
+    return Fact(text=f"Note on {places}", entries=citable_ids(note.entries, 3), label=_claimed(quote), quote=quote)
 
 
 def _holds(found: RetrievedRecord, amounts: Amounts, subject: str) -> Fact:
