@@ -271,7 +271,8 @@ def recognise_logs(
 
     Raises:
         InvalidInput: there is no log at any of the paths.
-        NotFound, StorageFailed: a path is not there, or can't be read.
+        NotFound: a path is not there.
+        StorageFailed: the only path can't be read.
     """
     by_importer: dict[str, list[Path]] = {}
     looks = count(1)
@@ -285,7 +286,14 @@ def recognise_logs(
         holds_log = False
         # Use absolute paths, because the store remembers imported files by path and the next run may start in another folder.
         for file, is_named in _walk_files(Path(os.path.abspath(path)), skipped, on_file):
-            name = _format_or_skip(file, path if is_named else None, importers, only, skipped)
+            try:
+                name = _format_or_skip(file, path if is_named else None, importers, only, skipped)
+            except StorageFailed as error:
+                if len(paths) == 1:
+                    raise
+                # One of several: the others are read all the same.
+                skipped.files.append(file_report(FileCount(file), "", skipped=error.message))
+                continue
             if name is not None:
                 by_importer.setdefault(name, []).append(file)
                 holds_log = True

@@ -141,7 +141,7 @@ def _named(
     present = to in candidates
     if request.requester is None and candidates and not (present or back or to in agents):
         raise InvalidInput(
-            f"{display_name(to)} has not acted in this session", f"its agents: {', '.join(map(display_name, candidates))}"
+            f"the agent {display_name(to)} has not acted in this session", f"its agents: {', '.join(map(display_name, candidates))}"
         )
     reason = "it was named as the target" if present else "it was named as the target; it has not acted in this session yet"
     return Target(to, reason, candidates if present else [*candidates, to], back, fixed=True)
