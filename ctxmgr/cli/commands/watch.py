@@ -50,7 +50,9 @@ def watch(
     every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="Polling interval.")] = 2.0,
     command: Annotated[
         str | None,
-        typer.Option("--exec", metavar="CMD", help="Command to run on each finding, without a shell, with the finding as JSON on stdin."),
+        typer.Option(
+            "--exec", metavar="CMD", help="Command to run on each finding, without a shell; stdin has the finding as JSON."
+        ),
     ] = None,
     exit_on: Annotated[
         str | None, typer.Option("--exit-on", metavar="A,B", help="Findings at which to end: loop, hung, warn.")
@@ -347,8 +349,9 @@ class Show:
             self._out.line(moment, "  ", Span("over", "ok"), f"  {finding.severity} {finding.kind} of {where}: {why}")
             return
         sign = verdict_sign(self._out.symbols, finding.severity)
+        kind = "" if finding.kind == finding.severity else f" {finding.kind}"
         word = Span(f"{sign} {finding.severity.upper()}", verdict_style(finding.severity))
-        self._out.line(moment, "  ", word, f" {finding.kind}  {where}  ", finding.reason, hang=10)
+        self._out.line(moment, "  ", word, f"{kind}  {where}  ", finding.reason, hang=10)
 
     def write_heartbeats(self, counts: dict[str, int], *, force: bool = False) -> None:
         """Write a JSON heartbeat per session if nothing was written for `HEARTBEAT` seconds."""

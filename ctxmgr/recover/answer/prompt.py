@@ -497,10 +497,10 @@ def _not_again(given: PromptInput) -> str:
     failed = [step for step in steps if step.status in FAILED]
     vain = next(filter(changes_something, failed), failed[0] if failed else None)
     if vain is None or len(steps) == 1:
-        what = "that call" if len(steps) == 1 else "those calls"
+        what = "that call again as it was" if len(steps) == 1 else "those calls again as they were"
     else:
-        what = f"the same {display_name(vain.action)} call"
-    again = f"Do not make {what} again as it was: nothing suggests another outcome."
+        what = f"the same {display_name(vain.action)} call again as it was"
+    again = f"Do not make {what}: nothing suggests another outcome."
     return f"{again} {_CHECKS_STAY} again once something has changed."
 
 

@@ -140,9 +140,8 @@ def _named(
         raise InvalidInput(f"the routing table does not let {display_name(to)} be the next", "check --to, or correct the table")
     present = to in candidates
     if request.requester is None and candidates and not (present or back or to in agents):
-        raise InvalidInput(
-            f"the agent {display_name(to)} has not acted in this session", f"its agents: {', '.join(map(display_name, candidates))}"
-        )
+        others = ", ".join(map(display_name, candidates))
+        raise InvalidInput(f"the agent {display_name(to)} has not acted in this session", f"its agents: {others}")
     reason = "it was named as the target" if present else "it was named as the target; it has not acted in this session yet"
     return Target(to, reason, candidates if present else [*candidates, to], back, fixed=True)
 
