@@ -41,4 +41,3 @@ def test_an_unknown_command_comes_with_the_one_that_may_be_meant(words: list[str
 def test_an_argument_is_named_as_in_the_help() -> None:
     """In capitals, whether or not it has a name of its own for people."""
     assert "Missing argument 'ADDRESS'" in run("show").err
-    assert "--limit must be at least 1" in run("list", "--limit", "0").err

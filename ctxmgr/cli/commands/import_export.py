@@ -427,6 +427,11 @@ def show_formats(printer: Printer, rows: Sequence[FormatView]) -> None:
         cells = _FORMAT_GAP.join(
             ("yes" if yes else "no").ljust(len(name)) for name, yes in zip(_FORMAT_COLUMNS, covered, strict=True)
         )
-        printer.line(row.name.ljust(width), _FORMAT_GAP, cells, _FORMAT_GAP, Span(row.title, "dim"), hang=width + 2)
+        named = row.name.ljust(width) + _FORMAT_GAP + cells
+        # A title of two words must not be parted at the end of a line.
+        apart = printer.terminal and len(named) + len(_FORMAT_GAP) + printer.cells(row.title) > printer.width
+        printer.line(named, *([] if apart else [_FORMAT_GAP, Span(row.title, "dim")]))
+        if apart:
+            printer.line(" " * (width + 2), Span(row.title, "dim"), hang=width + 4)
         for place in row.places:
             printer.line(" " * (width + 2), Span(place, "dim"), hang=width + 4)
