@@ -96,8 +96,9 @@ def advised_step(store: Store, key: int, finding: Finding, basis: str) -> str:
     """Return the next step of the newest answer to this finding that was given on another basis, or ""."""
     wanted = identity_of(finding)
     for record in reversed(store.annotations.continuations(key)):
-        if record.get("basis") != basis and _is_attempt(record, wanted) and (told := _read(record)) is not None:
-            return "" if told.diagnosis is None else told.diagnosis.next_step
+        if record.get("basis") != basis and _is_attempt(record, wanted):
+            step = next((each.get("nextStep") for each in _tables([record.get("diagnosis")])), None)
+            return step if isinstance(step, str) else ""
     return ""
 
 

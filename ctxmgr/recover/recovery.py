@@ -184,7 +184,7 @@ class Recovery:
         chosen["related"] = None if self._related is None else self._related.mark
         # So do notes, which people add to say what the answer missed.
         if notes := HistoryReader(self._store, self._request.session).notes():
-            chosen["notes"] = [note.id for note in notes]
+            chosen["notes"] = " ".join(note.id for note in notes)
         question = question_of(self._request, self._finding, chosen, options.table)
         return {"question": question, "basis": basis_of(self._store, self._key)}
 

@@ -20,6 +20,7 @@ from tests.cli.console import LIMIT, command, run
 
 pytestmark = pytest.mark.usefixtures("history")
 
+
 def _damaged(folder: Path) -> tuple[str, ...]:
     log = folder / "torn.jsonl"
     log.write_text('{"v":1,"kind":"entry","session":"s","id":"a"', encoding="utf-8")
