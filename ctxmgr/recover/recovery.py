@@ -14,7 +14,7 @@ from functools import partial
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.errors import AttemptsUsedUp, InvalidInput, NoHistory, RecoveryRefused
 from ctxmgr.history.query.tools import PlainRequest, note_record, snapshot_record
-from ctxmgr.log.codec import Record
+from ctxmgr.log.codec import Record, fingerprint
 from ctxmgr.log.ids import format_time, new_id, now
 from ctxmgr.recover.answer.draft import Additions, Draft, draft
 from ctxmgr.recover.answer.gate import refusals
@@ -184,7 +184,7 @@ class Recovery:
         chosen["related"] = None if self._related is None else self._related.mark
         # So do notes, which people add to say what the answer missed.
         if notes := HistoryReader(self._store, self._request.session).notes():
-            chosen["notes"] = " ".join(note.id for note in notes)
+            chosen["notes"] = fingerprint([[note.author, note.entries, note.content] for note in notes])
         question = question_of(self._request, self._finding, chosen, options.table)
         return {"question": question, "basis": basis_of(self._store, self._key)}
 

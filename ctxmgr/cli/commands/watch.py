@@ -50,9 +50,7 @@ def watch(
     every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="Polling interval.")] = 2.0,
     command: Annotated[
         str | None,
-        typer.Option(
-            "--exec", metavar="CMD", help="Command to run on each finding, without a shell; stdin has the finding as JSON."
-        ),
+        typer.Option("--exec", metavar="CMD", help="Command to run on each finding, with the finding as JSON on stdin."),
     ] = None,
     exit_on: Annotated[
         str | None, typer.Option("--exit-on", metavar="A,B", help="Findings at which to end: loop, hung, warn.")
@@ -70,10 +68,9 @@ def watch(
 ) -> None:
     """Follow a running session or a growing log, and report every loop and stall when it begins and when it is over.
 
-    CMD is run without a shell, with CTXMGR_FINDING and CTXMGR_SESSION in its environment; its output goes to stderr. Pipes
-    and redirections need a shell: --exec "sh -c 'date >> stuck.txt'". On a terminal a bell rings too. With --hooked you are
-    notified as the settings under [live] say, and the agent at its next event; the first hook starts the same in the
-    background unless [live] watch is false.
+    CMD is run with CTXMGR_FINDING and CTXMGR_SESSION, without a shell: pipes and ">>" need "sh -c '...'". Its output goes to
+    stderr. On a terminal a bell rings too. With --hooked you are notified as the settings under [live] say, and the agent at
+    its next event; the first hook starts the same in the background unless [live] watch is false.
 
     On a server, all sessions that were active within the last hour are followed, up to 64. With --service several watchers
     share them: each session is followed by one, and if that one falls silent, by another within a minute.
