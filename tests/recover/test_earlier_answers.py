@@ -364,11 +364,20 @@ def test_a_step_that_did_not_help_is_not_told_as_new(store: Store) -> None:
     assert "This step was advised before and did not help" in second.prompt
 
 
-def test_another_step_comes_with_the_one_that_was_advised_first(store: Store) -> None:
-    """Where the cause is another one the second time, the agent reads what it was told to do the first time."""
+def test_another_step_comes_with_the_one_that_was_advised_first(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the step is another one the second time, the agent reads what it was told to do the first time."""
     store.append(looped())
     first = recover(store)
-    case = advised_step(store, 1, workspace(store).detect(DetectRequest()).verdicts[0].findings[0], "another basis")
-
+    finding = workspace(store).detect(DetectRequest()).verdicts[0].findings[0]
     assert first.diagnosis is not None
-    assert case == first.diagnosis.next_step
+    assert advised_step(store, 1, finding, "another basis") == first.diagnosis.next_step
+    assert advised_step(store, 1, finding, str(first.basis)) == ""
+
+    def advised(*_given: object) -> str:
+        return "Ask the proxy."
+
+    monkeypatch.setattr("ctxmgr.recover.recovery.advised_step", advised)
+    second = again(store)
+    told = "This is advice number 2 for the same trouble; what was advised before did not end it:\n```\nAsk the proxy.\n```\n"
+    assert told in second.prompt
+    assert "This step was advised before" not in second.prompt
