@@ -474,6 +474,7 @@ class Workspace:
         trust_project: bool = False,
         progress: Callable[[int, int, Path], None] | None = None,
         indexing: Callable[[int, int], None] | None = None,
+        searching: Callable[[int, None], None] | None = None,
     ) -> ImportReport:
         """Import logs, and store the episodes of ended sessions in foreign formats; see `ctxmgr.history.ingest`."""
         from pathlib import Path
@@ -483,7 +484,7 @@ class Workspace:
 
         report = import_logs(
             self.store, paths, home=home or Path.home(), environment=os.environ, only=only, trust_project=trust_project,
-            progress=progress, indexing=indexing,
+            progress=progress, indexing=indexing, searching=searching,
         )  # fmt: skip
         # Not for our own format: its logs have their episodes already, and export plus import must not change the records.
         foreign = [each.session for each in report.files if each.format != OWN_FORMAT]

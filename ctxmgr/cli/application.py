@@ -113,9 +113,31 @@ def _report_misuse(error: TyperException, arguments: Sequence[str]) -> int:
     while context is not None and context.parent is not None:
         path.insert(0, context.info_name)
         context = context.parent
-    # Messages of ctxmgr end without a full stop.
-    fault = InvalidInput(error.format_message().removesuffix("."), f"see '{' '.join(['ctxmgr', *path])} --help'")
+    # Messages of ctxmgr end without a full stop. An argument is named as in the help.
+    message = _ARGUMENT.sub(lambda found: found[0].upper(), error.format_message().removesuffix("."))
+    if (unknown := _UNKNOWN.fullmatch(message)) and (meant := _near_commands(path, unknown[1])):
+        message += f". Did you mean {' or '.join(repr(each) for each in meant)}?"
+    fault = InvalidInput(message, f"see '{' '.join(['ctxmgr', *path])} --help'")
     return report_failure(fault, arguments, " ".join(path))
+
+
+_ARGUMENT = lazy_pattern(r"(?<=^Missing argument )'[a-z_]+'$")
+_UNKNOWN = lazy_pattern(r"No such command '([^']{1,40})'")
+_VERBS = (("show", "get", "view", "cat"), ("list", "ls"), ("add", "create", "new", "put", "set"), ("remove", "delete", "rm"))
+"""Verbs for one thing. Groups of commands differ in the one that they use."""
+
+
+def _near_commands(path: Sequence[str], word: str) -> list[str]:
+    """Return up to three commands that an unknown one may mean: of the same sense in its group, an option, or spelled alike."""
+    from difflib import get_close_matches
+
+    commands = [*TABLE, *(name for name in COMMANDS if name not in TABLE)]
+    verbs = [verb for each in _VERBS if word in each for verb in each]
+    if same := [name for verb in verbs if (name := " ".join([*path, verb])) in commands]:
+        return same[:1]
+    if options := [f"{name} --{word}" for name in TABLE if f'"--{word}"' in TABLE[name]]:
+        return options[:1]
+    return get_close_matches(" ".join([*path, word]), commands, 3, 0.65)
 
 
 def build(only: str | None = None) -> typer.Typer:

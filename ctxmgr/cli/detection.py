@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from ctxmgr.base.light_dataclass import dataclass, field
-from ctxmgr.cli.envelope import JudgeProgress, tell_session
+from ctxmgr.cli.envelope import IndexProgress, JudgeProgress, tell_session
 from ctxmgr.cli.exits import VERDICTS, Exit
 from ctxmgr.cli.requests import merge_settings, moment
 from ctxmgr.cli.views.layout import session_command
@@ -136,6 +136,7 @@ def detect_in_folder(folder: str, now: str | None, changes: list[str] | None, *,
         InvalidInput: no log in the folder could be read, or a setting or the time is wrong.
     """
     found = FolderFindings()
+    from ctxmgr.cli.terminal import search_progress, with_progress
     from ctxmgr.config import load_config
     from ctxmgr.detect.settings import DetectSettings
     from ctxmgr.history.ingest import find_logs
@@ -145,12 +146,12 @@ def detect_in_folder(folder: str, now: str | None, changes: list[str] | None, *,
     moment(now, time.time())
 
     # Files that are not logs are reported apart from damaged logs, because only the latter make the answer partial.
-    there = find_logs([Path(folder)])
+    there = find_logs([Path(folder)], search_progress())
     found.passed_over = [(each.path, each.skipped or "") for each in there.passed]
     found.others = there.others.notes
-    for log in there.logs:
+    for log in with_progress(there.logs):
         try:
-            with Workspace.open(str(log), readonly=True) as workspace:
+            with Workspace.open(str(log), readonly=True, progress=IndexProgress()) as workspace:
                 done = run_detection(
                     workspace, None, now, changes, all_sessions=True, ever=ever, exit_zero=exit_zero, store=str(log)
                 )

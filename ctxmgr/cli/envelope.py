@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ctxmgr.cli.invocation import OUTPUT, at_words, global_options, quiet
+from ctxmgr.cli.invocation import OUTPUT, at_words, erase_progress, global_options, quiet
 from ctxmgr.errors import CtxmgrError, InvalidInput, StorageFailed
 from ctxmgr.log import fast_json
 from ctxmgr.log.fast_json import cast
@@ -119,6 +119,7 @@ def say(text: str, *, always: bool = False) -> None:
     """
     if global_options.quiet and not always:
         return
+    erase_progress()
     from ctxmgr.cli.views.safe_text import safe
 
     try:
@@ -296,6 +297,8 @@ def show_answer(command: str, how: OutputOptions, work: Callable[[], Answer], wr
             raise
         reason = f"{os.fsdecode(error.filename)}: {error.strerror}"
         return report_error(command, how.format, StorageFailed(reason, "check it, and its permissions"))
+    finally:
+        erase_progress()
     try:
         _emit(command, how, done, write)
     except BrokenPipeError:

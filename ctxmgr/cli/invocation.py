@@ -10,6 +10,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
     from typing import Any, TextIO
 else:
@@ -61,6 +62,16 @@ def quiet(code: int) -> int:
     # Replace the descriptor, because Python flushes stdout again at exit and would then report the broken pipe.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return code
+
+
+progress_lines: list[Callable[[], None]] = []
+"""Functions that erase the progress lines on stderr, one for each line that is shown now."""
+
+
+def erase_progress() -> None:
+    """Erase the progress lines on stderr, before something else is written to the terminal."""
+    while progress_lines:
+        progress_lines.pop()()
 
 
 def columns(stream: TextIO | None) -> int:

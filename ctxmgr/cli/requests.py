@@ -53,7 +53,10 @@ def build(request: type[_Request], **values: Any) -> _Request:
         first = first_fault(error)
         field = str(first["loc"][0]) if first["loc"] else ""
         name = _OPTIONS.get(field, f"--{field.replace('_', '-')}") if field else "the request"
-        raise InvalidInput(f"{name}: {first['msg']}", f"given: {first['input']!r}") from None
+        # "Input should be greater than or equal to 1" is pydantic's way to say "must be at least 1".
+        said = first["msg"].replace("greater than or equal to", "at least").replace("less than or equal to", "at most")
+        said = f" must be {rest}" if (rest := said.removeprefix("Input should be ")) != said else f": {said}"
+        raise InvalidInput(f"{name}{said}", f"given: {first['input']!r}") from None
 
 
 CURRENT = "current"

@@ -17,12 +17,13 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby, islice
 
-from ctxmgr.cli.invocation import at_words, columns, global_options
+from ctxmgr.cli.invocation import at_words, columns, erase_progress, global_options, progress_lines
 from ctxmgr.cli.views.layout import ASCII, GAP, UNICODE, Cell, Column, Span, Symbols, as_span, fit_columns, wrap_spans
 from ctxmgr.cli.views.safe_text import VARIATION, Keep, cells, cut, safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import TextIO
 
 
@@ -322,6 +323,7 @@ def _show_in_pager(text: bytes) -> bool:
 
 
 _AFTER = 1.0  # seconds of work before the line appears; shorter work needs none
+_AFTER_IN_PIPE = 5.0
 _INTERVAL = 0.2
 
 
@@ -332,13 +334,22 @@ class ProgressMeter:
         doing: the work, e.g. "indexing the log".
         unit: the unit of the count, e.g. "MB".
         each: how much of a reported number makes one unit.
+        in_pipe: where stderr is no terminal, write one line if the work takes longer than a few seconds.
         stream: stream to write to; stderr by default.
         clock: returns seconds.
     """
 
     def __init__(
-        self, doing: str, unit: str, each: int, *, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        doing: str,
+        unit: str,
+        each: int,
+        *,
+        in_pipe: bool = False,
+        stream: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._in_pipe = in_pipe
         self._doing = doing
         self._unit = unit
         self._each = each
@@ -348,20 +359,26 @@ class ProgressMeter:
         self._shown_at = 0.0
         self._shown = 0
 
-    def __call__(self, done: int, total: int, *_: object) -> None:
-        """Report progress; further arguments are ignored."""
-        # In a file or a pipe, each update would be a line of its own.
-        if not self._stream.isatty():
+    def __call__(self, done: int, total: int | None, *_: object) -> None:
+        """Report progress; ``total`` is None where nobody knows it. Further arguments are ignored."""
+        terminal = self._stream.isatty()
+        if global_options.quiet or not (terminal or self._in_pipe):
             return
         now = self._clock()
         if self._began is None:
             # Pretend a line was shown at this later time, so that the first real one comes after `_AFTER` seconds.
             self._began, self._shown_at = (now, done), now + _AFTER - _INTERVAL
-        if done >= total:
+        if total is not None and done >= total:
             self.end()
+        elif not terminal:
+            # In a file or a pipe, each update would be a line of its own.
+            if now - self._began[0] >= _AFTER_IN_PIPE:
+                self._in_pipe = False
+                self._stream.write(f"ctxmgr: {self._line(done, total, now)}\n")
+                self._stream.flush()
         elif now - self._shown_at >= _INTERVAL:
             self._shown_at = now
-            self._write(done, total, now)
+            self._write(self._line(done, total, now))
 
     def end(self) -> None:
         """Erase the line at the end of the work."""
@@ -369,16 +386,43 @@ class ProgressMeter:
             self._stream.write("\r" + " " * self._shown + "\r")
             self._stream.flush()
             self._shown = 0
+            if self.end in progress_lines:
+                progress_lines.remove(self.end)
 
-    def _write(self, done: int, total: int, now: float) -> None:
+    def _write(self, line: str) -> None:
+        if self.end not in progress_lines:
+            erase_progress()
+            progress_lines.append(self.end)
+        self._stream.write("\r" + line.ljust(self._shown))
+        self._stream.flush()
+        self._shown = len(line)
+
+    def _line(self, done: int, total: int | None, now: float) -> str:
+        if total is None:
+            return f"{self._doing}: {done // self._each:,} {self._unit}"
         began, first = self._began or (now, done)
         line = f"{self._doing}: {100 * done // max(1, total)} %"
         if done > first and now > began:
             rate = (done - first) / (now - began)
             line += f", {rate / self._each:,.0f} {self._unit}/s, {_span((total - done) / rate)} left"
-        self._stream.write("\r" + line.ljust(self._shown))
-        self._stream.flush()
-        self._shown = len(line)
+        return line
+
+
+def search_progress() -> ProgressMeter:
+    """Return the meter for a search for logs in folders."""
+    return ProgressMeter("searching for logs", "files", 1, in_pipe=True)
+
+
+def with_progress(logs: Sequence[Path]) -> Generator[Path]:
+    """Yield logs that are to be judged, and show how much of them is done by their sizes."""
+    sizes = [log.stat().st_size if log.exists() else 0 for log in logs]
+    meter = ProgressMeter("judging logs", "kB", 1_000, in_pipe=True)
+    done, total = 0, sum(sizes)
+    for log, size in zip(logs, sizes, strict=True):
+        meter(done, total)
+        yield log
+        done += size
+    meter.end()
 
 
 def _span(seconds: float) -> str:

@@ -580,9 +580,11 @@ def _quote_answer(step: ObservedStep) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration for people: seconds up to two minutes, then minutes, then hours."""
+    """Return a duration for people: seconds up to two minutes, then minutes, hours and days."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     if seconds < 7200:
         return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
+    if seconds < 172_800:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 86_400:.1f} days"

@@ -183,7 +183,9 @@ def backtest_folder(folder: Path, settings: Mapping[str, Any]) -> tuple[Backtest
             report = import_logs(store, [folder], home=Path(place), environment={})
             notes = [f"{file.path}: {file.skipped}" for file in report.files if file.skipped]
             if report.damaged:
-                notes.append(f"{report.damaged} damaged ranges in the logs were passed over")
+                notes.append(
+                    f"passed over in the logs: {report.damaged} damaged {'range' if report.damaged == 1 else 'ranges'}"
+                )
             return backtest(labels, _sessions(store), checked), notes
         finally:
             store.close()

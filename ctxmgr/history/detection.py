@@ -163,9 +163,16 @@ def _verdict(store: Store, key: int, session: str, findings: list[Finding]) -> S
     verdict = find_verdict(findings)
     title, project = store.sessions.head(key)
     return SessionVerdict(
-        session=session, verdict=verdict, findings=findings, notes=notes, summary=verdict_summary(verdict, notes), title=title,
-        project=project,
+        session=session, verdict=verdict, findings=findings, notes=notes, summary=verdict_summary(verdict, notes),
+        title=title or _task_title(store, key), project=project,
     )  # fmt: skip
+
+
+def _task_title(store: Store, key: int) -> str | None:
+    """Return the beginning of the task as a person gave it, for a session without a title of its own; None if there is none."""
+    from ctxmgr.importers.values import title
+
+    return title(store.sessions.first_words(key)) or None
 
 
 def _is_unknown(store: Store, key: int) -> bool:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import count
 from pathlib import Path
 
 from ctxmgr.base.light_dataclass import dataclass, field
@@ -228,6 +229,9 @@ _CONVERSATION = re.compile(rb'"(?:messages|history|events|steps|trajectory|conve
 _MAX_SHOWN = 5
 _MAX_NAMED = 10
 
+Searching = Callable[[int, None], None]
+"""Called during a search for logs with the number of files that were looked at. Nobody knows how many there are in all."""
+
 
 @dataclass(slots=True)
 class Others:
@@ -257,21 +261,39 @@ class Skipped:
 
 
 def recognise_logs(
-    importers: Sequence[Importer], paths: Sequence[Path], only: str | None, skipped: Skipped
+    importers: Sequence[Importer],
+    paths: Sequence[Path],
+    only: str | None,
+    skipped: Skipped,
+    searching: Searching | None = None,
 ) -> list[tuple[Importer | None, list[Path]]]:
     """Return the files at ``paths`` by their importers (None: own format); skipped files are added to ``skipped``.
 
     Raises:
         InvalidInput: there is no log at any of the paths.
-        NotFound, StorageFailed: a path is not there, or can't be read.
+        NotFound: a path is not there.
+        StorageFailed: the only path can't be read.
     """
     by_importer: dict[str, list[Path]] = {}
+    looks = count(1)
+
+    def on_file() -> None:
+        if searching is not None:
+            searching(next(looks), None)
+
     for path in paths:
         before = len(skipped.files) + skipped.others.count
         holds_log = False
         # Use absolute paths, because the store remembers imported files by path and the next run may start in another folder.
-        for file, is_named in _walk_files(Path(os.path.abspath(path)), skipped):
-            name = _format_or_skip(file, path if is_named else None, importers, only, skipped)
+        for file, is_named in _walk_files(Path(os.path.abspath(path)), skipped, on_file):
+            try:
+                name = _format_or_skip(file, path if is_named else None, importers, only, skipped)
+            except StorageFailed as error:
+                if len(paths) == 1:
+                    raise
+                # One of several: the others are read all the same.
+                skipped.files.append(file_report(FileCount(file), "", skipped=error.message))
+                continue
             if name is not None:
                 by_importer.setdefault(name, []).append(file)
                 holds_log = True
@@ -338,16 +360,17 @@ def _no_logs_error(passed: Sequence[FileReport]) -> InvalidInput:
     return InvalidInput(f"{last.path}: {last.skipped}{seen}{more}", format_hint())
 
 
-def _walk_files(path: Path, skipped: Skipped) -> Iterator[tuple[Path, bool]]:
+def _walk_files(path: Path, skipped: Skipped, on_file: Callable[[], object]) -> Iterator[tuple[Path, bool]]:
     """Yield (file, whether it was named itself) for a path. Folders are searched; links to folders are not followed.
 
     In a folder, the name or the beginning of a file makes it a possible log, so that rotated or renamed logs are found. Other
-    files are counted, except those that agents keep beside their logs.
+    files are counted, except those that agents keep beside their logs. ``on_file`` is called for every file of a folder.
     """
     if path.is_dir():
         for folder, names, files in os.walk(path):
             names.sort()
             for name in sorted(files):
+                on_file()
                 if not (file := Path(folder, name)).is_file():
                     continue
                 if _NOT_LOGS.search(str(file)) or _is_part_of_database(name, files):

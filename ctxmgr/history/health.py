@@ -354,7 +354,9 @@ def check_cache(environment: Mapping[str, str], home: Path) -> Check:
         hint = "logs are indexed in the temporary folder, or anew each time"
         return Check(name="cache", level="warn", finding=finding, hint=hint, detail={"path": str(folder)})
     detail = {"path": str(folder), "indexes": count, "bytes": size}
-    return Check(name="cache", level="ok", finding=f"{count:,} indexes of logs, {size:,} bytes in {folder}", detail=detail)
+    finding = f"{count:,} indexes of logs, {size:,} bytes in {folder}"
+    hint = "they may be deleted at any time; a log is indexed anew when it is read" if count else None
+    return Check(name="cache", level="ok", finding=finding, hint=hint, detail=detail)
 
 
 def check_logs(environment: Mapping[str, str], home: Path) -> Check:

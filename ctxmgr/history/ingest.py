@@ -25,6 +25,7 @@ from ctxmgr.history.formats import (
     IMPORTERS,
     OWN_FORMAT,
     Others,
+    Searching,
     Skipped,
     file_report,
     recognise_logs,
@@ -113,6 +114,7 @@ def import_logs(
     trust_project: bool = False,
     progress: Progress | None = None,
     indexing: Callable[[int, int], None] | None = None,
+    searching: Searching | None = None,
 ) -> ImportReport:
     """Import the logs at ``paths`` (files or folders), or all that the known agents keep on this machine.
 
@@ -129,6 +131,7 @@ def import_logs(
         trust_project: import the project's own state too, for example to move a whole store.
         progress: called for each file, and repeatedly within long files.
         indexing: called with (places done, places in all) while the new records are indexed for search.
+        searching: called while folders are searched for logs.
 
     Raises:
         InvalidInput: an unknown format name, or no log of a known format at any of the paths.
@@ -138,7 +141,10 @@ def import_logs(
     importers = _chosen_importers(only)
     skipped = Skipped()
     named, urls = _split_urls(paths or (), only)
-    chosen = _discover(importers, home, environment) if paths is None else recognise_logs(importers, named, only, skipped)
+    if paths is None:
+        chosen = _discover(importers, home, environment)
+    else:
+        chosen = recognise_logs(importers, named, only, skipped, searching)
     totals = _Totals(skipped.files, others=skipped.others)
     work: list[tuple[Importer | None, list[Path]]] = []
     for importer, files in chosen:
@@ -191,7 +197,7 @@ def _discover(
     return found
 
 
-def require_logs(paths: Sequence[Path | str], only: str | None = None) -> None:
+def require_logs(paths: Sequence[Path | str], only: str | None = None, searching: Searching | None = None) -> None:
     """Check that there is a log to import at ``paths``, by the beginning of the files.
 
     Raises:
@@ -199,13 +205,13 @@ def require_logs(paths: Sequence[Path | str], only: str | None = None) -> None:
     """
     importers = _chosen_importers(only)
     files, urls = _split_urls(paths, only)
-    recognise_logs(importers, files, only, Skipped())
+    recognise_logs(importers, files, only, Skipped(), searching)
     for url in urls:
         with open_checkpoints(url, CHANNELS):
             """Opening raises if the database can't be read."""
 
 
-def find_logs(paths: Sequence[Path]) -> FoundLogs:
+def find_logs(paths: Sequence[Path], searching: Searching | None = None) -> FoundLogs:
     """Return one file of each log at ``paths``, and the skipped files. Folders are searched.
 
     The files of one session (a run and its sub-agents) are one log: opening any of them reads all.
@@ -215,7 +221,7 @@ def find_logs(paths: Sequence[Path]) -> FoundLogs:
     """
     skipped = Skipped()
     logs: list[Path] = []
-    for importer, files in recognise_logs(_chosen_importers(None), paths, None, skipped):
+    for importer, files in recognise_logs(_chosen_importers(None), paths, None, skipped, searching):
         if importer is None:
             logs += files
             continue

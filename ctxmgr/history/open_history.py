@@ -155,7 +155,7 @@ def _begins_like_database(path: str) -> bool:
 def _damage_warnings(damage: list[DamagedRange]) -> list[str]:
     warnings = [f"damaged: {item.length:,} bytes at offset {item.offset:,}: {item.reason}" for item in damage[:5]]
     if (more := len(damage) - 5) > 0:
-        warnings.append(f"{more} more damaged ranges; 'ctxmgr verify' lists them all")
+        warnings.append(f"{more} more damaged {'range' if more == 1 else 'ranges'}; 'ctxmgr verify' lists them all")
     return warnings
 
 

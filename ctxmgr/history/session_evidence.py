@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, cast, overload
+from typing import overload
 
 from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.diagnose import contrast, diagnose
@@ -86,10 +86,7 @@ def _find_bond(own: Origin, other: Origin) -> str | None:
 
 def _find_task(store: Store, key: int) -> str:
     """Return a person's first message in a session, normalised for comparison; "" if it is too short to describe a task."""
-    record = store.sessions.first_message(key)
-    data: Any = None if record is None else record.get("data")
-    text: Any = cast("dict[str, Any]", data).get("text") if isinstance(data, dict) else data
-    words = text.casefold().split() if isinstance(text, str) else []
+    words = store.sessions.first_words(key).casefold().split()
     return " ".join(words) if len(words) >= _MIN_TASK_WORDS else ""
 
 

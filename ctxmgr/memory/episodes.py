@@ -228,8 +228,9 @@ def _input_text(entry: EntryView) -> str:
 
 def _quote(text: str, limit: int) -> str:
     """Return the beginning of a text as one JSON string, so that nothing in it ends the quote or the line."""
-    line = " ".join(text[: 4 * limit].split())
-    return json.dumps(line[:limit] + ("…" if len(line) > limit else ""))
+    line = " ".join(text[: 4 * limit].split()).encode("utf-8", "backslashreplace").decode()
+    # Not in ASCII: people read episodes, and \u00fc is no letter to them.
+    return json.dumps(line[:limit] + ("…" if len(line) > limit else ""), ensure_ascii=False)
 
 
 def _display_name(text: str) -> str:

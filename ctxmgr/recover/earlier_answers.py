@@ -92,6 +92,16 @@ def attempts_at(store: Store, key: int, finding: Finding, basis: str | None = No
     return len({str(record.get("basis") or record.get("id")) for record in given} - {basis})
 
 
+def advised_step(store: Store, key: int, finding: Finding, basis: str) -> str:
+    """Return the next step of the newest answer to this finding that was given on another basis, or ""."""
+    wanted = identity_of(finding)
+    for record in reversed(store.annotations.continuations(key)):
+        if record.get("basis") != basis and _is_attempt(record, wanted):
+            step = next((each.get("nextStep") for each in _tables([record.get("diagnosis")])), None)
+            return step if isinstance(step, str) else ""
+    return ""
+
+
 def _is_attempt(record: Record, identity: str) -> bool:
     patterns = [record.get("loop"), record.get("stall")]
     known = {str(cast("dict[str, Any]", item).get("identity")) for item in patterns if isinstance(item, dict)}

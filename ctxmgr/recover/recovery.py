@@ -14,11 +14,19 @@ from functools import partial
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.errors import AttemptsUsedUp, InvalidInput, NoHistory, RecoveryRefused
 from ctxmgr.history.query.tools import PlainRequest, note_record, snapshot_record
-from ctxmgr.log.codec import Record
+from ctxmgr.log.codec import Record, fingerprint
 from ctxmgr.log.ids import format_time, new_id, now
 from ctxmgr.recover.answer.draft import Additions, Draft, draft
 from ctxmgr.recover.answer.gate import refusals
-from ctxmgr.recover.earlier_answers import attempts_at, basis_of, held_facts, question_of, recorded_continuation, stored_answer
+from ctxmgr.recover.earlier_answers import (
+    advised_step,
+    attempts_at,
+    basis_of,
+    held_facts,
+    question_of,
+    recorded_continuation,
+    stored_answer,
+)
 from ctxmgr.recover.evidence.brief import Brief, Case, sentence
 from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.evidence.quotes import CITABLE, both_ends, clip_middle, display_name, quote_text
@@ -157,12 +165,13 @@ class Recovery:
     def draft(self) -> Draft:
         """Return the draft of the rules. Writes nothing, and raises like `plan`."""
         store, key, options = self._store, self._key, self._options
-        attempt = self._attempt()
+        attempt, basis = self._attempt(), basis_of(store, key)
+        advised = advised_step(store, key, self._finding, basis) if self._finding is not None and attempt > 1 else ""
         case = Case(
             reader=HistoryReader(store, self._request.session), related=self._related, request=self._request,
             finding=self._finding, side=self._side, table=options.table or from_history(store.sessions.agents(key)),
             to=options.to, attempt=attempt, known_facts=partial(held_facts, store, key) if options.diff else None,
-            outside_facts=options.outside_facts,
+            outside_facts=options.outside_facts, advised=advised,
         )  # fmt: skip
         return draft(case)
 
@@ -173,6 +182,9 @@ class Recovery:
         chosen = {"to": options.to, "diff": options.diff, "model": options.model, "beside": told}
         # New records of related sessions lead to a new answer, but to no further attempt, since the agent did not go on.
         chosen["related"] = None if self._related is None else self._related.mark
+        # So do notes, which people add to say what the answer missed.
+        if notes := HistoryReader(self._store, self._request.session).notes():
+            chosen["notes"] = fingerprint([[note.author, note.entries, note.content] for note in notes])
         question = question_of(self._request, self._finding, chosen, options.table)
         return {"question": question, "basis": basis_of(self._store, self._key)}
 

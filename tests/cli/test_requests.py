@@ -115,7 +115,7 @@ def test_a_time_range_is_half_open() -> None:
 def test_a_fault_names_an_option_that_there_is(option: str, tmp_path: Path) -> None:
     """The field of a request may be spelled otherwise than the option that sets it."""
     ran = run("search", "x", option, "0", "--store", str(make_history(tmp_path / "h.db")))
-    assert (ran.code, ran.err.splitlines()[0]) == (2, "ctxmgr: --limit: Input should be greater than or equal to 1")
+    assert (ran.code, ran.err.splitlines()[0]) == (2, "ctxmgr: --limit must be at least 1")
 
 
 def test_a_fault_of_an_argument_names_no_option() -> None:

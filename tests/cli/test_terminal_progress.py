@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from ctxmgr.cli.envelope import say
 from ctxmgr.cli.terminal import ProgressMeter
 
 
@@ -60,3 +61,31 @@ def test_nothing_is_told_to_a_pipe(moments: list[tuple[float, int]]) -> None:
 def test_long_times_are_told_in_minutes_and_hours(total: int, left: str) -> None:
     """The time that is left is shown in the unit in which people count it."""
     assert _told(Terminal(), [(0, 0), (2, 2)], total).endswith(f", {left} left")
+
+
+def _pipe(moments: list[tuple[float, int]]) -> str:
+    stream, now = io.StringIO(), [0.0]
+    pace = ProgressMeter("searching for logs", "files", 1, in_pipe=True, stream=stream, clock=lambda: now[0])
+    for moment, done in moments:
+        now[0] = moment
+        pace(done, None)
+    return stream.getvalue()
+
+
+def test_a_pipe_is_told_once_of_long_work() -> None:
+    """A search of seconds says once that it goes on, so that nobody takes it for a hang; a short one says nothing."""
+    assert _pipe([(0, 1), (4, 900)]) == ""
+    assert _pipe([(0, 1), (6, 12_345), (9, 20_000)]) == "ctxmgr: searching for logs: 12,345 files\n"
+
+
+def test_a_message_erases_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is written after the work begins on an empty line."""
+    stream, now = Terminal(), [0.0]
+    monkeypatch.setattr("sys.stderr", stream)
+    pace = ProgressMeter("searching for logs", "files", 1, clock=lambda: now[0])
+    pace(1, None)
+    now[0] = 2
+    pace(5_000, None)
+    say("done")
+    line = "\rsearching for logs: 5,000 files"
+    assert stream.getvalue() == line + "\r" + " " * (len(line) - 1) + "\r" + "done\n"

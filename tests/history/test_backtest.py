@@ -134,7 +134,7 @@ def test_folder_is_read_and_left_as_it_was(tmp_path: Path) -> None:
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     found, notes = backtest_folder(tmp_path, {})
     assert (found.detectors.true_positives, found.detectors.true_negatives, found.scored) == (1, 1, 2)
-    assert notes == ["1 damaged ranges in the logs were passed over"]
+    assert notes == ["passed over in the logs: 1 damaged range"]
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 

@@ -257,3 +257,10 @@ def test_an_end_in_an_error_is_named(store: Store) -> None:
     found = Workspace(store, Config()).detect(DetectRequest(all_sessions=True)).verdicts
 
     assert {each.session: each.notes for each in found} == {"ended": ["ended in an error"], "hook": [], "over": []}
+
+
+def test_a_session_without_a_title_has_that_of_its_task(store: Store) -> None:
+    """Only foreign logs name their sessions; of our own the task tells more than the folder."""
+    store.append([event("s", 0, "user_message", {"text": "Make the importer\n  pass."}), entry("s", 1), result("s", 1)])
+
+    assert detect(store).verdicts[0].title == "Make the importer pass."

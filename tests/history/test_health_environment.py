@@ -84,7 +84,9 @@ def test_the_cache_is_measured(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "a.db").write_bytes(b"12345")
     (folder / "a.db-wal").write_bytes(b"123")
-    assert check_cache(environment, tmp_path).detail == {"path": str(folder), "indexes": 1, "bytes": 8}
+    found = check_cache(environment, tmp_path)
+    assert found.detail == {"path": str(folder), "indexes": 1, "bytes": 8}
+    assert "deleted at any time" in str(found.hint)
 
 
 def test_a_cache_that_is_no_folder_is_warned_of(tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.errors import AttemptsUsedUp, InvalidInput, NotFound
-from ctxmgr.recover.earlier_answers import held_facts, without_held
+from ctxmgr.recover.earlier_answers import advised_step, held_facts, without_held
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.operations import DetectRequest, RecoverRequest
 from ctxmgr.types.plain_records import build
+from ctxmgr.types.query import AddNoteRequest
 from ctxmgr.types.route import Context, Continuation, Fact, Section
 from tests.builders import at, event
 from tests.recover.runs import again, ask, call, chain, cycle, hung, looped, recover, said, went_on, workspace
@@ -53,7 +54,7 @@ def test_an_attempt_counts_once_somebody_went_on(store: Store) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"to": "planner"}, {"diff": True}, {"to": "planner", "diff": True}],
+    [{"to": "coder"}, {"diff": True}, {"to": "coder", "diff": True}],
 )
 def test_another_question_has_another_answer(store: Store, options: dict[str, Any]) -> None:
     """What decides the answer is a part of the question; the answers to one history are one attempt all the same."""
@@ -79,17 +80,6 @@ def test_signs_of_life_are_no_going_on(store: Store, type_: str) -> None:
     store.append(looped())
     first = recover(store)
     store.append([event("cycle", 800, type_, {})])
-
-    assert recover(store).id == first.id
-
-
-def test_notes_are_no_going_on(store: Store) -> None:
-    """A note about the session is not read by a recovery, and changes no answer."""
-    from ctxmgr.types.query import AddNoteRequest
-
-    store.append(looped())
-    first = recover(store)
-    workspace(store).add_note(AddNoteRequest(session="cycle", entry_indices=[3], content="odd"))
 
     assert recover(store).id == first.id
 
@@ -342,3 +332,52 @@ def test_references_stay_small(store: Store, names: list[Any]) -> None:
     assert (found.diff_of, [fact.whole for fact in found.facts]) == ("c1", ["b"])
     assert len(str(found.held)) < 1_000
     assert asked(store).context.diff_of == "c1"
+
+
+def test_a_note_leads_to_a_new_answer_that_quotes_it(store: Store) -> None:
+    """Whoever knows the cause notes it on a call of the loop, and the next prompt has it; it is no further attempt."""
+    store.append(looped())
+    recover(store)
+    workspace(store).add_note(
+        AddNoteRequest(entry_indices=[7], content="The proxy of the office drops long requests.", author="ada")
+    )
+    second = recover(store)
+
+    assert (second.told_again, second.attempts) == (False, 1)
+    assert "A note by ada on these calls, added" in second.prompt
+    assert "The proxy of the office drops long requests." in second.prompt
+    assert [fact.quote for fact in second.context.facts if fact.text == "Note on @7"] == [
+        '"The proxy of the office drops long requests."'
+    ]
+    assert recover(store).id == second.id
+
+
+def test_a_step_that_did_not_help_is_not_told_as_new(store: Store) -> None:
+    """A second answer to a loop says that the step was advised before, or quotes the step that was advised then."""
+    store.append(looped())
+    first, second = recover(store), again(store)
+
+    assert first.diagnosis is not None
+    assert second.diagnosis is not None
+    assert first.diagnosis.next_step == second.diagnosis.next_step
+    assert "advised before" not in first.prompt
+    assert "This step was advised before and did not help" in second.prompt
+
+
+def test_another_step_comes_with_the_one_that_was_advised_first(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the step is another one the second time, the agent reads what it was told to do the first time."""
+    store.append(looped())
+    first = recover(store)
+    finding = workspace(store).detect(DetectRequest()).verdicts[0].findings[0]
+    assert first.diagnosis is not None
+    assert advised_step(store, 1, finding, "another basis") == first.diagnosis.next_step
+    assert advised_step(store, 1, finding, str(first.basis)) == ""
+
+    def advised(*_given: object) -> str:
+        return "Ask the proxy."
+
+    monkeypatch.setattr("ctxmgr.recover.recovery.advised_step", advised)
+    second = again(store)
+    told = "This is advice number 2 for the same trouble; what was advised before did not end it:\n```\nAsk the proxy.\n```\n"
+    assert told in second.prompt
+    assert "This step was advised before" not in second.prompt

@@ -232,8 +232,8 @@ def session_head(
     verdict = None if judged is None or judged.verdict is None else judged.verdict
     state = Span("judging it…", "dim")
     if verdict is not None:
-        state = Span(f"{verdict_sign(printer.symbols, verdict.verdict)} {verdict.summary or verdict.verdict}",
-                     verdict_style(verdict.verdict))  # fmt: skip
+        look = "warn" if verdict.verdict == "healthy" and verdict.notes else verdict.verdict
+        state = Span(f"{verdict_sign(printer.symbols, look)} {verdict.summary or verdict.verdict}", verdict_style(look))
     calls = plural(session.entries, "call") + (f", {session.failed:,} failed" if session.failed else "")
     several = f" by {plural(len(session.agents), 'agent')}" if len(session.agents) > 1 else ""
     live = "  following" if follows else "  live" if session.live else ""

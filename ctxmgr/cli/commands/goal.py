@@ -366,7 +366,8 @@ def recover(
             before = goals.state()
             # The detectors do not report actions that the guard blocked. Without ``force``, the
             # recovery would find nothing wrong.
-            stuck = before.goal.status == "blocked" or bool(before.blocked_actions) or before.current is None
+            ended = before.current is None and before.goal.status != "done"
+            stuck = before.goal.status == "blocked" or bool(before.blocked_actions) or ended
             request = build(
                 RecoverRequest, session=before.goal.session, force=force or stuck, plan=plan, goal=goals.source(), model=asked
             )

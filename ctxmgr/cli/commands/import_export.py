@@ -16,7 +16,7 @@ from ctxmgr.cli import options as o
 from ctxmgr.cli.address import locate_log
 from ctxmgr.cli.exits import Exit
 from ctxmgr.cli.output import Answer, OutputOptions, answer, answer_without_store, resolve, resolve_place, say
-from ctxmgr.cli.terminal import ProgressMeter
+from ctxmgr.cli.terminal import ProgressMeter, search_progress
 from ctxmgr.cli.views.layout import Column, Span, amount, compact, plural, short_ids
 from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
 from ctxmgr.exporters import EXPORTERS
@@ -69,8 +69,9 @@ def import_(
       ctxmgr import rollout.jsonl --from codex --json
       ctxmgr import postgresql://me@db.example.com/app
     """
+    searching = search_progress()
     if paths:  # before a store is created for nothing
-        resolve("import", how, require_logs, paths, from_)
+        resolve("import", how, require_logs, paths, from_, searching)
 
     def work(workspace: Workspace) -> Answer:
         report = workspace.import_logs(
@@ -79,6 +80,7 @@ def import_(
             trust_project=trust_project,
             progress=ProgressMeter("importing", "MB", 1_000_000),
             indexing=ProgressMeter("indexing for search", "records", 1),
+            searching=searching,
         )
         # A named log without a session was read for nothing, whatever its format.
         nothing = bool(paths) and not report.sessions and not report.unchanged
@@ -425,6 +427,11 @@ def show_formats(printer: Printer, rows: Sequence[FormatView]) -> None:
         cells = _FORMAT_GAP.join(
             ("yes" if yes else "no").ljust(len(name)) for name, yes in zip(_FORMAT_COLUMNS, covered, strict=True)
         )
-        printer.line(row.name.ljust(width), _FORMAT_GAP, cells, _FORMAT_GAP, Span(row.title, "dim"), hang=width + 2)
+        named = row.name.ljust(width) + _FORMAT_GAP + cells
+        # A title of two words must not be parted at the end of a line.
+        apart = printer.terminal and len(named) + len(_FORMAT_GAP) + printer.cells(row.title) > printer.width
+        printer.line(named, *([] if apart else [_FORMAT_GAP, Span(row.title, "dim")]))
+        if apart:
+            printer.line(" " * (width + 2), Span(row.title, "dim"), hang=width + 4)
         for place in row.places:
             printer.line(" " * (width + 2), Span(place, "dim"), hang=width + 4)

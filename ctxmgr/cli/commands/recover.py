@@ -455,7 +455,7 @@ def _quote(printer: Printer, quote: str, indent: int) -> None:
 def _repeats(printer: Printer, continuation: Continuation, cite: _Citations) -> None:
     if not continuation.do_not_repeat:
         return
-    printer.heading("Do not repeat")
+    printer.heading("Do not repeat before something has changed")
     for each in continuation.do_not_repeat:
         asked = brief(each.input).strip()
         times = f"  {printer.symbols.times}{each.times:,}"

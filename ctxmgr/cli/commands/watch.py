@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from ctxmgr.base.paths import DATABASES
+from ctxmgr.base.paths import DATABASES, open_regular
 from ctxmgr.cli import declarations as typer
 from ctxmgr.cli import options as o
 from ctxmgr.cli.exits import Exit
@@ -68,9 +68,9 @@ def watch(
 ) -> None:
     """Follow a running session or a growing log, and report every loop and stall when it begins and when it is over.
 
-    CMD is run without a shell, with CTXMGR_FINDING and CTXMGR_SESSION in its environment; its output goes to stderr. On a
-    terminal a bell rings too. With --hooked you are notified as the settings under [live] say, and the agent at its next
-    event; the first hook starts the same in the background unless [live] watch is false.
+    CMD is run with CTXMGR_FINDING and CTXMGR_SESSION, without a shell: pipes and ">>" need "sh -c '...'". Its output goes to
+    stderr. On a terminal a bell rings too. With --hooked you are notified as the settings under [live] say, and the agent at
+    its next event; the first hook starts the same in the background unless [live] watch is false.
 
     On a server, all sessions that were active within the last hour are followed, up to 64. With --service several watchers
     share them: each session is followed by one, and if that one falls silent, by another within a minute.
@@ -153,6 +153,7 @@ def _follow(
     path = Path(target) if target is not None else None
     # A log is followed directly as it grows, without an index. A file with the suffix of a store is opened as a store.
     if path is not None and path.is_file() and path.suffix.lower() not in DATABASES:
+        _require_readable(path)
         yield Follower(LogSource(path, session=session, every=every, once=once), load_config(Path.cwd()).detect)
         return
     # The id of a session has neither a suffix nor a slash, so this is the name of a file.
@@ -171,6 +172,14 @@ def _follow(
         if key is None:
             raise NoHistory(hint="record or import a run first, or name a log")
         yield Follower(_source(workspace, key if named is not None else None), workspace.config.detect)
+
+
+def _require_readable(path: Path) -> None:
+    """Refuse a log that can't be read: a source takes it for one that is being replaced, and would wait for ever."""
+    try:
+        os.close(open_regular(path))
+    except OSError as error:
+        raise StorageFailed(f"can't read {path}: {error.strerror}", "check its permissions") from None
 
 
 def _share_follower(workspace: Workspace, *, share: bool) -> Generator[Follower]:
@@ -341,8 +350,9 @@ class Show:
             self._out.line(moment, "  ", Span("over", "ok"), f"  {finding.severity} {finding.kind} of {where}: {why}")
             return
         sign = verdict_sign(self._out.symbols, finding.severity)
+        kind = "" if finding.kind == finding.severity else f" {finding.kind}"
         word = Span(f"{sign} {finding.severity.upper()}", verdict_style(finding.severity))
-        self._out.line(moment, "  ", word, f" {finding.kind}  {where}  ", finding.reason, hang=10)
+        self._out.line(moment, "  ", word, f"{kind}  {where}  ", finding.reason, hang=10)
 
     def write_heartbeats(self, counts: dict[str, int], *, force: bool = False) -> None:
         """Write a JSON heartbeat per session if nothing was written for `HEARTBEAT` seconds."""

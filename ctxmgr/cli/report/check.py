@@ -14,6 +14,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from ctxmgr.cli.detection import NOTHING_READ, damaged_part
+from ctxmgr.cli.envelope import IndexProgress, JudgeProgress
+from ctxmgr.cli.terminal import search_progress, with_progress
 from ctxmgr.cli.text_formats import escape_markdown
 from ctxmgr.cli.views.layout import plural
 from ctxmgr.cli.views.safe_text import safe
@@ -149,14 +151,14 @@ def check_logs(
         return result
     # A store is judged as one log. It is not searched for logs.
     stores = [path for path in paths if path.suffix == ".db"]
-    there = find_logs([path for path in paths if path not in stores])
+    there = find_logs([path for path in paths if path not in stores], search_progress())
     result.passed_over = [(each.path, each.skipped or "") for each in there.passed]
     result.others = there.others.notes
-    for log in (*stores, *there.logs):
+    for log in with_progress([*stores, *there.logs]):
         try:
             _judge(result, str(log), listener)
         except CtxmgrError as error:
-            if log in paths:  # the user named this log, so failing to read it is an error
+            if [log] == list(paths):  # the user named this log alone, so failing to read it is an error
                 raise
             result.passed_over.append((str(log), error.message.removeprefix(f"{log}: ")))
     if not result.sessions:
@@ -168,8 +170,8 @@ def check_logs(
 def _judge(result: CheckResult, log: str | None, listener: Listener | None) -> None:
     """Judge every session of one log. A log that fails on the way adds no session."""
     sessions: list[CheckedSession] = []
-    with Workspace.open(log, readonly=True, scratch=True) as workspace:
-        found = workspace.detect(DetectRequest(all_sessions=True))
+    with Workspace.open(log, readonly=True, scratch=True, progress=IndexProgress()) as workspace:
+        found = workspace.detect(DetectRequest(all_sessions=True), JudgeProgress())
         place = log or workspace.store.location
         for verdict in found.verdicts:
             if NOTHING_KNOWN in verdict.notes:

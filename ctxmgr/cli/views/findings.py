@@ -355,6 +355,9 @@ def show_findings(printer: Printer, verdicts: Sequence[SessionVerdict], entries:
         over = sum(bool(verdict.findings) for verdict in well)
         healthy = f", {len(well):,} healthy" if well else ""
         healthy += f" ({over:,} with findings that are over)" if over else ""
+        warned = sum(verdict.verdict == "warn" for verdict in verdicts)
+        healthy += f", {warned:,} with a warning" if warned else ""
+        healthy += f", {rest:,} with a remark" if (rest := len(verdicts) - stuck - len(well) - warned) else ""
         printer.line(Span(f"{stuck:,} of {plural(len(verdicts), 'session')} stuck{healthy}", "loop" if stuck else "healthy"))
 
 

@@ -494,7 +494,7 @@ def show_recovery(printer: Printer, found: RecoverAnswer) -> None:
     if pattern is not None:
         printer.line(pattern.reason, indent=2)
     if continuation.do_not_repeat:
-        printer.heading("Do not repeat")
+        printer.heading("Do not repeat before something has changed")
         for each in continuation.do_not_repeat:
             times = Span(f"  {symbols.times}{each.times:,}", "dim")
             printer.line(

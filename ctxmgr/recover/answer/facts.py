@@ -17,6 +17,7 @@ from ctxmgr.recover.evidence.brief import Brief, Case, aside, sentence
 from ctxmgr.recover.evidence.excerpts import WINDOW
 from ctxmgr.recover.evidence.history_reader import FAILED, PEOPLE, SpokenMessage, changes_something, program, same_call, words
 from ctxmgr.recover.evidence.quotes import (
+    answer_text,
     brief_input,
     call,
     citable_ids,
@@ -34,7 +35,7 @@ from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.memory import MEMORY_TAG
 from ctxmgr.types.route import Alternative, Context, DoNotRepeat, Fact, Label, Section
-from ctxmgr.types.view import EntryView, EventView
+from ctxmgr.types.view import EntryView, EventView, NoteView
 
 _LONGEST = 20_000
 _PEOPLE = r"(?:user|owner|admin\w*|operator|maintainer|manager|boss|human)s?"
@@ -96,6 +97,7 @@ def facts(case: Case, brief: Brief, amounts: Amounts = FULL) -> list[Fact]:
     found = [*_words(brief, amounts), *_once(brief.between, "In between, again and again", told, amounts)]
     last = "" if brief.last_success is None else brief.last_success.id
     # `last_success` gets its own fact below. It is listed here only if it also answers the question for certain.
+    found += [_noted(note, amounts) for note in brief.notes]
     holding = [each for each in brief.relevant if each.row.id not in told and (each.sure or each.row.id != last)]
     trouble = "the trouble" if case.finding is not None or brief.ended else "the task"
     subject = trouble if case.request.requester is None else "what is asked for"
@@ -159,6 +161,12 @@ def _beside(case: Case, brief: Brief, amounts: Amounts) -> Iterable[Fact]:
 def _said(saying: SpokenMessage, lead: str, amounts: Amounts) -> Fact:
     text = f"{lead}: {quote_text(saying.text, amounts.words)}"
     return Fact(text=text, entries=citable_ids(saying.events, 3), label="recorded")
+
+
+def _noted(note: NoteView, amounts: Amounts) -> Fact:
+    places = ", ".join(f"@{index}" for index in note.indexes[:3])
+    quote = quote_text(note.content, amounts.words)
+    return Fact(text=f"Note on {places}", entries=citable_ids(note.entries, 3), label=_claimed(quote), quote=quote)
 
 
 def _holds(found: RetrievedRecord, amounts: Amounts, subject: str) -> Fact:
@@ -303,16 +311,21 @@ def _known_elsewhere(brief: Brief) -> Iterator[Alternative]:
             text = f"go by what a person said: {quote_text(words(row.data), _LEAD_CALL)}"
         else:  # an agent's words are quoted elsewhere, but never given as advice
             text = f"compare what {_speaker(row)} said{'' if row.after is None else f' after @{row.after}'}"
-        yield _lead(text, f"it speaks of {_common(found)}", row.id)
+        shared = _common(found)
+        yield _lead(text, f"it speaks of {shared}" if shared else "its words are close to the trouble's", row.id)
 
 
 def _common(found: RetrievedRecord) -> str:
-    """Return the words that a record and the query share, as the record spells them. A query holds only their stems."""
+    """Return the words that a record and the query share, as the record spells them. A query holds only their stems.
+
+    A record may also meet a word by a related one, as ``assert`` meets ``AssertionError``. Such a word is left out.
+    """
     row = found.row
-    spelled = f"{found.excerpt or ''} {call(row) if isinstance(row, EntryView) else words(row.data)}".casefold()
-    stems = sorted(found.met, key=lambda word: (-len(word), word))[:4]
-    whole = [re.search(rf"\b{re.escape(stem)}\w*", spelled) for stem in stems]
-    return ", ".join(quote_text(match[0] if match else stem, 40) for stem, match in zip(stems, whole, strict=True))
+    text = f"{call(row)} {answer_text(row)[:_LONGEST]}" if isinstance(row, EntryView) else words(row.data)
+    spelled = f"{found.excerpt or ''} {text}".casefold()
+    stems = sorted(found.met, key=lambda word: (-len(word), word))
+    whole = [match[0] for stem in stems if (match := re.search(rf"\b{re.escape(stem)}\w*", spelled))]
+    return ", ".join(quote_text(word, 40) for word in whole[:4])
 
 
 def _worked(case: Case, brief: Brief) -> Iterator[Alternative]:

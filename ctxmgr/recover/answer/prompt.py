@@ -40,7 +40,7 @@ from ctxmgr.recover.evidence.retrieval import RetrievedRecord
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Finding, Quote
 from ctxmgr.types.memory import MEMORY_TAG
-from ctxmgr.types.view import EntryView
+from ctxmgr.types.view import EntryView, NoteView
 
 LONGEST = 3_000
 """Maximum characters of a prompt. An agent reads all of it, at the cost of its own context."""
@@ -221,6 +221,8 @@ def _cause(given: PromptInput, room: int, shown: ShownText) -> Iterator[str]:
         told = "" if given.cause.error is None else given.cause.error.text
         missing = found.check == _ERROR_GONE and not any(map(tells, [*told.split("\n"), *QUOTED.findall(found.cause)[-1:]]))
         check = f"\nThen check: {clip_middle(clean(found.check), 200)}" if found.check and not missing else ""
+        if _is_advised_again(given):
+            check = f"\nThis step was advised before and did not help: see first whether it was done as it stands here.{check}"
         yield _early(given, given.cause, f"{unknown}{you}: ", f"{step}{whose}: ", check, room, shown)
     if stuck is not None and given.cause is None:
         yield f"Next step: take over from {stuck} what is still needed, in another way than it tried."
@@ -365,6 +367,7 @@ def _known(given: PromptInput, room: int, shown: ShownText) -> list[str]:
 
 def _quotes(given: PromptInput) -> Iterator[_Quote]:
     found = given.diagnosis
+    yield from map(_note, given.brief.notes)
     yield from _failure(given)
     for quote in found.evidence if found is not None else ():
         yield _Quote(capital(in_line(quote.source, 120)), _as_recorded(given, quote))
@@ -412,6 +415,11 @@ def _whole_records(given: PromptInput) -> Iterator[_Quote]:
 def _of_words_alone(given: PromptInput, found: Diagnosis) -> bool:
     """Whether a cause rests on the failing calls alone. Then other records with words of the trouble may add something."""
     return all(quote.entry in given.own for quote in found.evidence)
+
+
+def _note(note: NoteView) -> _Quote:
+    by = f" by {display_name(note.author)}" if note.author else ""
+    return _Quote(f"A note{by} on these calls, added{clock_phrase(note.ts)}", note.content)
 
 
 def _failure(given: PromptInput) -> Iterator[_Quote]:
@@ -489,14 +497,20 @@ def _not_again(given: PromptInput) -> str:
     failed = [step for step in steps if step.status in FAILED]
     vain = next(filter(changes_something, failed), failed[0] if failed else None)
     if vain is None or len(steps) == 1:
-        what = "that call" if len(steps) == 1 else "those calls"
+        what = "that call again as it was" if len(steps) == 1 else "those calls again as they were"
     else:
-        what = f"the same {display_name(vain.action)} call"
-    again = f"Do not make {what} again as it was: nothing suggests another outcome."
+        what = f"the same {display_name(vain.action)} call again as it was"
+    again = f"Do not make {what}: nothing suggests another outcome."
     return f"{again} {_CHECKS_STAY} again once something has changed."
 
 
 _CHECKS_STAY = "Reads, tests and other checks are fine"
+
+
+def _is_advised_again(given: PromptInput) -> bool:
+    """Whether the answer before asked for the same step."""
+    step, before = given.cause and given.cause.diagnosis.next_step, given.case.advised
+    return given.case.attempt > 1 and bool(step) and action_of(str(step)) == action_of(before)
 
 
 def _last_resort(given: PromptInput) -> str:
@@ -504,7 +518,9 @@ def _last_resort(given: PromptInput) -> str:
         return "What is missing beyond this: ask the user; do not make it up." if given.unanswered else ""
     again = ""
     if given.case.attempt > 1:
-        again = f"This is advice number {given.case.attempt} for the same trouble; what was advised before did not end it. "
+        again = f"This is advice number {given.case.attempt} for the same trouble; what was advised before did not end it"
+        shown = "" if _is_advised_again(given) else action_of(given.case.advised)
+        again += f":\n{fence_text(shown, _LATER)}\n" if shown else ". "
     return f"{again}If it fails again: stop, and ask the user who gave the task; say what you tried and what is missing."
 
 

@@ -24,7 +24,7 @@ from ctxmgr.recover.evidence.retrieval import RetrievedRecord, together
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import CONTEXT_MANAGER, ContextRequest, Fact
-from ctxmgr.types.view import EntryView
+from ctxmgr.types.view import EntryView, NoteView
 
 if TYPE_CHECKING:  # these modules import `Case`
     from ctxmgr.recover.earlier_answers import KnownFacts
@@ -46,6 +46,7 @@ class Case:
         attempt: number of answers to this problem, including this one.
         known_facts: agent -> facts it already has, to leave them out; None to give all facts.
         outside_facts: facts from outside of this history, given first.
+        advised: the next step of the answer before; "" if there is none.
     """
 
     reader: HistoryReader
@@ -58,6 +59,7 @@ class Case:
     attempt: int
     known_facts: Callable[[str], KnownFacts] | None
     outside_facts: tuple[Fact, ...]
+    advised: str = ""
 
 
 _LOOK_BACK = 200
@@ -65,7 +67,7 @@ _LOOK_BACK = 200
 _SAMPLE = 24
 _MOST_CHANGES, _MOST_FAILURES, _MOST_AGENTS = 6, 4, 6
 _BETWEEN, _MOST_BETWEEN = 24, 3
-_MOST_ENDED = 3
+_MOST_ENDED, _MOST_NOTES = 3, 3
 _MOST_RARE, _RARE_TEXT, _LEAST_RARITY, _FEW_WORDS = 6, 2_000, 0.5, 5
 _WORD = lazy_pattern(r"[a-z]+|\d+")
 
@@ -91,6 +93,7 @@ class Brief:
         related: records of related sessions and memory on that subject, the best first.
         ended: without a finding, the calls that fail at the end of the history, newest last. They are the trouble then.
         worked: entries before the trouble that ended ok and were not replaced since, newest first.
+        notes: notes that were added to entries since the trouble began, oldest first.
     """
 
     goal: SpokenMessage | None
@@ -112,6 +115,7 @@ class Brief:
     related: list[RelatedRecord] = field(default_factory=list[RelatedRecord])
     ended: list[EntryView] = field(default_factory=list[EntryView])
     worked: list[EntryView] = field(default_factory=list[EntryView])
+    notes: list[NoteView] = field(default_factory=list[NoteView])
 
 
 def prepare(case: Case) -> Brief:
@@ -156,6 +160,7 @@ def prepare(case: Case) -> Brief:
         failures=_distinct_failures(before, aside | sought.replaced, rounds),
         agents=[each for each in others if each.id not in sought.replaced],
         relevant=sought.found, unanswered=sought.unanswered, related=elsewhere, ended=ended, worked=worked,
+        notes=reader.notes(began)[-_MOST_NOTES:],
     )  # fmt: skip
 
 

@@ -14,7 +14,9 @@ from ctxmgr.recover.evidence.quotes import flat
 from ctxmgr.recover.injection import suspicion
 from ctxmgr.store import Store
 from ctxmgr.text.patterns import lazy_pattern
-from ctxmgr.types.view import EntryView, EventView
+from ctxmgr.types.memory import MEMORY_TAG
+from ctxmgr.types.route import CONTEXT_MANAGER
+from ctxmgr.types.view import EntryView, EventView, NoteView
 
 _SAID = 60
 """Maximum message events read to put the latest messages together."""
@@ -80,6 +82,16 @@ class HistoryReader:
         if index <= start:
             return []
         return [self.clean(row) for row in self.ask(tools.list_, kind="entry", offset=start, limit=index - start).rows]
+
+    def notes(self, start: int = 0) -> list[NoteView]:
+        """Return the notes that were added to entries from an index on, oldest first, without our own and what memory holds."""
+        key, notes = self.store.sessions.key(self.session), self.store.annotations.notes
+        total = notes(key, (), None, 0, 1)[1]
+        return [
+            row for row in notes(key, (), None, max(0, total - _SAID), _SAID)[0]
+            if row.author != CONTEXT_MANAGER and MEMORY_TAG not in row.tags and row.superseded_by is None
+            and max(row.indexes, default=-1) >= start and suspicion(row.content[:_JUDGED]) is None
+        ]  # fmt: skip
 
     def first_words(self) -> SpokenMessage | None:
         """Return the first message of a person in the session."""

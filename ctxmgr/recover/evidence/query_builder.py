@@ -29,9 +29,12 @@ MOST = 6
 _MOST_LEADS = 4
 _MOST_WORDS = 24
 _MOST_STEPS, _MOST_OWN, _MOST_SENT = 6, 3, 2
-_TOLD = 500
+_TOLD, _MOST_READ = 500, 20_000
 _MOST_NAMING, _SHORTEST_NAME = 20, 4
 _MOST_STATING = 60
+_ASKS_PLACE = lazy_pattern(r"(?i)^\W*(?:(?:in|on|at) )?(?:where|which (?:line|file|place))\b")
+_CODE_NAME = lazy_pattern(r"\b(?:[A-Z][A-Z0-9_]{2,60}|[a-z]\w{0,60}_\w{1,60}|[a-z]\w{0,60}[A-Z]\w{0,60})\b")
+_WORD = lazy_pattern(r"\w+")
 _FILE = lazy_pattern(r"[^.]\.[A-Za-z]\w{0,7}$")
 _TASK, _SAID, _SUBJECT = 0.8, 0.6, 0.7
 """Weights of words found only in the task, in the agent's last message, or in the changes under review."""
@@ -87,7 +90,7 @@ def search_request(
         missed = _with_stated(reader, seek(reader, needs, MOST, scope)) if needs else Retrieval([], [])
         missing = [text for text in missed.unanswered if not _spoken_of(reader, text, request.goal)]
         return replace(together(found, missed, MOST, answers=False), unanswered=missing)
-    found = _with_stated(reader, found)
+    found = _with_own_lines(_with_stated(reader, found), mine)
     if not reviews and not found.unanswered:
         return found
     subject = [(clause, 1.0 if clause.asks else _TASK) for clause in wanted]
@@ -95,6 +98,20 @@ def search_request(
         subject += [(part, _SUBJECT) for part in _under_review(wanted, sent[-_MOST_SENT:], mine)]
     near = seek_around(reader, subject, MOST if reviews else _MOST_LEADS, replace(scope, without={*scope.without, *known}))
     return together(found, near, MOST + 2, answers=reviews)
+
+
+def _with_own_lines(sought: Retrieval, mine: Sequence[EntryView]) -> Retrieval:
+    """Return the records, with the requester's own ones that show the line of a name for which a question asks."""
+    told, left = list[RetrievedRecord](), list[str]()
+    for text in sought.unanswered:
+        names = _CODE_NAME.findall(text) if _ASKS_PLACE.search(text) else []
+        lines = ((row, line) for row in mine for line in answer_text(row)[:_MOST_READ].splitlines())
+        shown = ((row, line) for row, line in lines if {*names} <= {*_WORD.findall(line)})
+        if names and (own := next(shown, None)) is not None:
+            told.append(RetrievedRecord(own[0], own[1], 1.0, sure=True))
+        else:
+            left.append(text)
+    return replace(sought, found=[*sought.found, *told], unanswered=left) if told else sought
 
 
 def _under_review(wanted: Sequence[Clause], sent: Sequence[EntryView], mine: Sequence[EntryView]) -> list[Clause]:

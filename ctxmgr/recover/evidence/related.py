@@ -16,6 +16,7 @@ from ctxmgr.diagnose.evidence.texts import capital
 from ctxmgr.history.session_evidence import RelatedSession, newest_entries, related_sessions
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.log.ids import parse_time
+from ctxmgr.memory.episodes import AUTHOR
 from ctxmgr.recover.evidence.excerpts import Row
 from ctxmgr.recover.evidence.history_reader import FAILED, HistoryReader, is_bookkeeping, same_call
 from ctxmgr.recover.evidence.quotes import answer_text, clip_middle, display_name
@@ -176,7 +177,7 @@ class RelatedReader:
         return {name for name in ids if name in self._rows}
 
     def _remembered(self) -> list[tuple[EventView, RelatedSession | None]]:
-        """Return the memories of this session and of related ones, as messages."""
+        """Return the memories of this session and of related ones, as messages. This session's own episode would repeat it."""
         own = self._store.sessions.key(self._session)
         places = [(each.key, each) for each in reversed(self._known)]
         found: list[tuple[EventView, RelatedSession | None]] = []
@@ -184,7 +185,8 @@ class RelatedReader:
             total = self._store.annotations.notes(key, [MEMORY_TAG], None, 0, 0)[1]
             notes = self._store.annotations.notes(key, [MEMORY_TAG], None, max(0, total - _MEMORIES), _MEMORIES)[0]
             reader = HistoryReader(self._store, self._session)
-            found += [(reader.heard_one(_message(note)), session) for note in notes if note.superseded_by is None]
+            held = [note for note in notes if note.superseded_by is None and (session is not None or note.author != AUTHOR)]
+            found += [(reader.heard_one(_message(note)), session) for note in held]
         return found[-_MEMORIES:]
 
     def _placed(self, row: Row, session: RelatedSession | None, place: int) -> Row:

@@ -341,6 +341,5 @@ def chosen(wanted: ModelRequest, environment: Mapping[str, str], table: Mapping[
         return None
     limits = {"timeout": wanted.seconds, "max_tokens": wanted.max_tokens, "max_tool_calls": wanted.max_tool_calls}
     given = {name: value for name, value in limits.items() if value is not None}
-    choice = resolve(wanted.name, wanted.base_url, wanted.mode, environment, table)
-    # Limits given with a call are checked like those of the configuration, and only if a model is asked.
-    return choice and resolve(wanted.name, wanted.base_url, wanted.mode, environment, {**table, **given})
+    # Limits given with a call are checked like those of the configuration, whether or not a model is asked.
+    return resolve(wanted.name, wanted.base_url, wanted.mode, environment, {**(table or {}), **given})

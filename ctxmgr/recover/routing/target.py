@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, cast
 
@@ -86,7 +86,7 @@ def choose(case: Case) -> Target:
         ]
     if to is not None:
         back = to in (request.requester, finding and finding.scope.agent)
-        return _named(request, candidates, to, back=back, known=table.routing == "table")
+        return _named(request, candidates, to, table.routes, back=back, known=table.routing == "table")
     if forwards:
         return _forwarded(reader, request, candidates)
     choice = _Choice(candidates, closed=bool(request.return_to) or table.routing == "table")
@@ -131,12 +131,17 @@ class _Choice:
         return Target(agent, reason, [*self.candidates, agent], back)
 
 
-def _named(request: ContextRequest, candidates: list[str], to: str, *, back: bool, known: bool) -> Target:
+def _named(
+    request: ContextRequest, candidates: list[str], to: str, agents: Container[str], *, back: bool, known: bool
+) -> Target:
     if request.return_to and to not in candidates:
         raise InvalidInput(f"{display_name(to)} is not among the agents that the request may be answered to", "check --to")
     if known and to not in candidates:
         raise InvalidInput(f"the routing table does not let {display_name(to)} be the next", "check --to, or correct the table")
     present = to in candidates
+    if request.requester is None and candidates and not (present or back or to in agents):
+        others = ", ".join(map(display_name, candidates))
+        raise InvalidInput(f"the agent {display_name(to)} has not acted in this session", f"its agents: {others}")
     reason = "it was named as the target" if present else "it was named as the target; it has not acted in this session yet"
     return Target(to, reason, candidates if present else [*candidates, to], back, fixed=True)
 

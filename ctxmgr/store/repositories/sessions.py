@@ -306,6 +306,13 @@ class Sessions:
         )
         return load(rows[0][0]) if rows else None
 
+    def first_words(self, key: int) -> str:
+        """Return the text of the first message of a person in a session, or ""."""
+        record = self.first_message(key)
+        data: Any = None if record is None else record.get("data")
+        text: Any = cast("dict[str, Any]", data).get("text") if isinstance(data, dict) else data
+        return text if isinstance(text, str) else ""
+
     def usage(self, key: int) -> dict[str, int]:
         """Return the session's tokens: those of each model response, plus those that results and finished entries report."""
         sums = self._engine.query("SELECT sum(input), sum(output) FROM usage WHERE session = :key", {"key": key})[0]

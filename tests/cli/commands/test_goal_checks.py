@@ -176,6 +176,14 @@ def test_compare_weighs_the_brief() -> None:
     assert kind("compare", "--counter", "odd") == (2, "invalid")
 
 
+def test_nothing_is_wrong_with_a_goal_that_is_done(project: Path) -> None:
+    """A goal without an open step is stuck only if it did not reach its end."""
+    data("start", "Mend the parser")
+    data("done")
+
+    assert kind("recover") == (21, "healthy")
+
+
 @pytest.mark.requirement("H-lift", "H-source")
 def test_recover_answers_a_goal_that_is_stuck(project: Path) -> None:
     """One continuation is worked out from the goal's own history and taken up; with --plan nothing is written."""

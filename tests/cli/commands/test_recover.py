@@ -281,3 +281,5 @@ def test_shared_words_are_told_whole() -> None:
 
     assert shared
     assert all('"invoic"' not in basis for basis in shared)
+    # The failing check says it, and the records that are advised do not.
+    assert all('"assertionerror"' not in basis for basis in shared)

@@ -26,7 +26,7 @@ What is known
   verified  pytest exits with 1  [@12 e13]
   unknown   what e77 said is gone  [e77]
 
-Do not repeat
+Do not repeat before something has changed
   ✗ Bash  pytest  ×4  [@12]
     → exit 1
 
@@ -87,7 +87,7 @@ def test_a_long_quote_takes_two_lines_on_a_terminal_and_is_whole_in_a_pipe() -> 
     answer = s.continuation(do_not_repeat=[DoNotRepeat(action="Bash", input="ls", times=4, outcome=outcome, entries=["e12"])])
 
     shown = s.draw(lambda out: show_continuation(out, answer))
-    _, _, after = shown.partition("Do not repeat\n")
+    _, _, after = shown.partition("Do not repeat before something has changed\n")
     lines = after.partition("\n\n")[0].splitlines()
 
     assert len(lines) == 3

@@ -81,6 +81,19 @@ def test_a_log_of_our_own(log: Path) -> None:
     assert second.endswith("ended  s  completed")
 
 
+def test_a_log_that_cannot_be_read_is_refused(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing would ever be found in it, so a watch of it would be silent for ever."""
+
+    def refuse(path: Path) -> int:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("ctxmgr.cli.commands.watch.open_regular", refuse)
+    ran = run("watch", str(log))
+
+    assert ran.code == Exit.STORE
+    assert f"can't read {log}: Permission denied" in ran.err
+
+
 def test_json_has_one_object_a_line(log: Path) -> None:
     """Each row has the same keys first; a look that finds nothing new still gives a sign of life for each session."""
     ran = run("watch", str(log), "--once", "--json")

@@ -57,6 +57,25 @@ def test_each_log_is_judged_by_itself(logs: Path) -> None:
     assert all({"log", "session", "verdict", "cause", "nextStep", "prompt"} <= row.keys() for row in rows.values())
 
 
+def test_one_of_several_named_logs_that_cannot_be_read_is_named(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are judged all the same, and the answer is partial; alone, it is an error of the store."""
+    from ctxmgr.history import formats
+
+    read = formats.read_head
+
+    def refuse(path: Path) -> bytes:
+        if path.name == "loop.jsonl":
+            raise PermissionError(13, "Permission denied", str(path))
+        return read(path)
+
+    monkeypatch.setattr(formats, "read_head", refuse)
+    ended = run("check", str(logs / "loop.jsonl"), str(logs / "calm.jsonl"), "--json")
+
+    assert (ended.code, [Path(row["log"]).name for row in ended.envelope["data"]]) == (8, ["calm.jsonl"])
+    assert any("Permission denied" in line for line in ended.envelope["warnings"])
+    assert run("check", str(logs / "loop.jsonl")).code == 5
+
+
 @pytest.mark.parametrize(("fail_on", "code"), [("loop", 10), ("hung", 11), ("loop,hung", 12), ("warn", 0)])
 def test_only_what_is_named_fails(logs: Path, fail_on: str, code: int) -> None:
     """The exit code speaks of the severities that --fail-on names."""

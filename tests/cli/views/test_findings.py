@@ -172,7 +172,10 @@ def test_of_many_sessions_the_healthy_ones_are_a_count() -> None:
 
     text = s.draw(lambda out: show_findings(out, [calm, s.verdict(session="quiet"), failing], {e.id: e for e in entries}))
 
-    assert text == "○ no loop found, 5  failing\n\n0 of 3 sessions stuck, 2 healthy (1 with findings that are over)\n"
+    assert (
+        text
+        == "○ no loop found, 5  failing\n\n0 of 3 sessions stuck, 2 healthy (1 with findings that are over), 1 with a\nremark\n"
+    )
 
 
 def test_a_head_tells_what_the_session_is_about() -> None:

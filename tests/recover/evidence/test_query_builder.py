@@ -79,3 +79,16 @@ def test_what_an_instruction_says_is_needed_is_missed_where_no_record_has_it(sto
     assert found.context.unanswered == ["the zeppelin serial number"]
     assert "the zeppelin serial number" in found.context.prompt
     assert plain.context.unanswered == []
+
+
+def test_the_line_of_a_name_is_told_from_the_askers_own_record(store: Store) -> None:
+    """Who asks where a name stands has lost its own reading of it, so "no record says this" would be false."""
+    code = "1\t'''Rounds.'''\n2\t\n3\tCENTS = 100\n4\tRATE = 7"
+    store.append(
+        [*call("s", 0, "Read", {"file_path": "rounding.py"}, code), *call("s", 1, "Bash", {"command": "make"}, "done")]
+    )
+    found = ask(store, reason="Which line holds CENTS?", goal="mend it")
+
+    assert found.context.unanswered == []
+    assert "CENTS = 100" in found.prompt
+    assert ask(store, reason="Which line holds PENCE?", goal="mend it").context.unanswered == ["Which line holds PENCE?"]

@@ -319,3 +319,15 @@ def test_a_model_reads_this_session_alone(store: Store) -> None:
     assert "s1" not in script.told[0]
     assert "is no related session" in script.told[1]
     assert "recall" not in script.offered[0]
+
+
+def test_the_episode_of_the_session_itself_is_not_told_as_remembered(store: Store) -> None:
+    """It only repeats what the session holds; an earlier session's episode and an agent's own memory do not."""
+    store.append([begun("new"), *stuck()])
+    for author in ("ctxmgr", "ann"):
+        text = f"The export bucket is ledger-exports-{author}."
+        workspace(store).retain(RetainRequest(text=text, session="new", author=author))
+    found = ask(store, session="new", reason="What is the export bucket called?", goal="upload the export")
+
+    assert "ledger-exports-ann" in found.prompt
+    assert "ledger-exports-ctxmgr" not in everything(found)

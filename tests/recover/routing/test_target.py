@@ -114,14 +114,15 @@ def test_return_to_limits_the_answer(store: Store) -> None:
 
 
 def test_a_named_target(store: Store) -> None:
-    """A target named by the caller is taken, known in the session or not, and the reason tells which."""
+    """A named target must have acted in the session, for a slip of the pen would send the work to nobody."""
     store.append([*looped(), *call("cycle", 17, "plan", None, "a plan", agent="planner")][:-2])
     store.append(chain("other"))
-    known, new = recover(store, session="other", to="planner", force=True), recover(store, session="cycle", to="expert")
+    known = recover(store, session="other", to="planner", force=True)
+    with pytest.raises(InvalidInput, match="expert has not acted in this session") as caught:
+        recover(store, session="cycle", to="expert")
 
     assert (known.target, known.request_type) == ("planner", "PROCEED")
-    assert new.target == "expert"
-    assert "not acted" in new.target_reason
+    assert caught.value.hint == "its agents: coder"
     assert "not acted" not in known.target_reason
 
 
