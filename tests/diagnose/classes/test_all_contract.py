@@ -44,10 +44,11 @@ HOSTILE = (
 MARKS = ("zorg", "evil", "approved", "ignore all")
 
 
-STRANGERS, LATER, THIRD, FOURTH, SIXTH, SEVENTH, UNSEEN, UNSEEN_SIXTH, UNSEEN_SEVENTH = (
+STRANGERS, LATER, THIRD, FOURTH, SIXTH, SEVENTH, EIGHTH, UNSEEN, UNSEEN_SIXTH, UNSEEN_SEVENTH, UNSEEN_EIGHTH = (
     FOLDER / f"strangers{name}.jsonl.gz"
     for name in (
-        "", "_later", "_third", "_fourth", "_sixth", "_seventh", "_unseen", "_sixth_unseen", "_seventh_unseen",
+        "", "_later", "_third", "_fourth", "_sixth", "_seventh", "_eighth", "_unseen", "_sixth_unseen", "_seventh_unseen",
+        "_eighth_unseen",
     )
 )  # fmt: skip
 GENERAL = {"knownError", "statedReason"}
@@ -210,8 +211,9 @@ def test_the_tuning_set_is_answered() -> None:
         (FOURTH, 0.85, 58, 12),
         (SIXTH, 0.9, 58, 12),
         (SEVENTH, 0.5, 32, 0),
+        (EIGHTH, 0.35, 38, 0),
     ],
-    ids=["first", "later", "third", "fourth", "sixth", "seventh"],
+    ids=["first", "later", "third", "fourth", "sixth", "seventh", "eighth"],
 )
 def test_the_archives_of_strangers_are_answered(archive: Path, floor: float, stuck: int, healthy: int) -> None:
     """So many logs of an archive have cause and next step; nothing false is said, of the healthy ones neither.
