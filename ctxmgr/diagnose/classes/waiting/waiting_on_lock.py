@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ctxmgr.diagnose.classes.waiting.open_transaction import diagnose_open_transaction, find_open_transaction
 from ctxmgr.diagnose.errors.table import known_error
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, start_clause
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, runs_in_background, split_command, tool_phrase
@@ -82,6 +83,9 @@ def _diagnose_refusal(evidence: Evidence, entry: EntryView, said: str, line: str
     # A call in the record is the surest holder. The answer's own words come second.
     if holder is not None:
         return _diagnose_own_holder(evidence, holder, cause, quotes)
+    begun = find_open_transaction(evidence, entry, lock)
+    if begun is not None:
+        return diagnose_open_transaction(evidence, begun, cause, quotes)
     taker = _find_taker(evidence, entry, said)
     if taker is not None:
         return _diagnose_taker(evidence, taker, cause, quotes)
