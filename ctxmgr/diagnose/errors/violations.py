@@ -78,7 +78,8 @@ _BARE = lazy_pattern(
     r"(?:one of:?|choose from|values(?: are)?:?) ?[\[(]?((?:[\w./+-]{1,60}(?:, ?| \| | or |$)){2,30})", re.IGNORECASE
 )
 _FORM = lazy_pattern(
-    r"(?:pattern|regex|format|in the form|does not match)\b[^\n'\"`/^]{0,20}(?:['\"`/]([^\n'\"`]{2,80})['\"`/]|(\^\S{2,80}\$))", re.IGNORECASE
+    r"(?:pattern|regex|format|in the form|does not match)\b[^\n'\"`/^]{0,20}(?:['\"`/]([^\n'\"`]{2,80})['\"`/]|(\^\S{2,80}\$))",
+    re.IGNORECASE,
 )
 _HAD = lazy_pattern(
     r"(?:value:? |received |got |choice: )[`'\"]([^`'\"\n]{1,60})|^[`'\"]([^`'\"\n]{1,60})[`'\"] does not match"

@@ -35,7 +35,9 @@ def lease(key: str, why: str = "/plan_key: '{}' does not match '^PL-[0-9A-F]{{4}
     return Call("lease.create", {"plan_key": key, **more}, {"type": "SchemaError", "message": why.format(key)}, "error")
 
 
-@pytest.mark.parametrize("why", ["/plan_key: '{}' does not match '^PL-[0-9A-F]{{4}}$'", "'{}' does not match '^PL-[0-9A-F]{{4}}$'"])
+@pytest.mark.parametrize(
+    "why", ["/plan_key: '{}' does not match '^PL-[0-9A-F]{{4}}$'", "'{}' does not match '^PL-[0-9A-F]{{4}}$'"]
+)
 def test_a_refused_value_is_taken_from_the_record_by_its_pattern(why: str) -> None:
     """Of several values with the wanted pattern, the one is named beside which the call's other words stand."""
     known = evidence(

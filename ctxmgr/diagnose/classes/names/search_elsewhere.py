@@ -136,7 +136,9 @@ def _meant_value(sentence: str, value: str) -> str:
     parts = _PART.split(sentence)
     excluded = any(value in find_ids(part) and _EXCLUDES.search(part) for part in parts)
     form = re.sub(r"\d", "0", value)
-    meant = {each for part in parts if not _EXCLUDES.search(part) for each in find_ids(part) if re.sub(r"\d", "0", each) == form}
+    meant = {
+        each for part in parts if not _EXCLUDES.search(part) for each in find_ids(part) if re.sub(r"\d", "0", each) == form
+    }
     return meant.pop() if excluded and len(meant) == 1 and value not in meant else ""
 
 
@@ -152,7 +154,9 @@ def _answer_excluded_value(
     if compacted is not None and compacted.text and value not in compacted.text:
         cause += f" The summary of the compaction{clock(compacted.at)} leaves that out."
         quotes.append(evidence.quote_message(compacted))
-    step = f"Make the look-up with {code(other, 60)} in place of {code(value, 60)}, as the user said, and keep it in your notes."
+    step = (
+        f"Make the look-up with {code(other, 60)} in place of {code(value, 60)}, as the user said, and keep it in your notes."
+    )
     return diagnosis(KIND, cause, step, *quotes, check="The answer must hold what you look for.")
 
 

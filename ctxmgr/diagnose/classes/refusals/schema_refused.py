@@ -154,7 +154,9 @@ def _locate_violation(violation: Violation, given: object) -> Violation:
     # If the validator names the place, the values don't matter.
     if violation.kind not in ("choice", "form") or given_value(given, violation.path) is not None:
         return violation
-    keys = [name for fields in find_objects(given) for name, value in fields.items() if value in (violation.name, violation.had)]
+    keys = [
+        name for fields in find_objects(given) for name, value in fields.items() if value in (violation.name, violation.had)
+    ]
     # A value that occurs twice does not identify its place.
     return violation._replace(path=(keys[0],)) if len(keys) == 1 else violation
 

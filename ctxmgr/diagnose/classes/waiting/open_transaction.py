@@ -41,7 +41,11 @@ def find_open_transaction(evidence: Evidence, entry: EntryView, database: str | 
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if name else ():
         asked = call_input(other)
         # The session of a command ends with it.
-        if other.status != "ok" or evidence.has_failed(other) or (command_of(other) and not runs_in_background(command_of(other))):
+        if (
+            other.status != "ok"
+            or evidence.has_failed(other)
+            or (command_of(other) and not runs_in_background(command_of(other)))
+        ):
             continue
         if _ENDS.search(asked):
             ended.append(other)
