@@ -25,7 +25,7 @@ from ctxmgr.diagnose.evidence.calls import (
     split_command,
     subject,
 )
-from ctxmgr.diagnose.evidence.messages import Message
+from ctxmgr.diagnose.evidence.messages import STREAMED, Message
 from ctxmgr.diagnose.evidence.texts import (
     blanks_for_underscores,
     clean,
@@ -266,6 +266,11 @@ class Evidence:
         if known is None:
             known = self._texts[key] = strip_wrapper(self._raw_text(entry)).strip("\n")
         return known
+
+    def output_so_far(self, entry: EntryView) -> str:
+        """Return what an open call has printed according to the events behind it."""
+        printed = (each for each in self.messages if each.by == "program" and each.kind in STREAMED)
+        return clean("".join(each.text for each in printed if each.after == entry.index))
 
     def _raw_text(self, entry: EntryView) -> str:
         message = text_of(entry.error)

@@ -8,6 +8,7 @@ from typing import Any, cast
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
+from ctxmgr.diagnose.evidence.messages import STREAMED
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query import tools
 from ctxmgr.log.codec import fingerprint
@@ -102,6 +103,10 @@ class HistoryReader:
         newest = [self.heard_one(row) for row in reversed(rows)]
         first = [row for row in self._events(PEOPLE, 1, newest_first=False) if row.id not in {each.id for each in newest}]
         return [*first, *newest]
+
+    def streamed(self, most: int = 50) -> list[EventView]:
+        """Return the newest events that show what open calls have printed so far, oldest first."""
+        return [self.heard_one(row) for row in reversed(self._events(STREAMED, most, newest_first=True))]
 
     def last_messages(self, entry: EntryView, most: int = 2) -> list[SpokenMessage]:
         """Return the last messages and thoughts of agents on the way to an entry."""

@@ -69,6 +69,10 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             cause = f"{call_phrase(entry, 90)} fails{often} because it is in use: {quote_match(_BUSY, said)}."
             return _diagnose_taker(evidence, taker, cause, [evidence.quote(entry)])
     for entry in evidence.open_calls:
+        said = evidence.output_so_far(entry)
+        if _LOCKED.search(said) and command_of(entry):
+            line = next(line for line in reversed(said.split("\n")) if _LOCKED.search(line))
+            return _diagnose_refusal(evidence, entry, said, line)
         found = _diagnose_open_call(evidence, entry)
         if found is not None:
             return found
@@ -79,7 +83,10 @@ def _diagnose_refusal(evidence: Evidence, entry: EntryView, said: str, line: str
     call = call_phrase(entry, 90)
     named = _FILE.search(said) or _FILE.search(command_of(entry)) or _DATABASE.search(command_of(entry))
     lock = named.group(1) if named else next((file for _, file, _ in _list_named_locks(evidence, entry)), None)
-    cause = f"{call} fails{_describe_times(evidence, entry)} because of a lock: {quote_match(_LOCKED, line)}."
+    ends = f"fails{_describe_times(evidence, entry)} because of a lock"
+    if entry.status == "open":
+        call, ends = f"{call}{start_clause(entry)}", "has not returned: it waits for a lock"
+    cause = f"{call} {ends}: {quote_match(_LOCKED, line)}."
     quotes = [evidence.quote(entry, line)]
     holder = _find_holder(evidence, entry, lock) or _find_started_holder(evidence, entry, lock)
     # A call in the record is the surest holder. The answer's own words come second.

@@ -6,7 +6,7 @@ import pytest
 
 from ctxmgr.diagnose.classes.waiting import call_hangs
 from ctxmgr.diagnose.evidence import Evidence
-from tests.diagnose.build import Call, evidence, failed, require_told
+from tests.diagnose.build import Call, Said, evidence, failed, require_told
 
 THRICE = 3
 
@@ -39,3 +39,21 @@ SAID: list[tuple[str, Evidence, list[str], list[str]]] = [
 def test_a_cause_is_known_in_other_words(known: Evidence, cause: list[str], step: list[str]) -> None:
     """Cause and next step are named as well where another client or tool tells them."""
     require_told(known, call_hangs.KIND, cause, step)
+
+
+@pytest.mark.parametrize(
+    ("printed", "asks"),
+    [
+        ("Overwrite keys.txt? [y/N]", True),
+        ("Release name [v12]:", True),
+        ("copying layers 42 %", False),
+        ("copying [=====>    ]", False),
+        ("compiled [18/240]", False),
+    ],
+)
+def test_the_output_so_far_may_end_in_a_prompt(printed: str, asks: bool) -> None:
+    """A measure of progress asks nothing."""
+    known = evidence(Call("Bash", {"command": "./pack.sh"}, None, "open"), Said(printed, "tool", "progress"), found=False)
+    found = call_hangs.applies(known)
+
+    assert (found is not None and "ends in a prompt" in found.cause) == asks

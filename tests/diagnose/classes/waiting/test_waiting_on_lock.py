@@ -90,3 +90,17 @@ def test_the_process_of_a_pid_file_that_the_script_names_is_gone(shown: str, is_
     assert told.kind == "waitingOnLock"
     assert ("`var/report.pid` is left over" in told.cause) == is_gone
     assert "You hold it yourself" not in told.cause
+
+
+def test_an_open_call_says_in_its_output_so_far_that_it_waits() -> None:
+    """Only the events behind the call have what it printed; its own job of the same program is the holder."""
+    begun = bash("gradle build --offline > build.log 2>&1 & echo pid $!", "pid 3107")
+    streamed = Said(
+        "Timeout waiting to lock journal cache. It is currently in use by another Gradle instance.", "tool", "stream"
+    )
+    told = diagnose(evidence(begun, bash("gradle check", status="open"), streamed, found=False))
+
+    assert told is not None
+    assert told.kind == "waitingOnLock"
+    assert "has not returned: it waits for a lock" in told.cause
+    assert "process 3107" in told.next_step
