@@ -53,8 +53,8 @@ _SENTENCES = tuple(
         r"(?P<message>Unknown name) \"(?P<name>[\w-]{1,60})\"(?: at '(?P<parent>[\w.\[\]]{1,120})')?: Cannot find field",
         r"(?P<message>Invalid value) at '(?P<path>[\w.\[\]]{1,120})' \((?P<rest>[\w.]{2,60})\)",
         # Python's jsonschema names no path.
-        r"(?:(?<![\w/.])(?P<path>/?[A-Za-z_][\w./\[\]-]{0,120}): )?(?P<message>[\"'](?P<name>[^\"'\n]{1,60})[\"'] does not match"
-        r"(?: pattern| regex)? [\"']\^[^\n\"']{2,80}[\"'])",
+        r"(?:(?<![\w/.])(?P<path>/?[A-Za-z_][\w./\[\]-]{0,120}): )?(?P<message>[\"'](?P<name>[^\"'\n]{1,60})[\"']"
+        r" does not match(?: pattern| regex)? [\"']\^[^\n\"']{2,80}[\"'])",
     )
 )
 _REQUIRED = lazy_pattern(

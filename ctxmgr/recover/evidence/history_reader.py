@@ -60,17 +60,8 @@ class HistoryReader:
         key = self.store.sessions.key(self.session)
         return set() if key is None else self.store.annotations.known_ids(key, ids)
 
-    def newest(
-        self,
-        limit: int,
-        *,
-        agent: str | None = None,
-        action: str | None = None,
-        input_type: str | None = None,
-        status: Sequence[str] = (),
-    ) -> list[EntryView]:
-        """Return the newest matching entries, newest first."""
-        wanted = {"agent": agent, "action": action, "input_type": input_type}
+    def newest(self, limit: int, *, status: Sequence[str] = (), **wanted: str | None) -> list[EntryView]:
+        """Return the newest entries, newest first; of an ``agent``, an ``action`` or an ``input_type`` if it is given."""
         named = {name: [value] for name, value in wanted.items() if value is not None}
         found = self.ask(tools.list_, kind="entry", limit=limit, newest_first=True, status=status, **named)
         return [self.clean(row) for row in found.rows]
@@ -150,7 +141,7 @@ class HistoryReader:
 
     def heard_one(self, event: EventView) -> EventView:
         """Return a message without text that reads like instructions. A person's message stays: it is meant to be followed."""
-        why = None if event.type in PEOPLE else suspicion(words(event.data)[:_JUDGED])
+        why = None if event.type in PEOPLE else suspicion(flat(event.data, _JUDGED))
         if why is None:
             return event
         self.withheld[event.id] = why

@@ -257,7 +257,7 @@ def _diagnose_repeated_text(
 
 
 def _line_above(known: Content, place: int, places: list[int]) -> str:
-    """Return the nearest line above a position that is not above the others as well, as a quote; else the nearest one, or ""."""
+    """Return the nearest line above a position that no other position has above it, as a quote; else the nearest one, or ""."""
     above = known.lines[: place - known.first][-_FAR:]
     lines = [(distance, line) for distance, line in enumerate(reversed(above), 1) if line.strip()]
     others = [known.lines[: other - known.first] for other in places if other != place]

@@ -103,8 +103,8 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 _QUERY = lazy_pattern(r"\bselect\b[^;]{1,4000}\bfrom\b", re.IGNORECASE)
 _NO_ROWS = lazy_pattern(r"(?:\A|\n)(?:count[^\n]{0,40}\n[-+| ]*\n?)?\s*(?:0|\(0 rows\)|Empty set[^\n]{0,20})\s*\Z")
 _EXCLUDES = lazy_pattern(
-    r"\b(?:not|never|no longer|instead of|rather than|(?:is|are|was|were) (?:only|just))\b|n['’]t\b|\b(?:an?|the|its|their|our|your|my) "
-    r"(?:\w+ ){0,2}(?:old|former|wrong|test|dummy|demo|retired|closed|deprecated)\b",
+    r"\b(?:not|never|no longer|instead of|rather than|(?:is|are|was|were) (?:only|just))\b|n['’]t\b"
+    r"|\b(?:an?|the|its|their|our|your|my) (?:\w+ ){0,2}(?:old|former|wrong|test|dummy|demo|retired|closed|deprecated)\b",
     re.IGNORECASE,
 )
 _PART = lazy_pattern(r"[,;:] | but | and (?=not )")

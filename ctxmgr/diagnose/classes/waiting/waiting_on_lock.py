@@ -415,7 +415,7 @@ def _diagnose_open_call(evidence: Evidence, entry: EntryView) -> Diagnosis | Non
 
 
 def _list_named_locks(evidence: Evidence, entry: EntryView) -> Iterator[tuple[Content, str, str]]:
-    """Yield the first lock that each program of a call names in its source, if that was read: the source, the lock, its line."""
+    """Yield the first lock that each program of a call names in its source, if that was read: source, lock and line."""
     for word in dict.fromkeys(re.findall(r"[\w./-]{1,200}\.(?:py|sh|js|ts|rb|pl)\b", command_of(entry))):
         content = evidence.last_content(word, entry.index)
         for line in content.lines[:2_000] if content is not None else ():
