@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ctxmgr.diagnose import diagnose
@@ -26,7 +28,7 @@ def test_a_position_before_the_first_is_none() -> None:
     assert find_value({"items": ["a"]}, ("items", -5)) is find_value({}, ("items",))
 
 
-PLANS = {"plans": [{"region": "eu-north", "keys": {"small": "PL-01AF", "large": "PL-02B7"}}, {"region": "us", "keys": {}}]}
+PLANS: Any = {"plans": [{"region": "eu-north", "keys": {"small": "PL-01AF", "large": "PL-02B7"}}, {"region": "us", "keys": {}}]}
 OLD = [{"region": "eu-west", "key": "PL-77AA"}]
 
 
