@@ -28,7 +28,12 @@ def test_a_position_before_the_first_is_none() -> None:
     assert find_value({"items": ["a"]}, ("items", -5)) is find_value({}, ("items",))
 
 
-PLANS: Any = {"plans": [{"region": "eu-north", "keys": {"small": "PL-01AF", "large": "PL-02B7"}}, {"region": "us", "keys": {}}]}
+PLANS: Any = {
+    "plans": [
+        {"region": "eu-north", "keys": {"small": "PL-01AF", "large": "PL-02B7"}},
+        {"region": "us", "keys": {"tiny": "none"}},
+    ]
+}
 OLD = [{"region": "eu-west", "key": "PL-77AA"}]
 
 

@@ -8,7 +8,7 @@ from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock
 from ctxmgr.diagnose.evidence.calls import command_of, runs_in_background, tool_phrase
 from ctxmgr.diagnose.evidence.items import find_ids
 from ctxmgr.diagnose.evidence.messages import split_sentences
-from ctxmgr.diagnose.evidence.texts import capital, code, join_names
+from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -100,7 +100,7 @@ def _find_question(evidence: Evidence, begun: EntryView) -> tuple[Message, str] 
             for message in reversed(evidence.messages)
             if message.by == "agent" and message.who == begun.agent and (message.after or 0) >= begun.index
             for sentence in split_sentences(message.text)
-            if _ASKS.search(sentence)
+            if _ASKS.search(sentence) and not ORDERS.search(sentence)
         ),
         None,
     )
