@@ -24,7 +24,7 @@ from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.notes import find_way_in_note
 from ctxmgr.diagnose.related.related_lines import find_names
 from ctxmgr.text.patterns import lazy_pattern
-from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
 KIND: str = "authenticationRefused"
@@ -123,17 +123,9 @@ def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
         if place is None:
             step = f"Log in the way the user said, {code(sentence, 140)}, and then make the call once."
         return diagnosis(KIND, cause, step, *quotes, check="The answer must no longer be a refusal; if it is, ask the user.")
-    closed = _find_closed_name(evidence, line)
+    closed = _diagnose_closed_name(evidence, line, cause, quotes)
     if closed is not None:
-        message, sentence, other = closed
-        who = "The user" if message.by == "user" else capital(clean(message.who)[:40])
-        cause += f" {who} said{clock(message.at)}: {code(sentence, 150)}."
-        quotes.append(evidence.quote_message(message, sentence))
-        step = (
-            f"Leave that one. {who} speaks of another way there, with {join_names(other, 3)}: if it is the way for you, go that"
-            " way once; credentials that it names are for you only if the user agrees."
-        )
-        return diagnosis(KIND, cause, step, *quotes, confidence="medium")
+        return closed
     way = find_way_in_note(evidence, entry, _CREDENTIAL)
     if way is not None:
         cause += f" {way.source}{way.exclusion} speaks of another way in, with {way.joined_names}."
@@ -175,6 +167,23 @@ _CLOSED = lazy_pattern(
     re.IGNORECASE,
 )
 _OTHER_WAY = lazy_pattern(r"\b(?:through|via|instead|use|with|under|by|now)\b", re.IGNORECASE)
+
+
+def _diagnose_closed_name(evidence: Evidence, line: str, cause: str, quotes: list[Quote]) -> Diagnosis | None:
+    """Say who said that a refused name is closed, and what that message names instead."""
+    closed = _find_closed_name(evidence, line)
+    if closed is None:
+        return None
+    message, sentence, way = closed
+    who = "The user" if message.by == "user" else capital(clean(message.who)[:40])
+    step = (
+        f"Leave that one. {who} speaks of another way there, with {join_names(way, 3)}: if it is the way for you, go that way"
+        " once; credentials that it names are for you only if the user agrees."
+    )
+    return diagnosis(
+        KIND, f"{cause} {who} said{clock(message.at)}: {code(sentence, 150)}.", step,
+        *quotes, evidence.quote_message(message, sentence), confidence="medium",
+    )  # fmt: skip
 
 
 def _find_closed_name(evidence: Evidence, line: str) -> tuple[Message, str, list[str]] | None:
