@@ -398,7 +398,7 @@ def has_failed(finish: Observation) -> bool:
             return True
     elif isinstance(output, dict) and _says_failed(cast("dict[str, object]", output)):
         return True
-    return finish.meta is not None and _exit_code(finish.meta) not in (None, 0)
+    return finish.meta is not None and reported_exit_code(finish.meta) not in (None, 0)
 
 
 _ERROR_STARTS = frozenset({"Error:", "ERROR:", "error:"})
@@ -409,13 +409,14 @@ _FAILED_STATUSES = frozenset({"error", "failed", "failure", "blocked", "denied",
 
 def _says_failed(output: dict[str, object]) -> bool:
     """Whether a result without an error status says itself that it is an error (a veto, a failed command)."""
-    if _exit_code(output) not in (None, 0) or output.get("is_error") is True or output.get("isError") is True:
+    if reported_exit_code(output) not in (None, 0) or output.get("is_error") is True or output.get("isError") is True:
         return True
     status = output.get("status")
     return isinstance(status, str) and status in _FAILED_STATUSES
 
 
-def _exit_code(holder: object) -> int | None:
+def reported_exit_code(holder: object) -> int | None:
+    """Return the exit code in an object that a client makes of a command's result, or None."""
     if not isinstance(holder, dict):
         return None
     fields = cast("dict[str, object]", holder)

@@ -9,6 +9,7 @@ from typing import overload
 from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.diagnose import contrast, diagnose
 from ctxmgr.diagnose.evidence import Evidence, messages_of
+from ctxmgr.diagnose.evidence.messages import STREAMED
 from ctxmgr.history.query import tools
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.sessions import Origin
@@ -132,7 +133,7 @@ def build_evidence(store: Store, session: str, finding: Finding | None) -> Evide
     """
     entries = newest_entries(store, session, ENTRIES)
     last = _events(store, session, _MESSAGE_TYPES, _MAX_MESSAGES, newest_first=True)
-    shown = _events(store, session, ("tool_call_update",), _MAX_FIRST, newest_first=True)
+    shown = _events(store, session, STREAMED, _MAX_FIRST, newest_first=True)
     said = _merge_events(last[::-1], shown[::-1])
     # In a short session, the newest messages include the first ones.
     known = {event.id for event in said}

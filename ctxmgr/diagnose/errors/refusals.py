@@ -56,6 +56,9 @@ _SENTENCES = tuple(
         r" of type (?P<rest>[\w.\[\]*]{2,40})",
         r"(?P<message>Unknown name) \"(?P<name>[\w-]{1,60})\"(?: at '(?P<parent>[\w.\[\]]{1,120})')?: Cannot find field",
         r"(?P<message>Invalid value) at '(?P<path>[\w.\[\]]{1,120})' \((?P<rest>[\w.]{2,60})\)",
+        # Python's jsonschema names no path.
+        r"(?:(?<![\w/.])(?P<path>/?[A-Za-z_][\w./\[\]-]{0,120}): )?(?P<message>[\"'](?P<name>[^\"'\n]{1,60})[\"']"
+        r" does not match(?: pattern| regex)? [\"']\^[^\n\"']{2,80}[\"'])",
     )
 )
 _REQUIRED = lazy_pattern(
@@ -79,9 +82,12 @@ _BARE = lazy_pattern(
     r"(?:one of:?|choose from|values(?: are)?:?) ?[\[(]?((?:[\w./+-]{1,60}(?:, ?| \| | or |$)){2,30})", re.IGNORECASE
 )
 _FORM = lazy_pattern(
-    r"(?:pattern|regex|format|in the form)\b[^\n'\"`/^]{0,20}(?:['\"`/]([^\n'\"`]{2,80})['\"`/]|(\^\S{2,80}\$))", re.IGNORECASE
+    r"(?:pattern|regex|format|in the form|does not match)\b[^\n'\"`/^]{0,20}(?:['\"`/]([^\n'\"`]{2,80})['\"`/]|(\^\S{2,80}\$))",
+    re.IGNORECASE,
 )
-_HAD = lazy_pattern(r"(?:value:? |received |got |choice: )[`'\"]([^`'\"\n]{1,60})")
+_HAD = lazy_pattern(
+    r"(?:value:? |received |got |choice: )[`'\"]([^`'\"\n]{1,60})|^[`'\"]([^`'\"\n]{1,60})[`'\"] does not match"
+)
 # Other digits (`²`) are no number for `int`, and nothing has more members.
 _POSITION = lazy_pattern(r"[0-9]{1,9}")
 _DATED = lazy_pattern(r"\b([YMD]{2,4}[-/.][YMD]{2,4}[-/.][YMD]{2,4})\b")
@@ -220,7 +226,7 @@ def _violation(path: tuple[str | int, ...], message: str, rest: str, options: tu
         return Violation(path, "unexpected", "", options or _options(rest))
     if _REQUIRED.search(message):
         return Violation(path, "required", type_)
-    had = found.group(1) if (found := _HAD.search(said)) else ""
+    had = (found.group(1) or found.group(2)) if (found := _HAD.search(said)) else ""
     options = options or (_options(rest or said) if _CHOICE.search(said) else ())
     options = tuple(each for each in options if each != had)
     # A single option is mostly the type's own name.
@@ -228,7 +234,7 @@ def _violation(path: tuple[str | int, ...], message: str, rest: str, options: tu
         return Violation(path, "choice", "", options, had)
     form = _FORM.search(message) or _DATED.search(message)
     if form is not None:
-        return Violation(path, "form", next(group for group in form.groups() if group))
+        return Violation(path, "form", next(group for group in form.groups() if group), (), had)
     # Go names the type only after the place.
     if not type_ and rest:
         type_ = _TYPES.get(re.sub(r"^[\[\]*]+", "", rest).lower(), "array" if rest.startswith("[]") else "")

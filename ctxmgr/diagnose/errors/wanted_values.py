@@ -14,9 +14,9 @@ from itertools import islice
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.diagnose.errors.refusals import Violation
-from ctxmgr.diagnose.evidence import Evidence, may_change
+from ctxmgr.diagnose.evidence import Evidence, call_input, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
-from ctxmgr.diagnose.evidence.items import find_json, find_objects
+from ctxmgr.diagnose.evidence.items import answers, find_json, find_objects
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered
 from ctxmgr.diagnose.evidence.texts import plain_name, strip_line_numbers
 from ctxmgr.text.patterns import lazy_pattern
@@ -55,6 +55,9 @@ _PART = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _LOOKED_AT, _SHORT, _LONGEST, _MOST, _MOST_PARTS = 200, 60, 100, 12_000, 12
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MISSING = object()
+_WORD = lazy_pattern(r"[\w.@+-]{3,60}")
+_FIXED = lazy_pattern(r"\^?[A-Za-z]{2}|\^?[A-Za-z]\\?[-_:/]")
+_FEW = 4
 
 
 class KnownForm(NamedTuple):
@@ -62,6 +65,14 @@ class KnownForm(NamedTuple):
 
     text: str
     entry: EntryView
+
+
+class KnownValues(NamedTuple):
+    """Recorded values that have a wanted form, the call that showed the first one, and how much of the call stands beside."""
+
+    values: tuple[str, ...]
+    entry: EntryView
+    beside: int
 
 
 def list_arguments(evidence: Evidence, entry: EntryView) -> Any:
@@ -235,6 +246,31 @@ def find_form(evidence: Evidence, entry: EntryView, violation: Violation) -> Kno
             fill = own if isinstance(own, str | int | float) and not isinstance(own, bool) else None
             return KnownForm(f'"{name}": {json.dumps(_outline(value, fill), ensure_ascii=False)}', other)
     return None
+
+
+def find_known_values(evidence: Evidence, entry: EntryView, violation: Violation) -> KnownValues | None:
+    """Return the recorded values that match a pattern, and of these the ones beside most of what the refused calls name.
+
+    A pattern without a fixed beginning may match anything, so then only values count that have the name of the refused one.
+    """
+    if violation.kind != "form":
+        return None
+    refused = (each for each in evidence.recent if each.action == entry.action and evidence.has_failed(each))
+    asked = {word for each in refused for word in _WORD.findall(call_input(each))}
+    found: dict[str, tuple[int, EntryView]] = {}
+    for other, item in answers(evidence):
+        if evidence.has_failed(other):
+            continue
+        around = set(_WORD.findall(item.around))
+        plain = {name: value for name, value in item.fields.items() if not matches_pattern(violation.wants, value)}
+        for name, value in item.fields.items():
+            fits = _FIXED.match(violation.wants) or name == violation.name.casefold()
+            if name not in plain and fits and value not in asked and plain_name(value):
+                beside = around.union(*map(_WORD.findall, (name, *plain.values())))
+                found.setdefault(value, (len(asked & beside), other))
+    most = max((count for count, _ in found.values()), default=0)
+    best = [value for value, (count, _) in found.items() if count == most]
+    return KnownValues(tuple(best), found[best[0]][1], most) if 0 < len(best) <= _FEW else None
 
 
 def _outline(value: Any, fill: str | float | None) -> Any:

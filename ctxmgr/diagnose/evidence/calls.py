@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
+from ctxmgr.detect.step import reported_exit_code
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import canonical
 from ctxmgr.diagnose.evidence.texts import clean, clip, clock, code, strip_wrapper, text_of
@@ -424,6 +425,10 @@ def reports_failure(entry: EntryView, text: str) -> bool:
         return True
     if entry.status != "ok":
         return False
+    output = cast("dict[str, Any]", entry.output) if isinstance(entry.output, dict) else {}
+    # Some clients put the code beside the output, others into an object of their own.
+    if any(reported_exit_code(holder) for holder in (output, output.get("metadata"))):
+        return True
     command = command_of(entry)
     if not command:
         return (

@@ -20,6 +20,9 @@ if TYPE_CHECKING:  # `session` imports this module
 _MOST_TEXT = 20_000
 _PEOPLE = ("user_message", "user_message_chunk")
 _KEYS = ("text", "content", "message", "summary", "prompt", "question")
+_PRINTED = ("stderr", "stdout", "output")
+STREAMED = ("tool_call_update", "stream", "output", "progress")
+"""Types of the events that show what an open call has printed so far."""
 _SAID_AGAIN = 30
 
 By = Literal["user", "agent", "program"]
@@ -51,7 +54,7 @@ def messages_of(events: Iterable[EventView]) -> list[Message]:
     """Return the messages in events, in their order. Events without text are left out; chunks of one message are joined."""
     found: list[Message] = []
     for event in events:
-        text = _message_text(event.data)
+        text = _message_text(event.data, _PRINTED if event.type in STREAMED else ())
         if not text.strip() and event.type not in ("compaction", "waiting", "interrupt"):
             continue
         program = isinstance(event.data, dict) and cast("dict[str, Any]", event.data).get("synthetic") is True
@@ -81,10 +84,10 @@ def _is_by_agent(kind: str) -> bool:
     return kind in ("message", "thought", "agent_message_chunk", "agent_thought_chunk")
 
 
-def _message_text(data: Any) -> str:
+def _message_text(data: Any, more: Sequence[str] = ()) -> str:
     if isinstance(data, dict):
         fields = cast("dict[str, Any]", data)
-        return next((text for name in _KEYS if (text := text_of(fields.get(name)))), "")
+        return next((text for name in (*_KEYS, *more) if (text := text_of(fields.get(name)))), "")
     return text_of(data)
 
 

@@ -25,7 +25,7 @@ from ctxmgr.diagnose.evidence.calls import (
     split_command,
     subject,
 )
-from ctxmgr.diagnose.evidence.messages import Message
+from ctxmgr.diagnose.evidence.messages import STREAMED, Message
 from ctxmgr.diagnose.evidence.texts import (
     blanks_for_underscores,
     clean,
@@ -48,11 +48,11 @@ _TAIL = 12
 _NEAR = 3
 _ALIKE = 4
 _LAST, _OFTEN, _LATE = 30, 2, 8
-_SAME_ERROR = 400
+_SAME_ERROR, _MOST_ERROR = 400, 4_000
 _MOST_LOOP = 60
 _MOST_TEXT = 20_000
 
-_VALUES = lazy_pattern(r"'[^'\n]{1,200}'|\"[^\"\n]{1,200}\"")
+_VALUES = lazy_pattern(r"`[^`]{1,1000}`|'[^'\n]{1,200}'|\"[^\"\n]{1,200}\"")
 _FEW_LETTERS = 12
 _PAUSE = lazy_pattern(r"\bsleep \d+\w?\s*(?:;|&&|$)\s*|\d?>\s?/dev/null")
 # kubectl shows the age of a thing (`3d4h`), which grows although nothing happens.
@@ -167,7 +167,7 @@ class Evidence:
 
         Quoted values are ignored, since they differ with the call. An almost empty message is equal only for equal calls.
         """
-        said = _VALUES.sub("''", self.text(entry)[-_SAME_ERROR:])
+        said = _VALUES.sub("''", self.text(entry)[-_MOST_ERROR:])[-_SAME_ERROR:]
         # A text without letters says nothing, so only equal calls may have the same error.
         own = call_key(entry) if sum(map(str.isalpha, said)) < _FEW_LETTERS else ""
         return f"{entry.agent}\n{own}\n{mask_volatile(said, ids=True)}"
@@ -266,6 +266,11 @@ class Evidence:
         if known is None:
             known = self._texts[key] = strip_wrapper(self._raw_text(entry)).strip("\n")
         return known
+
+    def output_so_far(self, entry: EntryView) -> str:
+        """Return what an open call has printed according to the events behind it."""
+        printed = (each for each in self.messages if each.by == "program" and each.kind in STREAMED)
+        return clean("".join(each.text for each in printed if each.after == entry.index))
 
     def _raw_text(self, entry: EntryView) -> str:
         message = text_of(entry.error)

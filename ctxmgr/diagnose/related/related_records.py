@@ -323,7 +323,8 @@ def _find_most_similar_name(evidence: Evidence, steps: Sequence[EntryView], rela
     found = [
         (likeness(bad, name), bad, name, each.source)
         for bad in refused for each in related for name in each.names
-        if name not in asked and " " not in name and not each.by_user
+        # `USER=x` only assigns the refused name.
+        if name not in asked and " " not in name and not each.by_user and not name.endswith(f"={bad}")
     ]  # fmt: skip
     alike, bad, name, source = max(found, default=(0.0, "", "", ""))
     if alike < _ALIKE:

@@ -188,7 +188,8 @@ def _evidence(case: Case) -> Evidence:
     reader, related = case.reader, case.related
     recent = list(reversed(reader.newest(_LOOKED_AT)))
     elsewhere: Sequence[EntryView] = () if related is None else RelatedEntries(lambda: related.entries)
-    return Evidence(recent, case.finding, messages_of(reader.heard()), elsewhere, session_folder(reader.store, reader.session))
+    said = messages_of([*reader.streamed(), *reader.heard()])
+    return Evidence(recent, case.finding, said, elsewhere, session_folder(reader.store, reader.session))
 
 
 def _cause(case: Case, evidence: Evidence) -> CauseExplanation | None:

@@ -8,6 +8,7 @@ from typing import Any, cast
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
+from ctxmgr.diagnose.evidence.messages import STREAMED
 from ctxmgr.history.query import tools
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.recover.evidence.quotes import flat
@@ -57,17 +58,8 @@ class HistoryReader:
         key = self.store.sessions.key(self.session)
         return set() if key is None else self.store.annotations.known_ids(key, ids)
 
-    def newest(
-        self,
-        limit: int,
-        *,
-        agent: str | None = None,
-        action: str | None = None,
-        input_type: str | None = None,
-        status: Sequence[str] = (),
-    ) -> list[EntryView]:
-        """Return the newest matching entries, newest first."""
-        wanted = {"agent": agent, "action": action, "input_type": input_type}
+    def newest(self, limit: int, *, status: Sequence[str] = (), **wanted: str | None) -> list[EntryView]:
+        """Return the newest entries, newest first; of an ``agent``, an ``action`` or an ``input_type`` if it is given."""
         named = {name: [value] for name, value in wanted.items() if value is not None}
         found = self.ask(tools.list_, kind="entry", limit=limit, newest_first=True, status=status, **named)
         return [self.clean(row) for row in found.rows]
@@ -111,6 +103,10 @@ class HistoryReader:
         first = [row for row in self._events(PEOPLE, 1, newest_first=False) if row.id not in {each.id for each in newest}]
         return [*first, *newest]
 
+    def streamed(self, most: int = 50) -> list[EventView]:
+        """Return the newest events that show what open calls have printed so far, oldest first."""
+        return [self.heard_one(row) for row in reversed(self._events(STREAMED, most, newest_first=True))]
+
     def last_messages(self, entry: EntryView, most: int = 2) -> list[SpokenMessage]:
         """Return the last messages and thoughts of agents on the way to an entry."""
         total = self.ask(tools.messages, entry_id=entry.id, limit=1).total
@@ -146,7 +142,7 @@ class HistoryReader:
 
     def heard_one(self, event: EventView) -> EventView:
         """Return a message without text that reads like instructions. A person's message stays: it is meant to be followed."""
-        why = None if event.type in PEOPLE else suspicion(words(event.data)[:_JUDGED])
+        why = None if event.type in PEOPLE else suspicion(flat(event.data, _JUDGED))
         if why is None:
             return event
         self.withheld[event.id] = why

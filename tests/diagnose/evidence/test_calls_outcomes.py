@@ -40,6 +40,21 @@ def test_a_command_that_failed_is_known_by_what_it_prints(command: str, output: 
 
 
 @pytest.mark.parametrize(
+    ("output", "is_failure"),
+    [
+        ({"exit_code": 3, "output": "no rows loaded"}, True),
+        ({"output": "no rows loaded", "metadata": {"exitCode": 3}}, True),
+        ({"exit_code": 0, "output": "12 rows loaded"}, False),
+        ({"output": "12 rows loaded", "metadata": ["exitCode", 3]}, False),
+        ({"exit_code": True, "output": "12 rows loaded"}, False),
+    ],
+)
+def test_an_exit_code_may_stand_in_an_object_around_the_output(output: dict[str, object], is_failure: bool) -> None:
+    """The text of such a result has the output alone."""
+    assert reports_failure(view(0, Call("exec", {"cmd": "./load.sh"}, output)), "rows") is is_failure
+
+
+@pytest.mark.parametrize(
     ("command", "output"),
     [
         ("make", "cc -o app a.c\nno errors"),

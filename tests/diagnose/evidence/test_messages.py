@@ -25,6 +25,7 @@ def event(type_: str, data: Any, *, agent: str | None = "main", after: int | Non
         ("message", {"text": "go"}, ("main", "agent")), ("nudge", {"text": "go"}, ("main", "program")),
         ("agent_message_chunk", {"content": [{"text": "go"}]}, ("main", "agent")), ("user_message", "go", ("user", "user")),
         ("user_message", {"text": "go", "synthetic": "yes"}, ("user", "user")),
+        ("tool_call_update", {"status": "in_progress", "stderr": "go"}, ("main", "program")),
     ],
 )  # fmt: skip
 def test_who_said_it_follows_from_the_event(type_: str, data: Any, said: tuple[str, str]) -> None:

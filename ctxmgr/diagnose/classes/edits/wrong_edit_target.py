@@ -42,7 +42,7 @@ _UNREAD = lazy_pattern(
     r"(?:has|have) not been read|must be read|read (?:the file|it) (?:first|before)|modified since", re.IGNORECASE
 )
 _PATCH = lazy_pattern(r"\b(?:git (?:-\S+ )*(?:apply|am)|patch)\b[^\n|;&]{0,200}?(\S{1,200}\.(?:patch|diff))\b")
-_FEW = 3
+_FEW, _FAR = 3, 30
 _ALIKE = 0.55
 _MOST_LINES = 4_000
 _LONG = 400
@@ -250,16 +250,19 @@ def _diagnose_repeated_text(
         "Add the line above or below the place you mean to the text to replace, so that it is unique and occurs only once; use"
         " an option such as `replace_all` only if you mean all of them."
     )
-    above = [(place, line) for place in places[:_FEW] if (line := _line_above(known, place))]
+    above = [(place, line) for place in places[:_FEW] if (line := _line_above(known, place, places))]
     if above:
         step += f" {'; '.join(f'line {place} is below {line}' for place, line in above)}.".replace(" line", " Line", 1)
     return _diagnosis(evidence, entry, known, cause, step, "The edit must report one replacement.")
 
 
-def _line_above(known: Content, place: int) -> str:
-    """Return the nearest non-empty line above a position as a quote, or "" if it is not known."""
-    lines = known.lines[: place - known.first]
-    line = next((line for line in reversed(lines) if line.strip()), "")
+def _line_above(known: Content, place: int, places: list[int]) -> str:
+    """Return the nearest line above a position that no other position has above it, as a quote; else the nearest one, or ""."""
+    above = known.lines[: place - known.first][-_FAR:]
+    lines = [(distance, line) for distance, line in enumerate(reversed(above), 1) if line.strip()]
+    others = [known.lines[: other - known.first] for other in places if other != place]
+    own = (line for distance, line in lines if not any(line in other[-distance:][:1] for other in others))
+    line = next(own, lines[0][1] if lines else "")
     return code(line.strip(), 60) if line and not ORDERS.search(line) else ""
 
 

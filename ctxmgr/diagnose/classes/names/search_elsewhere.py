@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.evidence import Evidence, call_key, may_change
+from ctxmgr.detect.text import vocabulary
+from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock, may_change
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, same_file, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.files import PATH, asked_paths, find_move, is_file_name
-from ctxmgr.diagnose.evidence.items import find_listing, topic_words
+from ctxmgr.diagnose.evidence.items import find_ids, find_listing, topic_words
+from ctxmgr.diagnose.evidence.messages import user_sentences
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
@@ -83,6 +85,8 @@ def applies(evidence: Evidence) -> Diagnosis | None:
     watched = _diagnose_moved_file(evidence) or _diagnose_unchanged_file(evidence)
     if watched is not None:
         return watched
+    if (excluded := _diagnose_excluded_value(evidence)) is not None:
+        return excluded
     empty = [entry for entry in evidence.tail if _is_search(entry) and _is_empty(evidence, entry)]
     # A search from long ago is no trouble any more.
     if len(empty) < _LEAST or evidence.recent[-1].index - empty[-1].index > _LATE:
@@ -111,6 +115,66 @@ def _diagnose_moved_file(evidence: Evidence) -> Diagnosis | None:
             evidence.quote_message(move.message), evidence.quote(entry), check="It must hold what you wait for.",
         )  # fmt: skip
     return None
+
+
+_QUERY = lazy_pattern(r"\bselect\b[^;]{1,4000}\bfrom\b", re.IGNORECASE)
+_NO_ROWS = lazy_pattern(r"(?:\A|\n)(?:count[^\n]{0,40}\n[-+| ]*\n?)?\s*(?:0|\(0 rows\)|Empty set[^\n]{0,20})\s*\Z")
+_EXCLUDES = lazy_pattern(
+    r"\b(?:not|never|no longer|instead of|rather than|(?:is|are|was|were) (?:only|just))\b|n['’]t\b"
+    r"|\b(?:an?|the|its|their|our|your|my) (?:\w+ ){0,2}(?:old|former|wrong|test|dummy|demo|retired|closed|deprecated)\b",
+    re.IGNORECASE,
+)
+_PART = lazy_pattern(r"[,;:] | but | and (?=not )")
+
+
+def _diagnose_excluded_value(evidence: Evidence) -> Diagnosis | None:
+    """Say that all look-ups in vain name one value, of which the user said that another one is meant."""
+    empty = [entry for entry in evidence.tail if evidence.is_own(entry) and _finds_nothing(evidence, entry)]
+    if len(empty) < _SEVERAL or evidence.recent[-1].index - empty[-1].index > _LATE:
+        return None
+    for value in sorted(find_ids(call_key(empty[-1]))):
+        same = [entry for entry in empty if value in find_ids(call_key(entry))]
+        for message, sentence in user_sentences(evidence) if len(same) >= _SEVERAL else ():
+            other = _meant_value(sentence, value)
+            # A value that was asked for as well did not help.
+            if other and not any(other in call_key(entry) for entry in evidence.recent if entry.index >= same[0].index):
+                return _answer_excluded_value(evidence, same, value, other, message, sentence)
+    return None
+
+
+def _finds_nothing(evidence: Evidence, entry: EntryView) -> bool:
+    asks = _QUERY.search(command_of(entry)) if command_of(entry) else vocabulary.classify(entry.action, "", "") == "query"
+    nothing = _is_empty(evidence, entry) or _NO_ROWS.search(evidence.text(entry)[-400:]) is not None
+    return entry.status == "ok" and nothing and (bool(asks) or _is_search(entry))
+
+
+def _meant_value(sentence: str, value: str) -> str:
+    """Return the only value in the form of another one that a sentence names and does not exclude, if it excludes the other."""
+    parts = _PART.split(sentence)
+    excluded = any(value in find_ids(part) and _EXCLUDES.search(part) for part in parts)
+    form = re.sub(r"\d", "0", value)
+    meant = {
+        each for part in parts if not _EXCLUDES.search(part) for each in find_ids(part) if re.sub(r"\d", "0", each) == form
+    }
+    return meant.pop() if excluded and len(meant) == 1 and value not in meant else ""
+
+
+def _answer_excluded_value(
+    evidence: Evidence, same: list[EntryView], value: str, other: str, message: Message, sentence: str
+) -> Diagnosis:
+    cause = (
+        f"All {len(same)} look-ups that find nothing name {code(value, 60)}. The user said{clock(message.at)}: "
+        f"{code(sentence, 200)}."
+    )
+    quotes = [evidence.quote_message(message, sentence), evidence.quote(same[-1])]
+    compacted = next((each for each in reversed(evidence.messages) if each.kind == "compaction"), None)
+    if compacted is not None and compacted.text and value not in compacted.text:
+        cause += f" The summary of the compaction{clock(compacted.at)} leaves that out."
+        quotes.append(evidence.quote_message(compacted))
+    step = (
+        f"Make the look-up with {code(other, 60)} in place of {code(value, 60)}, as the user said, and keep it in your notes."
+    )
+    return diagnosis(KIND, cause, step, *quotes, check="The answer must hold what you look for.")
 
 
 def _diagnose_unchanged_file(evidence: Evidence) -> Diagnosis | None:

@@ -13,6 +13,7 @@ from ctxmgr.diagnose.errors.wanted_values import (
     convert_value,
     derive_value,
     find_form,
+    find_known_values,
     find_sibling_name,
     find_unit,
     given_value,
@@ -150,9 +151,11 @@ def _join_texts(texts: list[str]) -> str:
 def _locate_violation(violation: Violation, given: object) -> Violation:
     """Return a violation with the name of its argument, if the answer names only the value."""
     # If the validator names the place, the values don't matter.
-    if violation.kind != "choice" or given_value(given, violation.path) is not None:
+    if violation.kind not in ("choice", "form") or given_value(given, violation.path) is not None:
         return violation
-    keys = [name for fields in find_objects(given) for name, value in fields.items() if value == violation.name]
+    keys = [
+        name for fields in find_objects(given) for name, value in fields.items() if value in (violation.name, violation.had)
+    ]
     # A value that occurs twice does not identify its place.
     return violation._replace(path=(keys[0],)) if len(keys) == 1 else violation
 
@@ -200,6 +203,12 @@ def _describe_fix(
     typed = f" ({violation.wants})" if violation.wants and violation.kind != "form" else ""
     if value:
         return f"{place} as {code(value, 60)}{typed}", True
+    known = find_known_values(evidence, entry, violation)
+    if known is not None:
+        values, source = known.values, evidence.source(known.entry)
+        if len(values) == 1:
+            return f"{place} as {code(values[0], 60)}, which {source} shows", known.beside > 0
+        return f"{place} set to the one of {join_names(values)} that fits the task, as {source} shows them", False
     form = (
         find_form(evidence, entry, violation)
         # A plain type is described by a word. Only a list or an object needs an example.

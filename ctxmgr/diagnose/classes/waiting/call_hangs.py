@@ -9,7 +9,7 @@ from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, prog
 from ctxmgr.diagnose.evidence.calls import command_of, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.files import asked_paths, find_move
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, Wait, find_wait
-from ctxmgr.diagnose.evidence.texts import capital, clean, code, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -107,6 +107,7 @@ _PROMPT = lazy_pattern(
     r"|passphrase|passcode|\[[^\]\n]{0,40}\]|[?:>$#%])[:?>]? {0,3})\Z",
     re.IGNORECASE,
 )
+_MEASURES = lazy_pattern(r"\d ?%\W{0,3}\Z|\[[\s\d/=#*>.%-]{0,40}\]\Z")
 _SECRET = lazy_pattern(r"pass(?:word|phrase|code)|\bPIN\b|token|one-time|OTP|2FA", re.IGNORECASE)
 _HOST_KEY = lazy_pattern(r"authenticity of host|continue connecting")
 _ANSWERS = (
@@ -135,7 +136,6 @@ _ANSWERS = (
 """Ways to keep a program from asking."""
 
 
-_STREAMED = ("tool_call_update", "stream", "output", "progress")
 _CLOSING = lazy_pattern(
     r"(?:\n+\[?(?:exit(?: code)?[ :]*\d+|command timed out[^\n]*|[^\n]{0,40}timed? ?out[^\n]{0,60}"
     r"|[^\n]{0,60}\b(?:killed|terminated|exceed\w* time)[^\n]{0,60}|</?\w{1,40}>)\]?\.?)+\s*\Z",
@@ -146,12 +146,11 @@ _CLOSING = lazy_pattern(
 
 def _diagnose_prompt(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
     """Say what an open call has asked, if its output so far ends in a prompt."""
-    streamed = [m for m in evidence.messages if m.by == "program" and m.kind in _STREAMED and m.after == entry.index]
-    said = _CLOSING.sub("", clean("".join(m.text for m in streamed) or evidence.text(entry)).rstrip("\n"))
+    said = _CLOSING.sub("", (evidence.output_so_far(entry) or evidence.text(entry)).rstrip("\n"))
     match = _PROMPT.search(said[-400:])
     asked = match.group("asked").strip() if match else ""
-    # A long line that ends like a shell's prompt is output.
-    if len(asked) < 3 or (asked[-1:] in ":>$#%" and len(asked.split()) > _MOST_ASKED):
+    # A long line that ends like a shell's prompt is output, and so is a measure of progress.
+    if len(asked) < 3 or _MEASURES.search(asked) or (asked[-1:] in ":>$#%" and len(asked.split()) > _MOST_ASKED):
         return None
     shown = f"{code(asked, 70)}" if _ASKED.fullmatch(asked) else "a question"
     call = code(command, 100) if command else f"Your {tool_phrase(entry)} call"

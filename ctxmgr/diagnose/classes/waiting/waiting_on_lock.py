@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ctxmgr.diagnose.classes.waiting.open_transaction import diagnose_open_transaction, find_open_transaction
 from ctxmgr.diagnose.errors.table import known_error
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, start_clause
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, runs_in_background, split_command, tool_phrase
+from ctxmgr.diagnose.evidence.files import Content
 from ctxmgr.diagnose.evidence.interactive_commands import find_wait
 from ctxmgr.diagnose.evidence.items import find_ids, list_items
 from ctxmgr.diagnose.evidence.messages import user_sentences
@@ -30,7 +32,8 @@ _LOCKED = lazy_pattern(
     r")?(?:timed out|timeout|timeout expired)"
     r"|could not (?:lock|acquire)|cannot (?:acquire|obtain|get) (?:the |a )?lock|lock (?:could not|cannot) be"
     r"|already running(?: \(?pid)?|lock[^\n]{0,80}resource temporarily unavailable|resource busy|text file busy|ETXTBSY|EBUSY"
-    r"|another (?:\w+ ){0,2}(?:command|instance|build)\b[^\n]{0,40}\bis (?:already |still )?running"
+    r"|another (?:\w+ ){0,2}(?:command|instance|build|run|job|copy)\b[^\n]{0,40}\bis (?:already |still |currently )?"
+    r"(?:running|active|in progress)"
     r"|\block\S*[^\n]{0,40}\bheld\b|\bheld by\b|already locked|lock file (?:exists|already)"
     r"|\b(?:is|are|was) (?:currently |already )?(?:checked out|locked|reserved|leased|claimed)\b|checked out (?:by|to)\b"
     r"|being edited by|(?:status|code|http)\W{1,4}423\b|\"(?:locked|document_?locked|resource_?locked|lock_?conflict)\"",
@@ -66,6 +69,10 @@ def applies(evidence: Evidence) -> Diagnosis | None:
             cause = f"{call_phrase(entry, 90)} fails{often} because it is in use: {quote_match(_BUSY, said)}."
             return _diagnose_taker(evidence, taker, cause, [evidence.quote(entry)])
     for entry in evidence.open_calls:
+        said = evidence.output_so_far(entry)
+        if _LOCKED.search(said) and command_of(entry):
+            line = next(line for line in reversed(said.split("\n")) if _LOCKED.search(line))
+            return _diagnose_refusal(evidence, entry, said, line)
         found = _diagnose_open_call(evidence, entry)
         if found is not None:
             return found
@@ -75,13 +82,19 @@ def applies(evidence: Evidence) -> Diagnosis | None:
 def _diagnose_refusal(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis | None:
     call = call_phrase(entry, 90)
     named = _FILE.search(said) or _FILE.search(command_of(entry)) or _DATABASE.search(command_of(entry))
-    lock = named.group(1) if named else None
-    cause = f"{call} fails{_describe_times(evidence, entry)} because of a lock: {quote_match(_LOCKED, line)}."
+    lock = named.group(1) if named else next((file for _, file, _ in _list_named_locks(evidence, entry)), None)
+    ends = f"fails{_describe_times(evidence, entry)} because of a lock"
+    if entry.status == "open":
+        call, ends = f"{call}{start_clause(entry)}", "has not returned: it waits for a lock"
+    cause = f"{call} {ends}: {quote_match(_LOCKED, line)}."
     quotes = [evidence.quote(entry, line)]
     holder = _find_holder(evidence, entry, lock) or _find_started_holder(evidence, entry, lock)
     # A call in the record is the surest holder. The answer's own words come second.
     if holder is not None:
         return _diagnose_own_holder(evidence, holder, cause, quotes)
+    begun = find_open_transaction(evidence, entry, lock)
+    if begun is not None:
+        return diagnose_open_transaction(evidence, begun, cause, quotes)
     taker = _find_taker(evidence, entry, said)
     if taker is not None:
         return _diagnose_taker(evidence, taker, cause, quotes)
@@ -147,7 +160,7 @@ def _diagnose_process_holder(
     """Say which process the message names as the holder, or that the process is gone."""
     named = _PROGRAM.search(said)
     # A process that a look-up did not find holds nothing any more.
-    if named is not None and plain_name(named.group(1)) and _find_failed_lookup(evidence, named.group(2)) is None:
+    if named is not None and plain_name(named.group(1)) and _find_failed_lookup(evidence, named.group(2), lock) is None:
         name, number = code(named.group(1), 50), named.group(2)
         step = (
             f"Wait until {name} has finished: `ps -p {number}` shows whether it still runs. If it does not, tell the user that"
@@ -157,7 +170,7 @@ def _diagnose_process_holder(
     pid = _PID.search(said)
     if pid is not None:
         number = next(group for group in pid.groups() if group)
-        gone = _find_failed_lookup(evidence, number)
+        gone = _find_failed_lookup(evidence, number, lock)
         if gone is not None:
             file = code(lock, 90) if lock and plain_name(lock) else "the file that holds its number"
             cause += f" Process {number} is gone: {evidence.source(gone)} shows none, so {file} is left over (stale)."
@@ -363,9 +376,11 @@ def _find_locking_program(evidence: Evidence, entry: EntryView, lock: str) -> tu
     return None
 
 
-def _find_failed_lookup(evidence: Evidence, number: str) -> EntryView | None:
-    """Return the look-up that found no process with that number, or None."""
+def _find_failed_lookup(evidence: Evidence, number: str, lock: str | None) -> EntryView | None:
+    """Return the look-up that found no process with that number, or with the number in the lock's file; else None."""
     named = re.compile(rf"\b(?:ps|pgrep|kill|pidof)\b[^\n]{{0,80}}\b{number}\b")
+    name = (lock or "").rpartition("/")[2]
+    by_file = re.compile(rf"\bps -p ?\"?(?:\$\(|`)(?:cat|<) ?[\w./-]{{0,80}}{re.escape(name)}[)`]")
     none = re.compile(
         rf"no (?:such )?process\b[^\n]{{0,20}}\b{number}\b|\b{number}\b[^\n]{{0,30}}no such process", re.IGNORECASE
     )
@@ -374,7 +389,10 @@ def _find_failed_lookup(evidence: Evidence, number: str) -> EntryView | None:
         # An open or denied look-up has found nothing.
         if each.status == "open" or (each.status == "denied"):
             continue
-        if none.search(said) or (re.match(r"ps\b", command_of(each)) and named.search(command_of(each)) and number not in said):
+        looked = re.match(r"ps\b", command_of(each)) and (
+            named.search(command_of(each)) or (name and by_file.search(command_of(each)) and "PID" in said)
+        )
+        if none.search(said) or (looked and number not in said):
             return each
     return None
 
@@ -388,17 +406,23 @@ def _diagnose_open_call(evidence: Evidence, entry: EntryView) -> Diagnosis | Non
     asked = _FILE.search(command) if re.search(r"\bflock\b|\blockfile\b", command) else None
     if asked is not None:
         return _answer(evidence, entry, asked.group(1), None, command)
-    for word in dict.fromkeys(re.findall(r"[\w./-]{1,200}\.(?:py|sh|js|ts|rb|pl)\b", command)):
-        content = evidence.last_content(word, entry.index)
-        if content is None:
-            continue
-        named = next((line for line in content.lines[:2_000] if _FILE.search(line) and not _MANIFEST.search(line)), None)
-        waiting = _find_waiting_line(content.lines, named) if named is not None else None
-        match = _FILE.search(named or "")
+    for content, lock, named in _list_named_locks(evidence, entry):
+        waiting = _find_waiting_line(content.lines, named)
         # A program may name a lock without ever waiting for it.
-        if waiting is not None and match is not None:
-            return _answer(evidence, entry, match.group(1), content.entry, waiting)
+        if waiting is not None:
+            return _answer(evidence, entry, lock, content.entry, waiting)
     return None
+
+
+def _list_named_locks(evidence: Evidence, entry: EntryView) -> Iterator[tuple[Content, str, str]]:
+    """Yield the first lock that each program of a call names in its source, if that was read: source, lock and line."""
+    for word in dict.fromkeys(re.findall(r"[\w./-]{1,200}\.(?:py|sh|js|ts|rb|pl)\b", command_of(entry))):
+        content = evidence.last_content(word, entry.index)
+        for line in content.lines[:2_000] if content is not None else ():
+            match = _FILE.search(line)
+            if content is not None and match is not None and not _MANIFEST.search(line):
+                yield content, match.group(1), line
+                break
 
 
 def _find_waiting_line(lines: Sequence[str], named: str) -> str | None:
@@ -451,13 +475,12 @@ def _find_holder(evidence: Evidence, entry: EntryView, lock: str | None) -> Entr
     }
     # If the program makes the lock itself, another call of that program holds it.
     if not lock or _is_of_program(entry, lock):
-        own = (other for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if _is_left_running(other))
+        own = (other for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if _may_hold(evidence, other))
         found = next(
             (
                 other
                 for other in own
-                if not evidence.has_failed(other)
-                and (
+                if (
                     heads & {word for words in split_command(command_of(other)) for word in words[:3]}
                     or (not lock and _runs_any(evidence, other, heads))
                 )
@@ -469,13 +492,14 @@ def _find_holder(evidence: Evidence, entry: EntryView, lock: str | None) -> Entr
     name = lock.rpartition("/")[2]
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         command = command_of(other)
-        if (
-            _is_left_running(other)
-            and not evidence.has_failed(other)
-            and (name in command or _program_names(evidence, other, name))
-        ):
+        if _may_hold(evidence, other) and (name in command or _program_names(evidence, other, name)):
             return other
     return None
+
+
+def _may_hold(evidence: Evidence, entry: EntryView) -> bool:
+    """Whether a call was left running, and did not find the lock taken itself."""
+    return _is_left_running(entry) and not evidence.has_failed(entry) and not _LOCKED.search(evidence.text(entry))
 
 
 def _is_left_running(entry: EntryView) -> bool:
@@ -515,7 +539,7 @@ def _find_started_holder(evidence: Evidence, entry: EntryView, lock: str | None)
         if name and other.status == "ok" and name in command_of(other) and _SHOWS_HOLDER.search(command_of(other))
     ]  # fmt: skip
     numbers = {number for other in looks for number in re.findall(r"\b\d{2,8}\b", evidence.text(other)[:2_000])}
-    started_calls = (each for each in evidence.entries_before(entry.index) if runs_in_background(command_of(each)))
+    started_calls = (each for each in evidence.entries_before(entry.index) if _may_hold(evidence, each))
     return next((each for each in started_calls if numbers & set(re.findall(r"\b\d{2,8}\b", evidence.text(each)[:200]))), None)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from ctxmgr.diagnose.classes.edits import wrong_edit_target
 from ctxmgr.diagnose.evidence import Evidence
-from tests.diagnose.build import Call, bash, edit, evidence, read, require_told
+from tests.diagnose.build import Call, bash, edit, evidence, failed, read, require_told
 
 THRICE = 3
 PATCH = "*** Begin Patch\n*** Update File: shop/cart.py\n@@\n-total = 1\n+total = 2\n*** End Patch"
@@ -111,3 +111,32 @@ SAID: list[tuple[str, Evidence, list[str], list[str]]] = [
 def test_a_cause_is_known_in_other_words(known: Evidence, cause: list[str], step: list[str]) -> None:
     """Cause and next step are named as well where another client or tool tells them."""
     require_told(known, wrong_edit_target.KIND, cause, step)
+
+
+SERVER = """class Server:
+    def start(self):
+        with self.guard():
+            log.info("state %s", self.state)
+    def halt(self):
+        with self.guard():
+            log.info("state %s", self.state)"""
+
+
+def test_the_places_of_a_repeated_text_are_told_by_the_line_that_only_one_has_above() -> None:
+    """Different forms of the edit are refused with one error, and a test that fails after them does not hide it."""
+    refused = "No replacement was made. Multiple occurrences of `{}` in lines [{}]. Make it unique."
+    log, line = '"state %s"', 'log.info("state %s", self.state)'
+    known = evidence(
+        read("server.py", SERVER),
+        failed("pytest -q", "FAILED test_server.py::test_halt"),
+        edit("server.py", line, line.replace("info", "debug"), refused.format(line, "4, 7")),
+        edit("server.py", log, '"halted %s"', refused.format(log, "4, 7")),
+        failed("pytest -q", "FAILED test_server.py::test_halt"),
+        edit("server.py", f"{line}\n", f"{line}  # 1\n", refused.format(f"{line}\n", "4, 7")),
+        found=False,
+    )
+
+    require_told(
+        known, "wrongEditTarget", ["stands 2 times", "lines 4, 7"],
+        ["ine 4 is below `def start(self):`", "line 7 is below `def halt(self):`"],
+    )  # fmt: skip

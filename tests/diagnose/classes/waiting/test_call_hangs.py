@@ -72,3 +72,21 @@ def test_words_on_something_else_name_no_other_place(said: Said) -> None:
     found = diagnose(evidence(said, READS, kind="hung", severity="hung"))
 
     assert found is None or "stock-2.csv" not in found.next_step
+
+
+@pytest.mark.parametrize(
+    ("printed", "asks"),
+    [
+        ("Overwrite keys.txt? [y/N]", True),
+        ("Release name [v12]:", True),
+        ("copying layers 42 %", False),
+        ("copying [=====>    ]", False),
+        ("compiled [18/240]", False),
+    ],
+)
+def test_the_output_so_far_may_end_in_a_prompt(printed: str, asks: bool) -> None:
+    """A measure of progress asks nothing."""
+    known = evidence(Call("Bash", {"command": "./pack.sh"}, None, "open"), Said(printed, "tool", "progress"), found=False)
+    found = call_hangs.applies(known)
+
+    assert (found is not None and "ends in a prompt" in found.cause) == asks

@@ -69,3 +69,38 @@ def test_a_lease_has_no_process(said: str, step: str) -> None:
     assert told is not None
     assert step in told.next_step
     assert "fuser" not in told.next_step
+
+
+REPORT = 'file=var/report.pid\n[ -e $file ] && { echo "another job is in progress (pid $(cat $file))"; exit 4; }'
+REFUSED = "report: another job is in progress (pid 5120)"
+
+
+@pytest.mark.parametrize(
+    ("shown", "is_gone"),
+    [("    PID CMD", True), ("    PID CMD\n   5120 sh report.sh", False), ("cat: var/report.pid: Permission denied", False)],
+)
+def test_the_process_of_a_pid_file_that_the_script_names_is_gone(shown: str, is_gone: bool) -> None:
+    """A look-up by the file counts like one by the number; a run that was refused as well holds nothing."""
+    looked = bash("ps -p $(cat var/report.pid) -o pid,cmd", shown)
+    again = bash("nohup sh report.sh; tail -1 report.log", REFUSED)
+    run = failed("sh report.sh", REFUSED)
+    told = diagnose(evidence(read("report.sh", REPORT), looked, run, again, run, run))
+
+    assert told is not None
+    assert told.kind == "waitingOnLock"
+    assert ("`var/report.pid` is left over" in told.cause) == is_gone
+    assert "You hold it yourself" not in told.cause
+
+
+def test_an_open_call_says_in_its_output_so_far_that_it_waits() -> None:
+    """Only the events behind the call have what it printed; its own job of the same program is the holder."""
+    begun = bash("gradle build --offline > build.log 2>&1 & echo pid $!", "pid 3107")
+    streamed = Said(
+        "Timeout waiting to lock journal cache. It is currently in use by another Gradle instance.", "tool", "stream"
+    )
+    told = diagnose(evidence(begun, bash("gradle check", status="open"), streamed, found=False))
+
+    assert told is not None
+    assert told.kind == "waitingOnLock"
+    assert "has not returned: it waits for a lock" in told.cause
+    assert "process 3107" in told.next_step
