@@ -73,9 +73,9 @@ USAGE = [
     (("list", "--nosuch"), "No such option: --nosuch"),
     (("list", "--limit", "x"), "Invalid value for '--limit' / '-n': 'x' is not a valid int"),
     (("list", "some", "extra"), "Got unexpected extra argument(s) (extra)"),
-    (("search",), "Missing argument 'query'"),
+    (("search",), "Missing argument 'QUERY'"),
     (("note", "add", "3"), "Missing option '--message' / '-m'"),
-    (("note", "nosuch"), "No such command 'nosuch'"),
+    (("note", "qqq"), "No such command 'qqq'"),
 ]
 
 
@@ -108,10 +108,10 @@ def test_a_wrapped_commands_options_are_its_own() -> None:
 
 FAULTS: list[tuple[tuple[str, ...], int, str, str]] = [
     (("search", ""), 2, "invalid", "Query cannot be empty"),
-    (("list", "--limit", "0"), 2, "invalid", "--limit: Input should be greater than or equal to 1"),
-    (("list", "--offset", "-1"), 2, "invalid", "--offset: Input should be greater than or equal to 0"),
-    (("list", "--status", "great"), 2, "invalid", "--status: Input should be 'ok', 'error', 'denied', 'interrupted' or 'open'"),
-    (("list", "--kind", "odd"), 2, "invalid", "--kind: Input should be 'entry', 'event' or 'all'"),
+    (("list", "--limit", "0"), 2, "invalid", "--limit must be at least 1"),
+    (("list", "--offset", "-1"), 2, "invalid", "--offset must be at least 0"),
+    (("list", "--status", "great"), 2, "invalid", "--status must be 'ok', 'error', 'denied', 'interrupted' or 'open'"),
+    (("list", "--kind", "odd"), 2, "invalid", "--kind must be 'entry', 'event' or 'all'"),
     (("list", "--since", "soon"), 2, "invalid", "'soon' is not a time"),
     (("list", "--session", "nosuch"), 3, "notFound", "no session 'nosuch'"),
     (("list", "--session", "h"), 2, "invalid", "several session ids start with 'h'"),

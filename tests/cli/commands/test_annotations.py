@@ -59,8 +59,8 @@ def test_the_text_may_come_in_three_ways() -> None:
 FAULTS = [
     (("recall", ""), 2, "invalid", "Query cannot be empty"),
     (("reflect", " "), 2, "invalid", "Query cannot be empty"),
-    (("recall", "x", "--limit", "0"), 2, "invalid", "--limit: Input should be greater than or equal to 1"),
-    (("recall", "x", "--expand", "-1"), 2, "invalid", "--expand: Input should be greater than or equal to 0"),
+    (("recall", "x", "--limit", "0"), 2, "invalid", "--limit must be at least 1"),
+    (("recall", "x", "--expand", "-1"), 2, "invalid", "--expand must be at least 0"),
     (("recall", "x", "--session", "nosuch"), 3, "notFound", "no session 'nosuch'"),
     (("retain", "x", "--entry", "99"), 3, "outOfBounds", "Index out of bounds"),
     (("retain", "x", "--supersedes", "nosuch"), 3, "notFound", "no episode 'nosuch' to supersede"),
