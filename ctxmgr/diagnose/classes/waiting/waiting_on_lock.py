@@ -23,7 +23,7 @@ KIND: str = "waitingOnLock"
 _LOCKED = lazy_pattern(
     r"database (?:table )?is locked|could not (?:get|obtain|acquire) (?:the )?lock"
     r"|unable to (?:acquire|lock|create '[^'\n]{1,200}\.lock')|waiting for (?:the )?(?:\w+ )?lock"
-    r"|blocking waiting for file lock|lock (?:is )?(?:held|owned) by|is locked by|state lock"
+    r"|blocking waiting for file lock|lock (?:is )?(?:held|owned) by|is locked by|state lock(?:ed)?"
     r"|another (?:\w+ ){0,3}process (?:seems to be|is|has|holds)|lock wait timeout|deadlock detected"
     r"|(?:waiting|timeout|timed out|failed|unable|trying)[ \w]{0,20} (?:to|for) (?:\w+ ){0,2}(?:acquire|lock"
     r"|obtain)\b|in use by another|(?:being )?used by another process|\blocked by|LockTimeout|lock (?:request "
@@ -40,7 +40,7 @@ _BUSY = lazy_pattern(r"\bis (?:currently |already )?(?:in use|busy|taken|occupie
 _FILE = lazy_pattern(r"((?:[\w.~@+-]{0,80}/){0,12}[\w.@+-]{0,80}(?:\.lock|\.lck|\.pid|lock\.json|lockfile|/lock))(?![\w/-])")
 _DATABASE = lazy_pattern(r"([\w./~-]{1,200}\.(?:db|sqlite3?))\b")
 # Terraform shows the holder of a locked state as `Who: me@host`.
-_WHO = lazy_pattern(r"^[^\w\n]{0,10}Who: +([\w.@-]{2,60})", re.MULTILINE)
+_WHO = lazy_pattern(r"(?:^|\s)[^\w\n]{0,10}Who: +([\w.@-]{2,60})", re.MULTILINE)
 _PROGRAM = lazy_pattern(
     r"(?!(?:by|is|process|running|with)\b)\b([A-Za-z][\w./-]{1,40})[ ,(]{1,3}pid[ =:]{1,2}(\d{2,8})\b", re.IGNORECASE
 )
@@ -81,7 +81,7 @@ def _diagnose_refusal(evidence: Evidence, entry: EntryView, said: str, line: str
     holder = _find_holder(evidence, entry, lock) or _find_started_holder(evidence, entry, lock)
     # A call in the record is the surest holder. The answer's own words come second.
     if holder is not None:
-        return _diagnose_own_holder(evidence, holder, cause, quotes)
+        return _diagnose_own_holder(evidence, holder, lock, cause, quotes)
     taker = _find_taker(evidence, entry, said)
     if taker is not None:
         return _diagnose_taker(evidence, taker, cause, quotes)
@@ -101,8 +101,12 @@ def _diagnose_refusal(evidence: Evidence, entry: EntryView, said: str, line: str
     )
 
 
-def _diagnose_own_holder(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote]) -> Diagnosis:
+def _diagnose_own_holder(
+    evidence: Evidence, holder: EntryView, lock: str | None, cause: str, quotes: list[Quote]
+) -> Diagnosis:
     """Say which call that was left running holds the lock, and what that call waits for."""
+    if not _shows_as_holder(evidence, holder, lock):
+        return _diagnose_likely_holder(evidence, holder, lock, cause, quotes)
     cause += f" {_describe_own_holder(evidence, holder)}."
     quotes.append(evidence.quote(holder, command_of(holder)))
     number = _process_number(holder)
@@ -122,6 +126,32 @@ def _diagnose_own_holder(evidence: Evidence, holder: EntryView, cause: str, quot
         f"{f' For next time: {waits.step}' if waits else ''}"
     )
     return diagnosis(KIND, cause, step, *quotes, check="Make sure that process is gone before you run it again.")
+
+
+def _shows_as_holder(evidence: Evidence, holder: EntryView, lock: str | None) -> bool:
+    """Whether the record shows that a call left running holds the lock, or at least that it has not ended."""
+    name = (lock or "").rpartition("/")[2]
+    # git's own lock lasts as long as its command: one that went to the background may have ended, or never took it.
+    return (
+        holder.status == "open" or not name.startswith("index.lock") or name in command_of(holder)
+        or _find_started_holder(evidence, evidence.recent[-1], lock) is holder
+    )  # fmt: skip
+
+
+def _diagnose_likely_holder(
+    evidence: Evidence, holder: EntryView, lock: str | None, cause: str, quotes: list[Quote]
+) -> Diagnosis:
+    """Say which call may hold the lock, if the record does not show whether it still runs."""
+    call = code(command_of(holder), 80)
+    file = code(lock, 80) if lock and plain_name(lock) else "the lock"
+    cause += f" The record does not show who holds it. {call}, started{clock(holder.ts)}, may still run."
+    step = (
+        f"See with `pgrep -af` whether a process of that program runs. If it does, wait until it has ended, and then run this once"
+        f" more; if none does, {file} is left over: ask the user whether it may be removed."
+    )
+    quotes.append(evidence.quote(holder, command_of(holder)))
+    check = "No such process may run when you run it again."
+    return diagnosis(KIND, cause, step, *quotes, check=check, confidence="medium")
 
 
 _PLAIN = lazy_pattern(r"[A-Za-z]{4,30}")
@@ -202,7 +232,7 @@ def _diagnose_file_holder(evidence: Evidence, entry: EntryView, lock: str | None
         " lock."
     )
     return diagnosis(
-        KIND, cause, step, *quotes, check="Running it again while the lock is held can't help.", confidence="medium"
+        KIND, cause, step, *quotes, check="The lock must be free before you run it again.", confidence="medium"
     )
 
 
