@@ -177,7 +177,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagn
         return _diagnose_own_server(evidence, server, cause, port, quotes)
     step = f"See what holds it with `ss -ltnp`, and start yours on another port, such as {other}, unless that process is yours."
     return diagnosis(
-        KIND, cause, step, *quotes, check="Trying the same port again can't help while it is held.", confidence="medium"
+        KIND, cause, step, *quotes, check="It must say that it listens.", confidence="medium"
     )
 
 
