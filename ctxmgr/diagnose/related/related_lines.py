@@ -81,6 +81,8 @@ _DOCUMENT = lazy_pattern(
 """Names of documents that explain. They say how to do a thing more often than other records."""
 _DOCUMENTED, _NOTHING_NEW = 0.5, 0.5
 _TOLD_LINES, _QUOTED_LINES, _CALL = 4, 4, 120
+MOST_NAMES = 10
+"""Names in a line, from which on they are a listing."""
 MOST_SOURCE = 70
 """Characters of a source that a prompt shows early."""
 _REST, _TOUCHES, _ADDS, _PRESCRIBED = 0.4, 0.1, 0.3, 0.3
@@ -133,6 +135,9 @@ class RelatedLine(NamedTuple):
             return f"{source.replace('The user', 'The user said')}: {code(self.line, _SHORT)}."
         if not self.line:
             return f"{source} printed nothing."
+        # So many names are those of a whole listing, of which the first ones say nothing.
+        if len(self.names) > MOST_NAMES:
+            return ""
         if self.names:
             return f"{source} names {join_names(self.names, 4)}."
         return f"{source} has {join_names(self.shared, 2)}." if self.shared else ""

@@ -30,7 +30,7 @@ from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.texts import clip, code, join_names, sentences_in
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_ERROR, MOST_STEP
 from ctxmgr.diagnose.related.alternatives import Alternative, alternatives
-from ctxmgr.diagnose.related.related_lines import COMMON, PRESCRIBES, RelatedLine, find_names, find_related_lines
+from ctxmgr.diagnose.related.related_lines import COMMON, MOST_NAMES, PRESCRIBES, RelatedLine, find_names, find_related_lines
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
@@ -425,7 +425,7 @@ def _describe_look(related: Sequence[RelatedLine], *, later: bool) -> str:
     related = _sort_by_names(each for each in related if not each.by_user and (each.names or not later))
     parts: list[str] = []
     for each in related[:_LOOKS]:
-        names = list(each.names[:_SHOWN_NAMES])
+        names = list(each.names[:_SHOWN_NAMES]) if len(each.names) <= MOST_NAMES else []
         while len(names) > 1 and sum(map(len, names)) > _NAMES_ROOM:
             names.pop()
         parts.append(_CALL.sub(_CUT, each.source) + (f" ({join_names(names)})" if names else ""))
