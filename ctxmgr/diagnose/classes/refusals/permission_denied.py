@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.errors.lines import told_lines
-from ctxmgr.diagnose.errors.table import best_step
+from ctxmgr.diagnose.errors.table import best_step, known_error
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of
 from ctxmgr.diagnose.evidence.files import asked_paths
@@ -57,11 +57,6 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         way = _find_permitted_way(evidence, entry)
         if way is not None:
             return _answer(evidence, entry, line, way)
-        # Words of the user after that may allow it.
-        if _BY_USER.search(said[:_HEAD]) and not any(
-            each.after is not None and each.after >= entry.index for each in evidence.user_texts
-        ):
-            return _diagnose_users_refusal(evidence, entry)
         noted = _diagnose_note(evidence, entry, line)
         if noted is not None:
             return noted
@@ -69,30 +64,6 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if entry.status == "denied" or (evidence.times(entry) > 1 and _DENIED.search(blanks_for_underscores(said))):
             return _diagnose_no_permitted_way(evidence, entry, line)
     return None
-
-
-_BY_USER = lazy_pattern(
-    r"\b(?:the )?user (?:has )?(?:rejected|denied|declined|refused|cancell?ed|doesn['’]t want to proceed|did not approve)"
-    r"|(?:rejected|denied|declined|refused|cancell?ed) by (?:the )?user\b",
-    re.IGNORECASE,
-)
-_HEAD = 400
-
-
-def _diagnose_users_refusal(evidence: Evidence, entry: EntryView) -> Diagnosis:
-    """Say that a person said no to a call. Another form of it, or the same question, is no way on."""
-    said = evidence.text(entry)
-    times = evidence.times(entry)
-    cause = (
-        f"{call_phrase(entry, 80)} was refused by the user{how_often(times)}: {quote_match(_BY_USER, said)}. The answer to this"
-        " call is no, in this and in any other form."
-    )
-    step = (
-        "Do the parts of the task that need no such call. If none is left, ask the user what to do in place of it, and wait for the"
-        " answer."
-    )
-    # The reason that the user gave may follow.
-    return diagnosis(KIND, cause, step, evidence.quote(entry), check="The user must have said what is wanted before a call like it is made.")
 
 
 def _describe_refusal(evidence: Evidence, entry: EntryView, line: str) -> str:
@@ -118,8 +89,10 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, way: tuple[Message,
 
 
 def _diagnose_no_permitted_way(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
-    known = best_step(KIND, evidence)
-    if known is not None and entry.status != "denied":
+    # The user's own no needs another step than a missing permission.
+    refused = _BY_USER.search(evidence.text(entry)[:_HEAD]) is not None
+    known = known_error(KIND, evidence, late=False, once=True) if refused else best_step(KIND, evidence)
+    if known is not None and (refused or entry.status != "denied"):
         return known
     step = (
         "Stop trying forms of this call: ask the user whether it may be done, and say what it is for. Meanwhile do the parts of"
@@ -144,6 +117,10 @@ def _diagnose_no_permitted_way(evidence: Evidence, entry: EntryView, line: str) 
     return diagnosis(KIND, cause, step, *quotes, confidence="medium")
 
 
+_BY_USER = lazy_pattern(
+    r"\buser (?:rejected|denied|declined|doesn['’]t want to proceed)|(?:rejected|denied|declined) by (?:the )?user", re.IGNORECASE
+)
+_HEAD = 400
 _RULE = lazy_pattern(r"^only\b|\bonly (?:from|in|with|by|to|of|as)\b", re.IGNORECASE)
 _PROPER = lazy_pattern(r"(?<![.\w])(?<!^)[A-Z][\w.-]{2,40}")
 

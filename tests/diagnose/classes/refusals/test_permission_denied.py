@@ -21,13 +21,10 @@ def test_a_rule_of_the_user_comes_before_a_question() -> None:
 
 
 def test_a_refusal_by_the_user_is_an_answer() -> None:
-    """Nobody is sent to ask whether it may be done after the user has said no; later words of the user may allow it."""
+    """Nobody is sent to ask whether it may be done after the user has said no."""
     call = Call("Bash", {"command": "npm publish"}, "The user rejected this tool call.", "denied")
     told = diagnose(evidence(Said("Release it."), call, call, call))
 
     assert told is not None
-    assert "was refused by the user, 3 times" in told.cause
+    assert "the user has refused this call" in told.cause
     assert "ask the user whether" not in told.next_step
-
-    later = diagnose(evidence(Said("Release it."), call, call, call, Said("Fine now.")))
-    assert later is None or "was refused by the user" not in later.cause
