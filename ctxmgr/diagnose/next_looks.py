@@ -217,10 +217,12 @@ def _look_behind_answer(evidence: Evidence, step: EntryView) -> str:
     if rule is not None:
         name, other = rule
         return f"See what the rule {code(name, 40)} wants, which {evidence.source(other)} names: it may set it back each time."
-    if _LOOKS_UP.match(step.action) and not (command_of(step) or path_of(step) or _STATE.search(f"{step.action} {call_input(step)}")):
+    if _LOOKS_UP.match(step.action) and not (
+        command_of(step) or path_of(step) or _STATE.search(f"{step.action} {call_input(step)}")
+    ):
         return (
-            "It answers, and asking again does not change the answer: go on with it as it is, or ask for another value if the task "
-            "means another one. If the task can't go on with it, tell the user what it says, and ask."
+            "It answers, and asking again does not change the answer: go on with it as it is, or ask for another value if the "
+            "task means another one. If the task can't go on with it, tell the user what it says, and ask."
         )
     return (
         "It answers, and the answer does not change: look at what should change it, whether the process, worker or job behind "

@@ -138,8 +138,8 @@ def _find_second_setting(evidence: Evidence, file: str, shown: list[EntryView], 
             yield (
                 f"{there} gives {name} a value too, the one from before the edits of {code(file, 80)}"
                 f"{f', and {evidence.source(read[0])} shows that it is read: {code(read[1], 80)}' if read else ''}",
-                f"See which of the two is read last, {code(file, 80)} or {there}: set {name} there, and undo the edits that had no"
-                " effect.",
+                f"See which of the two is read last, {code(file, 80)} or {there}: set {name} there, and undo the edits that had"
+                " no effect.",
                 other,
                 line.strip(),
             )
@@ -148,7 +148,9 @@ def _find_second_setting(evidence: Evidence, file: str, shown: list[EntryView], 
 def _find_import(evidence: Evidence, shown: list[EntryView], path: str) -> tuple[EntryView, str] | None:
     """Return a line that imports or includes a file, with the entry that shows it."""
     stem = _file_name(path).partition(".")[0]
-    reads = re.compile(rf"(?:\b(?:from|import|require|include|source|load|use|extends)\b).*(?<![\w-]){re.escape(stem)}(?![\w-])")
+    reads = re.compile(
+        rf"(?:\b(?:from|import|require|include|source|load|use|extends)\b).*(?<![\w-]){re.escape(stem)}(?![\w-])"
+    )
     lines = ((each, line) for each in reversed(shown) for line in evidence.text(each)[:_MOST].split("\n"))
     return next(((each, _PLACE.sub("", line).strip()) for each, line in lines if len(stem) > 2 and reads.search(line)), None)
 

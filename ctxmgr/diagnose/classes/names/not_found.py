@@ -271,7 +271,9 @@ def _diagnose_unlisted_name(evidence: Evidence, entry: EntryView, cause: str, na
     if guessed:
         cause += f" {join_names(guessed, 3)} failed too."
         step = f"Do not try further numbers. {step}"
-    used = _list_codes([each for each in evidence.recent if each.action == entry.action and not evidence.has_failed(each)], name)
+    used = _list_codes(
+        [each for each in evidence.recent if each.action == entry.action and not evidence.has_failed(each)], name
+    )
     cause += f" The same call worked with {join_names(used)}." if used else " The record holds no name like it."
     return diagnosis(KIND, cause, step, evidence.quote(entry), confidence="medium")
 

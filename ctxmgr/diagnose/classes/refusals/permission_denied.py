@@ -118,7 +118,8 @@ def _diagnose_no_permitted_way(evidence: Evidence, entry: EntryView, line: str) 
 
 
 _BY_USER = lazy_pattern(
-    r"\buser (?:rejected|denied|declined|doesn['’]t want to proceed)|(?:rejected|denied|declined) by (?:the )?user", re.IGNORECASE
+    r"\buser (?:rejected|denied|declined|doesn['’]t want to proceed)|(?:rejected|denied|declined) by (?:the )?user",
+    re.IGNORECASE,
 )
 _HEAD = 400
 _RULE = lazy_pattern(r"^only\b|\bonly (?:from|in|with|by|to|of|as)\b", re.IGNORECASE)

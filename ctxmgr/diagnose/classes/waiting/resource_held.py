@@ -57,7 +57,7 @@ _NO_ANSWER = lazy_pattern(r"refused|(?:could ?n.t|failed to|unable to) connect|t
 
 
 def _diagnose_other_answerer(evidence: Evidence) -> Diagnosis | None:
-    """Say that another program answers at a port, because the one that was started did not get it."""
+    """Say that another process answers at a port, because the one that was started did not get it."""
     for entry in [*evidence.failing_calls, *evidence.rounds, *evidence.repeated_calls]:
         asked = None if _NO_ANSWER.search(evidence.text(entry)) else _ASKED.search(call_input(entry))
         port = asked.group(1) if asked else ""
@@ -68,18 +68,19 @@ def _diagnose_other_answerer(evidence: Evidence) -> Diagnosis | None:
             continue
         shown = next((each for each in before if each.index >= start.index and port in evidence.line(each, _TAKEN)), None)
         if shown is not None:
+            line = evidence.line(shown, _TAKEN)
+            own = f"{code(command_of(start), 90)}, which {evidence.maker(start)} started{clock(start.ts)},"
             cause = (
-                f"{capital(subject(entry))} is answered by another program: {code(command_of(start), 90)}, which {evidence.maker(start)} started"
-                f"{clock(start.ts)}, did not get port {port}, {quote_match(_TAKEN, evidence.line(shown, _TAKEN))}, as"
-                f" {evidence.source(shown)} shows."
+                f"{capital(subject(entry))} is answered by another process: {own} did not get port {port}, "
+                f"{quote_match(_TAKEN, line)}, as {evidence.source(shown)} shows."
             )
             other = _next_port(port)
             step = (
-                f"See what holds port {port} with `ss -ltnp`, and leave that alone. Start yours on another port, such as {other}, "
-                f"and send the request there; if it must be {port}, ask the user."
+                f"See what holds port {port} with `ss -ltnp`, and leave that alone unless it is yours. Start yours on another"
+                f" port, such as {other}, and send the request there; if it must be {port}, ask the user."
             )
             return diagnosis(
-                KIND, cause, step, evidence.quote(shown, evidence.line(shown, _TAKEN)), evidence.quote(entry),
+                KIND, cause, step, evidence.quote(shown, line), evidence.quote(entry),
                 check="The log of yours must say that it listens, before you send the request.",
             )  # fmt: skip
     return None
@@ -176,9 +177,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagn
     if server is not None:
         return _diagnose_own_server(evidence, server, cause, port, quotes)
     step = f"See what holds it with `ss -ltnp`, and start yours on another port, such as {other}, unless that process is yours."
-    return diagnosis(
-        KIND, cause, step, *quotes, check="It must say that it listens.", confidence="medium"
-    )
+    return diagnosis(KIND, cause, step, *quotes, check="It must say that it listens.", confidence="medium")
 
 
 def _next_port(port: str) -> str:

@@ -101,9 +101,7 @@ def _diagnose_refusal(evidence: Evidence, entry: EntryView, said: str, line: str
     )
 
 
-def _diagnose_own_holder(
-    evidence: Evidence, holder: EntryView, lock: str | None, cause: str, quotes: list[Quote]
-) -> Diagnosis:
+def _diagnose_own_holder(evidence: Evidence, holder: EntryView, lock: str | None, cause: str, quotes: list[Quote]) -> Diagnosis:
     """Say which call that was left running holds the lock, and what that call waits for."""
     if not _shows_as_holder(evidence, holder, lock):
         return _diagnose_likely_holder(evidence, holder, lock, cause, quotes)
@@ -146,8 +144,8 @@ def _diagnose_likely_holder(
     file = code(lock, 80) if lock and plain_name(lock) else "the lock"
     cause += f" The record does not show who holds it. {call}, started{clock(holder.ts)}, may still run."
     step = (
-        f"See with `pgrep -af` whether a process of that program runs. If it does, wait until it has ended, and then run this once"
-        f" more; if none does, {file} is left over: ask the user whether it may be removed."
+        f"See with `pgrep -af` whether a process of that program runs. If it does, wait until it has ended, and then run this"
+        f" once more; if none does, {file} is left over: ask the user whether it may be removed."
     )
     quotes.append(evidence.quote(holder, command_of(holder)))
     check = "No such process may run when you run it again."
@@ -231,9 +229,7 @@ def _diagnose_file_holder(evidence: Evidence, entry: EntryView, lock: str | None
         f"Find out which process holds the lock{what} with `ps` or `fuser`, and wait for it. Ask the user before you remove a"
         " lock."
     )
-    return diagnosis(
-        KIND, cause, step, *quotes, check="The lock must be free before you run it again.", confidence="medium"
-    )
+    return diagnosis(KIND, cause, step, *quotes, check="The lock must be free before you run it again.", confidence="medium")
 
 
 class _Holder(NamedTuple):

@@ -46,7 +46,7 @@ def test_a_server_that_did_not_get_its_port_is_not_what_answers() -> None:
 
     assert told is not None
     assert told.kind == "resourceHeld"
-    assert "answered by another program" in told.cause
+    assert "answered by another process" in told.cause
     assert "hypercorn" in told.cause
 
     again = bash("hypercorn app:api --bind 127.0.0.1:9090 > api.log 2>&1 &", "[1] 78")

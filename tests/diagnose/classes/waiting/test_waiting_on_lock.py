@@ -72,7 +72,7 @@ def test_a_lease_has_no_process(said: str, step: str) -> None:
 
 
 def test_a_job_that_may_have_ended_is_no_sure_holder() -> None:
-    """git holds its index only as long as a command runs, and nothing shows whether the job in the background still does."""
+    """The index of git is locked only as long as a command runs, and nothing shows whether the job in the background does."""
     begun = bash("git fsck &", "Checking objects")
     blocked = failed("git stash", "fatal: Unable to create '/srv/app/.git/index.lock': File exists.")
     told = diagnose(evidence(begun, *[blocked] * 3))
