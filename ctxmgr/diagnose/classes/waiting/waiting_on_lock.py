@@ -129,10 +129,12 @@ def _diagnose_own_holder(evidence: Evidence, holder: EntryView, lock: str | None
 def _shows_as_holder(evidence: Evidence, holder: EntryView, lock: str | None) -> bool:
     """Whether the record shows that a call left running holds the lock, or at least that it has not ended."""
     name = (lock or "").rpartition("/")[2]
+    parts = split_command(command_of(holder))
     # git's own lock lasts as long as its command: one that went to the background may have ended, or never took it.
     return (
         holder.status == "open" or not name.startswith("index.lock") or name in command_of(holder)
-        or _find_started_holder(evidence, evidence.recent[-1], lock) is holder
+        # One that waits for a person has not ended.
+        or (bool(parts) and find_wait(parts[-1]) is not None) or _find_started_holder(evidence, evidence.recent[-1], lock) is holder
     )  # fmt: skip
 
 
