@@ -134,7 +134,8 @@ def _shows_as_holder(evidence: Evidence, holder: EntryView, lock: str | None) ->
     return (
         holder.status == "open" or not name.startswith("index.lock") or name in command_of(holder)
         # One that waits for a person has not ended.
-        or (bool(parts) and find_wait(parts[-1]) is not None) or _find_started_holder(evidence, evidence.recent[-1], lock) is holder
+        or (bool(parts) and find_wait(parts[-1]) is not None)
+        or _find_started_holder(evidence, evidence.recent[-1], lock) is holder
     )  # fmt: skip
 
 
