@@ -25,3 +25,11 @@ def test_a_call_counts_once_in_each_round() -> None:
     cycle = Evidence(known.entries, known.finding.model_copy(update={"period": 2, "count": 3}))
 
     assert (known.times(known.recent[0]), cycle.times(known.recent[0])) == (4, 3)
+
+
+def test_without_a_finding_the_calls_before_the_last_ones_count_too() -> None:
+    """They failed in the same words. Another failure of the same call is not counted."""
+    other, call = failed("mvn -q site", "first of all"), failed("mvn -q site", "zorg")
+    known = evidence(other, *[call] * 20, found=False)
+
+    assert known.times(known.recent[-1]) == 20
