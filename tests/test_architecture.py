@@ -67,7 +67,7 @@ WITHOUT_OWN_TESTS = {
         ("diagnose/classes/context", "context_lost", _CLASS),
         ("diagnose/classes/edits", "edits_not_used undone_by_other", _CLASS),
         ("diagnose/classes/environment", "other_folder shell_state tool_missing worked_elsewhere", _CLASS),
-        ("diagnose/classes/names", "not_found wrong_place", _CLASS),
+        ("diagnose/classes/names", "wrong_place", _CLASS),
         ("diagnose/classes/refusals", "limit_exceeded", _CLASS),
         ("diagnose/classes/statements", "documented_way known_error noted_way stated_reason", _CLASS),
         ("diagnose/classes/waiting", "waiting_on_process", _CLASS),

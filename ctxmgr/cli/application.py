@@ -137,7 +137,9 @@ def _near_commands(path: Sequence[str], word: str) -> list[str]:
         return same[:1]
     if options := [f"{name} --{word}" for name in TABLE if f'"--{word}"' in TABLE[name]]:
         return options[:1]
-    return get_close_matches(" ".join([*path, word]), commands, 3, 0.65)
+    # In a group its own name is no likeness: "note qqq" does not mean "note".
+    within = {name.removeprefix(start): name for name in commands if name.startswith(start := " ".join([*path, ""]).lstrip())}
+    return [within[each] for each in get_close_matches(word, within, 3, 0.65)]
 
 
 def build(only: str | None = None) -> typer.Typer:

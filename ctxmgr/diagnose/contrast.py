@@ -11,9 +11,9 @@ from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.errors.lines import reasons, telling_line
 from ctxmgr.diagnose.errors.table import known_error
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, clock, may_change, start_clause
-from ctxmgr.diagnose.evidence.calls import command_of, path_of, same_file, tool_phrase
+from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, path_of, same_file, tool_phrase
 from ctxmgr.diagnose.evidence.files import FOREIGN
-from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.next_looks import find_way_out, next_look, process_look, varies
 from ctxmgr.diagnose.related.related_records import CauseExplanation, gather_explanation
@@ -301,7 +301,13 @@ def _describe_unknown_cause(evidence: Evidence, step: EntryView) -> str:
             return f"{capital(call)} answers the same as before your last {changes}: what was changed may not be what it uses"
         if len(same) > _SEVERAL:
             return f"{capital(call)} answered the same {len(same)} times"
-    others = [each for each in evidence.changes(evidence.onset) if call_key(each) != call_key(step)]
+    since = evidence.onset if evidence.finding is not None else evidence.equal_calls(step)[0].index
+    others = [each for each in evidence.changes(since, step.index) if call_key(each) != call_key(step)]
+    same = _same_answers(evidence, step)
+    edits = [each for each in evidence.edits if same and same[0].index < each.index < same[-1].index]
+    files = list(dict.fromkeys(evidence.name(path) for each in edits for path in edited_paths(each)))
+    if len(edits) >= _SEVERAL and evidence.has_failed(step) and len(files) <= _SEVERAL:
+        return f"Not known why {call} fails the same way after {len(edits)} changes of {join_names(files)}"
     # If something was changed in between, it would be false to say that nothing was.
     if len(evidence.loop) < _SEVERAL or others:
         return f"Not known why {call} ends the same way each time"

@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 from ctxmgr.diagnose.errors.lines import telling_line, tells, told_lines
 from ctxmgr.diagnose.errors.table import read_table
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, may_change
-from ctxmgr.diagnose.evidence.calls import command_of, split_command
+from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.items import answers, find_ids
 from ctxmgr.diagnose.evidence.texts import code, plain_name
 from ctxmgr.text.patterns import lazy_pattern
@@ -72,7 +72,9 @@ _LOOKS = (
         " smaller input.",
     ),
     _Look(
-        r"click|tap\b|press|navigate|hover|fill|submit|type_text|browser|playwright|page\.",
+        # Answers and jobs are submitted too, so that word alone is not about a page.
+        r"^[\w.:-]*(?:click|tap\b|navigate|hover|type_text|browser)|playwright|puppeteer|selenium|page\."
+        r"|^[\w.:-]*(?:press|fill|submit)_?(?:form|button|key|element|field)",
         "",
         "Look at the page itself right after the action: a screenshot, the element (is it covered, disabled, or "
         "another one?), the console and the network requests.",
@@ -131,7 +133,7 @@ _LOOKS = (
     _Look(r"\bsystemctl\b|\bservice\b", "", "Look at the log of the unit: `journalctl -u UNIT -n 50 --no-pager`."),
     _Look(r"\bterraform\b", "", "Set `TF_LOG=DEBUG` for one run, and read the last request before the error."),
     _Look(
-        r"\bmake\b|\bninja\b|\bcmake\b",
+        r"(?:^|[;&|(]\s*|\bsudo )(?:make|ninja|cmake)\b",
         "",
         "Run it once so that it shows each command: `make V=1 -j1` or `ninja -v -j1`, and then run the first "
         "command that fails alone.",
@@ -215,12 +217,27 @@ def _look_behind_answer(evidence: Evidence, step: EntryView) -> str:
     if rule is not None:
         name, other = rule
         return f"See what the rule {code(name, 40)} wants, which {evidence.source(other)} names: it may set it back each time."
+    if _LOOKS_UP.match(step.action) and not (
+        command_of(step) or path_of(step) or _STATE.search(f"{step.action} {call_input(step)}")
+    ):
+        return (
+            "It answers, and asking again does not change the answer: go on with it as it is, or ask for another value if the "
+            "task means another one. If the task can't go on with it, tell the user what it says, and ask."
+        )
     return (
         "It answers, and the answer does not change: look at what should change it, whether the process, worker or job behind "
         "it runs, and what its log says, and not at the answer again."
     )
 
 
+_LOOKS_UP = lazy_pattern(
+    r"(?:\w+(?:__|\.))?(?:search|find|look_?up|query|get|list|read|fetch|show|describe|count|check|verify)(?=[_A-Z]|$)"
+)
+_STATE = lazy_pattern(
+    r"(?i)stat(?:us|e)(?![a-z])|health|ready|progress|poll|(?<![a-z])(?:jobs?|builds?|deploy\w*|runs?|tasks?|queues?|workers?|process\w*"
+    r"|pipelines?|logs?|pods?|services?|messages?|events?|instances?)(?![a-z])"
+)
+"""Names of things that change by themselves, so that a call asks for them again."""
 _RULE = lazy_pattern(r"(?:\w{1,20}_)?(?:rule|automation|trigger|policy|workflow)(?:_?(?:id|name))?", re.IGNORECASE)
 
 

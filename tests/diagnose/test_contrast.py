@@ -46,3 +46,13 @@ def test_without_a_finding_nothing_is_said() -> None:
     """Nor of a record that is empty."""
     assert contrast(evidence(bash("ls", "a"), found=False)) is None
     assert contrast(evidence(found=False)) is None
+
+
+def test_edits_that_changed_nothing_are_counted() -> None:
+    """Without a finding too, nobody is told that nothing was changed."""
+    edits = [edit("tool.py", f"glims = {number}", f"glims = {number + 1}") for number in range(3)]
+    check = failed("pytest tests", "zorg: 17 glims lost")
+    for found in (True, False):
+        known = contrast(evidence(check, *(step for each in edits for step in (each, check)), found=found))
+        assert known is not None
+        assert "after 3 changes of `tool.py`" in known.cause

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxmgr.diagnose import contrast
+from ctxmgr.diagnose import contrast, diagnose
 from tests.diagnose.build import Call, evidence
 
 
@@ -16,3 +16,28 @@ def test_a_log_that_was_read_is_gone_by() -> None:
     assert told is not None
     assert "column p.locale does not exist" in told.next_step
     assert "Only the log" not in told.next_step
+
+
+def _step(action: str, given: dict[str, str], said: str) -> str:
+    known = evidence(*[Call(action, given, said)] * 4)
+    told = diagnose(known) or contrast(known)
+    assert told is not None
+    return told.next_step
+
+
+def test_an_answer_that_is_submitted_is_no_page() -> None:
+    """Its tool judges it, so there is no element to look at."""
+    assert "page" not in _step("submit", {"answer": "42"}, "Incorrect answer.")
+    assert "Do not give that answer again" in _step("submit", {"answer": "42"}, "Incorrect answer.")
+    assert "page itself" in _step("browser_submit", {"ref": "e7"}, "Nothing came up")
+
+
+def test_a_look_up_is_no_poll() -> None:
+    """Nothing works behind a look-up, so its answer stays; behind a job, something does."""
+    assert "as it is" in _step("find_open_invoices", {"customer": "C7"}, "The customer has no open invoices.")
+    assert "worker or job" in _step("get_job_status", {"job": "C7"}, "state: queued")
+
+
+def test_a_program_is_not_found_in_the_words_of_another() -> None:
+    """The word stands in a text that the command is given."""
+    assert "make V=1" not in _step("Bash", {"command": "say 'we make it'"}, "done")

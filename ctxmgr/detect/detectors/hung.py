@@ -98,6 +98,12 @@ def declared_limit(start: Observation) -> float | None:
     return value / 1000 if value is not None and value >= _SURELY_MILLISECONDS else value
 
 
+def _is_in_background(start: Observation) -> bool:
+    """Whether a call's input asks its client to run it in the background."""
+    fields = cast("dict[str, Any]", start.input) if isinstance(start.input, dict) else {}
+    return any(fields.get(name) is True for name in ("run_in_background", "is_background", "background"))
+
+
 def _positive(value: object, unit: float) -> float | None:
     # Recorded numbers may be anything. NaN fails both comparisons.
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < MAX_TIMEOUT_MS:
@@ -523,7 +529,8 @@ class StallWatch:
             steps = {call.start.step for call in calls}
             if None in steps or len(steps) > 1:
                 return []
-        return calls
+        # Nobody waits for a call that went to the background, unless nothing else is in flight.
+        return [call for call in calls if not _is_in_background(call.start)] or calls
 
     def leave_open(self) -> None:
         """Forget the open calls: a person spoke or a later process took over, so no result is expected."""

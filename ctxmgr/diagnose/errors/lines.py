@@ -188,6 +188,11 @@ _TOKEN = lazy_pattern(r"\S+")
 _CODED = lazy_pattern(r"[\d_./:=@#<>\[\](){}-]|[a-z][A-Z]|^[A-Z]{2,8}$")
 _ERROR_NAME = lazy_pattern(r"^\w*(?:Error|Exception|Fault|Warning)$")
 _LEAST, _MOST_SHOWN, _MOST_READ = 2, 160, 2_000
+_SMALL = word_set(
+    "a an the this that these those to of in on at for from by with and or is are was were be been has have had do does did it "
+    "its as if so but can will here there you your"
+)
+"""Words of any sentence."""
 
 
 @cache
@@ -222,8 +227,9 @@ def told_words(line: str) -> str:
             joined.append(run)
     best = max(joined, key=len)
     text = " ".join(best)
-    # A run of nothing but names says nothing about the error.
-    named = any(_letters(token).casefold() in _words() or _ERROR_NAME.search(_letters(token)) for token in best)
+    # A run of nothing but names, or of nothing but small words, says nothing about the error.
+    words = [_letters(token).casefold() for token in best]
+    named = any(word in _words() and word not in _SMALL for word in words) or any(map(_ERROR_NAME.search, map(_letters, best)))
     return code(text, _MOST_SHOWN) if len(best) >= _LEAST and named else ""
 
 

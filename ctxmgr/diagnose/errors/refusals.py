@@ -277,7 +277,7 @@ _LACKS = (
 )
 # A thing that is taken at present, or by somebody, is known.
 _NOT_NOW = (
-    r"(?!\s+(?:(?:on|from|at|between|until|before|for)\s+)?\d"
+    r"(?!\s+(?:(?:on|from|at|between|until|before|for)\s+)?(?:(?:the )?(?:date|day|time)s?\W{1,2})?\d"
     r"|\s*[:;,(-]\s*(?:it is )?(?:overlaps|held|taken|booked|reserved|busy|in use|occupied))"
 )
 _ABSENT = (

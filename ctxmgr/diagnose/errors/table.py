@@ -494,7 +494,9 @@ def known_success(kind: str, evidence: Evidence) -> Diagnosis | None:
     for row in rows.values():
         same = same_answer(evidence, partial(match_row, evidence, row=row))
         if same is not None:
-            start = f"{call_phrase(same.entry)} says the same {same.times} times"
+            own = min(same.times, len(evidence.equal_calls(same.entry)))
+            forms = " and other forms of it say" if own < same.times else " says"
+            start = f"{call_phrase(same.entry)}{forms} the same {same.times} times"
             found = answer(kind, evidence, same.entry, row, same.match, start)
             if found is not None:
                 return found

@@ -160,7 +160,7 @@ def tool_phrase(entry: EntryView) -> str:
     return entry.action if _TOOL.fullmatch(entry.action) else "tool"
 
 
-_CHANGES_FOLDER, _LONG = lazy_pattern(r"^cd \S+ (?:&&|;) (?=\S)"), 60
+_CHANGES_FOLDER, _LONG, _LONGEST_PATH = lazy_pattern(r"^cd \S+ (?:&&|;) (?=\S)"), 60, 90
 
 
 def subject(entry: EntryView, name: Callable[[str], str] | None = None) -> str:
@@ -193,9 +193,11 @@ def is_readable(path: str) -> bool:
 
 
 def short_path(path: str) -> str:
-    """Return a path for a reader: its last three parts at most, clean."""
-    parts = clean(path[:1_000]).replace("\n", " ").replace("`", "'").rstrip("/").split("/")
-    return clip("/".join(parts[-3:]) if len(parts) > 4 else "/".join(parts), 100)
+    """Return a path for a reader, clean. A long one is shortened to its last three parts, and shows that it is."""
+    whole = clean(path[:1_000]).replace("\n", " ").replace("`", "'").rstrip("/")
+    parts = whole.split("/")
+    # The last parts alone would look like a path that may not exist.
+    return whole if len(whole) <= _LONGEST_PATH or len(parts) <= 4 else clip(f"…/{'/'.join(parts[-3:])}", 100)
 
 
 def same_file(one: str, other: str) -> bool:

@@ -321,9 +321,14 @@ class Evidence:
         return (entry for entry in reversed(self.recent) if entry.index < index)
 
     def times(self, entry: EntryView) -> int:
-        """Return how often the very same call occurs in the loop."""
+        """Return how often the very same call occurs in the loop; in a row of several calls, at most once in each round."""
         key = call_key(entry)
-        return sum(call_key(other) == key for other in self.loop)
+        found = sum(call_key(other) == key for other in self.loop)
+        if self.finding is None and found > 1 and self.has_failed(entry):
+            # Without a finding, the loop may have begun before the calls that are read as it.
+            said = mask_volatile(self.text(entry))
+            found = sum(self.has_failed(other) and mask_volatile(self.text(other)) == said for other in self.equal_calls(entry))
+        return min(found, self.finding.count) if self.finding is not None and self.finding.period > 1 else found
 
     def was_tried(self, command: str) -> bool:
         """Whether a command was run before, alone or within a longer one."""

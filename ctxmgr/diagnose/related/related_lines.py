@@ -26,6 +26,7 @@ _PART = lazy_pattern(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}(?![a-z])|\d{3,}")
 _CODED = lazy_pattern(r"[\d_./:@-]")
 _NAME = lazy_pattern(r"(?<![\w)*\]])[~.@/$-]{0,3}[\w][\w./:@%+=~-]{0,80}")
 _SCHEME = lazy_pattern(r"\b[a-z]{2,10}://")
+_CLOSING_TAG = lazy_pattern(r"</[A-Za-z][\w:-]{0,40}>?")
 _VARIABLE = lazy_pattern(r"(?<![^\s;&|(])([A-Z][A-Z0-9_]{1,60})=(?=[^\s;&|])")
 _VALUE = lazy_pattern(r"\d")
 # The number before a line: Claude Code's `12→`, a tab as in `cat -n`, `12: `, `12| `
@@ -45,7 +46,7 @@ _PLAIN_WORDS, _LONGEST = 6, 60
 _HEADER = lazy_pattern(r"Here's the result of running")
 _PERSON = lazy_pattern(r"(?<=[a-z,.:] )[A-Z][a-z]{1,20} [A-Z][a-z]{1,20}(?= [a-z])")
 _DULL = lazy_pattern(
-    r"/bin/(?:ba)?sh|/usr/bin/env|apiVersion|apps/v1|batch/v1|--help|-e?uo?|WARNING|HTTP(?:/[\d.]+)?|JSON|TO[D]O|FIX[M]E|X[X]X|PASS|PID|CMD|ELAPSED|\d{1,3}|[\d:.,+%-]{1,8}|[-+]\d{4}|[d-][rwx-]{9}|\d{1,2}:\d\d(?::\d\d)?|\d[\d.]*m?s?|0{2,}|\d+/\d+|\w*(?:Error|Exception|Warning)|-\w|/\d+"
+    r"/bin/(?:ba)?sh|/usr/bin/env|apiVersion|apps/v1|batch/v1|--help|-e?uo?|WARNING|HTTP(?:/[\d.]+)?|JSON|TO[D]O|FIX[M]E|X[X]X|PASS|PID|CMD|ELAPSED|\d{1,3}|[\d:.,+%-]{1,8}|[-+]\d{4}|[d-][rwx-]{9}|\d{1,2}:\d\d(?::\d\d)?|\d[\d.]*m?s?|0{2,}|\d+/\d+|[\w.]*(?:Error|Exception|Warning)|-\w|/\d+"
 )
 """Words that look like names, but are numbers, times or modes."""
 _EMPTY = lazy_pattern(r"[{\[\"':,\s}\]]*|\{(?:\"\w+\": ?(?:\"\"|0|true|null),?\s?)+\}")
@@ -80,6 +81,8 @@ _DOCUMENT = lazy_pattern(
 """Names of documents that explain. They say how to do a thing more often than other records."""
 _DOCUMENTED, _NOTHING_NEW = 0.5, 0.5
 _TOLD_LINES, _QUOTED_LINES, _CALL = 4, 4, 120
+MOST_NAMES = 10
+"""Names in a line, from which on they are a listing."""
 MOST_SOURCE = 70
 """Characters of a source that a prompt shows early."""
 _REST, _TOUCHES, _ADDS, _PRESCRIBED = 0.4, 0.1, 0.3, 0.3
@@ -132,6 +135,9 @@ class RelatedLine(NamedTuple):
             return f"{source.replace('The user', 'The user said')}: {code(self.line, _SHORT)}."
         if not self.line:
             return f"{source} printed nothing."
+        # So many names are those of a whole listing, of which the first ones say nothing.
+        if len(self.names) > MOST_NAMES:
+            return ""
         if self.names:
             return f"{source} names {join_names(self.names, 4)}."
         return f"{source} has {join_names(self.shared, 2)}." if self.shared else ""
@@ -511,7 +517,7 @@ def _is_plain(text: str) -> bool:
 
 def find_names(text: str) -> list[str]:
     """Return the distinct names in a text, those of persons last: no words of a sentence, numbers, times or modes."""
-    found = (name.rstrip("/.,:;=") for name in _NAME.findall(_SCHEME.sub("", text)))
+    found = (name.rstrip("/.,:;=") for name in _NAME.findall(_CLOSING_TAG.sub(" ", _SCHEME.sub("", text))))
     names = (
         name for name in found
         if (_SPECIAL.search(name) or name.isupper()) and len(name) > 1 and plain_name(name.lstrip("-") or "-")

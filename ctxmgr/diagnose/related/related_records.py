@@ -30,7 +30,7 @@ from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.texts import clip, code, join_names, sentences_in
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_ERROR, MOST_STEP
 from ctxmgr.diagnose.related.alternatives import Alternative, alternatives
-from ctxmgr.diagnose.related.related_lines import COMMON, PRESCRIBES, RelatedLine, find_names, find_related_lines
+from ctxmgr.diagnose.related.related_lines import COMMON, MOST_NAMES, PRESCRIBES, RelatedLine, find_names, find_related_lines
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
@@ -57,6 +57,8 @@ _NAMES_ROOM, _SHORT_STEP, _STATED_STEP = 70, 120, 140
 _LEAST_LINE, _LEAST_ADVICE, _MOST_OF_LINE = 16, 4, 0.7
 _OF_CHECK = lazy_pattern(r"self\.|(?i:assert|expect)|\w+=\d+$")
 """Names in a check's output that are not the subject: its own functions, and its counters."""
+_PERSON_AT = lazy_pattern(r"\w[\w.+-]*@[A-Za-z][\w.-]*")
+"""An account or a mail address: somebody to ask, and nothing to look at."""
 _INTERPRETS = lazy_pattern(r"(?:python|node|ruby|perl|php|bash|sh|zsh|npx|npm|uv|java|ssh|docker)[\d.]*$")
 _STEM = lazy_pattern(r"[A-Za-z]{4,30}")
 _UNIT = lazy_pattern(r"[\d.,]*[A-Za-z]{1,3}(?:/[A-Za-z]{1,3})?")
@@ -410,6 +412,7 @@ def _list_offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence
     names = [
         name for text in texts[:1] for name in find_names(text)
         if name not in asked and name not in found.next_step and not _OF_CHECK.match(name) and not name.isupper()
+        and not _PERSON_AT.fullmatch(name) and f"{name}[" not in text
     ]  # fmt: skip
     names = [name for name in names if not any(name != other and name.endswith(f".{other}") for other in names)]
     if names and not found.next_step.startswith(("Read ", "Go by ")):
@@ -423,7 +426,7 @@ def _describe_look(related: Sequence[RelatedLine], *, later: bool) -> str:
     related = _sort_by_names(each for each in related if not each.by_user and (each.names or not later))
     parts: list[str] = []
     for each in related[:_LOOKS]:
-        names = list(each.names[:_SHOWN_NAMES])
+        names = list(each.names[:_SHOWN_NAMES]) if len(each.names) <= MOST_NAMES else []
         while len(names) > 1 and sum(map(len, names)) > _NAMES_ROOM:
             names.pop()
         parts.append(_CALL.sub(_CUT, each.source) + (f" ({join_names(names)})" if names else ""))

@@ -190,6 +190,7 @@ def _line(step: EntryView) -> str:
 def _stall(given: PromptInput, finding: Finding) -> str:
     whose = "Your" if given.stuck_agent is None else f"{given.stuck_agent}'s"
     calls = [entry for entry in given.brief.members if entry.status == "open"]
+    calls = [entry for entry in calls if entry.agent == finding.scope.agent] or calls
     seconds = finding.evidence.get("stalledSeconds")
     span = f" for {duration(seconds)}" if isinstance(seconds, int | float) and seconds > 0 else ""
     if calls:

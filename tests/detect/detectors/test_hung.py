@@ -204,6 +204,16 @@ def test_a_parallel_sibling_of_a_finished_call_may_hang() -> None:
     assert [finding.members for finding in story.stalls()] == [[lost]]
 
 
+def test_a_call_in_the_background_is_not_what_is_waited_for() -> None:
+    """The log ends inside another agent's call; only if there is none, the one in the background is told."""
+    story = after_a_result()
+    left = story.open("Bash", {"command": "make watch", "run_in_background": True}, agent="builder")
+    assert [finding.members for finding in story.stalls()] == [[left]]
+    waits = story.open("Bash", {"command": "make docs"}, agent="writer")
+    (finding,) = story.stalls()
+    assert (finding.members, finding.scope.agent) == ([waits], "writer")
+
+
 def test_a_log_that_records_no_results_is_not_hung_in_every_call() -> None:
     """Where no call has a result, the missing result of the last one says nothing."""
     story = Scenario()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.evidence.calls import diff_changes
+from ctxmgr.diagnose.evidence.calls import diff_changes, short_path
 
 HEAD = "--- a/shop.sql\n+++ b/shop.sql\n"
 
@@ -24,3 +24,9 @@ def test_a_line_of_a_hunk_may_look_like_a_head(hunk: str, old: str, new: str) ->
 
     found = [(path, change.old, change.new) for path, change in diff_changes(diff)]
     assert found == [("shop.sql", old, new), ("b.sql", "a", "b")]
+
+
+def test_a_path_is_told_so_that_it_can_be_read() -> None:
+    """Its end alone would be another path. A long one shows that it is cut."""
+    assert short_path("/srv/data/lab/proj/check.py") == "/srv/data/lab/proj/check.py"
+    assert short_path(f"/srv/{'deep/' * 30}lab/proj/check.py") == "…/lab/proj/check.py"

@@ -235,3 +235,21 @@ def test_a_unit_and_what_was_used_already_are_not_lacking() -> None:
 
     assert "kWh" not in told.next_step
     assert "form.js" not in told.next_step
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "<html><body>Bad Gateway</body></html>",
+        "url = settings.environ['REGION']\nKeyError: 'REGION'",
+        "locked by ci-bot@runner since noon",
+        "orm.engine.errors.StaleDataError: rows differ",
+    ],
+)
+def test_what_is_no_place_to_look_at_is_no_beginning(said: str) -> None:
+    """Closing tags, parts of an expression, accounts and classes of errors."""
+    known = evidence(*[failed("fetch page", said)] * 3)
+    told = diagnose(known) or contrast(known)
+
+    assert told is not None
+    assert "Begin with" not in told.next_step

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.classes.edits.edits_not_used import unaffected_calls
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, path_of, same_file, split_command
+from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, list_changes, path_of, same_file, split_command
 from ctxmgr.diagnose.evidence.files import is_file_name
 from ctxmgr.diagnose.evidence.texts import code, plain_name, strip_line_numbers
 from ctxmgr.diagnose.interface import diagnosis
@@ -114,6 +114,61 @@ def _find_loaded_copy(evidence: Evidence, file: str, shown: list[EntryView], _: 
                 other,
                 said,
             )
+
+
+def _find_second_setting(evidence: Evidence, file: str, shown: list[EntryView], _: int) -> Iterator[_OtherFile]:
+    """Yield another file that gives a name the value that it had before the edits."""
+    own = [each for each in evidence.edits if any(evidence.same_place(path, file) for path in edited_paths(each))]
+    old = evidence.last_content(file, own[0].index) if own else None
+    replaced = [change for each in own for change in list_changes(each)]
+    written = "\n".join(change.new for change in replaced) or "\n".join(map(call_input, own))
+    texts = ["\n".join(old.lines) if old is not None else "", *(change.old for change in replaced)]
+    before = {setting for text in texts for setting in _settings(text) if setting[0] in written}
+    before -= set(_settings(replaced[-1].new if replaced else ""))
+    edited = [path for each in evidence.edits for path in edited_paths(each)] if before else []
+    for other in reversed(shown) if before else ():
+        for line in evidence.text(other)[:_MOST].split("\n"):
+            setting = next(_settings(_PLACE.sub("", line)), ("", ""))
+            if setting not in before:
+                continue
+            place = _PLACE.match(line)
+            path = (place.group(1) if place else None) or path_of(other) or ""
+            if not plain_name(path) or any(evidence.same_place(path, each) for each in edited):
+                continue
+            name, there = code(setting[0], 60), code(evidence.name(path), 80)
+            read = _find_import(evidence, shown, path)
+            yield (
+                f"{there} gives {name} a value too, the one from before the edits of {code(file, 80)}"
+                f"{f', and {evidence.source(read[0])} shows that it is read: {code(read[1], 80)}' if read else ''}",
+                f"See which of the two is read last, {code(file, 80)} or {there}: set {name} there, and undo the edits that had"
+                " no effect.",
+                other,
+                line.strip(),
+            )
+
+
+def _find_import(evidence: Evidence, shown: list[EntryView], path: str) -> tuple[EntryView, str] | None:
+    """Return a line that imports or includes a file, with the entry that shows it."""
+    stem = _file_name(path).partition(".")[0]
+    reads = re.compile(
+        rf"(?:\b(?:from|import|require|include|source|load|use|extends)\b).*(?<![\w-]){re.escape(stem)}(?![\w-])"
+    )
+    lines = ((each, line) for each in reversed(shown) for line in evidence.text(each)[:_MOST].split("\n"))
+    return next(((each, _PLACE.sub("", line).strip()) for each, line in lines if len(stem) > 2 and reads.search(line)), None)
+
+
+def _settings(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the names to which the lines of a text give values, with these."""
+    return ((match.group("name"), match.group("value").strip().rstrip(";,")) for match in _SETTING.finditer(text))
+
+
+_SETTING = lazy_pattern(
+    r"^\s*(?:export |const |let |var |final |static )*[\"']?(?P<name>[A-Za-z_][\w.-]{2,60})[\"']?\s{0,4}(?:[:=]|:=)\s{0,4}"
+    r"(?P<value>[^\s=#][^\n#]{0,120})$",
+    re.MULTILINE,
+)
+# The place before a line that grep or a reading tool shows
+_PLACE = lazy_pattern(r"^(?:([\w./@+-]{1,200}):\d{1,6}[:-]|\s{0,8}\d{1,6}(?:\t|→| {4}|\| ?))")
 
 
 def _find_overriding_file(evidence: Evidence, file: str, shown: list[EntryView], _: int) -> Iterator[_OtherFile]:
@@ -278,5 +333,5 @@ def _file_name(path: str) -> str:
 
 
 _FORMS: tuple[Callable[[Evidence, str, list[EntryView], int], Iterator[_OtherFile]], ...] = (
-    _find_source, _find_build_target, _find_loaded_copy, _find_copy, _find_overriding_file,
+    _find_source, _find_build_target, _find_loaded_copy, _find_copy, _find_second_setting, _find_overriding_file,
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from ctxmgr.diagnose.errors.refusals import Unknown, meant_names, offered_names, unknown_names
 from ctxmgr.diagnose.evidence import Evidence, call_input, may_change
@@ -185,7 +186,10 @@ def _diagnose_listed_names(evidence: Evidence, entry: EntryView, unknown: Unknow
         for each in evidence.recent
         if each.action == entry.action and evidence.has_failed(each)
     ]
-    others = [each for each in listing.siblings(topic_words(evidence, entry), *tried_names) if each.rank >= _LIKELY]
+    others = [
+        each for each in listing.siblings(topic_words(evidence, entry), *tried_names)
+        if each.rank >= _LIKELY and _is_same_kind(name, each.name)
+    ]  # fmt: skip
     # The name is in the list, so it is refused for another reason.
     if not others or name in {row[listing.column] for row in listing.rows}:
         return None
@@ -202,6 +206,13 @@ def _diagnose_listed_names(evidence: Evidence, entry: EntryView, unknown: Unknow
 
 
 _LIKELY, _MARGIN, _FEW = 0.6, 0.12, 3
+_NUMBERED = lazy_pattern(r"([A-Za-z]+[-_#]?)\d{2,}")
+
+
+def _is_same_kind(name: str, other: str) -> bool:
+    """Whether two names may be of one kind. Numbers with different letters before them are not: `P1015` and `L1001`."""
+    first, second = _NUMBERED.fullmatch(name), _NUMBERED.fullmatch(other)
+    return first is None or second is None or first.group(1) == second.group(1)
 
 
 def _answer(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -> Diagnosis | None:
@@ -242,15 +253,38 @@ def _answer(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -
         return diagnosis(
             KIND, f"{cause} The answer offers {join_names(offered, 8)}.", step, quote, check=check, confidence="medium"
         )
-    # A single occurrence in one form is an ordinary typing error.
-    if evidence.times(entry) < 2 and not any(name in call_input(each) for each in evidence.failing_calls if each is not entry):
+    return _diagnose_unlisted_name(evidence, entry, cause, name)
+
+
+def _diagnose_unlisted_name(evidence: Evidence, entry: EntryView, cause: str, name: str) -> Diagnosis | None:
+    """Say how to find a name if neither the answer nor the record has one like it."""
+    others = [each for each in evidence.failing_calls if each is not entry and each.action == entry.action]
+    guessed = _list_codes(others, name)
+    # A single occurrence in one form is an ordinary typing error. Several numbers of one kind were guessed.
+    if evidence.times(entry) < 2 and not guessed and not any(name in call_input(each) for each in others):
         return None
     where = next((where for pattern, where in _LISTS if re.search(pattern, command_of(entry))), None)
     look = f"with {where}" if where else "with the call that lists or searches them"
     step = (
         f"See which names there are, {look}, and take the one that the task is about; if none is, ask the user which is meant."
     )
-    return diagnosis(KIND, f"{cause} The record holds no name like it.", step, quote, confidence="medium")
+    if guessed:
+        cause += f" {join_names(guessed, 3)} failed too."
+        step = f"Do not try further numbers. {step}"
+    used = _list_codes(
+        [each for each in evidence.recent if each.action == entry.action and not evidence.has_failed(each)], name
+    )
+    cause += f" The same call worked with {join_names(used)}." if used else " The record holds no name like it."
+    return diagnosis(KIND, cause, step, evidence.quote(entry), confidence="medium")
+
+
+def _list_codes(entries: Iterable[EntryView], name: str) -> list[str]:
+    """Return the other numbers of a name's kind among the values of calls; empty if it is no number with letters before it."""
+    values = [value for each in entries for value in fields_of(each).values() if isinstance(value, str)]
+    return [
+        each for each in dict.fromkeys(values)
+        if each != name and _NUMBERED.fullmatch(each) and _NUMBERED.fullmatch(name) and _is_same_kind(name, each)
+    ]  # fmt: skip
 
 
 def _is_in_record(evidence: Evidence, name: str) -> bool:

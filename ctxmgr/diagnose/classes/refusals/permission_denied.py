@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.errors.lines import told_lines
-from ctxmgr.diagnose.errors.table import best_step
+from ctxmgr.diagnose.errors.table import best_step, known_error
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of
 from ctxmgr.diagnose.evidence.files import asked_paths
@@ -89,8 +89,10 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, way: tuple[Message,
 
 
 def _diagnose_no_permitted_way(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
-    known = best_step(KIND, evidence)
-    if known is not None and entry.status != "denied":
+    # The user's own no needs another step than a missing permission.
+    refused = _BY_USER.search(evidence.text(entry)[:_HEAD]) is not None
+    known = known_error(KIND, evidence, late=False, once=True) if refused else best_step(KIND, evidence)
+    if known is not None and (refused or entry.status != "denied"):
         return known
     step = (
         "Stop trying forms of this call: ask the user whether it may be done, and say what it is for. Meanwhile do the parts of"
@@ -115,6 +117,11 @@ def _diagnose_no_permitted_way(evidence: Evidence, entry: EntryView, line: str) 
     return diagnosis(KIND, cause, step, *quotes, confidence="medium")
 
 
+_BY_USER = lazy_pattern(
+    r"\buser (?:rejected|denied|declined|doesn['’]t want to proceed)|(?:rejected|denied|declined) by (?:the )?user",
+    re.IGNORECASE,
+)
+_HEAD = 400
 _RULE = lazy_pattern(r"^only\b|\bonly (?:from|in|with|by|to|of|as)\b", re.IGNORECASE)
 _PROPER = lazy_pattern(r"(?<![.\w])(?<!^)[A-Z][\w.-]{2,40}")
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence import Evidence, call_input, clock, may_change
-from ctxmgr.diagnose.evidence.calls import command_of
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import answers
 from ctxmgr.diagnose.evidence.messages import Message, find_task_words, user_sentences
 from ctxmgr.diagnose.evidence.texts import clean, code, join_names, plain_name
@@ -43,6 +43,13 @@ class _Wait(NamedTuple):
     at: str | None
     quote: Quote
     to: str
+    call: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """What the agent said, or the call with which it waits."""
+        said = f"called {self.call}{clock(self.at)} with" if self.call else f"said{clock(self.at)}:"
+        return f"{clean(self.who)[:40]} {said} {code(self.text, 130)}."
 
 
 def applies(evidence: Evidence) -> Diagnosis | None:
@@ -262,7 +269,10 @@ def _find_agent_line(text: str, agent: str) -> str | None:
 def _list_waits(evidence: Evidence, agents: set[str]) -> list[_Wait]:
     """Return each agent's words that say it waits, newest first; from its messages only if none of its calls says so."""
     calls = [
-        _Wait(entry.agent, text, entry.ts, evidence.quote(entry, text), call_input(entry))
+        _Wait(
+            entry.agent, text, entry.ts, evidence.quote(entry, text), call_input(entry),
+            "" if _sentence(call_input(entry)) else tool_phrase(entry),
+        )
         for entry in reversed(evidence.recent[-_LAST:]) if (text := _sentence(call_input(entry)) or _reason(entry))
     ]  # fmt: skip
     own = {wait.who for wait in calls}
@@ -384,7 +394,10 @@ _LONG_WORD = lazy_pattern(r"[\w./-]{4,40}")
 
 def _reason(entry: EntryView) -> str:
     """Return what a call that only waits says it waits for."""
-    return call_input(entry).strip()[:200] if _WAITING.search(entry.action) else ""
+    if not _WAITING.search(entry.action):
+        return ""
+    fields = [f"{name}: {value}" for name, value in fields_of(entry).items() if isinstance(value, str)]
+    return (", ".join(fields) or call_input(entry)).strip()[:200]
 
 
 def _sentence(text: str) -> str:
@@ -405,10 +418,7 @@ def _is_meant_for(wait: _Wait, other: str, agents: set[str]) -> bool:
 
 def _answer(evidence: Evidence, first: _Wait, second: _Wait) -> Diagnosis:
     one, two = (clean(each.who)[:40] for each in (first, second))
-    cause = (
-        f"{one} and {two} wait for each other. {one} said{clock(first.at)}: {code(first.text, 130)}. {two}"
-        f" said{clock(second.at)}: {code(second.text, 130)}."
-    )
+    cause = f"{one} and {two} wait for each other. {first.sentence} {second.sentence}"
     own = evidence.agent if evidence.agent in (first.who, second.who) else second.who
     other = clean(second.who if own == first.who else first.who)[:40]
     other = other if plain_name(other) else "the other agent"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock
-from ctxmgr.diagnose.evidence.calls import command_of, fields_of, runs_in_background, split_command, tool_phrase
+from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, clock
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, runs_in_background, split_command, subject, tool_phrase
 from ctxmgr.diagnose.evidence.messages import user_sentences
-from ctxmgr.diagnose.evidence.texts import clean, code, plain_name, quote_match
+from ctxmgr.diagnose.evidence.texts import capital, clean, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -49,6 +49,40 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         line = evidence.line(entry, _TAKEN)
         port = _find_port(line, command_of(entry)) or _find_port_in_context(evidence, entry, said)
         return _answer(evidence, entry, line, port) if port else None
+    return _diagnose_other_answerer(evidence)
+
+
+_ASKED = lazy_pattern(r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]):(\d{2,5})\b")
+_NO_ANSWER = lazy_pattern(r"refused|(?:could ?n.t|failed to|unable to) connect|timed? ?out|reset|unreachable", re.IGNORECASE)
+
+
+def _diagnose_other_answerer(evidence: Evidence) -> Diagnosis | None:
+    """Say that another process answers at a port, because the one that was started did not get it."""
+    for entry in [*evidence.failing_calls, *evidence.rounds, *evidence.repeated_calls]:
+        asked = None if _NO_ANSWER.search(evidence.text(entry)) else _ASKED.search(call_input(entry))
+        port = asked.group(1) if asked else ""
+        # The last start counts, with what was recorded about it.
+        before = list(evidence.entries_before(entry.index))[:_LOOKED_AT] if port else []
+        start = next((each for each in before if runs_in_background(command_of(each)) and port in command_of(each)), None)
+        if start is None or any(_ENDS.search(command_of(each)) for each in before if each.index > start.index):
+            continue
+        shown = next((each for each in before if each.index >= start.index and port in evidence.line(each, _TAKEN)), None)
+        if shown is not None:
+            line = evidence.line(shown, _TAKEN)
+            own = f"{code(command_of(start), 90)}, which {evidence.maker(start)} started{clock(start.ts)},"
+            cause = (
+                f"{capital(subject(entry))} is answered by another process: {own} did not get port {port}, "
+                f"{quote_match(_TAKEN, line)}, as {evidence.source(shown)} shows."
+            )
+            other = _next_port(port)
+            step = (
+                f"See what holds port {port} with `ss -ltnp`, and leave that alone unless it is yours. Start yours on another"
+                f" port, such as {other}, and send the request there; if it must be {port}, ask the user."
+            )
+            return diagnosis(
+                KIND, cause, step, evidence.quote(shown, line), evidence.quote(entry),
+                check="The log of yours must say that it listens, before you send the request.",
+            )  # fmt: skip
     return None
 
 
@@ -143,9 +177,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagn
     if server is not None:
         return _diagnose_own_server(evidence, server, cause, port, quotes)
     step = f"See what holds it with `ss -ltnp`, and start yours on another port, such as {other}, unless that process is yours."
-    return diagnosis(
-        KIND, cause, step, *quotes, check="Trying the same port again can't help while it is held.", confidence="medium"
-    )
+    return diagnosis(KIND, cause, step, *quotes, check="It must say that it listens.", confidence="medium")
 
 
 def _next_port(port: str) -> str:

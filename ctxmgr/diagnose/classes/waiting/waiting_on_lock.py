@@ -6,15 +6,20 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ctxmgr.diagnose.classes.waiting.open_transaction import diagnose_open_transaction, find_open_transaction
+from ctxmgr.diagnose.classes.waiting.lock_holders import (
+    diagnose_open_transaction,
+    diagnose_taker,
+    find_open_transaction,
+    find_taker,
+)
 from ctxmgr.diagnose.errors.table import known_error
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, start_clause
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, runs_in_background, split_command, tool_phrase
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, runs_in_background, split_command
 from ctxmgr.diagnose.evidence.files import Content
 from ctxmgr.diagnose.evidence.interactive_commands import find_wait
-from ctxmgr.diagnose.evidence.items import find_ids, list_items
+from ctxmgr.diagnose.evidence.items import list_items
 from ctxmgr.diagnose.evidence.messages import user_sentences
-from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, quote_match, text_of
+from ctxmgr.diagnose.evidence.texts import capital, code, plain_name, quote_match, text_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Confidence, Diagnosis, Quote
@@ -25,7 +30,7 @@ KIND: str = "waitingOnLock"
 _LOCKED = lazy_pattern(
     r"database (?:table )?is locked|could not (?:get|obtain|acquire) (?:the )?lock"
     r"|unable to (?:acquire|lock|create '[^'\n]{1,200}\.lock')|waiting for (?:the )?(?:\w+ )?lock"
-    r"|blocking waiting for file lock|lock (?:is )?(?:held|owned) by|is locked by|state lock"
+    r"|blocking waiting for file lock|lock (?:is )?(?:held|owned) by|is locked by|state lock(?:ed)?"
     r"|another (?:\w+ ){0,3}process (?:seems to be|is|has|holds)|lock wait timeout|deadlock detected"
     r"|(?:waiting|timeout|timed out|failed|unable|trying)[ \w]{0,20} (?:to|for) (?:\w+ ){0,2}(?:acquire|lock"
     r"|obtain)\b|in use by another|(?:being )?used by another process|\blocked by|LockTimeout|lock (?:request "
@@ -43,7 +48,7 @@ _BUSY = lazy_pattern(r"\bis (?:currently |already )?(?:in use|busy|taken|occupie
 _FILE = lazy_pattern(r"((?:[\w.~@+-]{0,80}/){0,12}[\w.@+-]{0,80}(?:\.lock|\.lck|\.pid|lock\.json|lockfile|/lock))(?![\w/-])")
 _DATABASE = lazy_pattern(r"([\w./~-]{1,200}\.(?:db|sqlite3?))\b")
 # Terraform shows the holder of a locked state as `Who: me@host`.
-_WHO = lazy_pattern(r"^[^\w\n]{0,10}Who: +([\w.@-]{2,60})", re.MULTILINE)
+_WHO = lazy_pattern(r"(?:^|\s)[^\w\n]{0,10}Who: +([\w.@-]{2,60})", re.MULTILINE)
 _PROGRAM = lazy_pattern(
     r"(?!(?:by|is|process|running|with)\b)\b([A-Za-z][\w./-]{1,40})[ ,(]{1,3}pid[ =:]{1,2}(\d{2,8})\b", re.IGNORECASE
 )
@@ -63,11 +68,11 @@ def applies(evidence: Evidence) -> Diagnosis | None:
         if match is not None:
             line = evidence.line(entry, _LOCKED)
             return _diagnose_refusal(evidence, entry, said, line)
-        taker = _find_taker(evidence, entry, said) if _BUSY.search(said) else None
+        taker = find_taker(evidence, entry, said) if _BUSY.search(said) else None
         if taker is not None:
             often = _describe_times(evidence, entry) or ","
             cause = f"{call_phrase(entry, 90)} fails{often} because it is in use: {quote_match(_BUSY, said)}."
-            return _diagnose_taker(evidence, taker, cause, [evidence.quote(entry)])
+            return diagnose_taker(evidence, taker, cause, [evidence.quote(entry)])
     for entry in evidence.open_calls:
         said = evidence.output_so_far(entry)
         if _LOCKED.search(said) and command_of(entry):
@@ -91,13 +96,13 @@ def _diagnose_refusal(evidence: Evidence, entry: EntryView, said: str, line: str
     holder = _find_holder(evidence, entry, lock) or _find_started_holder(evidence, entry, lock)
     # A call in the record is the surest holder. The answer's own words come second.
     if holder is not None:
-        return _diagnose_own_holder(evidence, holder, cause, quotes)
+        return _diagnose_own_holder(evidence, holder, lock, cause, quotes)
     begun = find_open_transaction(evidence, entry, lock)
     if begun is not None:
         return diagnose_open_transaction(evidence, begun, cause, quotes)
-    taker = _find_taker(evidence, entry, said)
+    taker = find_taker(evidence, entry, said)
     if taker is not None:
-        return _diagnose_taker(evidence, taker, cause, quotes)
+        return diagnose_taker(evidence, taker, cause, quotes)
     named_holder = _holder_in_members(said) or _holder_in_words(said)
     if named_holder is not None:
         return diagnosis(KIND, f"{cause} {named_holder.cause}", named_holder.step, *quotes, confidence=named_holder.confidence)
@@ -114,8 +119,10 @@ def _diagnose_refusal(evidence: Evidence, entry: EntryView, said: str, line: str
     )
 
 
-def _diagnose_own_holder(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote]) -> Diagnosis:
+def _diagnose_own_holder(evidence: Evidence, holder: EntryView, lock: str | None, cause: str, quotes: list[Quote]) -> Diagnosis:
     """Say which call that was left running holds the lock, and what that call waits for."""
+    if not _shows_as_holder(evidence, holder, lock):
+        return _diagnose_likely_holder(evidence, holder, lock, cause, quotes)
     cause += f" {_describe_own_holder(evidence, holder)}."
     quotes.append(evidence.quote(holder, command_of(holder)))
     number = _process_number(holder)
@@ -135,6 +142,35 @@ def _diagnose_own_holder(evidence: Evidence, holder: EntryView, cause: str, quot
         f"{f' For next time: {waits.step}' if waits else ''}"
     )
     return diagnosis(KIND, cause, step, *quotes, check="Make sure that process is gone before you run it again.")
+
+
+def _shows_as_holder(evidence: Evidence, holder: EntryView, lock: str | None) -> bool:
+    """Whether the record shows that a call left running holds the lock, or at least that it has not ended."""
+    name = (lock or "").rpartition("/")[2]
+    parts = split_command(command_of(holder))
+    # git's own lock lasts as long as its command: one that went to the background may have ended, or never took it.
+    return (
+        holder.status == "open" or not name.startswith("index.lock") or name in command_of(holder)
+        # One that waits for a person has not ended.
+        or (bool(parts) and find_wait(parts[-1]) is not None)
+        or _find_started_holder(evidence, evidence.recent[-1], lock) is holder
+    )  # fmt: skip
+
+
+def _diagnose_likely_holder(
+    evidence: Evidence, holder: EntryView, lock: str | None, cause: str, quotes: list[Quote]
+) -> Diagnosis:
+    """Say which call may hold the lock, if the record does not show whether it still runs."""
+    call = code(command_of(holder), 80)
+    file = code(lock, 80) if lock and plain_name(lock) else "the lock"
+    cause += f" The record does not show who holds it. {call}, started{clock(holder.ts)}, may still run."
+    step = (
+        f"See with `pgrep -af` whether a process of that program runs. If it does, wait until it has ended, and then run this"
+        f" once more; if none does, {file} is left over: ask the user whether it may be removed."
+    )
+    quotes.append(evidence.quote(holder, command_of(holder)))
+    check = "No such process may run when you run it again."
+    return diagnosis(KIND, cause, step, *quotes, check=check, confidence="medium")
 
 
 _PLAIN = lazy_pattern(r"[A-Za-z]{4,30}")
@@ -214,9 +250,7 @@ def _diagnose_file_holder(evidence: Evidence, entry: EntryView, lock: str | None
         f"Find out which process holds the lock{what} with `ps` or `fuser`, and wait for it. Ask the user before you remove a"
         " lock."
     )
-    return diagnosis(
-        KIND, cause, step, *quotes, check="Running it again while the lock is held can't help.", confidence="medium"
-    )
+    return diagnosis(KIND, cause, step, *quotes, check="The lock must be free before you run it again.", confidence="medium")
 
 
 class _Holder(NamedTuple):
@@ -275,67 +309,6 @@ def _describe_holder(who: str, until: str) -> _Holder:
         " meanwhile. Do not break the lock."
     )
     return _Holder(f"{cause}.", step)
-
-
-_TAKES = lazy_pattern(
-    r"check_?out|(?<![a-z])lock|acquire|reserve|claim|lease|(?:open|begin|start)_?(?:for_?)?edit", re.IGNORECASE
-)
-_GIVES = lazy_pattern(
-    r"check_?in|unlock|release|give_?back|unclaim|cancel|discard|(?:end|close|finish)_?edit|undo", re.IGNORECASE
-)
-_BACK = (("checkout", "check it in"), ("check_out", "check it in"), ("reserve", "release it"), ("claim", "release it"))
-
-
-def _find_taker(evidence: Evidence, entry: EntryView, said: str) -> EntryView | None:
-    """Return the call that took the refused thing, matched by a shared id, unless the same agent has given it back."""
-    asked = call_input(entry)
-    ids = find_ids(said) | find_ids(asked)
-    given_back: set[str] = set()
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-        if other.status != "ok" or evidence.has_failed(other):
-            continue
-        name = _call_verbs(other)
-        shared = ids & (find_ids(call_input(other)) | find_ids(evidence.text(other)))
-        # Newest first: a thing given back after it was taken is free.
-        if _GIVES.search(name):
-            given_back |= shared
-        elif _TAKES.search(name) and shared - given_back:
-            return other
-    return None
-
-
-def _call_verbs(entry: EntryView) -> str:
-    """Return the words for what a call does: the name of its tool, or the first plain words of its commands."""
-    # Git and look-ups take no locks of this kind.
-    commands = [words for words in split_command(command_of(entry)) if words[0] not in ("git", "cat", "ls", "cd")]
-    plain = [word for words in commands for word in words[:3] if re.fullmatch(r"[a-z_-]{3,20}", word)]
-    return " ".join(plain) if command_of(entry) else entry.action
-
-
-def _diagnose_taker(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote]) -> Diagnosis:
-    """Say which agent's call took the refused thing, and that it must be given back."""
-    own = evidence.is_own(holder)
-    name = evidence.maker(holder)
-    call = code(command_of(holder) or tool_phrase(holder), 60)
-    ids = sorted(find_ids(call_input(holder)) | find_ids(evidence.text(holder)[:600]), key=lambda each: (-len(each), each))
-    locks = [each for each in ids if each not in call_input(holder)][:1] or ids[:1]
-    cause += (
-        f" {'You' if own else name} took it{clock(holder.ts)} with {call}{f' ({join_names(locks)})' if locks else ''} and did"
-        " not give it back."
-    )
-    folded = holder.action.casefold()
-    back = next((words for part, words in _BACK if part in folded), "unlock it")
-    step = (
-        f"{back.capitalize()} yourself{f' ({join_names(locks)})' if locks else ''}, with the counterpart of {call};"
-        " then make this call once."
-        if own
-        else f"Ask {name} to {back}{f' ({join_names(locks)})' if locks else ''}: waiting can't bring that. Then make"
-        " this call once. "
-        f"If {name} does not answer, tell the user who holds it; do not break the lock."
-    )
-    return diagnosis(
-        KIND, cause, step, *quotes, evidence.quote(holder), check="Its state must say that it is free before you try again."
-    )
 
 
 def _process_number(holder: EntryView) -> str | None:

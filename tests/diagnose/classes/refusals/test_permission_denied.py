@@ -18,3 +18,13 @@ def test_a_rule_of_the_user_comes_before_a_question() -> None:
     assert told is not None
     assert "Only figures from public bodies" in told.cause
     assert "`IDAE`" in told.next_step
+
+
+def test_a_refusal_by_the_user_is_an_answer() -> None:
+    """Nobody is sent to ask whether it may be done after the user has said no."""
+    call = Call("Bash", {"command": "npm publish"}, "The user rejected this tool call.", "denied")
+    told = diagnose(evidence(Said("Release it."), call, call, call))
+
+    assert told is not None
+    assert "the user has refused this call" in told.cause
+    assert "ask the user whether" not in told.next_step

@@ -35,3 +35,20 @@ def test_another_agents_server_is_not_ours() -> None:
     assert "You started" not in told.cause
     assert "builder" in told.cause
     assert "kill" not in told.next_step
+
+
+def test_a_server_that_did_not_get_its_port_is_not_what_answers() -> None:
+    """The log of the own server says that the port was taken, so the answers are another program's."""
+    begun = bash("hypercorn app:api --bind 127.0.0.1:9090 > api.log 2>&1 &", "[1] 77")
+    log = bash("cat api.log", "OSError: [Errno 98] address already in use ('127.0.0.1', 9090)")
+    call = bash("curl -s 127.0.0.1:9090/ready", "<html>It works!</html>")
+    told = diagnose(evidence(begun, log, call, call, call))
+
+    assert told is not None
+    assert told.kind == "resourceHeld"
+    assert "answered by another process" in told.cause
+    assert "hypercorn" in told.cause
+
+    again = bash("hypercorn app:api --bind 127.0.0.1:9090 > api.log 2>&1 &", "[1] 78")
+    other = diagnose(evidence(begun, log, again, call, call, call))
+    assert other is None or other.kind != "resourceHeld"

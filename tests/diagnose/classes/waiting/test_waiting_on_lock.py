@@ -104,3 +104,25 @@ def test_an_open_call_says_in_its_output_so_far_that_it_waits() -> None:
     assert told.kind == "waitingOnLock"
     assert "has not returned: it waits for a lock" in told.cause
     assert "process 3107" in told.next_step
+
+
+def test_a_job_that_may_have_ended_is_no_sure_holder() -> None:
+    """The index of git is locked only as long as a command runs, and nothing shows whether the job in the background does."""
+    begun = bash("git fsck &", "Checking objects")
+    blocked = failed("git stash", "fatal: Unable to create '/srv/app/.git/index.lock': File exists.")
+    told = diagnose(evidence(begun, *[blocked] * 3))
+
+    assert told is not None
+    assert "does not show who holds it" in told.cause
+    assert "`git fsck &`, started" in told.cause
+    assert "ask the user" in told.next_step
+
+
+def test_a_holder_named_on_the_same_line_is_told() -> None:
+    """A state that is kept elsewhere has no process here."""
+    blocked = failed("terraform plan", "Error: state locked\nLock Info: ID 77 Who: bea@runner")
+    told = diagnose(evidence(*[blocked] * 3))
+
+    assert told is not None
+    assert "Wait until `bea@runner`" in told.next_step
+    assert "fuser" not in told.next_step

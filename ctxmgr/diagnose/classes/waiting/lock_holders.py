@@ -1,11 +1,11 @@
-"""A transaction that a call began in a database session and nobody has ended: it holds the locks of that database."""
+"""Calls that hold a lock: one that took a thing and did not give it back, or began a transaction that nobody has ended."""
 
 from __future__ import annotations
 
 import re
 
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock
-from ctxmgr.diagnose.evidence.calls import command_of, runs_in_background, tool_phrase
+from ctxmgr.diagnose.evidence.calls import command_of, runs_in_background, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.items import find_ids
 from ctxmgr.diagnose.evidence.messages import split_sentences
 from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names
@@ -103,4 +103,65 @@ def _find_question(evidence: Evidence, begun: EntryView) -> tuple[Message, str] 
             if _ASKS.search(sentence) and not ORDERS.search(sentence)
         ),
         None,
+    )
+
+
+_TAKES = lazy_pattern(
+    r"check_?out|(?<![a-z])lock|acquire|reserve|claim|lease|(?:open|begin|start)_?(?:for_?)?edit", re.IGNORECASE
+)
+_GIVES = lazy_pattern(
+    r"check_?in|unlock|release|give_?back|unclaim|cancel|discard|(?:end|close|finish)_?edit|undo", re.IGNORECASE
+)
+_BACK = (("checkout", "check it in"), ("check_out", "check it in"), ("reserve", "release it"), ("claim", "release it"))
+
+
+def find_taker(evidence: Evidence, entry: EntryView, said: str) -> EntryView | None:
+    """Return the call that took the refused thing, matched by a shared id, unless the same agent has given it back."""
+    asked = call_input(entry)
+    ids = find_ids(said) | find_ids(asked)
+    given_back: set[str] = set()
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+        if other.status != "ok" or evidence.has_failed(other):
+            continue
+        name = _call_verbs(other)
+        shared = ids & (find_ids(call_input(other)) | find_ids(evidence.text(other)))
+        # Newest first: a thing given back after it was taken is free.
+        if _GIVES.search(name):
+            given_back |= shared
+        elif _TAKES.search(name) and shared - given_back:
+            return other
+    return None
+
+
+def _call_verbs(entry: EntryView) -> str:
+    """Return the words for what a call does: the name of its tool, or the first plain words of its commands."""
+    # Git and look-ups take no locks of this kind.
+    commands = [words for words in split_command(command_of(entry)) if words[0] not in ("git", "cat", "ls", "cd")]
+    plain = [word for words in commands for word in words[:3] if re.fullmatch(r"[a-z_-]{3,20}", word)]
+    return " ".join(plain) if command_of(entry) else entry.action
+
+
+def diagnose_taker(evidence: Evidence, holder: EntryView, cause: str, quotes: list[Quote]) -> Diagnosis:
+    """Say which agent's call took the refused thing, and that it must be given back."""
+    own = evidence.is_own(holder)
+    name = evidence.maker(holder)
+    call = code(command_of(holder) or tool_phrase(holder), 60)
+    ids = sorted(find_ids(call_input(holder)) | find_ids(evidence.text(holder)[:600]), key=lambda each: (-len(each), each))
+    locks = [each for each in ids if each not in call_input(holder)][:1] or ids[:1]
+    cause += (
+        f" {'You' if own else name} took it{clock(holder.ts)} with {call}{f' ({join_names(locks)})' if locks else ''} and did"
+        " not give it back."
+    )
+    folded = holder.action.casefold()
+    back = next((words for part, words in _BACK if part in folded), "unlock it")
+    step = (
+        f"{back.capitalize()} yourself{f' ({join_names(locks)})' if locks else ''}, with the counterpart of {call};"
+        " then make this call once."
+        if own
+        else f"Ask {name} to {back}{f' ({join_names(locks)})' if locks else ''}: waiting can't bring that. Then make"
+        " this call once. "
+        f"If {name} does not answer, tell the user who holds it; do not break the lock."
+    )
+    return diagnosis(
+        _KIND, cause, step, *quotes, evidence.quote(holder), check="Its state must say that it is free before you try again."
     )
