@@ -211,7 +211,7 @@ def test_the_tuning_set_is_answered() -> None:
         (FOURTH, 0.85, 58, 12),
         (SIXTH, 0.9, 58, 12),
         (SEVENTH, 0.5, 32, 0),
-        (EIGHTH, 0.35, 38, 0),
+        (EIGHTH, 0.5, 38, 0),
     ],
     ids=["first", "later", "third", "fourth", "sixth", "seventh", "eighth"],
 )
@@ -235,13 +235,14 @@ def test_the_archives_of_strangers_are_answered(archive: Path, floor: float, stu
         pytest.param(UNSEEN, 19, 13, 0, id="fifth"),
         pytest.param(UNSEEN_SIXTH, 86, 43, 1, id="sixth", marks=pytest.mark.slow),
         pytest.param(UNSEEN_SEVENTH, 38, 8, 1, id="seventh", marks=pytest.mark.slow),
+        pytest.param(UNSEEN_EIGHTH, 26, 13, 1, id="eighth"),
     ],
 )
 def test_logs_that_the_rules_were_not_tuned_on_are_answered(archive: Path, count: int, floor: int, false: int) -> None:
     """The prompts of as many as a little below what was measured when they came begin with cause and next step.
 
-    Whoever looks at them to mend a rule puts others in their place. One log of the sixth set and one of
-    the seventh are told something false.
+    Whoever looks at them to mend a rule puts others in their place. One log of each set from the sixth on
+    is told something false.
     """
     scores = strangers(archive)
     asked = {score.name for score in scores if score.asked}
