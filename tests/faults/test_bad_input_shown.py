@@ -70,7 +70,7 @@ COMMANDS: list[tuple[str, ...]] = [
     ("sessions",), ("list", "--kind", "all", "--limit", "99"), ("trace",), ("search", "e", "--max", "99"), ("show", "@0"),
     ("show", "--full", ENTRY), ("show", "@last"), ("messages",), ("messages", "@0"), ("note", "list"), ("note", "search", "c"),
     ("snapshot", "list"), ("snapshot", "show", "snap" + HOSTILE), ("detect",), ("detect", "--all-sessions", "--ever"),
-    ("recover", "--plan"), ("recover", "--force", "--to", "x" + HOSTILE), ("verify",),
+    ("recover", "--plan"), ("recover", "--force", "--to", "a" + HOSTILE), ("verify",),
     ("note", "add", "0", "-m", "m" + HOSTILE, "-t", HOSTILE, "--author", HOSTILE, "--link", HOSTILE),
     ("snapshot", "create", "0", "--summary", HOSTILE, "--reasoning", HOSTILE),
     ("request", "--type", "introspect", "--from", "a" + HOSTILE, "--reason", HOSTILE, "--goal", HOSTILE, "--context", HOSTILE),
