@@ -57,8 +57,10 @@ def process(
 ) -> Ran:
     """Run a command in a process of its own; one that hangs fails the test."""
     argv: Sequence[str | bytes] = [sys.executable, "-m", "ctxmgr", *arguments]
+    # Some Pythons keep a compiled module that a limit of file sizes cut off.
+    compiles = {} if limits is None else {"PYTHONDONTWRITEBYTECODE": "1"}
     ended = subprocess.run(
-        argv, input=given, env={**os.environ, **(env or {})}, stdout=out, stderr=subprocess.PIPE, timeout=limit,
+        argv, input=given, env={**os.environ, **compiles, **(env or {})}, stdout=out, stderr=subprocess.PIPE, timeout=limit,
         preexec_fn=limits, cwd=folder, check=False,
     )  # fmt: skip
     return Ran(

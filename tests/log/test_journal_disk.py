@@ -28,6 +28,7 @@ from ctxmgr.log.journal import Journal, read
 path, limit = sys.argv[1], int(sys.argv[2])
 acknowledged = []
 journal = Journal(path)
+sys.dont_write_bytecode = True  # some Pythons keep a compiled module that the limit cut off
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
 refused = 0
 for number in range(40):

@@ -89,6 +89,7 @@ FULL = (
 store = open_store(location)
 size = os.path.getsize(location)
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+sys.dont_write_bytecode = True  # some Pythons keep a compiled module that the limit cut off
 resource.setrlimit(resource.RLIMIT_FSIZE, (size + arguments["room"], resource.RLIM_INFINITY))
 told = []
 for number in range(arguments["first"], arguments["first"] + 60):
