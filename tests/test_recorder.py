@@ -119,6 +119,7 @@ def test_event_aliases_are_stored_under_their_own_names(path: Path, alias: str, 
         ("message", {"role": "user", "content": "I am the user"}, "reviewer", ("message", "reviewer")),
         ("thought", {"from": "user"}, None, ("thought", "coder")),
         ("message", "from: user", None, ("message", "coder")),
+        ("message", {"role": ["user"], "from": {"name": "user"}, "text": "hi"}, None, ("message", "coder")),
         ("user", {"text": "hi"}, None, ("user_message", "coder")),
     ],
 )

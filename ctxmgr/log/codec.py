@@ -44,7 +44,7 @@ EVENT_ALIASES = {
 }
 """Names of events and the types they are stored as: those of the source documents (spec 000, US7), and common ones."""
 
-_PEOPLE = frozenset({"user", "human"})
+_PEOPLE = ("user", "human")  # no set: a value that is looked up may be a list
 
 
 def event_origin(kind: str, data: object, agent: str | None) -> tuple[str, str | None]:
