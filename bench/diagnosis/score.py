@@ -85,7 +85,7 @@ def judged(log: Path, evidence: Evidence | None = None) -> Score:
         next=answer is not None and all(_named(step, word) for word in expected["next"]),
         kind=answer is not None and (answer.kind in kinds or not kinds), false=false,
         crossed=[f"{found.kind}: {found.cause}" for each in CLASSES
-                 if (found := each.applies(evidence)) is not None and kinds and found.kind not in kinds],
+                 if (found := each.diagnose(evidence)) is not None and kinds and found.kind not in kinds],
     )  # fmt: skip
 
 

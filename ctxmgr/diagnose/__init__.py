@@ -1,7 +1,7 @@
 """Why an agent's calls fail, and what it can do next: rules over the record. Pure: no store, no clock.
 
-Begin with `diagnose` below. The first failure class that applies gives the cause, and `related.related_records` adds what
-other records say. If no class applies, `contrast` shows what differs between calls, and `next_looks` chooses what to look at
+Begin with `diagnose` below. The first failure class with a diagnosis gives the cause, and `related.related_records` adds what
+other records say. If no class has one, `contrast` shows what differs between calls, and `next_looks` chooses what to look at
 next.
 
 | Where | What |
@@ -35,7 +35,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 
 def explain(evidence: Evidence) -> CauseExplanation | None:
     """Return the diagnosis in parts, for a reader who sees the lines of other records."""
-    found = next((found for each in CLASSES if (found := each.applies(evidence)) is not None), None)
+    found = next((found for each in CLASSES if (found := each.diagnose(evidence)) is not None), None)
     return None if found is None else gather_explanation(evidence, found)
 
 

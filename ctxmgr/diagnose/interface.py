@@ -12,13 +12,13 @@ from ctxmgr.types.finding import Confidence, Diagnosis, Quote
 class FailureClass(Protocol):
     """A module that recognises one way in which calls fail.
 
-    ``applies`` is a function of the evidence alone, takes at most linear time, never raises, and returns None unless the
+    ``diagnose`` is a function of the evidence alone, takes at most linear time, never raises, and returns None unless the
     record supports the cause.
     """
 
     KIND: str
 
-    def applies(self, evidence: Evidence, /) -> Diagnosis | None:
+    def diagnose(self, evidence: Evidence, /) -> Diagnosis | None:
         """Return the diagnosis, or None."""
         ...
 

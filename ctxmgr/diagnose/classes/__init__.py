@@ -1,8 +1,8 @@
 """The registry of failure classes: one class a module, in packages by what goes wrong.
 
-A class is a module with a ``KIND`` and ``applies(evidence)`` (see `ctxmgr.diagnose.interface`); one line in `CLASSES` adds
-it. The module has the name of its kind, except `edits.check_unaffected` with the kind `testUnaffected`. If no class applies,
-`ctxmgr.diagnose.contrast` answers, with the kind `unknown`.
+A class is a module with a ``KIND`` and ``diagnose(evidence)`` (see `ctxmgr.diagnose.interface`); one line in `CLASSES` adds
+it. The module has the name of its kind, except `edits.check_unaffected` with the kind `testUnaffected`. If no class has a
+diagnosis, `ctxmgr.diagnose.contrast` answers, with the kind `unknown`.
 
 | What goes wrong | Module | Kind in JSON |
 |---|---|---|
@@ -60,7 +60,7 @@ from ctxmgr.diagnose.interface import FailureClass
 
 
 class _Modules(Sequence[FailureClass]):
-    """Modules of this package by name. Each is loaded when it is asked for, since the first that applies ends a diagnosis."""
+    """Modules of this package by name. Each is loaded when it is asked for, since the first one with a diagnosis ends the search."""
 
     def __init__(self, *names: str) -> None:
         self._names = names

@@ -93,7 +93,7 @@ def anew(known: Evidence) -> Evidence:
 def answers(name: str) -> dict[str, Diagnosis | None]:
     """Return what each class says of a recorded log."""
     known = anew(log(name))
-    return {each.KIND: each.applies(known) for each in CLASSES}
+    return {each.KIND: each.diagnose(known) for each in CLASSES}
 
 
 def texts(found: Diagnosis) -> list[str]:
@@ -273,7 +273,7 @@ def test_a_class_is_a_function_of_the_evidence(name: str) -> None:
     known = anew(log(name))
     before = [entry.model_dump_json() for entry in known.entries]
 
-    assert {each.KIND: each.applies(known) for each in reversed(CLASSES)} == answers(name)
+    assert {each.KIND: each.diagnose(known) for each in reversed(CLASSES)} == answers(name)
     assert [entry.model_dump_json() for entry in known.entries] == before
 
 
@@ -343,7 +343,7 @@ def test_time_is_bounded_on_long_sessions(each: FailureClass) -> None:
         padding = [pool[place % len(pool)].model_copy(update={"index": place, "id": f"p{place}"}) for place in range(start)]
         own = [entry.model_copy(update={"index": start + place}) for place, entry in enumerate(known.entries)]
         long = Counted([*padding, *own], known.finding, known.messages)
-        each.applies(long)
+        each.diagnose(long)
 
         assert len(long.recent) == MOST_ENTRIES
         assert long.count < 12 * MOST_ENTRIES
@@ -397,7 +397,7 @@ def every_line(text: str) -> str:
 def test_planted_orders_never_become_a_next_step(name: str, place: int) -> None:
     """Whatever outputs, agents or programs say, it is no order, no approval and no command of the next step."""
     known = hostile(log(name), place)
-    told = [found for found in (*(each.applies(known) for each in CLASSES), contrast(known)) if found is not None]
+    told = [found for found in (*(each.diagnose(known) for each in CLASSES), contrast(known)) if found is not None]
     assert told or not expected(name)["kind"]
     for found in told:
         # The lines of a file that an edit is about, and what agents say to each other, are quoted in the cause.
@@ -468,7 +468,7 @@ def test_no_content_makes_a_class_raise(
     messages = [Message("a", by, None, str(text), kind, 0) for by, text, kind in said]
     finding = None if kind is None else finding_of(entries, kind, "hung" if kind == "hung" else "loop")
     known = Evidence(entries, finding, messages)
-    for found in (*(each.applies(known) for each in CLASSES), contrast(known)):
+    for found in (*(each.diagnose(known) for each in CLASSES), contrast(known)):
         if found is not None:
             assert len(found.cause) <= MOST_CAUSE
             assert all(char == "\n" or char.isprintable() for text in texts(found) for char in text)

@@ -236,4 +236,4 @@ def test_nothing_is_demanded(known: Evidence, kind: str) -> None:
     """The class is silent where the same words demand nothing of the call."""
     each = next(each for each in CLASSES if kind == each.KIND)
 
-    assert each.applies(known) is None
+    assert each.diagnose(known) is None

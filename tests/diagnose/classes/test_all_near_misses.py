@@ -507,7 +507,7 @@ def test_a_near_miss_is_no_cause(kind: str, why: str, known: Evidence) -> None:
     """The class is silent where the same words mean something else."""
     each = next(each for each in CLASSES if kind == each.KIND)
 
-    found = each.applies(known)
+    found = each.diagnose(known)
     assert found is None, f"{why}, and yet {found.kind} says: {found.cause}"
 
 

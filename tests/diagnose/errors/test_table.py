@@ -98,7 +98,7 @@ BY_CLASS = {
 @pytest.mark.parametrize("row", [row for row in ROWS if row.fails], ids=lambda row: row.key[0])
 def test_no_class_says_something_else_of_an_example(row: ErrorRow) -> None:
     """Classes are asked before the table: one that takes the words of another failure for its own would say something false."""
-    found = next((found for each in CLASSES if (found := each.applies(looping(row))) is not None), None)
+    found = next((found for each in CLASSES if (found := each.diagnose(looping(row))) is not None), None)
 
     said = "" if found is None else found.cause
     assert words_of(row)[:60] in said or found is None or found.kind == BY_CLASS.get(row.key[0]), said
@@ -120,7 +120,7 @@ def test_a_class_leaves_words_that_mean_something_else(kind: str, said: str) -> 
     """Words that a class looks for stand in other errors, too."""
     call = failed("./run-it", said)
 
-    assert kind not in {found.kind for each in CLASSES if (found := each.applies(evidence(call, call, call))) is not None}
+    assert kind not in {found.kind for each in CLASSES if (found := each.diagnose(evidence(call, call, call))) is not None}
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.ok], ids=lambda row: row.fields["command"][:30])

@@ -119,7 +119,7 @@ FACTS: list[tuple[str, list[str], Evidence]] = [
 @pytest.mark.parametrize(("words", "known"), [each[1:] for each in FACTS], ids=[each[0] for each in FACTS])
 def test_the_record_shows_the_cause(words: list[str], known: Evidence) -> None:
     """Cause and step name what was shown, and how it is undone."""
-    found = record_fact.applies(known)
+    found = record_fact.diagnose(known)
 
     assert found is not None
     said = f"{found.cause} {found.next_step}"

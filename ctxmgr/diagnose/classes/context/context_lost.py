@@ -17,7 +17,7 @@ KIND: str = "contextLost"
 _LEAST = 2
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return what was known before the compaction and is asked for again after it."""
     compactions = [message for message in evidence.messages if message.kind == "compaction" and message.after is not None]
     # Without a repeated call, nothing is looked for again.

@@ -33,7 +33,7 @@ _ALIKE = 0.72
 _MOST = 40
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the earlier answer."""
     for asked, index, times in _questions(evidence):
         answered = _answer(evidence, asked, index) or _find_related_answer(evidence, asked)

@@ -26,7 +26,7 @@ _LEAST, _SHARED, _ANSWERS = 4, 0.4, 3
 _PATH = lazy_pattern(r"(?<![\w/])((?:[\w.@-]{1,60}/){0,8}[\w@-]{1,60}\.[A-Za-z]\w{0,5})(?![\w/])")
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return what is said again and again."""
     finding = evidence.finding
     said = _last_message(evidence)

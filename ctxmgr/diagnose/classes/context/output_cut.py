@@ -39,7 +39,7 @@ _SHOWN = lazy_pattern(
 )
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return which output is cut again and again, and how to get the rest."""
     page = _diagnose_first_page(evidence)
     if page is not None:

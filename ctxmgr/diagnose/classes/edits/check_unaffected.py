@@ -45,7 +45,7 @@ _OUTPUT = lazy_pattern(r"-o\s+(\S{1,120})")
 _LEAST = 2
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return why the check does not see the edits."""
     # A check that never ends does not show what it sees.
     if evidence.finding is not None and evidence.finding.severity == "hung":

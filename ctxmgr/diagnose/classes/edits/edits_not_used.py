@@ -50,7 +50,7 @@ def _holders() -> tuple[_Holder, ...]:
     return tuple(_Holder(**row) for row in read_table("holder"))
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return what keeps the old state, if a call has the same answer before and after several edits."""
     calls = list(unaffected_calls(evidence))
     found = (form(evidence, *each) for form in (_diagnose_holder, _diagnose_missing_step) for each in calls)

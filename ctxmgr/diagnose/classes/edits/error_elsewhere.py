@@ -60,7 +60,7 @@ _BACK = 120
 _MOST = 20_000
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return where the error is, if every change since it first appeared was made elsewhere."""
     for entry in evidence.failing_calls:
         # A failing edit is the trouble itself.

@@ -33,7 +33,7 @@ _OtherFile = tuple[str, str, EntryView, str]
 """Why, what to do, the entry that shows it, and the line."""
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the file that decides instead of the edited one."""
     for entry, same, edits in unaffected_calls(evidence):
         for path in dict.fromkeys(path for each in reversed(edits) for path in edited_paths(each)):

@@ -30,7 +30,7 @@ _STATE = lazy_pattern(
 _LAST, _LEAST, _MOST_WORDS = 40, 3, 8
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return which file changes hands, and between whom."""
     writers: dict[str, list[tuple[str, EntryView]]] = {}
     for entry in evidence.recent[-_LAST:]:

@@ -48,7 +48,7 @@ _MOST_LINES = 4_000
 _LONG = 400
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return why an edit is refused."""
     for entry in evidence.failing_calls:
         for path, change in _list_requested_changes(evidence, entry)[:20]:

@@ -46,7 +46,7 @@ class _Environment(NamedTuple):
     rank: int
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the environment in the record that has the missing module."""
     for entry in evidence.failing_calls:
         command = command_of(entry)

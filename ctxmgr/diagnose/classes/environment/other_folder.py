@@ -38,7 +38,7 @@ _LOOKED_AT = 300
 _FOREIGN = ("node_modules", "site-packages", "vendor", ".git", "target", "dist", "build", ".terraform", ".venv")
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the folder in which the call must be made."""
     for entry in evidence.failing_calls:
         command = command_of(entry)

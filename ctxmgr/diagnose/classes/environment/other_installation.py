@@ -36,7 +36,7 @@ _PYTHON = lazy_pattern(r"(?<![\w./-])python(?=[\d.]*\s)")
 _LOOKED_AT = 200
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return for which interpreter the module was installed, and which one runs."""
     for entry in evidence.failing_calls:
         missing = last_match(_MISSING, evidence.text(entry)[-6_000:])

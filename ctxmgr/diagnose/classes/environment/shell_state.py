@@ -27,7 +27,7 @@ _LACKS = lazy_pattern(
 _LOOKED_AT = 60
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return what a separate call has set, and how the failing call can get it."""
     for entry in evidence.failing_calls:
         command, said = command_of(entry), evidence.text(entry)[-6_000:]

@@ -75,7 +75,7 @@ _LIKE = {
 """Equivalent commands, found on most systems."""
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return what is missing, and what exists instead."""
     for entry in evidence.failing_calls:
         said = evidence.text(entry)[:4_000]

@@ -27,7 +27,7 @@ _NO_PLACE = lazy_pattern(r"ENOENT|no such file|no rule to make|not found|cannot 
 _ASSIGNED = lazy_pattern(r"^[A-Za-z_]\w*=")
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return what the last successful form of a failing call had, and the failing one lacks."""
     for entry in evidence.failing_calls:
         said = evidence.text(entry)[:6_000]

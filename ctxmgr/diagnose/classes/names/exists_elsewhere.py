@@ -76,7 +76,7 @@ def _diagnose_installed_package(evidence: Evidence, entry: EntryView, said: str)
     return None
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return where the record shows the name that a call does not find."""
     for entry in evidence.refusals():
         said = evidence.text(entry)

@@ -53,7 +53,7 @@ _FILE = lazy_pattern(r"[\w@+-][\w./@+-]{0,120}\.?\w{1,10}|\.[\w.-]{1,40}")
 _LOOKED_AT, _READ, _NEAR = 120, 6_000, 24
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return which name of a failing call holds an invisible character."""
     for entry in evidence.failing_calls[:4]:
         found = _diagnose_shown_character(evidence, entry) or _diagnose_lookalike(evidence, entry)

@@ -43,7 +43,7 @@ _ABOUT_FILES = lazy_pattern(r"no such file|file or directory|ENOENT|in file\b|ol
 _NO_NOUN = word_set("error errors fatal warning value string match matches got response data result results server")
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the unknown name, and the nearest known one."""
     for entry in evidence.refusals():
         said = evidence.text(entry)

@@ -80,7 +80,7 @@ _LEAST = 2
 _LOOKED_AT = 300
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return where an earlier output has what is searched in vain."""
     watched = _diagnose_moved_file(evidence) or _diagnose_unchanged_file(evidence)
     if watched is not None:

@@ -100,7 +100,7 @@ _WITH_SCRIPTS = ("package.json", "turbo.json", "deno.json", "composer.json")
 _SCRIPT = lazy_pattern(r"\"([\w:.@/-]{1,60})\"\s*:\s*\"")
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the unknown name, and the nearest known one."""
     for entry in evidence.failing_calls:
         command = command_of(entry)

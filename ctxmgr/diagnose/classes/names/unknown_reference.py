@@ -105,7 +105,7 @@ _REVISIONS = lazy_pattern(
 _LOOKED_AT = 400
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the unknown name, and the nearest recorded one."""
     for entry in evidence.failing_calls:
         said, asked = evidence.text(entry)[:12_000], _requested_text(evidence, entry)

@@ -33,7 +33,7 @@ _MOST_NAMES = 12
 _LOOKED_AT = 60
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return where the record has the missing file."""
     for entry in evidence.failing_calls:
         said = evidence.text(entry)

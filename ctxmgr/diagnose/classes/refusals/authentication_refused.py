@@ -89,7 +89,7 @@ _SYNTAX = lazy_pattern(
 _CERTIFICATE = lazy_pattern(r"certificate (?:has expired|problem|verify failed|is not)|CERT_HAS_EXPIRED", re.IGNORECASE)
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return what is refused, and where the new credentials are."""
     for entry in evidence.refusals():
         said = evidence.text(entry)

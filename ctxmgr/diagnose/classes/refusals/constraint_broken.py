@@ -65,7 +65,7 @@ _INSTALLS = lazy_pattern(
 _LEAST = 2
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return which words of the user the loop violates."""
     for message, sentence in user_sentences(evidence):
         over = _list_over_limit(evidence, sentence)

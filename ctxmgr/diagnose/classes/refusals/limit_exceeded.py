@@ -46,7 +46,7 @@ _TOO_MUCH = lazy_pattern(
 _USED = lazy_pattern(r"\bused\b|remaining|per day|queries per|quota|timed? ?out|timeout|memory|retries|attempt", re.IGNORECASE)
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return by how much the call is too large."""
     for entry in evidence.failing_calls[:4]:
         # Numbers in a test's output are what is tested.

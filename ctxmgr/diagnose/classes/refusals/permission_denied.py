@@ -39,7 +39,7 @@ _OF_KIND = lazy_pattern(
 _RUNNERS = {".sh": "sh", ".bash": "bash", ".py": "python3", ".js": "node", ".rb": "ruby", ".pl": "perl"}
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the permitted way that a person named."""
     for entry in evidence.refusals():
         said = evidence.text(entry)

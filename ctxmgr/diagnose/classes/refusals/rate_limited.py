@@ -51,7 +51,7 @@ _MOMENT = lazy_pattern(r"\d{4}-\d\d-\d\d[T ]?\d\d:\d\d|\d\d:\d\d")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return how long to wait according to the record."""
     for entry in evidence.refusals() if evidence.failing_calls else _list_counted_answers(evidence):
         said = evidence.text(entry)

@@ -84,7 +84,7 @@ class _Arguments(NamedTuple):
     offered: list[str]
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return what the schema wants instead of what the call gave."""
     for entry in evidence.refusals():
         said = evidence.text(entry)[:12_000].replace('\\"', '"')

@@ -59,7 +59,7 @@ class _Way(NamedTuple):
     by_user: bool
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return which documented command, or which folder, the failing call lacks."""
     for entry in evidence.failing_calls:
         command = command_of(entry)

@@ -10,11 +10,11 @@ from ctxmgr.types.finding import Diagnosis
 KIND: str = "knownError"
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the meaning of the words."""
     found = error_table.known_error(KIND, evidence, late=False) or error_table.known_success(KIND, evidence)
     if found is None:
         return None
-    name = not_found.applies(evidence)  # an almost correct name says more than the words
+    name = not_found.diagnose(evidence)  # an almost correct name says more than the words
     # What the record says about the name is more precise than the general meaning of the words.
     return None if name is not None and name.confidence == "high" else found

@@ -39,7 +39,7 @@ _OTHER = lazy_pattern(r"AssertionError|timed out|[?:\]] ?\Z")
 """Failed expectations of a check, and waits. No note explains these."""
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the note that is about the failure of a call."""
     # A hung call has said nothing that a note could be about.
     if evidence.finding is not None and evidence.finding.severity == "hung":

@@ -28,7 +28,7 @@ KIND: str = "recordFact"
 _LOOKED_AT, _MOST, _LEAST_NAME = 200, 8_000, 4
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the fact that explains why a call fails."""
     return find_fact(evidence, late=False)
 

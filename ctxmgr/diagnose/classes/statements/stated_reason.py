@@ -10,6 +10,6 @@ from ctxmgr.types.finding import Diagnosis
 KIND: str = "statedReason"
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the meaning of the tool's own words."""
     return error_table.known_error(KIND, evidence, late=True) or record_fact.find_fact(evidence, late=True)

@@ -41,7 +41,7 @@ _MOST_ASKED = 14
 _ASKED = lazy_pattern(r"[\w ,.()\[\]/?:>'-]{3,70}")
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return what an open call waits for, or a call that was stopped because it did not return."""
     # An open call beside a loop is usually just in progress.
     hangs = evidence.open_calls if evidence.finding is None or evidence.finding.severity == "hung" else []

@@ -65,7 +65,7 @@ class _Poll(NamedTuple):
     names: set[str]
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return why the awaited work does not begin."""
     poll = _find_poll(evidence)
     if poll is None:

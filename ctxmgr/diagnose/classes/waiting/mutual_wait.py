@@ -52,7 +52,7 @@ class _Wait(NamedTuple):
         return f"{clean(self.who)[:40]} {said} {code(self.text, 130)}."
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return which agents wait for each other, in their own words."""
     agents = {entry.agent for entry in evidence.recent[-_LAST:]} | {
         m.who for m in evidence.messages[-_LAST:] if m.by == "agent"

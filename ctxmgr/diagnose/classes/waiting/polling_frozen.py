@@ -40,7 +40,7 @@ _FEW = 48
 _PLAIN = lazy_pattern(r"[\w ,.()%-]+")
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the final state that is polled."""
     found = _diagnose_other_name(evidence) or _diagnose_repeated_remedy(evidence)
     if found is not None:

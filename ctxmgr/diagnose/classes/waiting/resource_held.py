@@ -39,7 +39,7 @@ _WRAPPERS = frozenset(("cd", "nohup", "timeout", "setsid", "sleep", "echo", "exp
 _LOOKED_AT = 400
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return who holds the resource that a call needs."""
     for entry in evidence.failing_calls:
         said = evidence.text(entry)

@@ -60,7 +60,7 @@ _COMMON = frozenset(("cd", "timeout", "nohup", "echo", "sleep", "bash", "sh", "p
 _LOOKED_AT = 300
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return which lock a call waits for, and who holds it."""
     for entry in evidence.failing_calls:
         said = evidence.text(entry)

@@ -28,7 +28,7 @@ _REDIRECT = lazy_pattern(r"(?<!2)>{1,2} ?([\w./-]{3,120})")
 _LOOKED_AT, _MOST_BEGUN = 200, 6
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return what a call waits for, and why it will not come or end."""
     # An open call beside a loop is usually just in progress.
     hangs = evidence.open_calls if evidence.finding is None or evidence.finding.severity == "hung" else []

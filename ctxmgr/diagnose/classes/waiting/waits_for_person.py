@@ -66,7 +66,7 @@ _UNDECIDED = lazy_pattern(
 _LEAST, _NEAR = 2, 3
 
 
-def applies(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return whose answer is missing."""
     return (
         _diagnose_open_call(evidence)

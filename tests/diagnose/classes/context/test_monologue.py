@@ -12,7 +12,7 @@ def test_answers_to_the_same_question_are_no_plan_to_act() -> None:
     """Whoever is asked again and again may not be told to call the tool for what it announced: it announced nothing."""
     asked = [Said("Please add insurance to my booking."), Said(REFUSAL, who="main")]
 
-    found = monologue.applies(evidence(bash("find_booking PEP4E0"), *asked * 4, loop=1, kind="monologue"))
+    found = monologue.diagnose(evidence(bash("find_booking PEP4E0"), *asked * 4, loop=1, kind="monologue"))
 
     assert found is not None
     assert "asks for the same again" in found.cause
@@ -24,7 +24,7 @@ def test_talk_without_an_answer_is_to_become_a_call() -> None:
     """Nobody speaks between the messages."""
     said = [Said("Now I will write the parser in parser.py.", who="main")]
 
-    found = monologue.applies(evidence(Said("Write parser.py."), bash("ls"), *said * 4, loop=1, kind="monologue"))
+    found = monologue.diagnose(evidence(Said("Write parser.py."), bash("ls"), *said * 4, loop=1, kind="monologue"))
 
     assert found is not None
     assert "Call a tool now" in found.next_step

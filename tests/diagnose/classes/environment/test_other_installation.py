@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.classes.environment.other_installation import applies
+from ctxmgr.diagnose.classes.environment.other_installation import diagnose
 from tests.diagnose.build import Call, bash, evidence, failed
 
 MISSING = "ModuleNotFoundError: No module named 'my_ledger'"
@@ -13,7 +13,7 @@ DONE = "Installing collected packages: my-ledger\nSuccessfully installed my-ledg
 
 def told(install: str, run: str, *before: Call, said: str = DONE) -> str:
     """Return the next step where something was installed and a call fails; empty where nothing is said."""
-    found = applies(evidence(*before, bash(install, said), *[failed(run, MISSING)] * 4))
+    found = diagnose(evidence(*before, bash(install, said), *[failed(run, MISSING)] * 4))
     return "" if found is None else f"{found.cause}\n{found.next_step}"
 
 

@@ -87,6 +87,6 @@ def test_words_on_something_else_name_no_other_place(said: Said) -> None:
 def test_the_output_so_far_may_end_in_a_prompt(printed: str, asks: bool) -> None:
     """A measure of progress asks nothing."""
     known = evidence(Call("Bash", {"command": "./pack.sh"}, None, "open"), Said(printed, "tool", "progress"), found=False)
-    found = call_hangs.applies(known)
+    found = call_hangs.diagnose(known)
 
     assert (found is not None and "ends in a prompt" in found.cause) == asks

@@ -83,4 +83,4 @@ def test_looks_for_news_of_each_other_bring_none() -> None:
 def test_looks_for_news_of_a_third_are_no_mutual_wait() -> None:
     """Whoever both wait for may still write."""
     looks = [look_for_news("reviewer", "customer"), look_for_news("writer", "customer")] * 3
-    assert mutual_wait.applies(evidence(*looks, loop=6, kind="pingPong")) is None
+    assert mutual_wait.diagnose(evidence(*looks, loop=6, kind="pingPong")) is None
