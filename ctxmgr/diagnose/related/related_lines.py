@@ -87,7 +87,7 @@ MOST_SOURCE = 70
 """Characters of a source that a prompt shows early."""
 _REST, _TOUCHES, _ADDS, _PRESCRIBED = 0.4, 0.1, 0.3, 0.3
 _LEAST, _PART_OF_BEST, _SURE, _MOST, _SEVERAL, _STEM, _NAMED = 0.5, 0.2, 2, 3, 3, 5, 2.0
-_OF_LINE, _NEW, _OF_OTHER, _FAR = 0.3, 0.4, 0.7, 9
+_OF_LINE, _NEW, _UNUSED, _OF_OTHER, _FAR = 0.3, 0.4, 0.6, 0.9, 9
 _SAYS_NOTHING = frozenset(("pwd", "umask", "nproc", "clear"))
 """Commands whose answers matter for no failure."""
 _RARE, _RARE_NAME = 0.2, 0.1
@@ -163,13 +163,13 @@ class _Record(NamedTuple):
 class _Unit(NamedTuple):
     """A line or a sentence of a record, its words, and its weight apart from the words shared with the calls.
 
-    ``is_new``: it has a name that the calls lack.
+    ``news``: its weight for a name that the calls lack, or that no call of the agent has used.
     """
 
     text: str
     words: set[str]
     extra: float
-    is_new: bool = False
+    news: float = 0.0
 
 
 def find_related_lines(evidence: Evidence, steps: Sequence[EntryView]) -> list[RelatedLine]:
@@ -211,6 +211,8 @@ class _Search:
             (word for word in _comparison_words(telling) if _NUMBER.fullmatch(word) and word not in asked), _NAMED
         )
         self.known = f"{asked}\n{said}"
+        own = (entry for entry in list(evidence.recent)[-_LOOKED_AT:] if entry.agent == steps[0].agent)
+        self.used = "\n".join(map(call_input, own))
         # Plain words in the calls' input say what the calls do, not how they fail, so only names are used from there.
         error_words = _comparison_words("\n".join(reasons(evidence, steps, _READ // 10)))
         coded = [word for word in _comparison_words(asked) if _CODED.search(word)]
@@ -301,7 +303,7 @@ class _Search:
 
     def line_score(self, unit: _Unit) -> float:
         """Return the score that decides how early a line is shown among those of its record."""
-        return _OF_LINE * log1p(self.worth(unit)) + (_NEW if unit.is_new else 0.0)
+        return _OF_LINE * log1p(self.worth(unit)) + unit.news
 
     def rank(self, record: _Record) -> float:
         """Return how much a record says: mostly by its best line, less by its other lines."""
@@ -329,13 +331,17 @@ class _Search:
         for place, text in enumerate(split_sentences(said)):
             names = [name for name in find_names(text) if name not in self.known]
             if (names and place) or BINDS.search(text):
-                yield _Unit(text, _comparison_words(text), _ADDS if names else 0.0, bool(names))
+                yield _Unit(text, _comparison_words(text), _ADDS if names else 0.0, self._news(names))
 
     def _split_units(self, said: str) -> Iterator[_Unit]:
         for text in _pieces(said):
             names = [name for name in find_names(text) if name not in self.known]
             extra = (_ADDS if names else 0.0) + (_PRESCRIBED if PRESCRIBES.search(text) else 0.0)
-            yield _Unit(text, _comparison_words(text), extra, bool(names))
+            yield _Unit(text, _comparison_words(text), extra, self._news(names))
+
+    def _news(self, names: Sequence[str]) -> float:
+        """Return the weight of names that the calls lack: more if no call of the agent has used one of them."""
+        return (_NEW if all(name in self.used for name in names) else _UNUSED) if names else 0.0
 
     def take_newest(self, record: _Record) -> _Record:
         """Return the newest record from the same source that states a value, and remove the older ones."""
@@ -447,7 +453,7 @@ def _choose_lines(units: Sequence[_Unit]) -> list[_Unit]:
     chosen: list[_Unit] = []
     room = _SHORT
     for unit in units:
-        if chosen and (len(unit.text) > room or not unit.is_new or len(chosen) == _QUOTED_LINES):
+        if chosen and (len(unit.text) > room or not unit.news or len(chosen) == _QUOTED_LINES):
             continue
         chosen.append(unit)
         room -= len(unit.text) + 1
