@@ -21,9 +21,9 @@ from ctxmgr.recover.answer.gate import refusals
 from ctxmgr.recover.earlier_answers import (
     advised_step,
     attempts_at,
-    basis_of,
+    basis_hash,
     held_facts,
-    question_of,
+    question_hash,
     recorded_continuation,
     stored_answer,
 )
@@ -165,7 +165,7 @@ class Recovery:
     def draft(self) -> Draft:
         """Return the draft of the rules. Writes nothing, and raises like `plan`."""
         store, key, options = self._store, self._key, self._options
-        attempt, basis = self._attempt(), basis_of(store, key)
+        attempt, basis = self._attempt(), basis_hash(store, key)
         advised = advised_step(store, key, self._finding, basis) if self._finding is not None and attempt > 1 else ""
         case = Case(
             reader=HistoryReader(store, self._request.session), related=self._related, request=self._request,
@@ -185,14 +185,14 @@ class Recovery:
         # So do notes, which people add to say what the answer missed.
         if notes := HistoryReader(self._store, self._request.session).notes():
             chosen["notes"] = fingerprint([[note.author, note.entries, note.content] for note in notes])
-        question = question_of(self._request, self._finding, chosen, options.table)
-        return {"question": question, "basis": basis_of(self._store, self._key)}
+        question = question_hash(self._request, self._finding, chosen, options.table)
+        return {"question": question, "basis": basis_hash(self._store, self._key)}
 
     def _attempt(self) -> int:
         finding = self._finding
         if finding is None or self._request.source != "stuckHandler":
             return 1
-        before = attempts_at(self._store, self._key, finding, basis_of(self._store, self._key))
+        before = attempts_at(self._store, self._key, finding, basis_hash(self._store, self._key))
         if before >= self._options.limits.attempts:
             raise AttemptsUsedUp(
                 f"this {'stall' if finding.severity == 'hung' else 'loop'} was answered {before} times already: "

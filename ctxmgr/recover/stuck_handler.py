@@ -69,7 +69,7 @@ class RecoveryStuckHandler:
             AttemptsUsedUp: this loop was answered as often as allowed; a person is needed.
             InvalidInput: the error carries no finding, the history has no store, or ``to`` may not continue.
         """
-        finding = _finding_of(stuck)
+        finding = _require_finding(stuck)
         if finding.resolved is not None or finding.severity == "warn":
             return None
         if finding.scope.agent is not None and is_context_manager(finding.scope.agent):
@@ -145,7 +145,7 @@ def _single_handler(session: tuple[str | None, str]) -> Generator[None]:
             _busy.discard(session)
 
 
-def _finding_of(stuck: DegenerateLoopError | HungError | Finding) -> Finding:
+def _require_finding(stuck: DegenerateLoopError | HungError | Finding) -> Finding:
     finding = stuck if isinstance(stuck, Finding) else stuck.finding
     if not isinstance(finding, Finding):
         raise InvalidInput("the error says nothing of what was found", "pass an error of a BlackboardHistory, or a Finding")

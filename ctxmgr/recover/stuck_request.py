@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ctxmgr.errors import NotFound, NotStuck
-from ctxmgr.recover.evidence.brief import index_of, rounds
+from ctxmgr.recover.evidence.brief import finding_span, rounds
 from ctxmgr.recover.evidence.quotes import citable_ids, clip_middle
 from ctxmgr.recover.injection import suspicion
 from ctxmgr.types.finding import Finding
@@ -41,12 +41,10 @@ def worst(findings: Sequence[Finding], wanted: str | None = None, *, warned: boo
 
 def concurrent_loops(findings: Sequence[Finding], finding: Finding) -> list[Finding]:
     """Return the unresolved loops that run at the same time as a loop, including itself, the one that began first first."""
-    began, ended = index_of(finding, "first"), index_of(finding, "last")
-    around = [
-        each for each in unresolved_findings(findings)
-        if each.severity == finding.severity == "loop" and index_of(each, "first") <= ended and began <= index_of(each, "last")
-    ]  # fmt: skip
-    return sorted(around, key=lambda each: index_of(each, "first"))
+    began, ended = finding_span(finding)
+    loops = [each for each in unresolved_findings(findings) if each.severity == finding.severity == "loop"]
+    spans = sorted(((finding_span(each), each) for each in loops), key=lambda pair: pair[0][0])
+    return [each for (first, last), each in spans if first <= ended and began <= last]
 
 
 def unresolved_findings(findings: Sequence[Finding]) -> list[Finding]:
@@ -89,7 +87,7 @@ def request_for(session: str, finding: Finding | None, *, force: bool, amiss: Se
     return ContextRequest(session=session, type="INTROSPECT_AGENT_CONTEXT", source="stuckHandler", reason=reason, goal=goal)
 
 
-def identity_of(finding: Finding) -> str:
+def loop_identity(finding: Finding) -> str:
     """Return a key that is equal for all rotations of one loop. The cap on attempts counts by it.
 
     A recovery loop has the key of the loop that came back after its answers, so it gets no fresh attempts.
@@ -97,14 +95,14 @@ def identity_of(finding: Finding) -> str:
     return str(finding.evidence.get("loopIdentity") or finding.evidence.get("identity") or finding.id)
 
 
-def pattern_of(finding: Finding, members: list[str]) -> Pattern:
+def build_pattern(finding: Finding, members: list[str]) -> Pattern:
     """Return the part of a finding that a continuation carries; ``members`` are those that it cites.
 
     The finding's sentence quotes calls. If it reads like an order, it is withheld.
     """
     why = suspicion(finding.reason)
     return Pattern(
-        finding=finding.id, identity=identity_of(finding), kind=finding.kind, period=finding.period, count=finding.count,
+        finding=finding.id, identity=loop_identity(finding), kind=finding.kind, period=finding.period, count=finding.count,
         members=members, start=_citable(finding.first), last_progress=_citable(finding.last_progress),
         reason=clip_middle(finding.reason, _REASON) if why is None else f"{finding.kind}; what it quotes is withheld: it {why}",
     )  # fmt: skip

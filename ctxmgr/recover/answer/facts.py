@@ -123,13 +123,11 @@ def facts(case: Case, brief: Brief, amounts: Amounts = FULL) -> list[Fact]:
 
 
 def _words(brief: Brief, amounts: Amounts) -> list[Fact]:
-    found: list[Fact] = []
     goal = brief.goal
-    if goal is not None:
-        found.append(_said(goal, "The task as a person gave it", amounts))
-    lead = "A person said" if goal is None else "Later a person said"
-    later = [saying for saying in brief.latest_words if goal is None or saying.events[0] != goal.events[0]]
-    return [*found, *(_said(saying, lead, amounts) for saying in later)]
+    if goal is None:
+        return [_said(saying, "A person said", amounts) for saying in brief.latest_words]
+    later = [saying for saying in brief.latest_words if saying.events[0] != goal.events[0]]
+    return [_said(goal, "The task as a person gave it", amounts), *(_said(each, "Later a person said", amounts) for each in later)]
 
 
 def _conclusions(brief: Brief, finding: Finding | None, amounts: Amounts) -> Iterable[Fact]:
@@ -400,7 +398,7 @@ def count_tokens(text: str) -> int:
     return math.ceil(len(text) / 4)
 
 
-def context_of(case: Case, brief: Brief, facts: Sequence[Fact], steps: Sequence[DoNotRepeat], amounts: Amounts) -> Context:
+def build_context(case: Case, brief: Brief, facts: Sequence[Fact], steps: Sequence[DoNotRepeat], amounts: Amounts) -> Context:
     """Return the parts of the context. `brief_text` and `recover.answer.prompt` write them as text."""
     told = {name for fact in facts for name in fact.entries}
     way = [entry for entry in brief.latest if entry.id not in told]

@@ -154,7 +154,7 @@ def prepare(case: Case) -> Brief:
     return Brief(
         goal=goal, latest_words=reader.latest_words(), said=said, members=members,
         gone=[entry for entry in sample if entry not in present], onset=onset, rounds=rounds, between=between,
-        launcher=launcher_of(reader, members, stuck),
+        launcher=find_launcher(reader, members, stuck),
         last_success=_last_success(reader, finding, [entry for entry in worked if entry.id not in aside]),
         latest=[entry for entry in before[-4:] if entry.id not in sought.replaced], changed=_distinct_changes(worked),
         failures=_distinct_failures(before, aside | sought.replaced, rounds),
@@ -164,7 +164,7 @@ def prepare(case: Case) -> Brief:
     )  # fmt: skip
 
 
-def launcher_of(reader: HistoryReader, members: Sequence[EntryView], stuck: str | None) -> EntryView | None:
+def find_launcher(reader: HistoryReader, members: Sequence[EntryView], stuck: str | None) -> EntryView | None:
     """Return the entry by which another agent launched the stuck one, or None."""
     acting = members[-3:] or (reader.newest(1, agent=stuck) if stuck else [])
     for entry in acting:
@@ -266,7 +266,7 @@ def aside(finding: Finding) -> str:
     who = display_name(finding.scope.agent) if finding.scope.agent else "an agent"
     if finding.severity == "hung":
         return f"{who} has stopped as well"
-    first, last = index_of(finding, "first"), index_of(finding, "last")
+    first, last = finding_span(finding)
     where = f", @{first} to @{last}" if min(first, last) >= 0 else ""
     return f"{who} is in a loop as well ({finding.kind}, {rounds(finding)}{where})"
 
@@ -319,8 +319,9 @@ def _agent(brief: Brief, finding: Finding) -> str:
     return display_name(brief.members[-1].agent) if brief.members else "the agent"
 
 
-def index_of(finding: Finding, name: str) -> int:
-    """Return the index of the ``first`` or the ``last`` entry of a finding; -1 if the finding does not give it."""
+def finding_span(finding: Finding) -> tuple[int, int]:
+    """Return the indexes of the first and the last entry of a finding; -1 for one that the finding does not give."""
     indexes = finding.evidence.get("indexes")
-    place = cast("dict[str, Any]", indexes).get(name) if isinstance(indexes, dict) else None
-    return place if isinstance(place, int) else -1
+    given = cast("dict[str, Any]", indexes) if isinstance(indexes, dict) else {}
+    first, last = (place if isinstance(place := given.get(name), int) else -1 for name in ("first", "last"))
+    return first, last

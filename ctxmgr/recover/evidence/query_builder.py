@@ -88,7 +88,7 @@ def search_request(
         # explicitly says that somebody needs to know; without a record of it, it counts as unanswered.
         needs = clauses(*stated_needs(request.goal), ask=True)
         missed = _with_stated(reader, seek(reader, needs, MOST, scope)) if needs else Retrieval([], [])
-        missing = [text for text in missed.unanswered if not _spoken_of(reader, text, request.goal)]
+        missing = [text for text in missed.unanswered if not _is_mentioned(reader, text, request.goal)]
         return replace(together(found, missed, MOST, answers=False), unanswered=missing)
     found = _with_own_lines(_with_stated(reader, found), mine)
     if not reviews and not found.unanswered:
@@ -205,7 +205,7 @@ def _with_stated(reader: HistoryReader, sought: Retrieval) -> Retrieval:
     return replace(sought, found=[*others, *rows.values()], unanswered=still)
 
 
-def _spoken_of(reader: HistoryReader, text: str, goal: str) -> bool:
+def _is_mentioned(reader: HistoryReader, text: str, goal: str) -> bool:
     """Whether a record holds half of the search words of a need without merely repeating the goal."""
     wanted, whole = key_terms(text), {term.forms[0] for term in key_terms(goal, _MOST_WORDS)}
     rows = {row.id: row for term in wanted for form in term.forms for row in reader.find(form, _MOST_STATING)}

@@ -12,7 +12,7 @@ from typing import Protocol, TypeGuard
 
 from ctxmgr.base.light_dataclass import dataclass, field, replace
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
-from ctxmgr.recover.evidence.excerpts import Clause, Passage, Row, Scale, SoughtWords, Term, Text, best_passage, text_of
+from ctxmgr.recover.evidence.excerpts import Clause, Passage, Row, Scale, SoughtWords, Term, Text, best_passage, record_text
 from ctxmgr.recover.evidence.history_reader import changes_something, explains, is_synthetic, program, same_call, texts, words
 from ctxmgr.recover.evidence.quotes import answer_text, flat
 from ctxmgr.text.patterns import lazy_pattern, word_set
@@ -228,7 +228,7 @@ def _pool(reader: Finder, wanted: Sequence[Clause], scope: Scope) -> Pool:
                 hits[form] = reader.find(form, _MOST_ROWS)
     all_rows: Iterable[Row] = [*scope.recent, *(row for found in hits.values() for row in found)]
     rows = {row.id: row for row in all_rows if scope.counts(row) and not _is_echo(row, wanted)}
-    texts = {name: text_of(row) for name, row in rows.items()}
+    texts = {name: record_text(row) for name, row in rows.items()}
     return Pool(rows, texts, Scale(list(texts.values())))
 
 

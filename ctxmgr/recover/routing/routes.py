@@ -99,7 +99,7 @@ class RoutingTable:
 
     def route(self, agent: str) -> Route:
         """Return an agent's route. An agent that the table does not know is ordinary, and accepts any request."""
-        return self.routes.get(agent) or Route(agent, role=role_of(agent) if self.routing == "history" else "ordinary")
+        return self.routes.get(agent) or Route(agent, role=guess_role(agent) if self.routing == "history" else "ordinary")
 
     def followers(self, agent: str) -> list[str]:
         """Return the agents that may follow an agent: never itself, never the context manager."""
@@ -109,10 +109,10 @@ class RoutingTable:
 
 def from_history(agents: Sequence[str]) -> RoutingTable:
     """Return a table with the agents of a history, in which each may follow each."""
-    return RoutingTable("history", {agent: Route(agent, role=role_of(agent)) for agent in agents})
+    return RoutingTable("history", {agent: Route(agent, role=guess_role(agent)) for agent in agents})
 
 
-def role_of(agent: str) -> Role:
+def guess_role(agent: str) -> Role:
     """Return an agent's role, judged by its name."""
     return "review" if _REVIEW.search(agent) else "merge" if _MERGE.search(agent) else "ordinary"
 

@@ -13,10 +13,10 @@ from typing import Any, cast
 from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.errors import InvalidInput, RecoveryRefused
 from ctxmgr.log.codec import encode
-from ctxmgr.recover.evidence.brief import Case, launcher_of
+from ctxmgr.recover.evidence.brief import Case, find_launcher
 from ctxmgr.recover.evidence.history_reader import FAILED, PATH, HistoryReader, changes_something, texts
 from ctxmgr.recover.evidence.quotes import answer_text, display_name
-from ctxmgr.recover.routing.routes import BROKEN, Route, problem_with, role_of
+from ctxmgr.recover.routing.routes import BROKEN, Route, guess_role, problem_with
 from ctxmgr.recover.stuck_request import concurrent_loops
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import ContextRequest, is_context_manager
@@ -151,7 +151,7 @@ def _asker(reader: HistoryReader, request: ContextRequest) -> str | None:
     if request.source != "reviewMerge":
         return None
     own = reader.newest(1, agent=request.requester)
-    launcher = launcher_of(reader, own, None)
+    launcher = find_launcher(reader, own, None)
     if launcher is not None:
         return launcher.agent
     recent = list(reversed(reader.newest(_RECENT)))
@@ -208,7 +208,7 @@ def _latest(reader: HistoryReader, choice: _Choice) -> Target:
     last = next((entry for entry in reader.newest(_LOOK_BACK) if choice.allows(entry.agent)), None)
     if last is None:
         return choice.target("", "")
-    launcher = launcher_of(reader, [last], None)
+    launcher = find_launcher(reader, [last], None)
     if launcher is not None and launcher.status != "open" and choice.allows(launcher.agent):
         return choice.target(launcher.agent, f"it launched {display_name(last.agent)}, which acted last", back=True)
     return choice.target(last.agent, "it acted last", back=True)
@@ -245,7 +245,7 @@ def _maker(reader: HistoryReader, finding: Finding, stuck: str, agents: Sequence
     The failure names a file that another agent changed last, while the stuck agent has changed nothing. A merge is the
     merger's own work, so no change is returned. A reviewer's verdict counts as a failure of what it looked at.
     """
-    role = role_of(stuck)
+    role = guess_role(stuck)
     steps = [entry for entry in reader.entries(finding.members[-_STEPS:]) if entry.agent == stuck]
     if role == "merge" or any(entry.status == "ok" and changes_something(entry) for entry in steps):
         return None
@@ -277,8 +277,8 @@ def _for_finding(case: Case, finding: Finding, choice: _Choice) -> Target:
     def may(agent: str) -> bool:
         return agent != stuck and choice.allows(agent)
 
-    launcher = launcher_of(reader, members, stuck or None)
-    above = launcher_of(reader, [launcher], None) if launcher is not None and attempt > 1 else None
+    launcher = find_launcher(reader, members, stuck or None)
+    above = find_launcher(reader, [launcher], None) if launcher is not None and attempt > 1 else None
     if launcher is not None and above is not None and may(above.agent):
         reason = f"{display_name(launcher.agent)} did not get further; {display_name(above.agent)} launched it"
         return choice.target(above.agent, reason)
