@@ -127,7 +127,10 @@ def _words(brief: Brief, amounts: Amounts) -> list[Fact]:
     if goal is None:
         return [_said(saying, "A person said", amounts) for saying in brief.latest_words]
     later = [saying for saying in brief.latest_words if saying.events[0] != goal.events[0]]
-    return [_said(goal, "The task as a person gave it", amounts), *(_said(each, "Later a person said", amounts) for each in later)]
+    return [
+        _said(goal, "The task as a person gave it", amounts),
+        *(_said(each, "Later a person said", amounts) for each in later),
+    ]
 
 
 def _conclusions(brief: Brief, finding: Finding | None, amounts: Amounts) -> Iterable[Fact]:

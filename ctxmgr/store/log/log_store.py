@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
-from ctxmgr.log.anchor import Anchor, parse, spell
+from ctxmgr.log.anchor import Anchor, encode_anchor, parse_anchor
 from ctxmgr.store.base import Store
 from ctxmgr.store.engine import schema
 from ctxmgr.store.engine.dialect import KEEP_STATE
@@ -175,7 +175,7 @@ class LogStore(Store):
         from ctxmgr.store.integrity.verification import accept_log
 
         head = accept_log(self.path)
-        self.engine.execute(KEEP_STATE, {"name": _ANCHOR, "value": "" if head is None else spell(head).decode("ascii")})
+        self.engine.execute(KEEP_STATE, {"name": _ANCHOR, "value": "" if head is None else encode_anchor(head).decode("ascii")})
         self._seen = head
 
     def _anchor(self, found: Anchor | None, end: int, last_sum: str) -> None:
@@ -188,7 +188,7 @@ class LogStore(Store):
 
         head = Anchor(end, last_sum, self._bytes.first_session(), (self._bytes.identity or (0, 0))[1])
         head.time = now()
-        self.engine.execute(KEEP_STATE, {"name": _ANCHOR, "value": spell(head).decode("ascii")})
+        self.engine.execute(KEEP_STATE, {"name": _ANCHOR, "value": encode_anchor(head).decode("ascii")})
 
     def catch_up(self, progress: Progress | None = None) -> None:
         """Index the records appended to the log since the last time. Rebuild the index if the log is another file now.
@@ -216,7 +216,7 @@ class LogStore(Store):
 
     def _look_back(self, state: dict[str, str]) -> Anchor | None:
         """Return the anchor in the index. At the first call, keep it as the anchor that earlier readers left."""
-        found = parse(state[_ANCHOR].encode()) if _ANCHOR in state else None
+        found = parse_anchor(state[_ANCHOR].encode()) if _ANCHOR in state else None
         if not self._looked_back:
             self._looked_back, self._seen = True, found
         return found
