@@ -24,8 +24,8 @@ from ctxmgr.store.repositories.queries import find_record
 from ctxmgr.store.repositories.shared_state import ARTIFACT_ID, ArtifactRow
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.access import Asked, ResourceType
-from ctxmgr.types.context_package import Execution, ListExecutionsRequest
 from ctxmgr.types.goal import GoalSource
+from ctxmgr.types.project_state import Execution, ListExecutionsRequest
 from ctxmgr.types.query import Filters
 from ctxmgr.types.view import EntryView
 
