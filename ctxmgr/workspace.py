@@ -456,7 +456,7 @@ class Workspace:
             NotFound: the table does not name this agent. InvalidInput: the routing table is invalid.
         """
         from ctxmgr.recover.agent_instructions import agent_prompt
-        from ctxmgr.recover.routing.routes import from_history
+        from ctxmgr.recover.routes import from_history
         from ctxmgr.recover.service import Service
 
         table = Service(self.store, self.config).table(request.routes)

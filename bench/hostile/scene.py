@@ -16,7 +16,7 @@ from ctxmgr.history import detection
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import format_time
 from ctxmgr.recover.recovery import Consult, Limits, Recovery, RecoveryOptions
-from ctxmgr.recover.routing.routes import Route, RoutingTable
+from ctxmgr.recover.routes import Route, RoutingTable
 from ctxmgr.recover.stuck_request import other_findings, request_for, worst
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.finding import Finding

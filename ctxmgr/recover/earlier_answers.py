@@ -13,7 +13,7 @@ from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.log.codec import Record, fingerprint
 from ctxmgr.log.json_value import plain
 from ctxmgr.recover.evidence.quotes import CITABLE
-from ctxmgr.recover.routing.routes import RoutingTable
+from ctxmgr.recover.routes import RoutingTable
 from ctxmgr.recover.stuck_request import loop_identity
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding

@@ -31,7 +31,7 @@ from ctxmgr.recover.evidence.brief import Brief, Case, sentence
 from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.evidence.quotes import CITABLE, both_ends, clip_middle, display_name, quote_text
 from ctxmgr.recover.evidence.related import RelatedReader
-from ctxmgr.recover.routing.routes import RoutingTable, from_history
+from ctxmgr.recover.routes import RoutingTable, from_history
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.plain_records import build

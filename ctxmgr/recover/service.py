@@ -16,9 +16,9 @@ from ctxmgr.recover.evidence.quotes import quote_text
 from ctxmgr.recover.injection import suspicion
 from ctxmgr.recover.model.config import chosen
 from ctxmgr.recover.recovery import Consult, Limits, Recovery, RecoveryOptions
-from ctxmgr.recover.routing.routes import RoutingTable, configured_table, from_file, from_history
-from ctxmgr.recover.routing.target import decisive
+from ctxmgr.recover.routes import RoutingTable, configured_table, from_file, from_history
 from ctxmgr.recover.stuck_request import other_findings, request_for, worst
+from ctxmgr.recover.target import decisive
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.goal import GoalSource

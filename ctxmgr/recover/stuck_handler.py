@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 from ctxmgr.errors import DegenerateLoopError, HungError, InvalidInput, NoHistory, RecoveryRefused
 from ctxmgr.history.live.blackboard import BlackboardHistory
 from ctxmgr.recover.recovery import Limits, Recovery, RecoveryOptions
-from ctxmgr.recover.routing.routes import RoutingTable
+from ctxmgr.recover.routes import RoutingTable
 from ctxmgr.recover.stuck_request import other_findings, request_for
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.finding import Finding

@@ -20,7 +20,7 @@ from ctxmgr.base.paths import (
 from ctxmgr.errors import CtxmgrError, StorageFailed
 from ctxmgr.log.journal import Journal
 from ctxmgr.recorder import Recorder
-from ctxmgr.recover.routing.routes import from_file, from_table
+from ctxmgr.recover.routes import from_file, from_table
 from ctxmgr.store import open_store
 from tests.cli.console import run
 

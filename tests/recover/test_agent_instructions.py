@@ -11,7 +11,7 @@ import pytest
 
 from ctxmgr.errors import NotFound
 from ctxmgr.recover.agent_instructions import agent_prompt
-from ctxmgr.recover.routing.routes import from_history, from_table
+from ctxmgr.recover.routes import from_history, from_table
 from ctxmgr.store import open_store
 from tests.builders import write
 from tests.cli.console import run

@@ -10,7 +10,7 @@ import pytest
 from ctxmgr.errors import Conflict, RecoveryRefused
 from ctxmgr.recover.answer.draft import Additions, Draft
 from ctxmgr.recover.recovery import ConsultationResult
-from ctxmgr.recover.routing.routes import from_table
+from ctxmgr.recover.routes import from_table
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListNotesRequest, ListRequest

@@ -11,7 +11,7 @@ import pytest
 from ctxmgr.errors import InvalidInput, NotFound, NotStuck
 from ctxmgr.history.query import requests
 from ctxmgr.recover import service
-from ctxmgr.recover.routing.routes import from_table
+from ctxmgr.recover.routes import from_table
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.operations import RecoverRequest
 from ctxmgr.types.query import ListNotesRequest, ShowSnapshotRequest

@@ -26,8 +26,8 @@ from ctxmgr.recover.earlier_answers import without_held
 from ctxmgr.recover.evidence.brief import Brief, Case, prepare
 from ctxmgr.recover.evidence.quotes import CITABLE, citable_ids, clean, clip_middle
 from ctxmgr.recover.evidence.related import RelatedReader
-from ctxmgr.recover.routing.target import Target, choose, request_for
 from ctxmgr.recover.stuck_request import build_pattern
+from ctxmgr.recover.target import Target, choose, request_for
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.route import Alternative, Context, Continuation, DoNotRepeat, Fact, ModelUse, Section

@@ -28,7 +28,7 @@ from ctxmgr.types.view import EntryView, NoteView
 
 if TYPE_CHECKING:  # these modules import `Case`
     from ctxmgr.recover.earlier_answers import KnownFacts
-    from ctxmgr.recover.routing.routes import RoutingTable
+    from ctxmgr.recover.routes import RoutingTable
 
 
 @dataclass(frozen=True, slots=True)

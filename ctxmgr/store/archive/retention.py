@@ -5,7 +5,7 @@ A session is removed only after its records were written to the archive and read
 - a mark, with which the store refuses the session's records, so that importing or shipping a log again stores nothing twice;
 - its last checksum, which an anchor may include;
 - in the common chain of an old store, the checksums of its records before records of other sessions, with which
-  `ctxmgr.store.integrity.verification` follows that chain.
+  `ctxmgr.store.verification` follows that chain.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ctxmgr.log.ids import format_time, new_id
 from ctxmgr.store.archive.parquet import Bucket, archive_files, is_bucket, read_records, read_rows, require_writable, write_file
 from ctxmgr.store.engine.dialect import KEEP_STATE
 from ctxmgr.store.engine.disposable_files import BORN
-from ctxmgr.store.integrity.verification import common_chain, session_faults
-from ctxmgr.store.log.log_store import LogStore
+from ctxmgr.store.log_store import LogStore
 from ctxmgr.store.project_session import ARCHIVED, GAP, PROJECT, end_name, parse_archive_mark
 from ctxmgr.store.repositories.bookkeeping import WATCHED
 from ctxmgr.store.row_mapper import load
 from ctxmgr.store.text_normalisation import storable
+from ctxmgr.store.verification import common_chain, session_faults
 from ctxmgr.store.write.append import BATCH
 
 if TYPE_CHECKING:

@@ -149,7 +149,7 @@ class DamagedRange:
     """Bytes of a log that hold no readable record or break its chain of checksums: offset, length and reason.
 
     Attributes:
-        kind: ``unreadable``, ``altered``, ``inserted``, ``unsummed`` or ``cut``; see `ctxmgr.store.integrity.verification`.
+        kind: ``unreadable``, ``altered``, ``inserted``, ``unsummed`` or ``cut``; see `ctxmgr.store.verification`.
     """
 
     __slots__ = ("kind", "length", "offset", "reason")

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from ctxmgr.log.reader import Line
     from ctxmgr.store.engine.interface import OnConflict
     from ctxmgr.store.engine.log_bytes import DamagedRange
-    from ctxmgr.store.integrity.verification import VerificationResult
-    from ctxmgr.store.log.log_rows import LogRows, Progress
+    from ctxmgr.store.log_rows import LogRows, Progress
+    from ctxmgr.store.verification import VerificationResult
     from ctxmgr.store.write.append import AppendResult, EncodedRecord
     from ctxmgr.store.write.bulk import BulkWriter
 
@@ -164,7 +164,7 @@ class LogStore(Store):
 
         This also checks the index. A damaged index is removed, and rebuilt by the next command.
         """
-        from ctxmgr.store.integrity.verification import examine_log
+        from ctxmgr.store.verification import examine_log
 
         if self._kept:
             discard_if_damaged(self._index)
@@ -172,7 +172,7 @@ class LogStore(Store):
 
     def accept(self) -> None:
         """Accept the log as it is now: replace the earlier anchor by a new one."""
-        from ctxmgr.store.integrity.verification import accept_log
+        from ctxmgr.store.verification import accept_log
 
         head = accept_log(self.path)
         self.engine.execute(KEEP_STATE, {"name": _ANCHOR, "value": "" if head is None else encode_anchor(head).decode("ascii")})
@@ -296,7 +296,7 @@ class LogStore(Store):
     def _index_from(
         self, start: int, last_sum: str, size: int, progress: Progress | None, most: int | None
     ) -> tuple[int, str, bool]:
-        from ctxmgr.store.log.log_rows import LogRows
+        from ctxmgr.store.log_rows import LogRows
 
         if self._rows is None:
             self._rows = LogRows(self.engine, self._bytes)

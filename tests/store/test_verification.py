@@ -17,7 +17,7 @@ from ctxmgr.errors import Conflict
 from ctxmgr.log import anchor, codec
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.integrity.verification import VerificationResult
+from ctxmgr.store.verification import VerificationResult
 from tests import builders
 from tests.cli.console import run
 

@@ -14,8 +14,8 @@ from jsonschema import Draft202012Validator
 from ctxmgr.config import Config
 from ctxmgr.errors import InvalidInput
 from ctxmgr.recover.evidence.history_reader import HistoryReader
-from ctxmgr.recover.routing.routes import Route, checked_schema
-from ctxmgr.recover.routing.target import request_for
+from ctxmgr.recover.routes import Route, checked_schema
+from ctxmgr.recover.target import request_for
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.operations import AgentRequest
 from ctxmgr.types.route import ContextRequest

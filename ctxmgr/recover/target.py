@@ -16,7 +16,7 @@ from ctxmgr.log.codec import encode
 from ctxmgr.recover.evidence.brief import Case, find_launcher
 from ctxmgr.recover.evidence.history_reader import FAILED, PATH, HistoryReader, changes_something, texts
 from ctxmgr.recover.evidence.quotes import answer_text, display_name
-from ctxmgr.recover.routing.routes import BROKEN, Route, guess_role, problem_with
+from ctxmgr.recover.routes import BROKEN, Route, guess_role, problem_with
 from ctxmgr.recover.stuck_request import concurrent_loops
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import ContextRequest, is_context_manager

@@ -10,7 +10,7 @@ import pytest
 
 from ctxmgr.config import Config, load_config
 from ctxmgr.errors import InvalidInput, RecoveryRefused
-from ctxmgr.recover.routing.routes import from_file, from_history, from_table
+from ctxmgr.recover.routes import from_file, from_history, from_table
 from ctxmgr.store import Store
 from ctxmgr.types.operations import AgentRequest, RecoverRequest
 from ctxmgr.types.route import CONTEXT_MANAGER, Continuation
