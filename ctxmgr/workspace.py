@@ -456,13 +456,13 @@ class Workspace:
             NotFound: the table does not name this agent. InvalidInput: the routing table is invalid.
         """
         from ctxmgr.recover.agent_instructions import agent_prompt
-        from ctxmgr.recover.routes import from_history
+        from ctxmgr.recover.routes import derive_table
         from ctxmgr.recover.service import Service
 
         table = Service(self.store, self.config).table(request.routes)
         if table is None:
             key = session_key(self.store, None)
-            table = from_history([] if key is None else self.store.sessions.agents(key))
+            table = derive_table([] if key is None else self.store.sessions.agents(key))
         return agent_prompt(request.agent, table)
 
     def import_logs(

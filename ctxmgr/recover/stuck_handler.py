@@ -14,7 +14,7 @@ from ctxmgr.errors import DegenerateLoopError, HungError, InvalidInput, NoHistor
 from ctxmgr.history.live.blackboard import BlackboardHistory
 from ctxmgr.recover.recovery import Limits, Recovery, RecoveryOptions
 from ctxmgr.recover.routes import RoutingTable
-from ctxmgr.recover.stuck_request import other_findings, request_for
+from ctxmgr.recover.stuck_request import build_request, other_findings
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import Continuation, is_context_manager
@@ -80,7 +80,7 @@ class RecoveryStuckHandler:
             return self._escalate(finding, board)
 
     def _escalate(self, finding: Finding, board: BlackboardHistory) -> Continuation:
-        request = request_for(board.session, finding, force=False)
+        request = build_request(board.session, finding, force=False)
         side = other_findings(board.findings(), finding)
         with self._opened(board) as store:
             key = store.sessions.key(board.session)

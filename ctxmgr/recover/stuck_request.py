@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ctxmgr.errors import NotFound, NotStuck
-from ctxmgr.recover.evidence.brief import finding_span, rounds
+from ctxmgr.recover.evidence.brief import finding_span, loop_size
 from ctxmgr.recover.evidence.quotes import citable_ids, clip_middle
 from ctxmgr.recover.injection import suspicion
 from ctxmgr.types.finding import Finding
@@ -15,7 +15,7 @@ _WEIGHT = {"loop": 2, "hung": 1, "warn": 0}
 _REASON = 1_000
 
 
-def worst(findings: Sequence[Finding], wanted: str | None = None, *, warned: bool = False) -> Finding | None:
+def worst_finding(findings: Sequence[Finding], wanted: str | None = None, *, warned: bool = False) -> Finding | None:
     """Return the finding to answer: the named one, else the latest unresolved loop, else the latest stall.
 
     If loops contain each other (two agents that play ping-pong, a launcher and what it launches), it is the one that began
@@ -57,7 +57,7 @@ def other_findings(findings: Sequence[Finding], finding: Finding | None) -> list
     return [each for each in unresolved_findings(findings) if finding is None or each.id != finding.id]
 
 
-def request_for(session: str, finding: Finding | None, *, force: bool, amiss: Sequence[str] = ()) -> ContextRequest:
+def build_request(session: str, finding: Finding | None, *, force: bool, amiss: Sequence[str] = ()) -> ContextRequest:
     """Return the stuck handler's request for a finding.
 
     Args:
@@ -82,7 +82,7 @@ def request_for(session: str, finding: Finding | None, *, force: bool, amiss: Se
         reason, goal = "the run has stopped making progress", "resume the task past the point where it stopped"
     else:
         sure = "is" if finding.severity == "loop" else "may be"
-        reason = f"the run {sure} in a loop: {finding.kind}, {rounds(finding)}"
+        reason = f"the run {sure} in a loop: {finding.kind}, {loop_size(finding)}"
         goal = "go on with the task without repeating the loop"
     return ContextRequest(session=session, type="INTROSPECT_AGENT_CONTEXT", source="stuckHandler", reason=reason, goal=goal)
 

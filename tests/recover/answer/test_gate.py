@@ -11,7 +11,7 @@ from ctxmgr.recover.answer.draft import Draft
 from ctxmgr.recover.answer.gate import adds_nothing, allowed_targets, cited_ids, objections, refusals
 from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.recovery import Recovery
-from ctxmgr.recover.stuck_request import request_for
+from ctxmgr.recover.stuck_request import build_request
 from ctxmgr.store import Store
 from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.operations import DetectRequest
@@ -220,7 +220,7 @@ def stuck(store: Store) -> Draft:
     """Return the rules' draft for a cycle: an edit that works, a test that fails, a checkout."""
     store.append(looped())
     (finding, *_) = workspace(store).detect(DetectRequest(session="cycle")).verdicts[0].findings
-    return Recovery(store, 1, request_for("cycle", finding, force=False), finding).draft()
+    return Recovery(store, 1, build_request("cycle", finding, force=False), finding).draft()
 
 
 def of_cycle(**fields: Any) -> Proposal:
