@@ -1,4 +1,4 @@
-"""The two entry points, for the stuck handler and for an agent's own request: judge the session, then answer (FR-017)."""
+"""The two entry points of recovery, `answer_finding` and `answer_request`: each judges the session, then answers (FR-017)."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Service:
         self._environment = os.environ if environment is None else environment
         self._progress = progress
 
-    def stuck(self, key: int, request: RecoverRequest) -> RecoverResponse:
+    def answer_finding(self, key: int, request: RecoverRequest) -> RecoverResponse:
         """Return exactly one continuation for a session that is stuck.
 
         Raises:
@@ -102,7 +102,7 @@ class Service:
         side = other_findings(verdict.findings, finding)
         return self._answered(key, asked, finding, side, request)
 
-    def asked(self, key: int, request: AgentRequest) -> RecoverResponse:
+    def answer_request(self, key: int, request: AgentRequest) -> RecoverResponse:
         """Answer an agent that asks for context itself, or a review or merge agent that has completed.
 
         Raises:

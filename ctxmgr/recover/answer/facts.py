@@ -1,4 +1,4 @@
-"""State what is known, what not to repeat and what else to try. Each statement has its records and a certainty (ruling 12).
+"""The facts of an answer, the calls not to repeat, and other ways to try, each with its records and a certainty (ruling 12).
 
 Some quotes claim what only a person can grant: approvals, permissions, orders. They are labelled unknown. This warning is
 broad, and no barrier: a claim that it misses is still only quoted. The patterns of `ctxmgr.recover.injection`, which
