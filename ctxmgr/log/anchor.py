@@ -30,20 +30,20 @@ class Anchor:
         total: the checksum of the last record up to there, "" for a new history.
         session: the session id of the first record, which distinguishes a rewritten history from another at the same path.
         inode: the inode of the file, 0 if unknown.
-        ends: in a database a digest of the last checksums of all sessions up to there, "" if unknown.
-        begun: the time at which our writer created the file, RFC 3339; "" if unknown.
+        ends_digest: in a database a digest of the last checksums of all sessions up to there, "" if unknown.
+        created: the time at which our writer created the file, RFC 3339; "" if unknown.
         time: the time at which the anchor was stored.
         path: the path of the history.
     """
 
-    __slots__ = ("begun", "ends", "inode", "length", "path", "session", "time", "total")
+    __slots__ = ("created", "ends_digest", "inode", "length", "path", "session", "time", "total")
 
     def __init__(self, length: int, total: str, session: str, inode: int = 0) -> None:
         self.length = length
         self.total = total
         self.session = session
         self.inode = inode
-        self.begun = self.ends = self.time = self.path = ""
+        self.created = self.ends_digest = self.time = self.path = ""
 
     def has_same_end(self, other: Anchor | None) -> bool:
         """Whether another anchor has the same file, length and checksum."""
@@ -83,7 +83,7 @@ def parse_anchor(raw: bytes) -> Anchor | None:
     if type(length) is not int or type(inode) is not int or not all(type(text) is str for text in texts):
         return None
     anchor = Anchor(length, texts[0], texts[1], inode)
-    anchor.begun, anchor.ends, anchor.time, anchor.path = texts[2:]
+    anchor.created, anchor.ends_digest, anchor.time, anchor.path = texts[2:]
     return anchor
 
 
@@ -91,7 +91,8 @@ def encode_anchor(anchor: Anchor) -> bytes:
     """Return the bytes of an anchor, which `parse_anchor` reads."""
     return codec.encode({
         "v": 1, "path": anchor.path, "length": anchor.length, "sum": anchor.total, "session": anchor.session,
-        "inode": anchor.inode, "begun": anchor.begun, "time": anchor.time, **({"ends": anchor.ends} if anchor.ends else {}),
+        "inode": anchor.inode, "begun": anchor.created, "time": anchor.time,
+        **({"ends": anchor.ends_digest} if anchor.ends_digest else {}),
     })  # fmt: skip
 
 
@@ -117,7 +118,7 @@ def advance(path: str, head: Anchor, matches: Callable[[Anchor], bool], *, is_ne
         if stored.length > head.length:
             return True
         # Keep the time at which the file was created.
-        head.begun = stored.begun
+        head.created = stored.created
     return store(path, head)
 
 
@@ -126,7 +127,7 @@ def store_empty(path: str) -> None:
     from ctxmgr.log.ids import now
 
     head = Anchor(0, "", "")
-    head.begun = now()
+    head.created = now()
     store(path, head)
 
 

@@ -182,7 +182,7 @@ class LogStore(Store):
         """Store an anchor of the log in the index, unless the log contradicts the former anchor."""
         if not last_sum or (found is not None and found.length == end and found.total == last_sum):
             return
-        if found is not None and found.length and not self._bytes.holds(found):
+        if found is not None and found.length and not self._bytes.matches_anchor(found):
             return
         from ctxmgr.log.ids import now
 

@@ -200,7 +200,7 @@ class _Chains:
         self._places_of_sums = dict.fromkeys((each.total for each in anchors), -1)  # where each anchor's last record is now
         # For each anchor: the last checksum up to it, the end of that record, and the digest of all sessions' last checksums.
         self._sums_at_anchors: dict[int, tuple[str, int, str | None]] = {each.length: ("", 0, None) for each in anchors}
-        self._lengths_with_ends = {each.length for each in anchors if each.ends}
+        self._lengths_with_ends = {each.length for each in anchors if each.ends_digest}
         self._lengths = sorted(self._sums_at_anchors)
 
     def add(self, place: int, length: int, body: bytes, total: str, session: int = 0) -> None:
@@ -274,7 +274,7 @@ class _Chains:
     def matches_anchor(self, known: Anchor, size: int, *, exact: bool) -> bool:
         """Whether the history still matches an anchor; ``exact`` requires that a record ends exactly at the anchor."""
         total, end, ends = self._sums_at_anchors[known.length]
-        equal = total == known.total and (ends is None or ends == known.ends)
+        equal = total == known.total and (ends is None or ends == known.ends_digest)
         # In a log, the anchor is behind a line end and the record ends before it. In a database both are the same place.
         return size >= known.length and equal and (not exact or known.length - end in (0, 1))
 
@@ -486,7 +486,7 @@ def _bytes(value: str | bytes) -> bytes:
 def _load_anchors(path: str, indexed: Anchor | None) -> list[tuple[Anchor, str]]:
     """Return (anchor, where it is kept) for each anchor of a history. Leave out the index's anchor of a former log."""
     stored = anchor.load(path)
-    created = stored.begun if stored is not None else ""
+    created = stored.created if stored is not None else ""
     anchors = [(stored, _STATE_FOLDER)] if stored is not None and stored.length else []
     # An anchor in the index from before this log began belongs to another log at the same path.
     if indexed is not None and indexed.length and indexed.time >= created:

@@ -40,7 +40,7 @@ def test_an_anchor_is_read_back_as_it_was_written(
 ) -> None:
     """Every member comes back, whatever the session and the path are called."""
     given_ = Anchor(length, total, session, inode)
-    given_.ends, given_.path, given_.begun = ends, path, "then"
+    given_.ends_digest, given_.path, given_.created = ends, path, "then"
     made = parse_anchor(encode_anchor(given_))
 
     assert made is not None
@@ -99,12 +99,12 @@ def test_when_a_history_was_begun_is_kept(log: str) -> None:
     store_empty(log)
     first = load(log)
     assert first is not None
-    assert (first.length, first.begun != "") == (0, True)
+    assert (first.length, first.created != "") == (0, True)
 
     advance(log, head(10), held)
     later = load(log)
     assert later is not None
-    assert (later.length, later.begun) == (10, first.begun)
+    assert (later.length, later.created) == (10, first.created)
 
 
 def test_a_link_and_its_target_have_one_anchor(log: str, tmp_path: Path) -> None:
