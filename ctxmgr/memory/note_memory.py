@@ -34,7 +34,6 @@ from ctxmgr.types.view import EntryView
 
 REFLECTOR = "reflect"
 """Default author of stored reflections, which are made by rules, not by a person or a model."""
-_MAX_LINKED = 200
 MAX_EXPANDED = 200
 """Maximum number of entries around the links of one episode. Those around its first links are kept."""
 
@@ -107,7 +106,7 @@ class EmbeddedMemory:
         )
         if former is not None and former.text == answer.text:
             return former.id
-        entries, links = source_entries(sources, "" if key is None else self._store.sessions.name(key), _MAX_LINKED)
+        entries, links = source_entries(sources, "" if key is None else self._store.sessions.name(key))
         # Drop dead links of older episodes, because a new note refuses them.
         links = [] if key is None else live_link_targets(self._store, key, links)
         made = RetainRequest(
