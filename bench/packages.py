@@ -30,7 +30,8 @@ from ctxmgr.context.service import ContextPackages
 from ctxmgr.store import open_store
 from ctxmgr.text.tokens import ESTIMATE
 from ctxmgr.types.artifact import NewArtifact, PutRequest
-from ctxmgr.types.context_package import AgentNeed, AssembleRequest, ChangeNeedsRequest
+from ctxmgr.types.context_package import AssembleRequest
+from ctxmgr.types.project_state import AgentNeed, ChangeNeedsRequest
 
 ITEMS, BUDGET = 200, 100_000
 _SMALLEST, _LARGEST = 1_500, 40_000  # bytes

@@ -414,7 +414,7 @@ class Workspace:
             return RecoverResponse(continuation=self.continuation(request.session))
         from ctxmgr.recover.service import Service
 
-        return Service(self.store, self.config, progress=progress).stuck(self._key(request.session), request)
+        return Service(self.store, self.config, progress=progress).answer_finding(self._key(request.session), request)
 
     def request(self, request: AgentRequest, progress: Callable[[str], None] | None = None) -> RecoverResponse:
         """Answer an agent that asks for context, or a review or merge agent that has finished.
@@ -429,7 +429,7 @@ class Workspace:
         """
         from ctxmgr.recover.service import Service
 
-        return Service(self.store, self.config, progress=progress).asked(self._key(request.session), request)
+        return Service(self.store, self.config, progress=progress).answer_request(self._key(request.session), request)
 
     def continuation(self, session: str | None = None, continuation_id: str | None = None) -> Continuation:
         """Return a recorded continuation: the one with this id or prefix, else the last one of the session.
@@ -456,13 +456,13 @@ class Workspace:
             NotFound: the table does not name this agent. InvalidInput: the routing table is invalid.
         """
         from ctxmgr.recover.agent_instructions import agent_prompt
-        from ctxmgr.recover.routing.routes import from_history
+        from ctxmgr.recover.routes import derive_table
         from ctxmgr.recover.service import Service
 
         table = Service(self.store, self.config).table(request.routes)
         if table is None:
             key = session_key(self.store, None)
-            table = from_history([] if key is None else self.store.sessions.agents(key))
+            table = derive_table([] if key is None else self.store.sessions.agents(key))
         return agent_prompt(request.agent, table)
 
     def import_logs(

@@ -52,8 +52,7 @@ CONTRACT = {
             "history/query",
             "requests_filters requests_hostile requests_messages requests_paging requests_process requests_search",
         ),
-        ("store", "all_concurrency all_round_trip"),
-        ("store/integrity", "verification"),
+        ("store", "all_concurrency all_round_trip verification"),
         ("store/repositories", "annotations bookkeeping queries sessions"),
         ("store/write", "append batch"),
     )

@@ -85,7 +85,7 @@ WITHOUT_OWN_TESTS = {
         ("store/engine", "interface", "a protocol; each engine that follows it has tests of its own"),
         ("store/engine", "postgresql_select", "tests/store/test_read_query_on_server.py runs every query through it"),
         ("store/repositories", "blobs", "tests/artifacts/test_server_blobs.py writes and reads every content through it"),
-        ("types", "access analysis artifact context_package goal memory operations setup view", _SHAPES),
+        ("types", "access analysis artifact context_package goal memory operations project_state setup view", _SHAPES),
     )
     for name in names.split()
 }

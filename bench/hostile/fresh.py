@@ -20,7 +20,7 @@ from ctxmgr.recover.answer.gate import objections
 from ctxmgr.recover.injection import suspicion
 from ctxmgr.recover.model.consultation import from_proposal
 from ctxmgr.recover.recovery import Recovery
-from ctxmgr.recover.stuck_request import request_for, worst
+from ctxmgr.recover.stuck_request import build_request, worst_finding
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.plain_records import build
@@ -56,8 +56,8 @@ def _of_one(store: Store, each: dict[str, str], place: str) -> Iterator[str]:
     store.append(run(each["text"], place))
     key = store.sessions.key("run")
     assert key is not None, "it was just written"
-    finding = worst(detection.judge_now(store, key, {}, None).findings)
-    draft = Recovery(store, key, request_for("run", finding, force=True), finding).draft()
+    finding = worst_finding(detection.judge_now(store, key, {}, None).findings)
+    draft = Recovery(store, key, build_request("run", finding, force=True), finding).draft()
     yield "answers"
     yield from passed_on(draft.continuation(), each["order"])
     for proposal in obedient(draft, each["order"]):

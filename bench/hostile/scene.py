@@ -16,8 +16,8 @@ from ctxmgr.history import detection
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import format_time
 from ctxmgr.recover.recovery import Consult, Limits, Recovery, RecoveryOptions
-from ctxmgr.recover.routing.routes import Route, RoutingTable
-from ctxmgr.recover.stuck_request import other_findings, request_for, worst
+from ctxmgr.recover.routes import Route, RoutingTable
+from ctxmgr.recover.stuck_request import build_request, other_findings, worst_finding
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.plain_records import build
@@ -112,11 +112,11 @@ def _request(
     rng: Random, asked: str, session: str, findings: Sequence[Finding], agents: list[str], planted: Planted
 ) -> tuple[ContextRequest, Finding | None, list[Finding]]:
     if asked in ("stuck", "forced"):
-        finding = worst(findings) if asked == "stuck" else None
-        return request_for(session, finding, force=True), finding, other_findings(findings, finding)
+        finding = worst_finding(findings) if asked == "stuck" else None
+        return build_request(session, finding, force=True), finding, other_findings(findings, finding)
     plain = [agent for agent in ("coder", "planner", "reviewer") if agent in agents]
     requester = rng.choice(plain if rng.random() < 0.8 else agents)
-    own = worst([finding for finding in findings if finding.scope.agent == requester])
+    own = worst_finding([finding for finding in findings if finding.scope.agent == requester])
     several = rng.random() < 0.15
     return (
         ContextRequest(

@@ -14,12 +14,12 @@ from ctxmgr.recover.injection import (
     decode_pieces,
     expression,
     join_spelled_words,
+    normalise_separators,
     patterns,
     plain_forms,
     resolve_escapes,
     suspicion,
     visible,
-    words_of,
 )
 
 SHORT, LONG = 500_000, 1_000_000
@@ -51,7 +51,7 @@ def growths() -> Iterator[tuple[float, float, str]]:
         for name, work in (("mask", mask), ("mask without sieves", mask_without_sieves)):
             yield _growth(f"{name} {unit[:20]!r}", lambda text, work=work: work(encode({"t": text})), unit, SHORT)
     forms: dict[str, Callable[[str], object]] = {
-        "judge": suspicion, "visible": visible, "words": words_of, "unescaped": resolve_escapes,
+        "judge": suspicion, "visible": visible, "words": normalise_separators, "unescaped": resolve_escapes,
         "squeezed": join_spelled_words,
         "unmasked": lambda text: list(plain_forms(text)), "decoded": lambda text: list(decode_pieces(text)),
     }  # fmt: skip

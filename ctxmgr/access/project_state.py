@@ -17,7 +17,8 @@ from ctxmgr.log.mask_prefilter import mask
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import EXECUTION, KEY, PROJECT
 from ctxmgr.types.access import AccessExplanation, AccessRule, Replay, RuleChangeResult
-from ctxmgr.types.context_package import (
+from ctxmgr.types.plain_records import MAX_STORED_INTEGER, build
+from ctxmgr.types.project_state import (
     NEW_KEYS,
     ContextKey,
     Execution,
@@ -33,7 +34,6 @@ from ctxmgr.types.context_package import (
     SetContextResponse,
     ValueType,
 )
-from ctxmgr.types.plain_records import MAX_STORED_INTEGER, build
 from ctxmgr.types.query import Page
 from ctxmgr.types.view import EntryView
 

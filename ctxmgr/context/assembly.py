@@ -33,16 +33,9 @@ from ctxmgr.errors import BudgetExceeded, CtxmgrError, Damaged, InvalidInput, No
 from ctxmgr.log.ids import now
 from ctxmgr.store import Store
 from ctxmgr.text.tokens import counter_by_name
-from ctxmgr.types.context_package import (
-    AgentNeed,
-    AssembleRequest,
-    AssembleResponse,
-    Assembly,
-    HeldItem,
-    ItemExplanation,
-    WhyRequest,
-)
+from ctxmgr.types.context_package import AssembleRequest, AssembleResponse, Assembly, HeldItem, ItemExplanation, WhyRequest
 from ctxmgr.types.plain_records import MAX_EXACT_INTEGER
+from ctxmgr.types.project_state import AgentNeed
 
 
 @dataclass(slots=True)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
 from ctxmgr.errors import BudgetExceeded, InvalidInput
-from ctxmgr.types.context_package import Decision, Got, Need, Rule
+from ctxmgr.types.context_package import Decision, Got, Rule
+from ctxmgr.types.project_state import Need
 
 SMALLEST_CUT = 40
 """Minimum number of free tokens for which the beginning of an item is worth its framing."""

@@ -17,8 +17,8 @@ from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.shared_state import ArtifactRow, DependencyRow, SummaryRow
 from ctxmgr.text.tokens import CODE, DENSE, TEXT, YAML, Counter, content_kind, known_kind
-from ctxmgr.types.context_package import AgentNeed, Need
 from ctxmgr.types.goal import GoalSource
+from ctxmgr.types.project_state import AgentNeed, Need
 
 _LEVELS: tuple[Need, ...] = ("required", "optional", "reference")
 

@@ -15,7 +15,7 @@ from ctxmgr.access.project_state import list_executions
 from ctxmgr.access.rules import Rules
 from ctxmgr.context.packages import block, mapping_lines
 from ctxmgr.errors import CtxmgrError, InvalidInput, NoHistory, NotFound, OutOfBounds
-from ctxmgr.history.query.address import entry_of, session_key
+from ctxmgr.history.query.address import find_named_entry, session_key
 from ctxmgr.log.codec import Record
 from ctxmgr.log.json_value import plain
 from ctxmgr.store import Store
@@ -24,8 +24,8 @@ from ctxmgr.store.repositories.queries import find_record
 from ctxmgr.store.repositories.shared_state import ARTIFACT_ID, ArtifactRow
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.access import Asked, ResourceType
-from ctxmgr.types.context_package import Execution, ListExecutionsRequest
 from ctxmgr.types.goal import GoalSource
+from ctxmgr.types.project_state import Execution, ListExecutionsRequest
 from ctxmgr.types.query import Filters
 from ctxmgr.types.view import EntryView
 
@@ -353,7 +353,7 @@ def find_entry(store: Store, text: str) -> EntryView | None:
     try:
         if address is not None:
             place = -1 if address[2] == "last" else int(address[2])
-            return entry_of(store, session_key(store, address[1] or None), place, None)
+            return find_named_entry(store, session_key(store, address[1] or None), place, None)
         record = find_record(store.engine, "entry", text)
         key = None if record is None else store.sessions.key(str(record["session"]))
         return None if record is None or key is None else store.queries.entry_by_id(key, str(record["id"]))

@@ -28,17 +28,11 @@ from ctxmgr.store.repositories.shared_state import ArtifactRow
 from ctxmgr.text.tokens import counter_by_name
 from ctxmgr.types.access import MAX_PRIORITY, MIN_PRIORITY
 from ctxmgr.types.context_package import (
-    NEEDS,
-    AgentNeed,
     AssembleRequest,
     AssembleResponse,
     Assembly,
-    ChangeNeedsRequest,
     Decision,
     ItemExplanation,
-    ListNeedsRequest,
-    ListNeedsResponse,
-    NeedChangeResult,
     PackageItem,
     RequestedItem,
     RequestItemsRequest,
@@ -46,6 +40,14 @@ from ctxmgr.types.context_package import (
     WhyRequest,
 )
 from ctxmgr.types.plain_records import build
+from ctxmgr.types.project_state import (
+    NEEDS,
+    AgentNeed,
+    ChangeNeedsRequest,
+    ListNeedsRequest,
+    ListNeedsResponse,
+    NeedChangeResult,
+)
 
 
 def change_needs(store: Store, guard: AccessGuard, request: ChangeNeedsRequest) -> NeedChangeResult:

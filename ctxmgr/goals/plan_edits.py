@@ -88,7 +88,7 @@ class GoalBase:
         """Return the full state of the goal. Writes nothing."""
         return self._view(self._require_goal(self._repository.look()))
 
-    def _look_at_files(self) -> list[ProbeResult]:
+    def _run_probes(self) -> list[ProbeResult]:
         probes = self._require_goal(self._repository.look()).probes
         if not probes:
             return []
@@ -99,7 +99,7 @@ class GoalBase:
 
         return check_all(probes, Path(self.root), commands=self._commands)
 
-    def _legal_change(self, op: str, data: dict[str, Any]) -> dict[str, Any]:
+    def _require_legal(self, op: str, data: dict[str, Any]) -> dict[str, Any]:
         """Return the data of an event, after checking that the change is legal now."""
         CHANGES[op][0](self._repository.state, data)
         return {"op": op, **data}
@@ -226,7 +226,7 @@ class PlanEdits(GoalBase):
             data = unblock_data(state, request)
             if data is None:
                 return self._answer([], "nothing is blocked")
-            change.write([self._repository.event(self._legal_change("unblock", data))])
+            change.write([self._repository.event(self._require_legal("unblock", data))])
         return self._answer([*data.get("nodes", []), *data.get("actions", [])], "unblocked")
 
     def message(self, request: MessageRequest) -> GoalAnswer:
@@ -250,7 +250,7 @@ class PlanEdits(GoalBase):
 
     def check_probes(self) -> GoalAnswer:
         """Run the probes and record their results."""
-        return self.keep_probe_results(self._look_at_files())
+        return self.keep_probe_results(self._run_probes())
 
     def keep_probe_results(self, results: Sequence[ProbeResult]) -> GoalAnswer:
         """Record results of probes. Unchanged results are not written."""
@@ -282,7 +282,7 @@ class PlanEdits(GoalBase):
 
     def _edit(self, op: str, decide: Callable[[State], dict[str, Any]]) -> GoalAnswer:
         with self._repository.change(work=False) as change:
-            data = self._legal_change(op, decide(self._require_goal(change.state)))
+            data = self._require_legal(op, decide(self._require_goal(change.state)))
             change.write([self._repository.event({key: value for key, value in data.items() if value is not None})])
         named = [each["id"] for each in data.get("nodes", [])]
         return self._answer([*([data["id"]] if "id" in data else []), *named, *data.get("order", [])])

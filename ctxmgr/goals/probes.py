@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import file_digest, sha256
@@ -27,9 +27,8 @@ NOT_TRUSTED = "not covered by the trust in this project: read it, then run 'ctxm
 """Detail for a command that was added, or whose script was changed, after the user trusted the project."""
 
 _CHUNK = 1024 * 1024
-_PARTS = lazy_pattern(r"[\s;|&<>()'\"=]+")
+_SEPARATORS = lazy_pattern(r"[\s;|&<>()'\"=]+")
 _NAME = lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
-_MARKS: Mapping[bool | None, str] = {True: "✓", False: "✗", None: "?"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +36,10 @@ class ProbeOutcome:
     """Result of a probe: whether it holds (None if unknown), and a short reason."""
 
     holds: bool | None
-    why: str = ""
+    reason: str = ""
 
 
-def require_sound(probe: Probe) -> None:
+def require_valid(probe: Probe) -> None:
     """Check that the probe can be run.
 
     Raises:
@@ -64,14 +63,14 @@ def fingerprint(probe: Probe, folder: Path) -> str:
     new file is a change too: a command that names its own output is trusted only until it has written the output.
     """
     root = os.path.realpath(folder)
-    contents = [list(_contents(root, word)) for word in probe.argv]
+    contents = [list(_named_files(root, word)) for word in probe.argv]
     return sha256(json.dumps([root, probe.argv, probe.code, contents]).encode()).hexdigest()
 
 
-def _contents(root: str, word: str) -> Iterator[tuple[str, str]]:
+def _named_files(root: str, word: str) -> Iterator[tuple[str, str]]:
     """Yield (name, digest) of the files that a word of a command names. A shell line in one word may name several."""
     # The whole word first, because a file name may contain blanks and shell characters.
-    for name in dict.fromkeys((word, *_PARTS.split(word))):
+    for name in dict.fromkeys((word, *_SEPARATORS.split(word))):
         try:
             with open(open_regular(os.path.join(root, name)), "rb") as stream:
                 yield name, file_digest(stream, "sha256").hexdigest()
@@ -88,17 +87,17 @@ def check(probe: Probe, folder: Path, *, commands: bool | Collection[str] = Fals
         commands: whether commands may run, or the fingerprints of those that may.
     """
     if probe.kind == "fileExists":
-        found = exists(folder, probe.path or "")
+        outcome = check_exists(folder, probe.path or "")
     elif probe.kind == "fileContains":
-        found = contains(folder, probe.path or "", probe.text or "")
+        outcome = check_contains(folder, probe.path or "", probe.text or "")
     # Checked at each run, because the script may have changed since it was trusted.
     elif not isinstance(commands, bool) and fingerprint(probe, folder) not in commands:
-        found = ProbeOutcome(None, NOT_TRUSTED)
+        outcome = ProbeOutcome(None, NOT_TRUSTED)
     elif commands:
-        found = ends_well(folder, probe.argv, probe.code)
+        outcome = check_command(folder, probe.argv, probe.code)
     else:
-        found = ProbeOutcome(None, "commands are not allowed")
-    return ProbeResult(name=probe.name, kind=probe.kind, ok=found.holds, detail=found.why or None)
+        outcome = ProbeOutcome(None, "commands are not allowed")
+    return ProbeResult(name=probe.name, kind=probe.kind, ok=outcome.holds, detail=outcome.reason or None)
 
 
 def check_all(probes: Iterable[Probe], folder: Path, *, commands: bool | Collection[str] = False) -> list[ProbeResult]:
@@ -106,12 +105,7 @@ def check_all(probes: Iterable[Probe], folder: Path, *, commands: bool | Collect
     return [check(probe, folder, commands=commands) for probe in probes]
 
 
-def render(results: Iterable[ProbeResult]) -> str:
-    """Return the results as one line: ``pkg_exists:✓ tests_exist:✗ lint:?``."""
-    return " ".join(f"{result.name}:{_MARKS[result.ok]}" for result in results)
-
-
-def exists(folder: Path, path: str) -> ProbeOutcome:
+def check_exists(folder: Path, path: str) -> ProbeOutcome:
     """Check that a path exists, whatever it is. A broken link does not exist."""
     try:
         os.stat(folder / path)
@@ -122,7 +116,7 @@ def exists(folder: Path, path: str) -> ProbeOutcome:
     return ProbeOutcome(True, f"{path} is there")
 
 
-def contains(folder: Path, path: str, text: str) -> ProbeOutcome:
+def check_contains(folder: Path, path: str, text: str) -> ProbeOutcome:
     """Search a regular file for a text as UTF-8 bytes. Never reads pipes, devices or endless files."""
     try:
         descriptor = open_regular(folder / path)
@@ -152,29 +146,29 @@ def _search(descriptor: int, path: str, wanted: bytes) -> ProbeOutcome:
     return ProbeOutcome(False, f"{path} does not contain it")
 
 
-def ends_well(folder: Path, argv: Sequence[str], code: int = 0, seconds: float = SECONDS) -> ProbeOutcome:
+def check_command(folder: Path, argv: Sequence[str], code: int = 0, seconds: float = SECONDS) -> ProbeOutcome:
     """Run a command without a shell, without stdin, and ignore its output. The probe holds if the exit code is ``code``.
 
     After ``seconds``, the command is killed together with its process group.
     """
     try:
-        running = subprocess.Popen(
+        process = subprocess.Popen(
             list(argv), cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             start_new_session=True,  # its own process group, which can be killed as a whole
         )  # fmt: skip
     except (OSError, ValueError, IndexError) as error:
         return ProbeOutcome(None, f"it can't be run: {_reason(error)}")
     try:
-        ended = running.wait(timeout=seconds)
+        exit_code = process.wait(timeout=seconds)
     except subprocess.TimeoutExpired:
         return ProbeOutcome(None, f"not done after {seconds:g} s")
     finally:
         # Not only after a time-out: Ctrl-C must not leave the command running.
-        if running.returncode is None:
+        if process.returncode is None:
             with suppress(OSError):
-                os.killpg(running.pid, signal.SIGKILL)
-            running.wait()
-    return ProbeOutcome(ended == code, f"exit code {ended}" if ended >= 0 else f"ended by signal {-ended}")
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    return ProbeOutcome(exit_code == code, f"exit code {exit_code}" if exit_code >= 0 else f"ended by signal {-exit_code}")
 
 
 def _reason(error: Exception) -> str:

@@ -52,13 +52,13 @@ _REMOVES_FILES = lazy_pattern(r"(?i)delete|remove|unlink|\brm\b|move|rename|tras
 _MAX_PATHS, _MAX_DONE = 20, 20
 
 
-def collect_claims(state: State, root: str, probed: Sequence[ProbeResult]) -> list[Claim]:
+def collect_claims(state: State, root: str, results: Sequence[ProbeResult]) -> list[Claim]:
     """Return claims about the state of the work, each verified, refuted or only assumed.
 
     Probes come first, then files that recent actions name (only their existence below ``root`` is checked), then work that is
     recorded as done.
     """
-    claims = [_probe_claim(each) for each in probed]
+    claims = [_probe_claim(each) for each in results]
     claims += [_path_claim(root, path, action) for path, action in _list_paths(state).items()]
     node = state.current()
     task = state.tree.parent(node) if node is not None else None
@@ -73,10 +73,10 @@ def collect_claims(state: State, root: str, probed: Sequence[ProbeResult]) -> li
     return claims
 
 
-def _probe_claim(seen: ProbeResult) -> Claim:
-    detail = f": {plain_line(seen.detail)}" if seen.detail else ""
-    basis = "assumed" if seen.ok is None else "verified" if seen.ok else "refuted"
-    return Claim(text=f"{plain_line(seen.name, 60)}{detail}", basis=basis, probe=seen.name)
+def _probe_claim(result: ProbeResult) -> Claim:
+    detail = f": {plain_line(result.detail)}" if result.detail else ""
+    basis = "assumed" if result.ok is None else "verified" if result.ok else "refuted"
+    return Claim(text=f"{plain_line(result.name, 60)}{detail}", basis=basis, probe=result.name)
 
 
 def _list_paths(state: State) -> dict[str, str]:
@@ -173,12 +173,12 @@ class Goals(PlanEdits):
             self._require_goal(self._repository.look())
         with self._repository.change(work=True, anew=True, create=True) as change:
             state = change.state
-            if state.exists and not request.replace and self._continues(state, request):
+            if state.exists and not request.replace and self._is_same_goal(state, request):
                 change.write([])
                 return self._answer([], "the goal goes on")
             text = request.goal or ""
             session = new_id()
-            data = self._legal_change("create", {"text": text, "nodes": tasks_data(request.tasks, 0)})
+            data = self._require_legal("create", {"text": text, "nodes": tasks_data(request.tasks, 0)})
             records = [
                 build("session", session, self._repository.clock(), process=new_id(), workflow="goal", meta={"goal": text}),
                 self._repository.event(data, session=session),
@@ -192,8 +192,8 @@ class Goals(PlanEdits):
         """Return whether an action would be allowed. Writes nothing."""
         check_action(request)
         state = self._require_goal(self._repository.look())
-        item, node = candidate(state, request, self.agent, self._repository.clock())
-        return answer(item, node, refusal(state, item, node, self._guard), recorded=False)
+        item, node = build_action(state, request, self.agent, self._repository.clock())
+        return build_answer(item, node, find_refusal(state, item, node, self._guard), recorded=False)
 
     def begin(self, request: ActionRequest) -> RecordAnswer:
         """Record the beginning of an action, unless it is refused. Its effect is unknown until its result is recorded."""
@@ -210,7 +210,7 @@ class Goals(PlanEdits):
             state = self._require_goal(change.state)
             item = next((each for each in state.in_flight if each.id == request.entry), None)
             # Actions are frequent, so a process that holds the goal does not save its state at each of them.
-            change.write([result(state, request, state.session, self._repository.clock())], save=False)
+            change.write([result_record(state, request, state.session, self._repository.clock())], save=False)
         node, attempt = (item.node, item.attempt) if item else (None, None)
         return RecordAnswer(allowed=True, entry=request.entry, node=node, attempt=attempt)
 
@@ -218,13 +218,13 @@ class Goals(PlanEdits):
         check_action(request)
         with self._repository.change(work=True) as change:
             state = self._require_goal(change.state)
-            item, node = candidate(state, request, self.agent, self._repository.clock())
-            no = refusal(state, item, node, self._guard)
-            if no is not None:
-                change.write([self._repository.event(refused_event(item, node, no), name=item.id)])
+            item, node = build_action(state, request, self.agent, self._repository.clock())
+            refusal = find_refusal(state, item, node, self._guard)
+            if refusal is not None:
+                change.write([self._repository.event(refusal_event(item, node, refusal), name=item.id)])
             else:
                 change.write([entry_record(item, request, state.session)], save=False)
-        return answer(item, node, no, recorded=True)
+        return build_answer(item, node, refusal, recorded=True)
 
     def next(self, request: NextRequest) -> GoalAnswer:
         """Make the next leaf that can be worked on the active one, or the named leaf.
@@ -249,7 +249,7 @@ class Goals(PlanEdits):
             data = {"op": "enter", "id": node.id, "leave": request.to is not None}
             if node is active and node.status == "in_progress":
                 raise InvalidInput(f"{node.id!r} is still in progress", "say 'goal done' or 'goal fail' first")
-            change.write([self._repository.event(self._legal_change("enter", data))])
+            change.write([self._repository.event(self._require_legal("enter", data))])
         return self._answer([node.id])
 
     def done(self, request: EndRequest) -> GoalAnswer:
@@ -271,7 +271,7 @@ class Goals(PlanEdits):
             number = attempt.number + (not open_) if attempt else 1
             data: dict[str, Any] = {"subtask": node.id, "success": success, "attempt": number, "reason": request.reason}
             message = None
-            self._legal_change("end", data)
+            self._require_legal("end", data)
             if not success and (finding := self._guard.failure(state, node.id)) is not None:
                 message = data["blocked"] = f"{finding.count} failed attempts; try a different approach"
                 data["finding"] = finding.id
@@ -281,29 +281,29 @@ class Goals(PlanEdits):
 
     def brief(self, request: BriefRequest | None = None) -> BriefAnswer:
         """Return what an agent needs to know now, in at most ``max_chars`` characters. Writes nothing."""
-        asked = request or BriefRequest()
-        return write_brief(self._require_goal(self._repository.look()), asked.max_chars, asked.moment)
+        wanted = request or BriefRequest()
+        return write_brief(self._require_goal(self._repository.look()), wanted.max_chars, wanted.moment)
 
     def resume(self, request: ResumeRequest | None = None) -> ResumeAnswer:
         """Continue the goal where it was left, and return that position. A second call writes nothing.
 
         The probes are run and their results recorded.
         """
-        asked = request or ResumeRequest()
+        wanted = request or ResumeRequest()
         # Before the lock: a probe's command may take seconds, and other processes must not wait for it.
-        probed = self._look_at_files()
-        with self._repository.change(work=True, anew=True, take_over=asked.take_over) as change:
+        results = self._run_probes()
+        with self._repository.change(work=True, anew=True, take_over=wanted.take_over) as change:
             state = self._require_goal(change.state)
-            records = self._probe_event(state, probed) if probed else []
-            took, rebuilt = change.takes and change.previous is not None, list(self._repository.damaged)
+            records = self._probe_event(state, results) if results else []
+            took_over, rebuilt = change.takes and change.previous is not None, list(self._repository.damaged)
             previous, replayed = change.previous, self._repository.replayed
             change.write(records)
         self._repository.replayed = 0
         view = self._view(state)
         return ResumeAnswer(
-            state=view, claims=collect_claims(state, self.root, probed), in_flight=view.in_flight, replayed=replayed,
-            took_over=took,
-            previous=owner_view(state.epoch - 1, previous) if took and previous else None, rebuilt=rebuilt,
+            state=view, claims=collect_claims(state, self.root, results), in_flight=view.in_flight, replayed=replayed,
+            took_over=took_over,
+            previous=owner_view(state.epoch - 1, previous) if took_over and previous else None, rebuilt=rebuilt,
             brief=write_brief(state, BriefRequest().max_chars, "resume").text,
         )  # fmt: skip
 
@@ -318,7 +318,7 @@ class Goals(PlanEdits):
             if line.record.get("session") == session:
                 yield line.record
 
-    def _continues(self, state: State, request: StartRequest) -> bool:
+    def _is_same_goal(self, state: State, request: StartRequest) -> bool:
         same = request.goal is None or request.goal.strip() == state.goal.text.strip()
         if same or state.goal.status == "done":
             return same
@@ -340,7 +340,7 @@ class Refusal(NamedTuple):
     hint: str
 
 
-def candidate(state: State, request: ActionRequest, agent: str, ts: str) -> tuple[OpenAction, Node]:
+def build_action(state: State, request: ActionRequest, agent: str, ts: str) -> tuple[OpenAction, Node]:
     """Return an action in its stored form, with the request's result if any, and the leaf that it would belong to."""
     node = state.current() or state.goal
     attempt = node.attempt
@@ -364,11 +364,11 @@ def has_result(request: RecordRequest) -> bool:
     return request.status is not None or request.result is not None or "result" in request.model_fields_set
 
 
-def refusal(state: State, item: OpenAction, node: Node, guard: LoopGuard) -> Refusal | None:
+def find_refusal(state: State, item: OpenAction, node: Node, guard: LoopGuard) -> Refusal | None:
     """Return the refusal of an action, or None if the action is allowed."""
-    stopped = _refuse_blocked(state, node)
-    if stopped is not None:
-        return stopped
+    blocked = _refuse_blocked(state, node)
+    if blocked is not None:
+        return blocked
     block = next((each for each in state.blocked_actions if each.key == item.key and each.node == node.id), None)
     # A blocked action with a new result is no longer a loop, because the world has changed.
     if block is not None and (not isinstance(item, Action) or guard.is_old_news(state, item)):
@@ -377,15 +377,15 @@ def refusal(state: State, item: OpenAction, node: Node, guard: LoopGuard) -> Ref
     verdict = guard.action(state, item)
     if verdict is None:
         return None
-    found = verdict.finding
+    loop = verdict.finding
     name = plain_line(item.action, 60)
     if verdict.type == "A":
-        reason = f"{name} was done {found.count - 1} times with the same result; once more is a loop"
+        reason = f"{name} was done {loop.count - 1} times with the same result; once more is a loop"
     else:
         reason = (
-            f"the same {found.period} actions came round {found.count} times with the same results; {name} would close the loop"
+            f"the same {loop.period} actions came round {loop.count} times with the same results; {name} would close the loop"
         )
-    return Refusal(verdict.type, reason, found, "try a different approach, or ask with 'ctxmgr goal recover'")
+    return Refusal(verdict.type, reason, loop, "try a different approach, or ask with 'ctxmgr goal recover'")
 
 
 def _refuse_blocked(state: State, node: Node) -> Refusal | None:
@@ -400,20 +400,20 @@ def _refuse_blocked(state: State, node: Node) -> Refusal | None:
     return Refusal(None if by_person else "C", reason.replace("it is blocked", f"{node.id} is blocked", 1), None, hint)
 
 
-def refused_event(item: OpenAction, node: Node, no: Refusal) -> dict[str, Any]:
+def refusal_event(item: OpenAction, node: Node, refusal: Refusal) -> dict[str, Any]:
     """Return the event data of a refusal: {op, node, type, action, args, key, signature, reason}.
 
     Of an action that was made it has {status, output, error} too, of a loop {kind, count, period, members}.
     """
     data: dict[str, Any] = {
-        "op": "refused", "node": node.id, "type": no.type, "action": item.action, "args": item.args, "key": item.key,
-        "signature": plain_line(f"{item.action}::{canonical(item.args) or ''}", 300), "reason": no.reason,
+        "op": "refused", "node": node.id, "type": refusal.type, "action": item.action, "args": item.args, "key": item.key,
+        "signature": plain_line(f"{item.action}::{canonical(item.args) or ''}", 300), "reason": refusal.reason,
     }  # fmt: skip
     if isinstance(item, Action):
         data |= {"status": item.status, "output": item.output, "error": item.error}
-    if no.finding is not None:
-        found = no.finding
-        data |= {"kind": found.kind, "count": found.count, "period": found.period, "members": found.members[-40:]}
+    if refusal.finding is not None:
+        loop = refusal.finding
+        data |= {"kind": loop.kind, "count": loop.count, "period": loop.period, "members": loop.members[-40:]}
     return data
 
 
@@ -430,7 +430,7 @@ def entry_record(item: OpenAction, request: ActionRequest, session: str) -> Reco
     )  # fmt: skip
 
 
-def result(state: State, request: RecordRequest, session: str, ts: str) -> Record:
+def result_record(state: State, request: RecordRequest, session: str, ts: str) -> Record:
     """Return the result record of an action that was begun.
 
     Raises:
@@ -446,13 +446,19 @@ def result(state: State, request: RecordRequest, session: str, ts: str) -> Recor
     return build("result", session, ts, entry=request.entry, status=status, output=output, error=error)
 
 
-def answer(item: OpenAction, node: Node, no: Refusal | None, *, recorded: bool) -> RecordAnswer:
+def build_answer(item: OpenAction, node: Node, refusal: Refusal | None, *, recorded: bool) -> RecordAnswer:
     """Return the answer to the caller."""
     attempt = node.attempt.number if node.attempt else None
-    if no is None:
+    if refusal is None:
         return RecordAnswer(allowed=True, entry=item.id if recorded else None, node=node.id, attempt=attempt)
     return RecordAnswer(
-        allowed=False, reason=no.reason, type=no.type, finding=no.finding, node=node.id, attempt=attempt, hint=no.hint
+        allowed=False,
+        reason=refusal.reason,
+        type=refusal.type,
+        finding=refusal.finding,
+        node=node.id,
+        attempt=attempt,
+        hint=refusal.hint,
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctxmgr.detect.replay import RecordFields, record_fields, row_observations
 from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
-from ctxmgr.history.query.address import entry_of, session_key
+from ctxmgr.history.query.address import find_named_entry, session_key
 from ctxmgr.history.verdict_cache import GONE_AFTER, STUCK, VerdictCache, is_running
 from ctxmgr.log.fast_json import loads
 from ctxmgr.log.ids import format_time, parse_time
@@ -357,7 +357,7 @@ def explain(store: Store, request: ExplainRequest, settings: Mapping[str, Any]) 
     from ctxmgr.types.operations import DetectorCheck, Explanation
 
     key = session_key(store, request.session)
-    entry = entry_of(store, key, request.index, request.entry_id)
+    entry = find_named_entry(store, key, request.index, request.entry_id)
     if key is None:
         raise NoHistory(hint="record or import a run first")
     monitor = Monitor(DetectSettings.from_table(settings), explain=entry.index)

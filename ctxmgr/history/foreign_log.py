@@ -18,8 +18,8 @@ from ctxmgr.importers.base import Importer
 from ctxmgr.store import DamagedRange, Store
 from ctxmgr.store.engine.disposable_files import cache_name, open_cache, open_in_memory
 from ctxmgr.store.engine.sqlite import SqliteEngine
-from ctxmgr.store.integrity.verification import VerificationResult
 from ctxmgr.store.repositories.bookkeeping import FileState
+from ctxmgr.store.verification import VerificationResult
 from ctxmgr.types.import_report import FileCount
 
 _STEM = "foreign"

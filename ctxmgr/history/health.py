@@ -26,7 +26,7 @@ from ctxmgr.history.formats import IMPORTERS
 from ctxmgr.history.open_history import open_history
 from ctxmgr.history.shipper import known_progress, printable_location
 from ctxmgr.store import LogStore, open_store
-from ctxmgr.store.integrity.status import MAX_FAULTS, contents, library, quick_check, server_facts
+from ctxmgr.store.status import MAX_FAULTS, contents, library, quick_check, server_facts
 from ctxmgr.types.setup import Check
 
 LITTLE_SPACE = 100_000_000

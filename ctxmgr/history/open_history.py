@@ -11,7 +11,7 @@ from ctxmgr.store import empty_store, exists, open_store
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ctxmgr.store import DamagedRange, Store
-    from ctxmgr.store.log.log_store import Progress
+    from ctxmgr.store.log_store import Progress
 
 NOTHING_RECORDED = "nothing was recorded: {} is another agent's log; 'ctxmgr import' it to keep what is answered"
 NOTHING_ARCHIVED = "nothing was recorded: {} is an archive; 'ctxmgr store restore' takes a session back"

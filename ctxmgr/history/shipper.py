@@ -21,7 +21,7 @@ from typing import Any
 from ctxmgr.base.paths import is_url, make_private_folder, open_regular, read_regular, replace_file
 from ctxmgr.errors import Busy, CtxmgrError, Damaged, InvalidInput, NotFound, StorageFailed
 from ctxmgr.log import ids
-from ctxmgr.log.anchor import folder as anchors
+from ctxmgr.log.anchor import anchor_folder
 from ctxmgr.log.codec import MAX_LINE, Record
 from ctxmgr.log.reader import Line, read
 from ctxmgr.log.session_lock import live_processes
@@ -115,7 +115,7 @@ def _note_path(source: str, target: str) -> str:
 
 
 def _folder() -> str:
-    return os.path.join(os.path.dirname(anchors()), "ship")
+    return os.path.join(os.path.dirname(anchor_folder()), "ship")
 
 
 def known_progress() -> list[Progress]:

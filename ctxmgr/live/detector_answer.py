@@ -32,7 +32,7 @@ from ctxmgr.history.query.address import session_key
 from ctxmgr.live.event_answer import Rounds, fingerprints, modification_time, open_calls
 from ctxmgr.log.fast_json import dumps
 from ctxmgr.log.ids import format_time, new_id, now
-from ctxmgr.recover.stuck_request import worst
+from ctxmgr.recover.stuck_request import worst_finding
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.operations import ModelRequest, RecoverRequest
@@ -115,11 +115,13 @@ def confirmed_prompt(client: Client, event: Event, config: Config, folder: Path,
                 add_late_results(workspace, event)
             now = None if hung_at is None else format_time(hung_at)
             findings = _findings(workspace, now)
-            meant = worst([each for each in findings if _should_tell(each, config, "loop" if hung_at is None else "hung")])
+            meant = worst_finding(
+                [each for each in findings if _should_tell(each, config, "loop" if hung_at is None else "hung")]
+            )
             if meant is None:
                 return None
             # Without an id the recovery answers the worst finding, and saves judging the session again.
-            named = None if meant is worst(findings, warned=True) else meant.id
+            named = None if meant is worst_finding(findings, warned=True) else meant.id
             request = RecoverRequest(finding=named, now=now, diff=False, model=ModelRequest(off=True))
             return workspace.recover(request).continuation.prompt
 

@@ -240,7 +240,7 @@ class Journal:
                 created = make_private_folder(os.path.dirname(os.path.abspath(self.path)))
                 self._descriptor = os.open(self.path, _FLAGS | os.O_CREAT, 0o600)
                 os.fchmod(self._descriptor, 0o600)
-                anchor.begin(self.path)
+                anchor.store_empty(self.path)
             status = os.fstat(self._descriptor)
             if not stat.S_ISREG(status.st_mode):
                 self._close_descriptor()
@@ -279,7 +279,9 @@ class Journal:
         with contextlib.suppress(OSError):
             status = os.fstat(descriptor)
             head = anchor.Anchor(size, last, anchor.first_session(os.pread(descriptor, 4096, 0)), status.st_ino)
-            anchor.advance(self.path, head, lambda found: matches_anchor(descriptor, found), made=status.st_ino == self._empty)
+            anchor.advance(
+                self.path, head, lambda stored: matches_anchor(descriptor, stored), is_new=status.st_ino == self._empty
+            )
 
     def _raise_late_failure(self) -> None:
         error, self._failure = self._failure, None

@@ -25,7 +25,7 @@ from typing import Any
 
 from ctxmgr.log.codec import digest, encode
 from ctxmgr.log.secret_names import PUBLISHED, Span, may_hold_url, named_spans
-from ctxmgr.log.secret_shapes import ALNUM, FRAMED, MIN_ENCODED, OWNERS, TOKENS, WORD, beginnings, word_start
+from ctxmgr.log.secret_shapes import ALNUM, FRAMED, MIN_ENCODED, OWNERS, TOKENS, WORD, token_starts, word_start
 
 _MIN_TOKEN = 16
 """Smallest number of word characters behind the anchor of a token."""
@@ -146,8 +146,8 @@ def _is_hex_start(start: str) -> bool:
     return any(start in starts.split() and body.startswith("[0-9a") for _, starts, body, _ in TOKENS)
 
 
-_DASHED = frozenset(word for word in map(_fold, beginnings()) if re.search(_BEFORE_DASH + "-$", word))
-_CROSSED = frozenset(word for word in map(_fold, beginnings()) if re.match("x.*-$", word)) - _DASHED
+_DASHED = frozenset(word for word in map(_fold, token_starts()) if re.search(_BEFORE_DASH + "-$", word))
+_CROSSED = frozenset(word for word in map(_fold, token_starts()) if re.match("x.*-$", word)) - _DASHED
 """Beginnings whose dash could be one of a UUID. They are found by their x, like an escaped byte such as ``\\x41``."""
 
 
@@ -178,7 +178,7 @@ def _token_sieve(*, dotted: bool) -> re.Pattern[bytes]:
     before: set[str] = set()
     begun: set[str] = set()
     pairs: dict[str, set[str]] = {}
-    for start in (*beginnings(), ":AA"):
+    for start in (*token_starts(), ":AA"):
         word = _fold(start)
         if word in _DASHED or word in _CROSSED:
             continue

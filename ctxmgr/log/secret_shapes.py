@@ -166,6 +166,6 @@ FRAMED: tuple[tuple[str, str, str, str], ...] = (
 a group around the secret, source). Each has a case in ``bench/masking/corpus.py`` that shows its place in the sieves."""
 
 
-def beginnings() -> list[str]:
+def token_starts() -> list[str]:
     """Return the literal beginnings of all tokens in `TOKENS`."""
     return [start for _, starts, _, _ in TOKENS for start in starts.split()]

@@ -9,7 +9,7 @@ import shlex
 
 from ctxmgr.errors import NotFound
 from ctxmgr.recover.evidence.quotes import display_name
-from ctxmgr.recover.routing.routes import Route, RoutingTable
+from ctxmgr.recover.routes import Route, RoutingTable
 from ctxmgr.types.operations import AgentPrompt
 
 _MOST = 40

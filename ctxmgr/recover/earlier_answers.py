@@ -13,8 +13,8 @@ from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.log.codec import Record, fingerprint
 from ctxmgr.log.json_value import plain
 from ctxmgr.recover.evidence.quotes import CITABLE
-from ctxmgr.recover.routing.routes import RoutingTable
-from ctxmgr.recover.stuck_request import identity_of
+from ctxmgr.recover.routes import RoutingTable
+from ctxmgr.recover.stuck_request import loop_identity
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import Context, ContextRequest, Continuation, KnownFact
@@ -23,12 +23,12 @@ _DIGITS = 12  # of the fingerprints; they are compared only within one session
 _STUCK = "stuckHandler"
 
 
-def basis_of(store: Store, key: int) -> str:
+def basis_hash(store: Store, key: int) -> str:
     """Return a mark that stays equal until an agent or a person adds something to the session (ruling 24)."""
     return fingerprint([store.sessions.entry_count(key), store.annotations.latest_act(key)])[:_DIGITS]
 
 
-def question_of(request: ContextRequest, finding: Finding | None, options: dict[str, Any], table: RoutingTable | None) -> str:
+def question_hash(request: ContextRequest, finding: Finding | None, options: dict[str, Any], table: RoutingTable | None) -> str:
     """Return a mark that is equal for requests with the same question.
 
     Args:
@@ -40,7 +40,7 @@ def question_of(request: ContextRequest, finding: Finding | None, options: dict[
     asked = request.to_json()
     if request.source == _STUCK:
         asked["reason"] = None  # the stuck handler's own words about the finding
-    told = [asked, None if finding is None else identity_of(finding), options, table]
+    told = [asked, None if finding is None else loop_identity(finding), options, table]
     return fingerprint(plain(told))[:_DIGITS]
 
 
@@ -87,14 +87,14 @@ def attempts_at(store: Store, key: int, finding: Finding, basis: str | None = No
     Several answers on one basis count once, because the agent did not go on in between. Answers to an agent's own question do
     not count (ruling 24).
     """
-    wanted = identity_of(finding)
+    wanted = loop_identity(finding)
     given = [record for record in store.annotations.continuations(key) if _is_attempt(record, wanted)]
     return len({str(record.get("basis") or record.get("id")) for record in given} - {basis})
 
 
 def advised_step(store: Store, key: int, finding: Finding, basis: str) -> str:
     """Return the next step of the newest answer to this finding that was given on another basis, or ""."""
-    wanted = identity_of(finding)
+    wanted = loop_identity(finding)
     for record in reversed(store.annotations.continuations(key)):
         if record.get("basis") != basis and _is_attempt(record, wanted):
             step = next((each.get("nextStep") for each in _tables([record.get("diagnosis")])), None)

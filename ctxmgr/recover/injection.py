@@ -143,15 +143,15 @@ def _reason(clear: str) -> str | None:
         reason = _plainly(visible(said))
     if reason is None:
         lowered = clear.casefold()
-        reason = next((why for form in plain_forms(lowered) if (why := _searched(words_of(form), "english"))), None)
-        if reason is None and (joined := words_of(join_spelled_words(lowered))):
+        reason = next((why for form in plain_forms(lowered) if (why := _searched(normalise_separators(form), "english"))), None)
+        if reason is None and (joined := normalise_separators(join_spelled_words(lowered))):
             reason = _searched(joined, "core", loose=True) or _searched(joined.translate(LEET), "core", loose=True)
     return reason
 
 
 def _plainly(clear: str) -> str | None:
     lowered = clear.casefold()
-    words = words_of(lowered)
+    words = normalise_separators(lowered)
     return _searched(clear, "marks", lowered) or _searched(words, "ascii" if words.isascii() else "orders")
 
 
@@ -258,7 +258,7 @@ def visible(text: str) -> str:
     return unicodedata.normalize("NFC", _COMBINING.sub("", clear))
 
 
-def words_of(lowered: str) -> str:
+def normalise_separators(lowered: str) -> str:
     """Return a lower-case text with one separator between words (a line end, a comma or a space) and without markup."""
     clear = _MARKUP.sub(",", lowered) if "<" in lowered else lowered
     clear = _BLANKS.sub(" ", clear.translate(_PARTING)).replace(" ,", ",").replace(", ", ",")

@@ -21,17 +21,17 @@ from ctxmgr.recover.answer.gate import refusals
 from ctxmgr.recover.earlier_answers import (
     advised_step,
     attempts_at,
-    basis_of,
+    basis_hash,
     held_facts,
-    question_of,
+    question_hash,
     recorded_continuation,
     stored_answer,
 )
-from ctxmgr.recover.evidence.brief import Brief, Case, sentence
+from ctxmgr.recover.evidence.brief import Brief, Case, finding_sentence
 from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.evidence.quotes import CITABLE, both_ends, clip_middle, display_name, quote_text
 from ctxmgr.recover.evidence.related import RelatedReader
-from ctxmgr.recover.routing.routes import RoutingTable, from_history
+from ctxmgr.recover.routes import RoutingTable, derive_table
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.plain_records import build
@@ -165,11 +165,11 @@ class Recovery:
     def draft(self) -> Draft:
         """Return the draft of the rules. Writes nothing, and raises like `plan`."""
         store, key, options = self._store, self._key, self._options
-        attempt, basis = self._attempt(), basis_of(store, key)
+        attempt, basis = self._attempt(), basis_hash(store, key)
         advised = advised_step(store, key, self._finding, basis) if self._finding is not None and attempt > 1 else ""
         case = Case(
             reader=HistoryReader(store, self._request.session), related=self._related, request=self._request,
-            finding=self._finding, side=self._side, table=options.table or from_history(store.sessions.agents(key)),
+            finding=self._finding, side=self._side, table=options.table or derive_table(store.sessions.agents(key)),
             to=options.to, attempt=attempt, known_facts=partial(held_facts, store, key) if options.diff else None,
             outside_facts=options.outside_facts, advised=advised,
         )  # fmt: skip
@@ -185,14 +185,14 @@ class Recovery:
         # So do notes, which people add to say what the answer missed.
         if notes := HistoryReader(self._store, self._request.session).notes():
             chosen["notes"] = fingerprint([[note.author, note.entries, note.content] for note in notes])
-        question = question_of(self._request, self._finding, chosen, options.table)
-        return {"question": question, "basis": basis_of(self._store, self._key)}
+        question = question_hash(self._request, self._finding, chosen, options.table)
+        return {"question": question, "basis": basis_hash(self._store, self._key)}
 
     def _attempt(self) -> int:
         finding = self._finding
         if finding is None or self._request.source != "stuckHandler":
             return 1
-        before = attempts_at(self._store, self._key, finding, basis_of(self._store, self._key))
+        before = attempts_at(self._store, self._key, finding, basis_hash(self._store, self._key))
         if before >= self._options.limits.attempts:
             raise AttemptsUsedUp(
                 f"this {'stall' if finding.severity == 'hung' else 'loop'} was answered {before} times already: "
@@ -273,7 +273,7 @@ def provenance(store: Store, key: int, draft: Draft, added: Additions, continuat
 
     place = evidence[-1:] or _ids(brief.latest)[-1:] or used[-1:]  # for a silence, the action before it
     if finding is not None:
-        note(evidence or place, f"Evidence of {finding.kind} {finding.id}: {sentence(brief, finding)}", "diagnostic")
+        note(evidence or place, f"Evidence of {finding.kind} {finding.id}: {finding_sentence(brief, finding)}", "diagnostic")
     why = "what was done, changed or failed outside it" if finding else "what the answer to a request for context rests on"
     note(context, f"Kept in the context for {who}: {why}.", "inclusion")
     for reason in dict.fromkeys(out.values()):

@@ -1,4 +1,4 @@
-"""The two entry points, for the stuck handler and for an agent's own request: judge the session, then answer (FR-017)."""
+"""The two entry points of recovery, `answer_finding` and `answer_request`: each judges the session, then answers (FR-017)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ctxmgr.recover.evidence.quotes import quote_text
 from ctxmgr.recover.injection import suspicion
 from ctxmgr.recover.model.config import chosen
 from ctxmgr.recover.recovery import Consult, Limits, Recovery, RecoveryOptions
-from ctxmgr.recover.routing.routes import RoutingTable, configured_table, from_file, from_history
-from ctxmgr.recover.routing.target import decisive
-from ctxmgr.recover.stuck_request import other_findings, request_for, worst
+from ctxmgr.recover.routes import RoutingTable, configured_table, derive_table, read_table
+from ctxmgr.recover.stuck_request import build_request, other_findings, worst_finding
+from ctxmgr.recover.target import decisive_finding
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.goal import GoalSource
@@ -81,7 +81,7 @@ class Service:
         self._environment = os.environ if environment is None else environment
         self._progress = progress
 
-    def stuck(self, key: int, request: RecoverRequest) -> RecoverResponse:
+    def answer_finding(self, key: int, request: RecoverRequest) -> RecoverResponse:
         """Return exactly one continuation for a session that is stuck.
 
         Raises:
@@ -89,20 +89,20 @@ class Service:
         """
         settings = self._config.detect
         verdict = detection.judge_now(self._store, key, settings, request.now)
-        if request.finding is not None or worst(verdict.findings, warned=True) is None:
+        if request.finding is not None or worst_finding(verdict.findings, warned=True) is None:
             # Replay all records: the named finding may be over, or an agent may have got stuck long before the end.
             verdict, _ = detection.judge(self._store, key, settings, request.now)
-        finding = worst(verdict.findings, request.finding, warned=True)
+        finding = worst_finding(verdict.findings, request.finding, warned=True)
         if finding is not None and request.finding is None:
-            finding = decisive(HistoryReader(self._store, verdict.session), verdict.findings, finding)
+            finding = decisive_finding(HistoryReader(self._store, verdict.session), verdict.findings, finding)
         if detection.NOTHING_KNOWN in verdict.notes:
             raise NoHistory(hint=f"session {verdict.session!r} holds {detection.NOTHING_KNOWN}: nothing of it was judged")
         amiss = verdict.notes if self._store.sessions.entry_count(key) else ()
-        asked = request_for(verdict.session, finding, force=request.force, amiss=amiss)
+        asked = build_request(verdict.session, finding, force=request.force, amiss=amiss)
         side = other_findings(verdict.findings, finding)
         return self._answered(key, asked, finding, side, request)
 
-    def asked(self, key: int, request: AgentRequest) -> RecoverResponse:
+    def answer_request(self, key: int, request: AgentRequest) -> RecoverResponse:
         """Answer an agent that asks for context itself, or a review or merge agent that has completed.
 
         Raises:
@@ -116,7 +116,7 @@ class Service:
         verdict = detection.judge_now(self._store, key, self._config.detect, None)
         table = self.table(request.routes)
         if table is None and request.type == "PROCEED":  # keeps a review from going straight back
-            table = from_history(self._store.sessions.agents(key))
+            table = derive_table(self._store.sessions.agents(key))
         reviews = request.review or (table is not None and table.route(request.requester).role != "ordinary")
         asked = ContextRequest(
             session=verdict.session, type=request.type, requester=request.requester, reason=request.reason,
@@ -124,7 +124,7 @@ class Service:
             additional_context=request.additional_context, return_to=request.return_to, drafts=request.drafts,
         )  # fmt: skip
         # The cap on attempts applies to the requester's own loop. Another agent's loop must not keep it from its context.
-        own = worst([finding for finding in verdict.findings if finding.scope.agent == request.requester])
+        own = worst_finding([finding for finding in verdict.findings if finding.scope.agent == request.requester])
         return self._answered(key, asked, own, other_findings(verdict.findings, own), request)
 
     def _answered(
@@ -164,7 +164,7 @@ class Service:
 
     def table(self, named: str | None) -> RoutingTable | None:
         """Return the routing table in the named file, else the configured one, else None."""
-        return configured_table(self._config) if named is None else from_file(named)
+        return configured_table(self._config) if named is None else read_table(named)
 
     def _consult(self, wanted: ModelRequest) -> Consult | None:
         """Return the function that asks the named model."""

@@ -13,8 +13,8 @@ from typing import Protocol, TypeVar, runtime_checkable
 from ctxmgr.errors import DegenerateLoopError, HungError, InvalidInput, NoHistory, RecoveryRefused
 from ctxmgr.history.live.blackboard import BlackboardHistory
 from ctxmgr.recover.recovery import Limits, Recovery, RecoveryOptions
-from ctxmgr.recover.routing.routes import RoutingTable
-from ctxmgr.recover.stuck_request import other_findings, request_for
+from ctxmgr.recover.routes import RoutingTable
+from ctxmgr.recover.stuck_request import build_request, other_findings
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import Continuation, is_context_manager
@@ -69,7 +69,7 @@ class RecoveryStuckHandler:
             AttemptsUsedUp: this loop was answered as often as allowed; a person is needed.
             InvalidInput: the error carries no finding, the history has no store, or ``to`` may not continue.
         """
-        finding = _finding_of(stuck)
+        finding = _require_finding(stuck)
         if finding.resolved is not None or finding.severity == "warn":
             return None
         if finding.scope.agent is not None and is_context_manager(finding.scope.agent):
@@ -80,7 +80,7 @@ class RecoveryStuckHandler:
             return self._escalate(finding, board)
 
     def _escalate(self, finding: Finding, board: BlackboardHistory) -> Continuation:
-        request = request_for(board.session, finding, force=False)
+        request = build_request(board.session, finding, force=False)
         side = other_findings(board.findings(), finding)
         with self._opened(board) as store:
             key = store.sessions.key(board.session)
@@ -145,7 +145,7 @@ def _single_handler(session: tuple[str | None, str]) -> Generator[None]:
             _busy.discard(session)
 
 
-def _finding_of(stuck: DegenerateLoopError | HungError | Finding) -> Finding:
+def _require_finding(stuck: DegenerateLoopError | HungError | Finding) -> Finding:
     finding = stuck if isinstance(stuck, Finding) else stuck.finding
     if not isinstance(finding, Finding):
         raise InvalidInput("the error says nothing of what was found", "pass an error of a BlackboardHistory, or a Finding")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ctxmgr.errors import NotFound, NotStuck
-from ctxmgr.recover.evidence.brief import index_of, rounds
+from ctxmgr.recover.evidence.brief import finding_span, loop_size
 from ctxmgr.recover.evidence.quotes import citable_ids, clip_middle
 from ctxmgr.recover.injection import suspicion
 from ctxmgr.types.finding import Finding
@@ -15,7 +15,7 @@ _WEIGHT = {"loop": 2, "hung": 1, "warn": 0}
 _REASON = 1_000
 
 
-def worst(findings: Sequence[Finding], wanted: str | None = None, *, warned: bool = False) -> Finding | None:
+def worst_finding(findings: Sequence[Finding], wanted: str | None = None, *, warned: bool = False) -> Finding | None:
     """Return the finding to answer: the named one, else the latest unresolved loop, else the latest stall.
 
     If loops contain each other (two agents that play ping-pong, a launcher and what it launches), it is the one that began
@@ -41,12 +41,10 @@ def worst(findings: Sequence[Finding], wanted: str | None = None, *, warned: boo
 
 def concurrent_loops(findings: Sequence[Finding], finding: Finding) -> list[Finding]:
     """Return the unresolved loops that run at the same time as a loop, including itself, the one that began first first."""
-    began, ended = index_of(finding, "first"), index_of(finding, "last")
-    around = [
-        each for each in unresolved_findings(findings)
-        if each.severity == finding.severity == "loop" and index_of(each, "first") <= ended and began <= index_of(each, "last")
-    ]  # fmt: skip
-    return sorted(around, key=lambda each: index_of(each, "first"))
+    began, ended = finding_span(finding)
+    loops = [each for each in unresolved_findings(findings) if each.severity == finding.severity == "loop"]
+    spans = sorted(((finding_span(each), each) for each in loops), key=lambda pair: pair[0][0])
+    return [each for (first, last), each in spans if first <= ended and began <= last]
 
 
 def unresolved_findings(findings: Sequence[Finding]) -> list[Finding]:
@@ -59,7 +57,7 @@ def other_findings(findings: Sequence[Finding], finding: Finding | None) -> list
     return [each for each in unresolved_findings(findings) if finding is None or each.id != finding.id]
 
 
-def request_for(session: str, finding: Finding | None, *, force: bool, amiss: Sequence[str] = ()) -> ContextRequest:
+def build_request(session: str, finding: Finding | None, *, force: bool, amiss: Sequence[str] = ()) -> ContextRequest:
     """Return the stuck handler's request for a finding.
 
     Args:
@@ -84,12 +82,12 @@ def request_for(session: str, finding: Finding | None, *, force: bool, amiss: Se
         reason, goal = "the run has stopped making progress", "resume the task past the point where it stopped"
     else:
         sure = "is" if finding.severity == "loop" else "may be"
-        reason = f"the run {sure} in a loop: {finding.kind}, {rounds(finding)}"
+        reason = f"the run {sure} in a loop: {finding.kind}, {loop_size(finding)}"
         goal = "go on with the task without repeating the loop"
     return ContextRequest(session=session, type="INTROSPECT_AGENT_CONTEXT", source="stuckHandler", reason=reason, goal=goal)
 
 
-def identity_of(finding: Finding) -> str:
+def loop_identity(finding: Finding) -> str:
     """Return a key that is equal for all rotations of one loop. The cap on attempts counts by it.
 
     A recovery loop has the key of the loop that came back after its answers, so it gets no fresh attempts.
@@ -97,14 +95,14 @@ def identity_of(finding: Finding) -> str:
     return str(finding.evidence.get("loopIdentity") or finding.evidence.get("identity") or finding.id)
 
 
-def pattern_of(finding: Finding, members: list[str]) -> Pattern:
+def build_pattern(finding: Finding, members: list[str]) -> Pattern:
     """Return the part of a finding that a continuation carries; ``members`` are those that it cites.
 
     The finding's sentence quotes calls. If it reads like an order, it is withheld.
     """
     why = suspicion(finding.reason)
     return Pattern(
-        finding=finding.id, identity=identity_of(finding), kind=finding.kind, period=finding.period, count=finding.count,
+        finding=finding.id, identity=loop_identity(finding), kind=finding.kind, period=finding.period, count=finding.count,
         members=members, start=_citable(finding.first), last_progress=_citable(finding.last_progress),
         reason=clip_middle(finding.reason, _REASON) if why is None else f"{finding.kind}; what it quotes is withheld: it {why}",
     )  # fmt: skip

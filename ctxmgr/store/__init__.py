@@ -1,8 +1,9 @@
 """Stores of histories: a SQLite database, a JSONL log with an index, or a server. All SQL of the program is here.
 
 Start with `base.Store`, which `open_store` returns. `engine` runs statements and `engine.schema` defines the tables. `write`
-turns records into rows, `repositories` reads them, and `search` finds texts. `log` is the store over a log, `server_store` the
-store on a server. `integrity` verifies all of them, and `archive` moves old sessions out.
+turns records into rows, `repositories` reads them, and `search` finds texts. `log_store` is the store over a log,
+`server_store` the store on a server. `verification` verifies any of them, `status` describes it, and `archive` moves old
+sessions out.
 
 This package may import `ctxmgr.types`, `ctxmgr.log` and the layers below. Inside it, `engine` lies below `write`, `search` and
 `repositories`, which lie below `base`. Reading a database must load few modules, so `base` imports the others at first use.
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ctxmgr.store.engine.log_bytes import DamagedRange
-    from ctxmgr.store.log.log_store import LogStore, Progress
+    from ctxmgr.store.log_store import LogStore, Progress
     from ctxmgr.store.server_store import Administration
     from ctxmgr.store.write.append import AppendResult
 
@@ -36,7 +37,7 @@ SERVERS = ((("postgresql", "postgres"), "ctxmgr.store.server_store", "psycopg"),
 
 LOG_SUFFIXES = (".jsonl", ".ndjson")
 
-_HOMES = {"AppendResult": "write.append", "DamagedRange": "engine.log_bytes", "LogStore": "log.log_store"}
+_HOMES = {"AppendResult": "write.append", "DamagedRange": "engine.log_bytes", "LogStore": "log_store"}
 
 
 if not TYPE_CHECKING:
@@ -88,7 +89,7 @@ def open_store(
     except OSError as error:
         raise Damaged(f"{error.filename}: {error.strerror}", "name the place itself with --store, or remove the link") from None
     if is_log:
-        from ctxmgr.store.log.log_store import LogStore
+        from ctxmgr.store.log_store import LogStore
 
         if create and _mode(path) is None:
             _touch_log(path)

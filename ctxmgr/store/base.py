@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from ctxmgr.log.reader import Line
     from ctxmgr.store.engine.interface import Engine, OnConflict
     from ctxmgr.store.engine.log_bytes import DamagedRange
-    from ctxmgr.store.integrity.verification import VerificationResult
     from ctxmgr.store.repositories.annotations import Annotations
     from ctxmgr.store.repositories.blobs import Blobs
     from ctxmgr.store.repositories.bookkeeping import ImportedFiles, Leases
     from ctxmgr.store.repositories.shared_state import Artifacts, ProjectState
     from ctxmgr.store.search.index import Progress
+    from ctxmgr.store.verification import VerificationResult
     from ctxmgr.store.write.append import Appender, AppendResult
     from ctxmgr.store.write.bulk import BulkWriter
 
@@ -176,13 +176,13 @@ class Store:
 
     def examine(self) -> VerificationResult:
         """Verify the checksum of every record, and the history against the anchors that are kept outside of the store."""
-        from ctxmgr.store.integrity.verification import examine_database
+        from ctxmgr.store.verification import examine_database
 
         return examine_database(self.engine, self.location)
 
     def accept(self) -> None:
         """Accept the history as it is now: replace the earlier anchor by a new one."""
-        from ctxmgr.store.integrity.verification import accept_database
+        from ctxmgr.store.verification import accept_database
 
         accept_database(self.engine, self.location)
 

@@ -1,8 +1,8 @@
-"""Run one reading statement of a person over the documented views of a store on a server, in the server's own SQL.
+"""Run a user's SELECT over the documented views of a store on a server, in the server's own SQL.
 
-The views have the names and columns of `ctxmgr.store.read_query`. They stand before the query as a WITH, so nothing is made on
-the server; the query stands behind it as a subquery, where only a SELECT can stand. What keeps it from doing harm is told
-in `ctxmgr.store.engine.postgresql_select`; what is refused here by its words is only answered sooner, and in words of ours.
+The views have the names and columns of `ctxmgr.store.read_query`. They precede the query as a WITH, so nothing is created on
+the server. The query follows as a subquery, where only a SELECT is allowed. `ctxmgr.store.engine.postgresql_select` keeps it
+from doing harm. The refusals in this module only come sooner, and in our own words.
 """
 
 from __future__ import annotations

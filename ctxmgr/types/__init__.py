@@ -1,6 +1,6 @@
-"""Every shape that crosses a boundary, one noun a module: requests beside their answers.
+"""The shapes that cross a boundary: requests beside their answers, one subject a module.
 
-Begin with `base.Shape`, which builds a pydantic model only when one is needed, then read the noun at hand: `query` for the
-history tools, `finding`, `route`, `goal`, `context_package`. Touches no store and no clock. May import `ctxmgr.text`,
+Start with `base.Shape`, which builds a pydantic model only if one is needed. Then read the subject: `query` for the history
+tools, `finding`, `route`, `goal`, `context_package`. This package uses no store and no clock. It may import `ctxmgr.text`,
 `ctxmgr.log` and `ctxmgr.errors`.
 """

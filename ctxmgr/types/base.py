@@ -1,10 +1,9 @@
-"""The bases of all shapes: `Shape`, frozen, for what crosses a boundary; StoredShape`, mutable, for files of our own.
+"""The base classes of all shapes: `Shape` (frozen) for what crosses a boundary, `StoredShape` (mutable) for files of our own.
 
-Both are camelCase on the wire. A `Shape` is checked by pydantic where a value is not plainly right.
-
-A shape is declared like a pydantic model and means the same. But pydantic takes longer to load than most commands to run,
-so a value that is exactly what its field is declared to hold is taken at once (`ctxmgr.types.plain_check`); for anything
-else, and for a JSON Schema, the model of the shape is built (`ctxmgr.types.pydantic_model`), and what it says counts.
+Both have camelCase names on the wire. A shape is declared like a pydantic model and means the same. But pydantic takes longer
+to load than most commands take to run. So a value that is exactly what its field declares is accepted at once
+(`ctxmgr.types.plain_check`). For any other value, and for a JSON Schema, the pydantic model of the shape is built
+(`ctxmgr.types.pydantic_model`), and its verdict counts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The input of detectors (`Observation`), their output (`Finding`), and the cause of failing calls (`Diagnosis`).
 
-An observation is a plain slotted dataclass, because detectors see every record of a history and pydantic would cost more
-than they do. It is not ``frozen``, which would make it ten times as slow to build; only its maker changes it.
+An observation is a plain dataclass with slots, because detectors see every record of a history and pydantic would cost more
+than they do. It is not ``frozen``, because that would make it ten times as slow to build. Only its maker changes it.
 """
 
 from __future__ import annotations

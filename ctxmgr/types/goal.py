@@ -1,11 +1,11 @@
-"""Models of goals: what a goal is, then one request and one response per command, then plans and comparisons.
+"""Models of goals: the goal, then one request and one response per command, then plans and comparisons.
 
-A node of the tree is the goal, a task or a subtask. A node without children is a *leaf*: attempts and actions belong to
-leaves, so a goal can be worked on before it has tasks. Ids are stable: ``goal``, ``t2`` (the second task ever added),
-``t2.1`` (its first subtask); reordering changes none. Frozen like all shapes; what a program edits is in `ctxmgr.goals`.
+A node of the tree is the goal, a task or a subtask. A node without children is a *leaf*. Attempts and actions belong to
+leaves, so a goal can be worked on before it has tasks. Ids never change, not even when tasks are reordered: ``goal``, ``t2``
+(the second task ever added), ``t2.1`` (its first subtask). The models are frozen; `ctxmgr.goals` has what a program edits.
 
-`Block`, `AttemptView`, `BlockedAction`, `LoopRecord`, `Probe` and `ProbeResult` are also what the state file holds; what it
-holds beside them is in `ctxmgr.goals.state`.
+The state file also holds `Block`, `AttemptView`, `BlockedAction`, `LoopRecord`, `Probe` and `ProbeResult`. The rest of it is
+defined in `ctxmgr.goals.state`.
 """
 
 from __future__ import annotations

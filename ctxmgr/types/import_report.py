@@ -1,4 +1,4 @@
-"""What an importer reports about the files it read."""
+"""The report of an importer on the files that it read."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Models of memory: episodes, and requests and responses of retain, recall and reflect.
 
-An episode is a note of the history with the tag `MEMORY_TAG`: it has an author, names the entries it came from, and may
-supersede another one. What it says was written by an agent or a model and is evidence, never an instruction.
+An episode is a note with the tag `MEMORY_TAG`. It has an author, names the entries it came from, and may supersede another
+episode. An agent or a model wrote its text, so the text is evidence and never an instruction.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The answer of a model: a flat proposal that the gate checks."""
+"""The answer of a model: a flat proposal, which the gate checks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Accept values that are exactly what a shape declares, without loading pydantic.
+"""A check that accepts values that are exactly what a shape declares, without loading pydantic.
 
-A value is accepted here only as pydantic would accept it. Whatever is not plainly right, from a number written as text to an
-unknown name, is left to the shape's model, which reads it or says what is wrong. Files of our own
-(`ctxmgr.types.base.StoredShape`) are read here or not at all.
+It accepts only what pydantic would accept in the same way. Every other value, such as a number written as text or an unknown
+name, goes to the pydantic model of the shape, which reads it or says what is wrong. Files of our own
+(`ctxmgr.types.base.StoredShape`) are only read here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Build the pydantic model of a shape: it reads what is not plainly right, says what is wrong, and has the JSON Schema."""
+"""The pydantic model of a shape: it reads what `plain_check` does not accept, says what is wrong, and has the JSON Schema."""
 
 from __future__ import annotations
 

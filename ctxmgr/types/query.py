@@ -1,7 +1,7 @@
 """Requests and responses of the seven history tools (spec 002, FR-011).
 
-The library, the command line and every other front end build these requests and show these responses, so there is nothing
-for a front end to get wrong except spelling. Times are RFC 3339 text; indexes are dense and 0-based.
+The library, the command line and every other front end build these requests and show these responses. Times are RFC 3339 text.
+Indexes begin at 0 and have no gaps.
 """
 
 from __future__ import annotations

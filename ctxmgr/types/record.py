@@ -1,7 +1,7 @@
 """The kinds of record in log format 1, and a check of ordinary records without pydantic.
 
-A record that is not obviously in order is left to the models of `ctxmgr.types.record_models`, which decide and say what is
-wrong: loading them takes longer than writing ten thousand records.
+A record that is not obviously valid goes to the models of `ctxmgr.types.record_models`, which decide and say what is wrong.
+Loading them takes longer than writing ten thousand records.
 """
 
 from __future__ import annotations

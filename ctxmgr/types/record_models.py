@@ -1,4 +1,4 @@
-"""Models of the records of log format 1; they only check, and are loaded where a record is not plain."""
+"""Pydantic models of the records of log format 1, loaded only to check a record that `types.record` does not accept."""
 
 from __future__ import annotations
 

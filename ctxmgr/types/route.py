@@ -1,7 +1,7 @@
 """The routing request and the one continuation (spec 000).
 
-A continuation has one ``target``, so that zero or two branches can't be built in Python; the form with one branch per
-agent is how it is written on the wire (ruling 20).
+A continuation has exactly one ``target``, so Python code can't build one with no branch or with two. Only on the wire does it
+have the form with one branch per agent (ruling 20).
 """
 
 from __future__ import annotations

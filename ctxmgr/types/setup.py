@@ -1,4 +1,4 @@
-"""The rows of the commands that set ctxmgr up and check it: ``install``, ``config``, ``trust`` and ``doctor``."""
+"""The rows of the commands that set up and check ctxmgr: ``install``, ``config``, ``trust`` and ``doctor``."""
 
 from __future__ import annotations
 

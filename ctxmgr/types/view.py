@@ -1,4 +1,4 @@
-"""The views of a history: the same in every answer."""
+"""The views of a history: entries, events, notes, snapshots, processes and sessions, in the same form in every answer."""
 
 from __future__ import annotations
 

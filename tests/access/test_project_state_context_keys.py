@@ -13,8 +13,8 @@ from ctxmgr.access.project_state import get_keys, set_keys
 from ctxmgr.errors import CtxmgrError, Denied, InvalidInput, NotFound
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import ACCESS, KEY, VERSION
-from ctxmgr.types.context_package import GetContextRequest, KeyUpdate, SetContextRequest
 from ctxmgr.types.plain_records import build
+from ctxmgr.types.project_state import GetContextRequest, KeyUpdate, SetContextRequest
 from tests.access.conftest import As
 from tests.conftest import Allow
 

@@ -12,8 +12,8 @@ from ctxmgr.errors import Conflict, Denied, InvalidInput, NotFound
 from ctxmgr.history.query.filtered_store import FilteredStore
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import VERSION
-from ctxmgr.types.context_package import Execution, ListExecutionsRequest, RecordExecutionRequest
 from ctxmgr.types.plain_records import build
+from ctxmgr.types.project_state import Execution, ListExecutionsRequest, RecordExecutionRequest
 from ctxmgr.types.query import ListRequest
 from tests.access.conftest import As
 from tests.conftest import Allow

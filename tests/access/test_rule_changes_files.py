@@ -15,7 +15,7 @@ from ctxmgr.access.rule_changes import MAX_TEXT, default_needs, default_rules, p
 from ctxmgr.access.rules import Rules
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.access import AccessRule, Asked
-from ctxmgr.types.context_package import AgentNeed
+from ctxmgr.types.project_state import AgentNeed
 from tests.access.worlds import RULES, rule, thing
 
 ROW = {"agent": "a", "resource_type": "artifact", "pattern": "b/*", "permission": "read"}

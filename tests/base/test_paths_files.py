@@ -20,7 +20,7 @@ from ctxmgr.base.paths import (
 from ctxmgr.errors import CtxmgrError, StorageFailed
 from ctxmgr.log.journal import Journal
 from ctxmgr.recorder import Recorder
-from ctxmgr.recover.routing.routes import from_file, from_table
+from ctxmgr.recover.routes import parse_table, read_table
 from ctxmgr.store import open_store
 from tests.cli.console import run
 
@@ -218,9 +218,9 @@ def test_a_schema_that_is_no_schema_is_refused_at_once(odd: str, project: Path) 
         stream.truncate(1 << 40)
 
     with pytest.raises(CtxmgrError, match=r"regular|nested|larger"):
-        from_table({"coder": {"schema": odd}}, project, "here")
+        parse_table({"coder": {"schema": odd}}, project, "here")
     with pytest.raises(CtxmgrError, match=r"regular|nested|larger"):
-        from_file(project / odd)
+        read_table(project / odd)
     (project / "ctxmgr.toml").write_text(f'[recover.routes.coder]\nschema = "{odd}"\n', "utf-8")
     assert run("record", given=RECORD).code == 0
     assert "routes" in run("doctor").out

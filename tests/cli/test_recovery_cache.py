@@ -109,7 +109,7 @@ def test_what_somebody_else_wrote_meanwhile_keeps_it_from_being_kept(tmp_path: P
     monkeypatch.chdir(tmp_path)
     with closing(open_store(str(path), create=True)) as store:
         write(store, "s", LOOP)
-    stuck: Any = service.Service.stuck
+    stuck: Any = service.Service.answer_finding
 
     def interrupted(*given: object, **named: object) -> object:
         found = stuck(*given, **named)
@@ -118,7 +118,7 @@ def test_what_somebody_else_wrote_meanwhile_keeps_it_from_being_kept(tmp_path: P
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(service.Service, "stuck", interrupted)
+        patch.setattr(service.Service, "answer_finding", interrupted)
         assert by_command(path).code == 0
     monkeypatch.setattr(service, "Service", None)
     assert by_lane(path, "--prompt").code == 1

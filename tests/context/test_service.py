@@ -11,7 +11,7 @@ from ctxmgr.access.guard import AccessGuard
 from ctxmgr.context.service import MAX_CONTENT_BYTES, list_needs, read_task_context
 from ctxmgr.errors import BudgetExceeded, Damaged, Denied, InvalidInput, NotFound
 from ctxmgr.store.project_session import ACCESS, NEEDS, PACKAGE
-from ctxmgr.types.context_package import AgentNeed, ListNeedsRequest
+from ctxmgr.types.project_state import AgentNeed, ListNeedsRequest
 from tests import builders as b
 from tests.context.world import PROSE, World
 

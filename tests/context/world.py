@@ -20,16 +20,14 @@ from ctxmgr.store.project_session import KEY, NEEDS, PROJECT, RULES, VERSION
 from ctxmgr.store.repositories.shared_state import ArtifactRow
 from ctxmgr.text.tokens import ESTIMATE, Counter, content_kind
 from ctxmgr.types.context_package import (
-    AgentNeed,
     AssembleRequest,
     AssembleResponse,
-    ChangeNeedsRequest,
     ItemExplanation,
-    NeedChangeResult,
     RequestItemsRequest,
     RequestItemsResponse,
     WhyRequest,
 )
+from ctxmgr.types.project_state import AgentNeed, ChangeNeedsRequest, NeedChangeResult
 from tests import builders as b
 
 NOW = "2026-01-31T12:00:00Z"

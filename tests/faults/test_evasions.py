@@ -119,8 +119,8 @@ def test_a_relative_home_is_no_home(home: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("HOME", ".")
 
     assert os.path.isabs(paths.user_file(os.environ))
-    assert os.path.isabs(anchor.folder())
-    assert not Path(anchor.folder()).is_relative_to(home)
+    assert os.path.isabs(anchor.anchor_folder())
+    assert not Path(anchor.anchor_folder()).is_relative_to(home)
 
 
 def test_what_another_user_planted_above_is_not_used(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,7 +347,7 @@ def test_an_anchor_that_is_a_pipe_is_not_waited_for(home: Path) -> None:
     with closing(open_store(str(place), create=True)) as store:
         store.append([b.entry("s", 0)])
     Path(anchor.anchor_path(str(place))).unlink(missing_ok=True)
-    Path(anchor.folder()).mkdir(parents=True, exist_ok=True)
+    Path(anchor.anchor_folder()).mkdir(parents=True, exist_ok=True)
     os.mkfifo(anchor.anchor_path(str(place)))
 
     assert anchor.load(str(place)) is None

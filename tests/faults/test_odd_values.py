@@ -120,7 +120,11 @@ def _answers(store: Store) -> None:
         *[lambda request=request: TOOLS[type(request)](store, request).to_json() for request in DOORS],
         lambda: detection.sessions(store, SessionsRequest(), {}).to_json(),
         lambda: detection.detect_(store, DetectRequest(all_sessions=True), {}).to_json(),
-        lambda: Service(store, Config()).stuck(store.sessions.key("s") or 0, RecoverRequest(session="s", force=True)).to_json(),
+        lambda: (
+            Service(store, Config())
+            .answer_finding(store.sessions.key("s") or 0, RecoverRequest(session="s", force=True))
+            .to_json()
+        ),
         lambda: Workspace(store, Config()).recall(RecallRequest(query="c")).to_json(),
         lambda: [store.shared.context_keys(), store.shared.rules(), store.shared.needs(), store.artifacts.versions()],
     ]

@@ -36,10 +36,10 @@ def _folder(tmp_path: Path) -> Path:
 )  # fmt: skip
 def test_a_path_is_there_or_not_or_cannot_be_seen(folder: Path, path: str, holds: bool | None) -> None:
     """Existence is a matter of the file system; what it refuses to say is unknown, with the reason."""
-    seen = probes.exists(folder, path)
+    seen = probes.check_exists(folder, path)
 
     assert seen.holds is holds
-    assert seen.why
+    assert seen.reason
 
 
 @pytest.mark.requirement("H-probes")
@@ -53,14 +53,14 @@ def test_a_path_is_there_or_not_or_cannot_be_seen(folder: Path, path: str, holds
 )  # fmt: skip
 def test_a_file_contains_a_text_or_not_or_cannot_be_read(folder: Path, path: str, text: str, holds: bool | None) -> None:
     """Only plain files are searched; a pipe is never waited for, a device never opened."""
-    assert probes.contains(folder, path, text).holds is holds
+    assert probes.check_contains(folder, path, text).holds is holds
 
 
 def test_a_text_is_found_across_the_pieces_a_file_is_read_in(tmp_path: Path) -> None:
     """A text that straddles two reads of a binary file is found."""
     (tmp_path / "big").write_bytes(b"\0" * (1024 * 1024 - 3) + b"needle" + b"\xff" * 99)
 
-    assert probes.contains(tmp_path, "big", "needle").holds is True
+    assert probes.check_contains(tmp_path, "big", "needle").holds is True
 
 
 def test_a_huge_file_is_searched_to_a_limit_and_in_little_memory(tmp_path: Path) -> None:
@@ -68,9 +68,9 @@ def test_a_huge_file_is_searched_to_a_limit_and_in_little_memory(tmp_path: Path)
     with (tmp_path / "huge").open("wb") as file:
         file.truncate(10_000_000_000)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    seen = probes.contains(tmp_path, "huge", "needle")
+    seen = probes.check_contains(tmp_path, "huge", "needle")
 
-    assert (seen.holds, seen.why) == (None, "huge: not in its first 64 MiB, and no more is read")
+    assert (seen.holds, seen.reason) == (None, "huge: not in its first 64 MiB, and no more is read")
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 * 1024
 
 
@@ -87,7 +87,7 @@ def test_a_huge_file_is_searched_to_a_limit_and_in_little_memory(tmp_path: Path)
 )
 def test_a_command_holds_by_its_exit_code(tmp_path: Path, code: str, seen: ProbeOutcome) -> None:
     """The exit code alone counts; there is nothing to read, and what is written goes nowhere."""
-    assert probes.ends_well(tmp_path, [sys.executable, "-c", code]) == seen
+    assert probes.check_command(tmp_path, [sys.executable, "-c", code]) == seen
 
 
 @pytest.mark.requirement("H-probes")
@@ -95,21 +95,21 @@ def test_a_command_runs_in_the_folder_and_without_a_shell(tmp_path: Path) -> Non
     """Relative paths start at the folder; signs of a shell are plain text."""
     (tmp_path / "a;b").touch()
 
-    assert probes.ends_well(tmp_path, ["test", "-f", "a;b"]).holds is True
-    assert probes.ends_well(tmp_path, ["test", "-f", "*"]).holds is False
+    assert probes.check_command(tmp_path, ["test", "-f", "a;b"]).holds is True
+    assert probes.check_command(tmp_path, ["test", "-f", "*"]).holds is False
 
 
 @pytest.mark.parametrize("argv", [["no-such-command-here"], [], ["a\0b"], ["."]])
 def test_a_command_that_cannot_run_is_unknown(tmp_path: Path, argv: list[str]) -> None:
     """What can't be run says nothing about the world."""
-    assert probes.ends_well(tmp_path, argv).holds is None
+    assert probes.check_command(tmp_path, argv).holds is None
 
 
 @pytest.mark.slow
 def test_a_command_that_does_not_end_is_ended_with_its_children(tmp_path: Path) -> None:
     """After its time a command and what it started are gone, and the answer is unknown."""
     code = "import os, subprocess; p = subprocess.Popen(['sleep', '600']); open('pid', 'w').write(str(p.pid)); p.wait()"
-    seen = probes.ends_well(tmp_path, [sys.executable, "-c", code], seconds=3)
+    seen = probes.check_command(tmp_path, [sys.executable, "-c", code], seconds=3)
 
     assert seen == ProbeOutcome(None, "not done after 3 s")
     child = Path(f"/proc/{(tmp_path / 'pid').read_text()}/stat")
@@ -138,7 +138,6 @@ def test_a_probe_is_checked_by_its_kind(folder: Path) -> None:
     found = probes.check_all(asked, folder)
 
     assert [(result.name, result.ok) for result in found] == [("pkg_exists", True), ("has_sub", False), ("ran", None)]
-    assert probes.render(found) == "pkg_exists:✓ has_sub:✗ ran:?"
     assert not (folder / "ran").exists()
     assert probes.check(ran, folder, commands=True).ok is True
     assert (folder / "ran").exists()
@@ -148,7 +147,7 @@ def test_a_probe_is_checked_by_its_kind(folder: Path) -> None:
 def test_a_name_is_one_word(name: str) -> None:
     """A probe's name can't break the line it stands in."""
     with pytest.raises(InvalidInput, match="no name of a probe"):
-        probes.require_sound(Probe(name=name, kind="fileExists", path="x"))
+        probes.require_valid(Probe(name=name, kind="fileExists", path="x"))
 
 
 @pytest.mark.parametrize(
@@ -164,5 +163,5 @@ def test_a_name_is_one_word(name: str) -> None:
 def test_a_probe_that_lacks_something_is_refused_and_never_raises_when_checked(probe: Probe, tmp_path: Path) -> None:
     """What its kind needs is asked for when a probe is made; one from a damaged state is checked without a crash."""
     with pytest.raises(InvalidInput, match="names no"):
-        probes.require_sound(probe)
+        probes.require_valid(probe)
     assert probes.check(probe, tmp_path, commands=True).name == "p"

@@ -255,5 +255,5 @@ def _planned(store: Store, session: str | None) -> Any:
     if key is None:
         return None
     request = RecoverRequest(session=store.sessions.name(key), plan=True, force=True)
-    given = Service(store, Config(), {}).stuck(key, request).continuation.to_json()
+    given = Service(store, Config(), {}).answer_finding(key, request).continuation.to_json()
     return {name: value for name, value in given.items() if name != "id"}

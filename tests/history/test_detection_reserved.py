@@ -11,8 +11,8 @@ from ctxmgr.history.detection import detect_, sessions
 from ctxmgr.history.query.requests import list_, search, show
 from ctxmgr.log.codec import Record, encode
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.integrity.status import contents
 from ctxmgr.store.project_session import EXECUTION, PROJECT, RULES
+from ctxmgr.store.status import contents
 from ctxmgr.types.operations import DetectRequest, SessionsRequest
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListRequest, SearchRequest, ShowRequest

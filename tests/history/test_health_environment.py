@@ -13,7 +13,7 @@ from ctxmgr.config import Config
 from ctxmgr.errors import Damaged
 from ctxmgr.history import health as surroundings
 from ctxmgr.history.health import check_cache, check_config, check_extras, check_logs, check_program
-from ctxmgr.store.integrity.status import Library
+from ctxmgr.store.status import Library
 
 
 def test_versions_are_told() -> None:

@@ -1,4 +1,4 @@
-"""What passes a tap is put together again and recorded: pieces, gaps, waits for a permission, and odd messages."""
+"""What passes a tap is recorded and watched: waits for a permission, and a store that refuses some of it."""
 
 from __future__ import annotations
 
@@ -8,25 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-import pytest
-
 from ctxmgr.config import Config
 from ctxmgr.errors import Busy, CtxmgrError, InvalidInput
-from ctxmgr.live import tap_recorder
 from ctxmgr.live.tap import FROM_CLIENT
-from ctxmgr.live.tap_recorder import AGENT, CLIENT, AcpReader, Lines, TapRecorder
+from ctxmgr.live.tap_recorder import TapRecorder
 from ctxmgr.log.codec import Record
 from ctxmgr.store import Store, open_store
 from tests.live.scene import messages
-
-
-def test_pieces_that_were_left_out_break_their_messages_off() -> None:
-    """What follows a gap is read from the next line on; a line without an end is given up."""
-    lines = Lines()
-    assert list(lines.take(b'{"a": 1}\n{"b"')) == [{"a": 1}]
-    lines.break_off()
-    assert list(lines.take(b': 2}\n{"c": 3}\nx\n')) == [{"c": 3}]
-    assert lines.odd == 2
 
 
 def _recorder(folder: Path, clock: Callable[[], float], told: list[str]) -> TapRecorder:
@@ -54,33 +42,6 @@ def test_a_wait_for_a_permission_is_no_hang(tmp_path: Path) -> None:
     moment[0] += 3600
     recorder.look()
     assert [line for line in told if "hung" in line]
-
-
-def test_odd_messages_are_no_fault() -> None:
-    """Whatever stands in a message, reading it goes on."""
-    reader = AcpReader("p")
-    odd: list[Any] = [None, 5, "x", [], {}, {"method": 5}, {"id": [], "method": "session/prompt"}, {"id": 1, "result": None}]
-    given: list[Any] = [None, [], {"sessionId": 5}, {"sessionId": "s"}, {"sessionId": "s", "update": {"sessionUpdate": []}}]
-    odd += [{"method": "session/update", "params": params} for params in given]
-    calls: list[dict[str, Any]] = [{}, {"toolCallId": 5}, {"toolCallId": "b", "status": ["completed"]}]
-    for fields in (*calls, {"toolCallId": "c", "content": [None, {"content": 5}], "status": "completed"}):
-        odd.append(
-            {"method": "session/update", "params": {"sessionId": "t", "update": {"sessionUpdate": "tool_call", **fields}}}
-        )
-    records = [row for each in odd for sender in (CLIENT, AGENT) for row in reader.read(sender, 1.0, each)]
-
-    assert {row["kind"] for row in records} == {"session", "entry", "result"}
-
-
-def test_a_line_above_the_limit_is_one_odd_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many pieces it comes in, and if some of them are left out."""
-    monkeypatch.setattr(tap_recorder, "_MAX_LINE_BYTES", 10)
-    lines = Lines()
-    for _ in range(20):
-        assert list(lines.take(b"1234567")) == []
-    lines.break_off()
-    assert list(lines.take(b'8\n{"a": 1}\n')) == [{"a": 1}]
-    assert lines.odd == 1
 
 
 class _RefusingStore:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxmgr.log import anchor
-from ctxmgr.log.anchor import Anchor, advance, anchor_path, begin, first_session, load, parse, spell, store
+from ctxmgr.log.anchor import Anchor, advance, anchor_path, encode_anchor, first_session, load, parse_anchor, store, store_empty
 
 TEXT = st.text(max_size=20)
 
@@ -40,26 +40,26 @@ def test_an_anchor_is_read_back_as_it_was_written(
 ) -> None:
     """Every member comes back, whatever the session and the path are called."""
     given_ = Anchor(length, total, session, inode)
-    given_.ends, given_.path, given_.begun = ends, path, "then"
-    made = parse(spell(given_))
+    given_.ends_digest, given_.path, given_.created = ends, path, "then"
+    made = parse_anchor(encode_anchor(given_))
 
     assert made is not None
     assert {name: getattr(made, name) for name in Anchor.__slots__} == {
         name: getattr(given_, name) for name in Anchor.__slots__
     }
-    assert made.same_head(given_)
+    assert made.has_same_end(given_)
 
 
 @pytest.mark.parametrize(
     "raw",
     [
-        b"", b"{", b"[]", spell(head(5))[:-1], b'{"length":"5"}', b'{"length":true}', b'{"length":5,"inode":"1"}',
+        b"", b"{", b"[]", encode_anchor(head(5))[:-1], b'{"length":"5"}', b'{"length":true}', b'{"length":5,"inode":"1"}',
         b'{"length":5,"sum":7}', b'{"length":5,"ends":"no hex"}', b'{"inode":1}',
     ],
 )  # fmt: skip
 def test_half_an_anchor_is_none(raw: bytes) -> None:
     """What a power cut may leave, or a hand wrote, is no anchor and no error."""
-    assert parse(raw) is None
+    assert parse_anchor(raw) is None
 
 
 def test_an_anchor_moves_forward_alone(log: str) -> None:
@@ -87,8 +87,8 @@ def test_a_file_that_was_begun_anew_is_another_history(log: str) -> None:
     """Where the writer found it empty, the anchor of another file is of one that is gone; that of the same is not."""
     advance(log, head(100, inode=1), held)
 
-    assert advance(log, head(5, inode=1), lambda _: False, made=True) is False
-    assert advance(log, head(5, "dd", inode=2), lambda _: False, made=True)
+    assert advance(log, head(5, inode=1), lambda _: False, is_new=True) is False
+    assert advance(log, head(5, "dd", inode=2), lambda _: False, is_new=True)
     found = load(log)
     assert found is not None
     assert (found.length, found.inode) == (5, 2)
@@ -96,15 +96,15 @@ def test_a_file_that_was_begun_anew_is_another_history(log: str) -> None:
 
 def test_when_a_history_was_begun_is_kept(log: str) -> None:
     """The first anchor says it; each one that follows keeps it."""
-    begin(log)
+    store_empty(log)
     first = load(log)
     assert first is not None
-    assert (first.length, first.begun != "") == (0, True)
+    assert (first.length, first.created != "") == (0, True)
 
     advance(log, head(10), held)
     later = load(log)
     assert later is not None
-    assert (later.length, later.begun) == (10, first.begun)
+    assert (later.length, later.created) == (10, first.created)
 
 
 def test_a_link_and_its_target_have_one_anchor(log: str, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_link_and_its_target_have_one_anchor(log: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo], ids=["folder", "pipe"])
 def test_what_is_no_file_is_no_anchor(make: Callable[[str], None], log: str) -> None:
     """Nobody waits for a pipe in its place."""
-    Path(anchor.folder()).mkdir(parents=True)
+    Path(anchor.anchor_folder()).mkdir(parents=True)
     make(anchor_path(log))
 
     assert load(log) is None
@@ -137,7 +137,7 @@ def test_anchors_of_histories_that_are_gone_are_removed_when_they_are_old(
     log: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is young, or whose history is there, stays; what can't be read is removed once it is old."""
-    where = Path(anchor.folder())
+    where = Path(anchor.anchor_folder())
     gone = tmp_path / "gone.jsonl"
     for path in (log, str(gone), str(tmp_path / "young.jsonl")):
         store(path, head(5))

@@ -9,7 +9,7 @@ import random
 import pytest
 
 from ctxmgr.log.codec import encode
-from ctxmgr.log.mask_prefilter import is_free
+from ctxmgr.log.mask_prefilter import is_secret_free
 from ctxmgr.log.masking import mask, mask_without_sieves
 from tests.log.test_masking import ALNUM, ASSIGNMENTS, SEED, draw, masked_text
 
@@ -63,7 +63,7 @@ def test_a_password_behind_what_programs_write_is_masked(text: str) -> None:
 
     assert "hunter2abc" not in masked_text(text)
     assert mask(line) == mask_without_sieves(line)
-    assert not is_free(line)
+    assert not is_secret_free(line)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from bench.masking.corpus import cases
 from ctxmgr.log.codec import encode
-from ctxmgr.log.mask_prefilter import is_free
+from ctxmgr.log.mask_prefilter import is_secret_free
 from ctxmgr.log.masking import find_anchor, mask
 from ctxmgr.log.secret_shapes import FRAMED, TOKENS
 
@@ -58,7 +58,7 @@ def test_every_beginning_has_an_anchor_and_is_found(row: tuple[str, str, str, st
             secret = _written(parser.parse(body), source)
             for before in ("use ", "\n", "="):
                 line = encode({"v": 1, "input": f"{before}{start}{secret} here"})
-                assert not is_free(line), (start, secret)
+                assert not is_secret_free(line), (start, secret)
                 assert secret not in mask(line).decode(), (start, secret)
 
 
@@ -78,4 +78,4 @@ def test_every_framed_shape_has_its_place_in_a_sieve(row: tuple[str, str, str, s
     assert found
     for line in found:
         assert f"[masked:{kind}]".encode() in mask(line), line
-        assert not is_free(line), line
+        assert not is_secret_free(line), line

@@ -53,7 +53,7 @@ def test_what_a_recovery_writes_down_is_seen_by_who_sees_what_it_rests_on(store_
     written(store_path, [*STORIES[case], *_LOOP])
     with closing(open_store(str(store_path))) as whole:
         asked = RecoverRequest(session="s", to=ME, force=True)
-        given = Service(whole, Config(), {}).stuck(whole.sessions.key("s") or 0, asked).continuation
+        given = Service(whole, Config(), {}).answer_finding(whole.sessions.key("s") or 0, asked).continuation
         assert _SECRET in json.dumps(given.to_json())
     with seen_of(store_path, rules(("self", "write"))) as seen:
         assert _SECRET not in json.dumps(answers(seen))
@@ -68,7 +68,7 @@ def test_an_agent_that_recovers_itself_sees_all_that_this_wrote_down(store_path:
     written(store_path, [*STORIES["a message"], *_LOOP])
     with seen_of(store_path, rules(("self", "write"), ("hidden/*", "read"))) as seen:
         asked = RecoverRequest(session="s", to=ME, force=True)
-        given = Service(seen, Config(), {}).stuck(seen.sessions.key("s") or 0, asked).continuation
+        given = Service(seen, Config(), {}).answer_finding(seen.sessions.key("s") or 0, asked).continuation
         assert _SECRET in json.dumps(given.to_json())
         kinds = [record["kind"] for record in seen.sessions.records(None)]
         assert (kinds.count("snapshot"), kinds.count("continuation")) == (1, 1)
@@ -84,7 +84,7 @@ def test_why_an_agent_asks_is_seen_by_who_may_read_it(store_path: Path) -> None:
         asked = AgentRequest(
             session="s", requester="hidden", type="INTROSPECT_AGENT_CONTEXT", reason=f"the key is {_SECRET}", goal="go on"
         )
-        given = Service(whole, Config(), {}).asked(whole.sessions.key("s") or 0, asked).continuation
+        given = Service(whole, Config(), {}).answer_request(whole.sessions.key("s") or 0, asked).continuation
         assert given.notes
     with seen_of(store_path, rules(("self", "write"))) as seen:
         assert _SECRET not in json.dumps(answers(seen))

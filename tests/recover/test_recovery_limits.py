@@ -117,7 +117,7 @@ def test_the_lease_is_given_back(clocked: Store, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(CtxmgrError):
         recover(clocked, to=" ")
     with monkeypatch.context() as patch:
-        patch.delattr("ctxmgr.recover.answer.draft.prepare")
+        patch.delattr("ctxmgr.recover.answer.draft.prepare_brief")
         with pytest.raises(NameError):
             again(clocked)
 

@@ -10,7 +10,7 @@ import pytest
 from ctxmgr.errors import Conflict, RecoveryRefused
 from ctxmgr.recover.answer.draft import Additions, Draft
 from ctxmgr.recover.recovery import ConsultationResult
-from ctxmgr.recover.routing.routes import from_table
+from ctxmgr.recover.routes import parse_table
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import ListNotesRequest, ListRequest
@@ -64,7 +64,7 @@ def test_a_models_answer_is_merged(store: Store) -> None:
 )
 def test_an_answer_that_cannot_be_given(store: Store, fields: dict[str, Any], table: dict[str, Any] | None, why: str) -> None:
     """Whatever got past: an answer that no gate or schema passes leaves the rules' own, marked, with the reason."""
-    routes = None if table is None else from_table(table, Path(), "t")
+    routes = None if table is None else parse_table(table, Path(), "t")
     store.append(chain())
     _, own = recovery(store, table=routes).plan()
     found = answered(

@@ -11,7 +11,7 @@ import pytest
 from ctxmgr.errors import InvalidInput, NotFound, NotStuck
 from ctxmgr.history.query import requests
 from ctxmgr.recover import service
-from ctxmgr.recover.routing.routes import from_table
+from ctxmgr.recover.routes import parse_table
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.operations import RecoverRequest
 from ctxmgr.types.query import ListNotesRequest, ShowSnapshotRequest
@@ -51,7 +51,7 @@ def given_(request: pytest.FixtureRequest, store: Store) -> Iterator[Continuatio
         ask(store)
         yield ask(store, diff=True)
     elif request.param == "table":
-        table = from_table({"planner": {"schema": {"properties": {"goal": {}}}}, "reviewer": {}}, Path(), "t")
+        table = parse_table({"planner": {"schema": {"properties": {"goal": {}}}}, "reviewer": {}}, Path(), "t")
         yield answered(store, None, table=table)
     else:
         yield ask(store)

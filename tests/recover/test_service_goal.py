@@ -38,7 +38,7 @@ def test_a_goal_is_told_first_and_takes_the_answer_up(store: Store, tmp_path: Pa
     source = goals.source()
     service = Service(store, Config(), {})
 
-    found = service.stuck(1, RecoverRequest(goal=source)).continuation
+    found = service.answer_finding(1, RecoverRequest(goal=source)).continuation
     facts = found.context.facts
 
     assert [fact.whole for fact in facts[:3]] == [
@@ -65,7 +65,7 @@ def test_a_goal_is_told_first_and_takes_the_answer_up(store: Store, tmp_path: Pa
 def test_without_a_goal_nothing_is_told(store: Store) -> None:
     """A continuation without a goal is what the history says alone."""
     store.append(looped())
-    made = Service(store, Config(), {}).stuck(1, RecoverRequest(plan=True)).continuation
+    made = Service(store, Config(), {}).answer_finding(1, RecoverRequest(plan=True)).continuation
 
     assert goal_facts(None) == ()
     assert not any("goal that is worked on" in fact.whole for fact in made.context.facts)

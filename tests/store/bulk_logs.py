@@ -10,7 +10,7 @@ from typing import Any
 from ctxmgr.log import codec
 from ctxmgr.store import open_store
 from ctxmgr.store.engine.disposable_files import BESIDE
-from ctxmgr.store.log.log_store import LogStore
+from ctxmgr.store.log_store import LogStore
 from ctxmgr.store.write import deferred_indexes
 
 Rows = dict[str, list[Any]]

@@ -15,20 +15,16 @@ from ctxmgr.cli.output import Answer, OutputOptions, answer
 from ctxmgr.cli.requests import build, goal_source, moment, version_number
 from ctxmgr.cli.views import context as views
 from ctxmgr.errors import InvalidInput
-from ctxmgr.types.context_package import (
-    DEFAULT_BUDGET,
-    ESTIMATE,
+from ctxmgr.types.context_package import DEFAULT_BUDGET, ESTIMATE, AssembleRequest, RequestItemsRequest, WhyRequest
+from ctxmgr.types.project_state import (
     AgentNeed,
-    AssembleRequest,
     ChangeNeedsRequest,
     GetContextRequest,
     KeyUpdate,
     ListExecutionsRequest,
     ListNeedsRequest,
     RecordExecutionRequest,
-    RequestItemsRequest,
     SetContextRequest,
-    WhyRequest,
 )
 from ctxmgr.workspace import Workspace
 

@@ -35,7 +35,7 @@ from ctxmgr.history.health import (
 )
 from ctxmgr.live.installation import check_clients
 from ctxmgr.recover.model.config import KEY_VARIABLE, MODEL_VARIABLE, ModelChoice, describe, resolve
-from ctxmgr.recover.routing.routes import check_routes
+from ctxmgr.recover.routes import check_routes
 from ctxmgr.types.setup import Check
 
 if TYPE_CHECKING:

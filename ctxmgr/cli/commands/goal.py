@@ -239,7 +239,7 @@ def probe_add(
             )
         kind = "command" if what else "fileExists" if exists is not None else "fileContains"
         probe = build(Probe, name=name, kind=kind, path=exists or file, text=text, argv=what or [], code=code)
-        checks.require_sound(probe)
+        checks.require_valid(probe)
         with steps.open_goals(dir_) as goals:
             done = steps.change_answer(goals.add_probe(probe))
         done.draw = lambda out: views.show_probes(out, [ProbeView(**dict(probe))])

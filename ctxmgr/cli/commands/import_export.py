@@ -194,7 +194,7 @@ def _write(lines: Iterator[bytes], output: Path | None, *, sealed: bool) -> int:
         _name_new(part, output)
         if sealed:
             # The anchor notes outside the log where it ends, so that `verify` can later tell whether the log was cut.
-            anchor.begin(str(output))
+            anchor.store_empty(str(output))
     except FileExistsError:
         raise _exists(output) from None
     except OSError as error:

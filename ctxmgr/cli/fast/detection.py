@@ -9,7 +9,7 @@ detectors nor the recovery is loaded then. This holds only for requests without 
 from __future__ import annotations
 
 from ctxmgr.cli.envelope import Answer, tell_session
-from ctxmgr.cli.fast.rows import admits, page_shape
+from ctxmgr.cli.fast.rows import admits, build_page
 from ctxmgr.cli.recovery_cache import find_config, find_settings
 from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query.address import session_key
@@ -97,7 +97,7 @@ def _cached_sessions(store: Store, values: dict[str, Any]) -> Answer | None:
     def draw(out: Printer) -> None:
         from ctxmgr.types.view import SessionView
 
-        _show_sessions(out, [SessionView.model_validate(row) for row in rows], None if rows else page_shape(page))
+        _show_sessions(out, [SessionView.model_validate(row) for row in rows], None if rows else build_page(page))
 
     first_wrong = next((row["session"] for row in rows if row["verdict"] != "healthy"), None)
     following = _next_command("detect", first_wrong, values["store"])

@@ -51,16 +51,22 @@ class OpenedStore:
         how: the output options.
         store: the history, without what is hidden from the agent.
         agent: the agent that asks, None for the operator.
-        left_out: warnings about settings that were ignored.
+        setting_warnings: warnings about settings that were ignored.
         warnings: other warnings for a person.
     """
 
-    __slots__ = ("_workspace", "agent", "how", "left_out", "store", "warnings")
+    __slots__ = ("_workspace", "agent", "how", "setting_warnings", "store", "warnings")
 
     def __init__(
-        self, how: OutputOptions, store: Store, left_out: list[str], warnings: list[str], workspace: Workspace | None = None
+        self,
+        how: OutputOptions,
+        store: Store,
+        setting_warnings: list[str],
+        warnings: list[str],
+        workspace: Workspace | None = None,
     ) -> None:
-        self.how, self.store, self.left_out, self.warnings, self._workspace = how, store, left_out, warnings, workspace
+        self.how, self.store, self._workspace = how, store, workspace
+        self.setting_warnings, self.warnings = setting_warnings, warnings
         self.agent = None if workspace is None else workspace.agent
 
     @property
@@ -81,9 +87,9 @@ class OpenedStore:
         # An estimate would tell an agent of hidden records, and the log of its reads needs the rows parsed.
         return Rows(self.store.engine, exact=self.agent is not None, verbatim=self.agent is None and self.how.verbatim)
 
-    def read(self, command: str, tool: Callable[[], _T], shown: Callable[[_T], object]) -> _T:
-        """Return what a tool finds; if an agent asks, log what it was ``shown``."""
-        return tool() if self.agent is None else self.workspace.log_read(command, tool, shown)
+    def read(self, command: str, tool: Callable[[], _T], shown_records: Callable[[_T], object]) -> _T:
+        """Return what a tool finds; if an agent asks, log the records that it was shown."""
+        return tool() if self.agent is None else self.workspace.log_read(command, tool, shown_records)
 
 
 def quick_answer(name: str, handler: Handler, values: dict[str, Any], how: OutputOptions) -> int | None:
@@ -96,8 +102,8 @@ def quick_answer(name: str, handler: Handler, values: dict[str, Any], how: Outpu
     except CtxmgrError as error:
         return None if name == "recover" else report_error(name, how.format, error)
     if name == "recover":
-        kept = _cached_recovery(handler, values, how)
-        return None if kept is None else show_answer(name, how, lambda: kept, _write_form, writes=True)
+        cached = _cached_recovery(handler, values, how)
+        return None if cached is None else show_answer(name, how, lambda: cached, _write_form, writes=True)
     return show_answer(name, how, lambda: _compute_answer(name, handler, values, how), _write_form, writes=name in WRITES)
 
 
@@ -126,13 +132,13 @@ def _compute_answer(name: str, handler: Handler, values: dict[str, Any], how: Ou
 
 
 def _with_warnings(opened: OpenedStore, answer: Answer) -> Answer:
-    # `_open` has written ``left_out`` to stderr; JSON contains it too.
-    answer.warnings[:0] = [*(opened.left_out if opened.how.format == "json" else ()), *opened.warnings]
+    # `_open` has written ``setting_warnings`` to stderr; JSON contains it too.
+    answer.warnings[:0] = [*(opened.setting_warnings if opened.how.format == "json" else ()), *opened.warnings]
     return answer
 
 
 def _locate(name: str, values: dict[str, Any]) -> bool:
-    """Use a file that is given as a session as the store; return whether the command asks a single store."""
+    """Use a file that is address as a session as the store; return whether the command asks a single store."""
     # Most calls name none of these, so the code that tells files from sessions is not even loaded.
     named = [values[each] for each in ("session", "target", "log", "action", "address") if each in values]
     entries = values.get("entries")
@@ -141,7 +147,7 @@ def _locate(name: str, values: dict[str, Any]) -> bool:
         return True
     from ctxmgr.cli import address as a
 
-    session, store, given = values.get("session"), values["store"], values.get("address")
+    session, store, address = values.get("session"), values["store"], values.get("address")
     if name == "list":
         chosen = a.moves_rows(values)
         values["target"], values["offset"] = a.list_start(values["target"], values["offset"], chosen=chosen)
@@ -150,10 +156,10 @@ def _locate(name: str, values: dict[str, Any]) -> bool:
     elif name == "sessions":
         values["store"] = a.locate_log(values["log"], store)
     elif name == "trace":
-        found = a.locate_action(values["action"], values["target"], session, store)
-        values["action"], values["session"], values["store"] = found
-    elif given is not None:
-        values["address"], values["session"], values["store"] = a.locate_entry(given, session, store)
+        located = a.locate_action(values["action"], values["target"], session, store)
+        values["action"], values["session"], values["store"] = located
+    elif address is not None:
+        values["address"], values["session"], values["store"] = a.locate_entry(address, session, store)
     else:
         if name == "detect" and a.is_folder(values["target"]):
             return False
@@ -166,7 +172,7 @@ def _cached_recovery(handler: Handler, values: dict[str, Any], how: OutputOption
     if current_agent() is not None:
         return None
     try:
-        opened = _open(values, how, told=False)
+        opened = _open(values, how, warn=False)
         try:
             answer = handler(opened, values)
         finally:
@@ -175,7 +181,7 @@ def _cached_recovery(handler: Handler, values: dict[str, Any], how: OutputOption
         return None
     if answer is None:
         return None
-    say_warnings(opened.left_out)
+    say_warnings(opened.setting_warnings)
     return _with_warnings(opened, answer)
 
 
@@ -187,9 +193,9 @@ def _close(store: Store) -> None:
 
 
 def _open(
-    values: dict[str, Any], how: OutputOptions, *, writes: bool = False, create: bool = False, told: bool = True
+    values: dict[str, Any], how: OutputOptions, *, writes: bool = False, create: bool = False, warn: bool = True
 ) -> OpenedStore:
-    """Open and return the store; ``told`` writes warnings about settings first, since the work may fail because of them."""
+    """Open and return the store; ``warn`` writes warnings about settings first, since the work may fail because of them."""
     location, masked, agent = values["store"], values.get("mask", True), current_agent()
     if agent is not None:
         from ctxmgr.workspace import Workspace
@@ -197,18 +203,18 @@ def _open(
         workspace = Workspace.open(
             location, create=create, readonly=not writes, masked=masked, progress=IndexProgress(), agent=agent
         )
-        left_out = workspace.config.warnings()
-        say_warnings(left_out if told else ())
-        warnings = [line for line in workspace.warnings if line not in left_out]
-        return OpenedStore(how, workspace.store, left_out, warnings, workspace)
-    configured, left_out = _configured_store(os.getcwd())
-    say_warnings(left_out if told else ())
+        setting_warnings = workspace.config.warnings()
+        say_warnings(setting_warnings if warn else ())
+        warnings = [line for line in workspace.warnings if line not in setting_warnings]
+        return OpenedStore(how, workspace.store, setting_warnings, warnings, workspace)
+    configured, setting_warnings = _configured_store(os.getcwd())
+    say_warnings(setting_warnings if warn else ())
     chosen = location if location is not None else os.environ.get(paths.STORE_VARIABLE) or configured
     path = paths.nearest_store(os.getcwd()) if chosen is None else chosen
     store, warnings = open_history(
         path, explicit=chosen is not None, create=create, readonly=not writes, masked=masked, progress=IndexProgress()
     )
-    return OpenedStore(how, store, left_out, warnings)
+    return OpenedStore(how, store, setting_warnings, warnings)
 
 
 def _configured_store(folder: str) -> tuple[str | None, list[str]]:
@@ -217,10 +223,12 @@ def _configured_store(folder: str) -> tuple[str | None, list[str]]:
     # longer than a query.
     if not os.path.exists(paths.user_file(os.environ)):
         foreign: list[str] = []
-        found = next((each for path in paths.settings_files(folder, foreign) if (each := paths.read_store_setting(path))), None)
+        setting = next(
+            (each for path in paths.settings_files(folder, foreign) if (each := paths.read_store_setting(path))), None
+        )
         # Otherwise the file has other settings, or a store that the project may not name; that takes the whole configuration.
-        if not foreign and (found is None or found[0]):
-            return (None if found is None else found[1]), []
+        if not foreign and (setting is None or setting[0]):
+            return (None if setting is None else setting[1]), []
     from ctxmgr.config import load_config
 
     config = load_config(folder)
@@ -235,8 +243,8 @@ def admits(command: str, values: dict[str, Any]) -> bool:
             return False
     for name, choices in quick["choices"].items():
         chosen = values[name]
-        given: list[str] = [chosen] if isinstance(chosen, str) else chosen or []
-        if any(item not in choices for item in given):
+        words: list[str] = [chosen] if isinstance(chosen, str) else chosen or []
+        if any(item not in choices for item in words):
             return False
     return True
 
@@ -254,36 +262,36 @@ def make_request(name: str, shape: str, values: dict[str, Any], **changed: Any) 
     Raises:
         InvalidInput: names the first value that can't be used.
     """
-    asked = {**values, **changed}
+    fields = {**values, **changed}
     if not admits(name, values):
         from ctxmgr.cli.requests import build
         from ctxmgr.types import query
 
         request = getattr(query, shape)
-        return build(request, **{field: value for field, value in asked.items() if field in request.model_fields})
+        return build(request, **{field: value for field, value in fields.items() if field in request.model_fields})
     for bound in ("since", "until"):
-        if asked.get(bound) is not None:
+        if fields.get(bound) is not None:
             import time
 
             from ctxmgr.cli.requests import moment
 
-            asked[bound] = moment(asked[bound], time.time())
-    return tools.PlainRequest(**asked)
+            fields[bound] = moment(fields[bound], time.time())
+    return tools.PlainRequest(**fields)
 
 
-def _page(found: tools.QueryResult, reader: Rows, draw: Callable[[Printer], object]) -> Answer:
-    answer = Answer(found.rows, draw, found.status, found.page)
+def _page_answer(result: tools.QueryResult, reader: Rows, draw: Callable[[Printer], object]) -> Answer:
+    answer = Answer(result.rows, draw, result.status, result.page)
     answer.texts = reader.texts
     return answer
 
 
-def _shape(row: dict[str, Any]) -> Any:
+def _build_view(row: dict[str, Any]) -> Any:
     from ctxmgr.store.row_mapper import entry_shape, event_shape
 
     return entry_shape(row) if row["kind"] == "entry" else event_shape(row)
 
 
-def page_shape(page: tuple[int, int, int, int, bool]) -> Page:
+def build_page(page: tuple[int, int, int, int, bool]) -> Page:
     """Return a page in the form that the views read."""
     from ctxmgr.types.query import Page
 
@@ -303,56 +311,56 @@ def _list(opened: OpenedStore, values: dict[str, Any]) -> Answer:
 
 def _list_rows(name: str, opened: OpenedStore, values: dict[str, Any], tool: Callable[[Rows], tools.QueryResult]) -> Answer:
     reader = opened.rows()
-    found = opened.read(name, lambda: tool(reader), lambda found: found.rows)
-    tell_session(opened.store, values["session"], found.session)
+    result = opened.read(name, lambda: tool(reader), lambda result: result.rows)
+    tell_session(opened.store, values["session"], result.session)
 
     def draw(out: Printer) -> None:
         from ctxmgr.cli.views.entries import show_rows
 
         # If there are rows the view needs no page, so its model is not loaded.
-        show_rows(out, [_shape(row) for row in found.rows], None if found.rows else page_shape(found.page))
+        show_rows(out, [_build_view(row) for row in result.rows], None if result.rows else build_page(result.page))
 
-    return _page(found, reader, draw)
+    return _page_answer(result, reader, draw)
 
 
 def _search(opened: OpenedStore, values: dict[str, Any]) -> Answer:
     store, reader, everywhere = opened.store, Rows(opened.store.engine, exact=opened.agent is not None), values["all_sessions"]
     request = make_request("search", "SearchRequest", values, max_results=values["max_"], exact_total=False)
-    found = opened.read("search", lambda: tools.search(store, reader, request, _hit), lambda found: found.rows)
+    result = opened.read("search", lambda: tools.search(store, reader, request, _hit_row), lambda result: result.rows)
     # A search of all sessions used no particular one.
     if not everywhere:
-        tell_session(store, values["session"], found.session)
+        tell_session(store, values["session"], result.session)
 
     def draw(out: Printer) -> None:
         from ctxmgr.cli.views.entries import show_hits
         from ctxmgr.types.query import SearchHit
 
-        hits = [SearchHit(field=hit["field"], excerpt=hit["excerpt"], row=_shape(hit["row"])) for hit in found.rows]
-        show_hits(out, hits, values["query"], page_shape(found.page), everywhere=everywhere)
+        hits = [SearchHit(field=hit["field"], excerpt=hit["excerpt"], row=_build_view(hit["row"])) for hit in result.rows]
+        show_hits(out, hits, values["query"], build_page(result.page), everywhere=everywhere)
 
     warnings, following = slow_search(store.count_unindexed())
-    return Answer(found.rows, draw, found.status, found.page, warnings, following)
+    return Answer(result.rows, draw, result.status, result.page, warnings, following)
 
 
-def _hit(row: dict[str, Any], field: str, excerpt: str) -> dict[str, Any]:
+def _hit_row(row: dict[str, Any], field: str, excerpt: str) -> dict[str, Any]:
     return {"field": field, "excerpt": excerpt, "row": row}
 
 
 def _show(opened: OpenedStore, values: dict[str, Any]) -> Answer:
-    asked, session = _parse_address(values["address"], values["session"])
+    place, session = _parse_address(values["address"], values["session"])
     store, reader = opened.store, opened.rows()
     try:
-        entry = opened.read("show", lambda: tools.show(store, reader, tools.PlainRequest(**asked)), lambda entry: entry)
+        entry = opened.read("show", lambda: tools.show(store, reader, tools.PlainRequest(**place)), lambda entry: entry)
     except NotFound as missing:
-        if asked["entry_id"] is None:
+        if place["entry_id"] is None:
             raise
-        return _show_continuation(opened, session, asked["entry_id"], missing)
+        return _show_continuation(opened, session, place["entry_id"], missing)
     tell_session(store, session, entry["session"])
 
     def draw(out: Printer) -> None:
         from ctxmgr.cli.views.entries import show_entry
 
-        show_entry(out, _shape(entry), full=values["full"])
+        show_entry(out, _build_view(entry), full=values["full"])
 
     answer = Answer(entry, draw, next=[f"ctxmgr messages {entry['session']}@{entry['index']}"] if entry["events"] else [])
     answer.texts = reader.texts
@@ -373,22 +381,24 @@ def _show_continuation(opened: OpenedStore, session: str | None, identity: str, 
     from ctxmgr.types.operations import RecoverResponse
 
     try:
-        found = opened.workspace.continuation(session, identity)
+        continuation = opened.workspace.continuation(session, identity)
     except NotFound:
         raise missing from None
-    return continuation_answer(opened.workspace, RecoverResponse(continuation=found))
+    return continuation_answer(opened.workspace, RecoverResponse(continuation=continuation))
 
 
 def _messages(opened: OpenedStore, values: dict[str, Any]) -> Answer:
     address = values["address"]
     # Without an address the request covers the whole session; "@0" only passes the session through the parser.
-    asked, session = _parse_address(address or "@0", values["session"])
+    place, session = _parse_address(address or "@0", values["session"])
     if not address:
-        asked["index"] = None
+        place["index"] = None
     store, reader = opened.store, opened.rows()
-    request = make_request("messages", "MessagesRequest", values, **asked)
-    found = opened.read("messages", lambda: tools.messages(store, reader, request), lambda found: [found.entry, *found.rows])
-    tell_session(store, session, found.session)
+    request = make_request("messages", "MessagesRequest", values, **place)
+    result = opened.read(
+        "messages", lambda: tools.messages(store, reader, request), lambda result: [result.entry, *result.rows]
+    )
+    tell_session(store, session, result.session)
 
     def draw(out: Printer) -> None:
         from ctxmgr.cli.views.entries import show_messages
@@ -397,15 +407,15 @@ def _messages(opened: OpenedStore, values: dict[str, Any]) -> Answer:
         show_messages(
             out,
             MessagesResponse(
-                status=found.status,
-                session=found.session,
-                entry=None if found.entry is None else _shape(found.entry),
-                messages=[_shape(row) for row in found.rows],
-                page=page_shape(found.page),
+                status=result.status,
+                session=result.session,
+                entry=None if result.entry is None else _build_view(result.entry),
+                messages=[_build_view(row) for row in result.rows],
+                page=build_page(result.page),
             ),
         )
 
-    return _page(found, reader, draw)
+    return _page_answer(result, reader, draw)
 
 
 def _parse_address(address: str, session: str | None) -> tuple[dict[str, Any], str | None]:

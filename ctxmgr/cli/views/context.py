@@ -11,17 +11,8 @@ from ctxmgr.cli.views.layout import TIME_STEPS, Column, Span, date_span, plural,
 
 if TYPE_CHECKING:
     from ctxmgr.cli.terminal import Printer
-    from ctxmgr.types.context_package import (
-        AgentNeed,
-        AssembleResponse,
-        BudgetRow,
-        ContextKey,
-        Decision,
-        Execution,
-        ItemExplanation,
-        KeyChange,
-        RequestedItem,
-    )
+    from ctxmgr.types.context_package import AssembleResponse, BudgetRow, Decision, ItemExplanation, RequestedItem
+    from ctxmgr.types.project_state import AgentNeed, ContextKey, Execution, KeyChange
 
 
 _BUDGET = (

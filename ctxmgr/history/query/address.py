@@ -104,7 +104,7 @@ def session_of_query(store: Store, request: Any) -> int | None:
     return owners[0]
 
 
-def entry_of(store: Store, key: int | None, index: int | None, entry_id: str | None) -> EntryView:
+def find_named_entry(store: Store, key: int | None, index: int | None, entry_id: str | None) -> EntryView:
     """Return the entry at an index (negative: from the end), or the entry with an id or id prefix.
 
     Raises:
@@ -128,10 +128,10 @@ def _hint(store: Store, name: str) -> str:
 
 
 def find_entry_form(store: Store, reader: Any, key: int | None, index: int | None, entry_id: str | None) -> Any:
-    """Return the entry in the form of the reader (view or row); ``index`` and ``entry_id`` as in `entry_of`.
+    """Return the entry in the form of the reader (view or row); ``index`` and ``entry_id`` as in `find_named_entry`.
 
     Raises:
-        InvalidInput, NoHistory, OutOfBounds, NotFound: as `entry_of`.
+        InvalidInput, NoHistory, OutOfBounds, NotFound: as `find_named_entry`.
     """
     if (index is None) == (entry_id is None):
         raise InvalidInput("name the entry by its index or by its id", "e.g. SESSION@42, @-1, or an entry id")
@@ -155,7 +155,7 @@ def find_entries(store: Store, key: int | None, indexes: Sequence[int], ids: Seq
 
     Raises:
         InvalidInput: none is named.
-        NoHistory, OutOfBounds, NotFound: as `entry_of`.
+        NoHistory, OutOfBounds, NotFound: as `find_named_entry`.
     """
     from ctxmgr.store.repositories.queries import Rows
     from ctxmgr.store.row_mapper import entry_shape

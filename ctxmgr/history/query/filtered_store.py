@@ -19,12 +19,12 @@ from ctxmgr.log.reader import Line
 from ctxmgr.store import DamagedRange, Store
 from ctxmgr.store.engine.disposable_files import cache_name, open_cache, open_in_memory
 from ctxmgr.store.engine.interface import Engine, OnConflict
-from ctxmgr.store.integrity.verification import VerificationResult
 from ctxmgr.store.partial_copy import PartialCopy
 from ctxmgr.store.project_session import PROJECT
 from ctxmgr.store.repositories.bookkeeping import Leases
 from ctxmgr.store.repositories.queries import Queries, holds_record
 from ctxmgr.store.text_normalisation import storable
+from ctxmgr.store.verification import VerificationResult
 from ctxmgr.store.write.append import AppendResult
 from ctxmgr.types.record import check
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ctxmgr.errors import NotFound
 from ctxmgr.history.query import tools
-from ctxmgr.history.query.address import entry_of, session_key
+from ctxmgr.history.query.address import find_named_entry, session_key
 from ctxmgr.store import Store
 from ctxmgr.types.query import (
     AddNoteRequest,
@@ -90,7 +90,7 @@ def show_snapshot(store: Store, request: ShowSnapshotRequest) -> ShowSnapshotRes
     if key is None or snapshot is None:
         raise NotFound(f"no snapshot {request.snapshot_id!r}", "'ctxmgr snapshot list' shows the ids")
     entries: list[EntryView] = [
-        entry_of(store, key, None, entry) for entry in snapshot.entries if entry not in snapshot.missing
+        find_named_entry(store, key, None, entry) for entry in snapshot.entries if entry not in snapshot.missing
     ]
     intact = not snapshot.missing and tools.content_hash(store, key, snapshot.entries) == snapshot.hash
     return ShowSnapshotResponse(snapshot=snapshot, entries=entries, intact=intact)

@@ -11,14 +11,23 @@ from ctxmgr.diagnose.next_looks import varies
 from ctxmgr.history.session_evidence import RelatedEntries, session_folder
 from ctxmgr.log.codec import encode
 from ctxmgr.log.ids import new_id
-from ctxmgr.recover.answer.facts import SIZES, Amounts, alternatives, brief_text, context_of, count_tokens, do_not_repeat, facts
-from ctxmgr.recover.answer.prompt import PromptInput, prompt_of
+from ctxmgr.recover.answer.facts import (
+    SIZES,
+    Amounts,
+    brief_text,
+    build_context,
+    collect_facts,
+    count_tokens,
+    list_alternatives,
+    repeated_calls,
+)
+from ctxmgr.recover.answer.prompt import PromptInput, write_prompt
 from ctxmgr.recover.earlier_answers import without_held
-from ctxmgr.recover.evidence.brief import Brief, Case, prepare
+from ctxmgr.recover.evidence.brief import Brief, Case, prepare_brief
 from ctxmgr.recover.evidence.quotes import CITABLE, citable_ids, clean, clip_middle
 from ctxmgr.recover.evidence.related import RelatedReader
-from ctxmgr.recover.routing.target import Target, choose, request_for
-from ctxmgr.recover.stuck_request import pattern_of
+from ctxmgr.recover.stuck_request import build_pattern
+from ctxmgr.recover.target import Target, build_target_request, choose_target
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.route import Alternative, Context, Continuation, DoNotRepeat, Fact, ModelUse, Section
@@ -104,11 +113,11 @@ class Draft:
         request, finding, table, target = self.case.request, self.case.finding, self.case.table, added.target or self.target
         stalled = finding is not None and finding.severity == "hung"
         kind = request.type if request.source != "stuckHandler" or target.back else "PROCEED"
-        steps = do_not_repeat(self.brief, finding, amounts)
+        steps = repeated_calls(self.brief, finding, amounts)
         leads = [*added.alternatives, *self.leads]
         context = self._context(amounts, added, target, steps, leads)
-        pattern = pattern_of(finding, citable_ids(list(finding.members), 2 * amounts.ids)) if finding else None
-        asked = request_for(self.case.reader, table.route(target.agent), request, context.prompt, context.summary)
+        pattern = build_pattern(finding, citable_ids(list(finding.members), 2 * amounts.ids)) if finding else None
+        asked = build_target_request(self.case.reader, table.route(target.agent), request, context.prompt, context.summary)
         goal = clip_middle(self._goal(), _REASON if request.source != "stuckHandler" else amounts.words)
         return Continuation(
             id=new_id(), session=request.session, request_type=kind, source=request.source,
@@ -125,13 +134,13 @@ class Draft:
         self, amounts: Amounts, added: Additions, target: Target, steps: list[DoNotRepeat], leads: list[Alternative]
     ) -> Context:
         case, dropped = self.case, added.dropped.keys()
-        known = [fact for fact in facts(case, self.brief, amounts) if not fact.entries or {*fact.entries} - dropped]
-        plain = context_of(case, self.brief, [*case.outside_facts, *added.facts, *known], steps, amounts)
+        known = [fact for fact in collect_facts(case, self.brief, amounts) if not fact.entries or {*fact.entries} - dropped]
+        plain = build_context(case, self.brief, [*case.outside_facts, *added.facts, *known], steps, amounts)
         unanswered = list(dict.fromkeys([*self.unanswered, *added.unanswered]))
         context = plain.model_copy(update={"sections": [*added.sections, *plain.sections], "unanswered": unanswered})
         if case.known_facts is not None:
             context = without_held(context, case.known_facts(target.agent))
-        prompt = prompt_of(self._prompt_input(added, target, context))
+        prompt = write_prompt(self._prompt_input(added, target, context))
         brief = brief_text(context, case.request.goal, steps, leads, amounts)
         return context.model_copy(update={"prompt": prompt, "brief": brief, "token_count": count_tokens(prompt)})
 
@@ -140,7 +149,7 @@ class Draft:
         leads, told = (added.alternatives[1:], added.facts[1:]) if first is not None else (added.alternatives, added.facts)
         by_model = [*(lead.text for lead in leads[:1]), *(fact.text for fact in told[:2])]
         found = self.cause.found if self.cause is not None and self.case.finding is None else None
-        calls, times = ([], 0) if found is None else _calls_of(self.evidence, found)
+        calls, times = ([], 0) if found is None else _find_calls(self.evidence, found)
         held = None if context.diff_of is None else frozenset(name for each in context.held for name in each.entries)
         return PromptInput(
             case=self.case, brief=self.brief, cause=first or self.cause, target=target.agent, calls=calls, times=times,
@@ -157,22 +166,22 @@ def draft(case: Case) -> Draft:
     """Return the findings of the rules for a case.
 
     Raises:
-        RecoveryRefused, InvalidInput: as `choose`.
+        RecoveryRefused, InvalidInput: as `choose_target`.
     """
-    target, brief, evidence = choose(case), prepare(case), _evidence(case)
+    target, brief, evidence = choose_target(case), prepare_brief(case), _evidence(case)
     drafted = Draft(case, target, brief, [], evidence, _cause(case, evidence))
     # A sure cause answers all that a stuck session leaves open. For an agent, any cause answers failures that it only states.
     told = drafted.is_sure if case.request.requester is None else drafted.cause is not None
     left = [text for text in brief.unanswered if not told or (case.request.requester and _asks(text))]
     asked = brief if case.finding is not None else replace(brief, unanswered=left)
-    return replace(drafted, leads=alternatives(case, asked, sure=drafted.is_sure), unanswered=left)
+    return replace(drafted, leads=list_alternatives(case, asked, sure=drafted.is_sure), unanswered=left)
 
 
 def _asks(text: str) -> bool:
     return "?" in text or not _TROUBLE.search(text)
 
 
-def _calls_of(evidence: Evidence, found: Diagnosis) -> tuple[list[EntryView], int]:
+def _find_calls(evidence: Evidence, found: Diagnosis) -> tuple[list[EntryView], int]:
     """Return the calls that a cause is about, and how often they ended alike; no calls if one of them also ended otherwise."""
     quoted = [each for each in evidence.recent if found.evidence and each.id == found.evidence[0].entry]
     calls = evidence.failing_calls or evidence.repeated_calls or (quoted if found.kind == "unknown" else [])

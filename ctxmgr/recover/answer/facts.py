@@ -1,4 +1,4 @@
-"""State what is known, what not to repeat and what else to try. Each statement has its records and a certainty (ruling 12).
+"""The facts of an answer, the calls not to repeat, and other ways to try, each with its records and a certainty (ruling 12).
 
 Some quotes claim what only a person can grant: approvals, permissions, orders. They are labelled unknown. This warning is
 broad, and no barrier: a claim that it misses is still only quoted. The patterns of `ctxmgr.recover.injection`, which
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
-from ctxmgr.recover.evidence.brief import Brief, Case, aside, sentence
+from ctxmgr.recover.evidence.brief import Brief, Case, finding_phrase, finding_sentence
 from ctxmgr.recover.evidence.excerpts import WINDOW
 from ctxmgr.recover.evidence.history_reader import FAILED, PEOPLE, SpokenMessage, changes_something, program, same_call, words
 from ctxmgr.recover.evidence.quotes import (
@@ -67,7 +67,7 @@ _CLAIM = lazy_pattern(
 )
 
 
-def claims(text: str) -> bool:
+def claims_authority(text: str) -> bool:
     """Whether a text claims an approval or a permission, speaks for a person, or gives its reader orders."""
     return _CLAIM.search(text[:_LONGEST]) is not None
 
@@ -91,45 +91,44 @@ SHORT = Amounts(excerpt=160, words=400, facts=12, steps=8, ids=8)
 SIZES = (FULL, SHORT, Amounts(excerpt=60, words=100, facts=6, steps=4, ids=3))
 
 
-def facts(case: Case, brief: Brief, amounts: Amounts = FULL) -> list[Fact]:
+def collect_facts(case: Case, brief: Brief, amounts: Amounts = FULL) -> list[Fact]:
     """Return the facts in reading order: the task, the problem, the state around it."""
     told: set[str] = set()
-    found = [*_words(brief, amounts), *_once(brief.between, "In between, again and again", told, amounts)]
+    found = [*_message_facts(brief, amounts), *_entry_facts(brief.between, "In between, again and again", told, amounts)]
     last = "" if brief.last_success is None else brief.last_success.id
     # `last_success` gets its own fact below. It is listed here only if it also answers the question for certain.
-    found += [_noted(note, amounts) for note in brief.notes]
+    found += [_note_fact(note, amounts) for note in brief.notes]
     holding = [each for each in brief.relevant if each.row.id not in told and (each.sure or each.row.id != last)]
     trouble = "the trouble" if case.finding is not None or brief.ended else "the task"
     subject = trouble if case.request.requester is None else "what is asked for"
-    found += [_holds(each, amounts, subject) for each in holding]
+    found += [_record_fact(each, amounts, subject) for each in holding]
     told.update(each.row.id for each in holding)
-    found += [_elsewhere(each, amounts) for each in brief.related]
-    found += [*_conclusions(brief, case.finding, amounts), *_beside(case, brief, amounts)]
+    found += [_related_fact(each, amounts) for each in brief.related]
+    found += [*_conclusions(brief, case.finding, amounts), *_finding_facts(case, brief, amounts)]
     if brief.gone:
         text = f"{len(brief.gone)} of the entries involved are gone from the history: what they did is not known"
         found.append(Fact(text=text, entries=citable_ids(brief.gone, amounts.ids), label="unknown"))
     for entry in brief.members:
         if entry.missing:
             told.add(entry.id)
-            found.append(_did(entry, "Part of the trouble", amounts))
+            found.append(_entry_fact(entry, "Part of the trouble", amounts))
     # Facts about the surroundings get shorter excerpts, because the facts above them matter more.
     less = replace(amounts, excerpt=min(amounts.excerpt, SHORT.excerpt))
     if brief.last_success is not None:
-        found += _once([brief.last_success], "The last step that worked", told, less)
-    found += _once(brief.failures, "Failed earlier", told, amounts)
-    found += _once(brief.changed, "Changed earlier", told, less)
-    found += _once(brief.agents, "The last step of another agent that worked", told, less)
+        found += _entry_facts([brief.last_success], "The last step that worked", told, less)
+    found += _entry_facts(brief.failures, "Failed earlier", told, amounts)
+    found += _entry_facts(brief.changed, "Changed earlier", told, less)
+    found += _entry_facts(brief.agents, "The last step of another agent that worked", told, less)
     return found[: amounts.facts]
 
 
-def _words(brief: Brief, amounts: Amounts) -> list[Fact]:
-    found: list[Fact] = []
+def _message_facts(brief: Brief, amounts: Amounts) -> list[Fact]:
     goal = brief.goal
-    if goal is not None:
-        found.append(_said(goal, "The task as a person gave it", amounts))
-    lead = "A person said" if goal is None else "Later a person said"
-    later = [saying for saying in brief.latest_words if goal is None or saying.events[0] != goal.events[0]]
-    return [*found, *(_said(saying, lead, amounts) for saying in later)]
+    if goal is None:
+        return [_message_fact(saying, "A person said", amounts) for saying in brief.latest_words]
+    later = [saying for saying in brief.latest_words if saying.events[0] != goal.events[0]]
+    said = [_message_fact(saying, "Later a person said", amounts) for saying in later]
+    return [_message_fact(goal, "The task as a person gave it", amounts), *said]
 
 
 def _conclusions(brief: Brief, finding: Finding | None, amounts: Amounts) -> Iterable[Fact]:
@@ -148,90 +147,87 @@ def _conclusions(brief: Brief, finding: Finding | None, amounts: Amounts) -> Ite
         start = brief.launcher
         what = f"{display_name(finding.scope.agent)} was launched by {display_name(start.agent)} at @{start.index}"
         result = "which is still open" if start.status == "open" else f"which ended {start.status}"
-        yield _quoting(f"{what}, {result}", call(start, amounts.excerpt), start)
+        yield _quote_fact(f"{what}, {result}", call(start, amounts.excerpt), start)
 
 
-def _beside(case: Case, brief: Brief, amounts: Amounts) -> Iterable[Fact]:
+def _finding_facts(case: Case, brief: Brief, amounts: Amounts) -> Iterable[Fact]:
     """Yield the other findings, without a launcher that waits for the stuck agent."""
     waiting = brief.launcher.id if brief.launcher is not None else ""
     for other in [each for each in case.side if waiting not in each.members][:3]:
-        yield Fact(text=aside(other), entries=citable_ids(list(other.members), min(6, amounts.ids)), label="reconstructed")
+        ids = citable_ids(list(other.members), min(6, amounts.ids))
+        yield Fact(text=finding_phrase(other), entries=ids, label="reconstructed")
 
 
-def _said(saying: SpokenMessage, lead: str, amounts: Amounts) -> Fact:
+def _message_fact(saying: SpokenMessage, lead: str, amounts: Amounts) -> Fact:
     text = f"{lead}: {quote_text(saying.text, amounts.words)}"
     return Fact(text=text, entries=citable_ids(saying.events, 3), label="recorded")
 
 
-def _noted(note: NoteView, amounts: Amounts) -> Fact:
+def _note_fact(note: NoteView, amounts: Amounts) -> Fact:
     places = ", ".join(f"@{index}" for index in note.indexes[:3])
     quote = quote_text(note.content, amounts.words)
-    return Fact(text=f"Note on {places}", entries=citable_ids(note.entries, 3), label=_claimed(quote), quote=quote)
+    return Fact(text=f"Note on {places}", entries=citable_ids(note.entries, 3), label=_quote_label(quote), quote=quote)
 
 
-def _holds(found: RetrievedRecord, amounts: Amounts, subject: str) -> Fact:
+def _record_fact(found: RetrievedRecord, amounts: Amounts, subject: str) -> Fact:
     """Return a record's statement about the subject, quoted around the words found."""
     row = found.row
     lead = f"About {subject}" if found.sure else f"Perhaps about {subject}"
     if found.replaces:
-        lead += f", and replaces {_earlier(found.replaces)}"
+        places = ", ".join([f"@{index}" for index in found.replaces if index >= 0][:3])
+        lead += f", and replaces what {f'{places} shows' if places else 'was said earlier'}"
     excerpt = quote_text(found.excerpt, max(amounts.excerpt, WINDOW))
     if isinstance(row, EventView):
         said = f"{lead}: {_speaker(row)} said{'' if row.after is None else f', after @{row.after}'}"
         if row.type in PEOPLE:
             return Fact(text=f"{said}: {excerpt}", entries=citable_ids([row.id]), label="recorded")
-        return Fact(text=said, entries=citable_ids([row.id]), label=_claimed(found.excerpt), quote=excerpt)
+        return Fact(text=said, entries=citable_ids([row.id]), label=_quote_label(found.excerpt), quote=excerpt)
     shown = f" -> … {excerpt} …" if found.excerpt else ""
     text = f"{lead} (@{row.index}, {display_name(row.agent)}, {row.status})"
-    return _quoting(text, f"{call(row, min(amounts.excerpt, _CALL))} ({row.status}){shown}", row)
+    return _quote_fact(text, f"{call(row, min(amounts.excerpt, _CALL))} ({row.status}){shown}", row)
 
 
-def _elsewhere(found: RelatedRecord, amounts: Amounts) -> Fact:
+def _related_fact(found: RelatedRecord, amounts: Amounts) -> Fact:
     """Return a fact from another session or from memory. It states only that this was recorded there."""
     row = found.row
     if isinstance(row, EventView):
         lead = found.where if row.type == MEMORY_TAG else f"{found.where}: {_speaker(row)} said"
         quote = quote_text(found.excerpt or words(row.data), max(amounts.excerpt, WINDOW))
-        return Fact(text=lead, entries=citable_ids([row.id]), label=_claimed(quote), quote=quote)
+        return Fact(text=lead, entries=citable_ids([row.id]), label=_quote_label(quote), quote=quote)
     shown = f"... {quote_text(found.excerpt, amounts.excerpt)}" if found.excerpt else outcome(row, amounts.excerpt)
     text = f"{found.where} (@{row.index} there, {display_name(row.agent)}, {row.status})"
-    return _quoting(text, f"{call(row, amounts.excerpt)} -> {shown}", row)
+    return _quote_fact(text, f"{call(row, amounts.excerpt)} -> {shown}", row)
 
 
 def _speaker(event: EventView) -> str:
     return "a person" if event.type in PEOPLE else display_name(event.agent or "an agent")
 
 
-def _earlier(indexes: Sequence[int]) -> str:
-    places = [f"@{index}" for index in indexes if index >= 0][:3]
-    return f"what {', '.join(places)} shows" if places else "what was said earlier"
-
-
-def _once(entries: Sequence[EntryView], lead: str, told: set[str], amounts: Amounts) -> list[Fact]:
+def _entry_facts(entries: Sequence[EntryView], lead: str, told: set[str], amounts: Amounts) -> list[Fact]:
     new = [entry for entry in entries if entry.id not in told]
     told.update(entry.id for entry in new)
-    return [_did(entry, lead, amounts) for entry in new]
+    return [_entry_fact(entry, lead, amounts) for entry in new]
 
 
-def _did(entry: EntryView, lead: str, amounts: Amounts) -> Fact:
+def _entry_fact(entry: EntryView, lead: str, amounts: Amounts) -> Fact:
     receipt = entry.status == "ok" and changes_something(entry)  # its output only confirms it
     how = "" if receipt else f" -> {outcome(entry, amounts.excerpt)}"
     gone = f"; it refers to what is gone: {compact(entry.missing, amounts.excerpt)}" if entry.missing else ""
     text = f"{lead} (@{entry.index}, {display_name(entry.agent)}, {entry.status}){gone}"
-    return _quoting(text, f"{call(entry, amounts.excerpt)}{how}", entry)
+    return _quote_fact(text, f"{call(entry, amounts.excerpt)}{how}", entry)
 
 
-def _quoting(text: str, quote: str, entry: EntryView) -> Fact:
-    label: Label = "unknown" if entry.missing else _claimed(quote)
+def _quote_fact(text: str, quote: str, entry: EntryView) -> Fact:
+    label: Label = "unknown" if entry.missing else _quote_label(quote)
     return Fact(text=text, entries=citable_ids([entry.id]), label=label, quote=quote)
 
 
-def _claimed(quote: str) -> Label:
+def _quote_label(quote: str) -> Label:
     """Return ``unknown`` for a quote that claims what only a person can grant, since such a claim proves nothing."""
-    return "unknown" if claims(quote) else "recorded"
+    return "unknown" if claims_authority(quote) else "recorded"
 
 
-def do_not_repeat(brief: Brief, finding: Finding | None, amounts: Amounts = FULL) -> list[DoNotRepeat]:
+def repeated_calls(brief: Brief, finding: Finding | None, amounts: Amounts = FULL) -> list[DoNotRepeat]:
     """Return each distinct call of the loop, or each call that hung, with its number of repetitions and its outcome."""
     if finding is None:
         return []
@@ -239,13 +235,13 @@ def do_not_repeat(brief: Brief, finding: Finding | None, amounts: Amounts = FULL
     for step in brief.rounds[-amounts.steps :]:
         same = [entry for entry in brief.members if same_call(entry) == same_call(step)]
         action, given = fit_value(step.action, 120), fit_value(step.input, 2 * amounts.excerpt)
-        number, cited = _times(finding, brief, step, len(same)), citable_ids([entry.id for entry in same], amounts.ids)
+        number, cited = _count_calls(finding, brief, step, len(same)), citable_ids([entry.id for entry in same], amounts.ids)
         ended = outcome(step, amounts.excerpt)
         steps.append(DoNotRepeat(action=action, input=given, times=number, outcome=ended, entries=cited))
     return steps
 
 
-def _times(finding: Finding, brief: Brief, step: EntryView, seen: int) -> int:
+def _count_calls(finding: Finding, brief: Brief, step: EntryView, seen: int) -> int:
     """Return how often a call was made. Of a long loop only a sample is read, so the finding's rounds are counted."""
     whole = len(brief.members) + len(brief.gone) >= len(finding.members)
     if whole or (finding.kind == "errorRepetition" and len(brief.rounds) > 1):
@@ -260,17 +256,17 @@ _LEAD_CALL = 160
 _FEW = "the record shows few other ways"
 
 
-def alternatives(case: Case, brief: Brief, *, sure: bool = False) -> list[Alternative]:
+def list_alternatives(case: Case, brief: Brief, *, sure: bool = False) -> list[Alternative]:
     """Return up to five leads, the most specific first; general ones fill up if there are fewer than two of those.
 
     ``sure``: the cause is known, and a better guide than the place where the call last worked.
     """
     if case.finding is None:
-        return _asking(brief)
+        return _questions_for_person(brief)
     leads = [
-        *_known_elsewhere(brief),
-        *(_for_stall if case.finding.severity == "hung" else _worked)(case, brief),
-        *_for_launcher(brief),
+        *_leads_from_records(brief),
+        *(_leads_for_stall if case.finding.severity == "hung" else _leads_from_successes)(case, brief),
+        *_leads_for_launcher(brief),
     ]
     last = brief.last_success
     if len(leads) < _LEAST and last is not None and not sure and not any(last.id in lead.entries for lead in leads):
@@ -291,13 +287,13 @@ def _lead(text: str, basis: str, *entries: str) -> Alternative:
     return Alternative(text=text, basis=basis, entries=list(entries))
 
 
-def _asking(brief: Brief) -> list[Alternative]:
+def _questions_for_person(brief: Brief) -> list[Alternative]:
     """Return advice to ask a person what the history does not answer, instead of inventing an answer."""
     basis = "no record of this session answers it"
     return [_lead(f"ask the person who gave the task: {quote_text(text, 300)}", basis) for text in brief.unanswered[:_MOST]]
 
 
-def _known_elsewhere(brief: Brief) -> Iterator[Alternative]:
+def _leads_from_records(brief: Brief) -> Iterator[Alternative]:
     """Yield what another session or memory holds, then the records outside of the trouble that have most in common with it."""
     for known in brief.related[:1]:
         yield _lead("go by what another session or memory holds of it, which is quoted", known.where, known.row.id)
@@ -311,11 +307,11 @@ def _known_elsewhere(brief: Brief) -> Iterator[Alternative]:
             text = f"go by what a person said: {quote_text(words(row.data), _LEAD_CALL)}"
         else:  # an agent's words are quoted elsewhere, but never given as advice
             text = f"compare what {_speaker(row)} said{'' if row.after is None else f' after @{row.after}'}"
-        shared = _common(found)
+        shared = _shared_words(found)
         yield _lead(text, f"it speaks of {shared}" if shared else "its words are close to the trouble's", row.id)
 
 
-def _common(found: RetrievedRecord) -> str:
+def _shared_words(found: RetrievedRecord) -> str:
     """Return the words that a record and the query share, as the record spells them. A query holds only their stems.
 
     A record may also meet a word by a related one, as ``assert`` meets ``AssertionError``. Such a word is left out.
@@ -328,7 +324,7 @@ def _common(found: RetrievedRecord) -> str:
     return ", ".join(quote_text(word, 40) for word in whole[:4])
 
 
-def _worked(case: Case, brief: Brief) -> Iterator[Alternative]:
+def _leads_from_successes(case: Case, brief: Brief) -> Iterator[Alternative]:
     """Yield an earlier success of the call that now fails, and a success of a similar call."""
     vain = {same_call(step) for step in brief.rounds}
     failing = [step for step in brief.rounds if step.status in FAILED][:3]
@@ -343,7 +339,7 @@ def _worked(case: Case, brief: Brief) -> Iterator[Alternative]:
             told.add(own.id)
             text = f"find what has changed since @{own.index}, where the same call worked"
             yield _lead(text, f"@{own.index} ended ok, @{step.index} did not", own.id, step.id)
-        like = next((e for e in worked if same_call(e) not in vain and _alike(step, e)), None)
+        like = next((e for e in worked if same_call(e) not in vain and _is_similar(step, e)), None)
         if like is not None and like.id not in told:
             told.add(like.id)
             yield _lead(f"start from {call(like, _LEAD_CALL)}, which worked", f"@{like.index} ended ok", like.id)
@@ -353,7 +349,7 @@ def _successes(case: Case, step: EntryView) -> list[EntryView]:
     return case.reader.newest(40, action=step.action, agent=step.agent, status=("ok",))
 
 
-def _alike(step: EntryView, other: EntryView) -> bool:
+def _is_similar(step: EntryView, other: EntryView) -> bool:
     """Whether two calls of one action are alike: they run the same program, or have an argument in common."""
     mine, theirs = program(command_of(step)), program(command_of(other))
     if mine or theirs:
@@ -362,7 +358,7 @@ def _alike(step: EntryView, other: EntryView) -> bool:
     return any(isinstance(value, str) and value and second.get(name) == value for name, value in first.items())
 
 
-def _for_stall(case: Case, brief: Brief) -> Iterator[Alternative]:
+def _leads_for_stall(case: Case, brief: Brief) -> Iterator[Alternative]:
     calls = [entry for entry in brief.members if entry.status == "open"]
     for entry in calls[:2]:
         text = f"find out whether @{entry.index} took effect before anything is done again"
@@ -381,9 +377,8 @@ def _for_stall(case: Case, brief: Brief) -> Iterator[Alternative]:
         yield _lead(text, "no call is open", last.id)
 
 
-def _for_launcher(brief: Brief) -> Iterator[Alternative]:
-    start = brief.launcher
-    if start is not None:
+def _leads_for_launcher(brief: Brief) -> Iterator[Alternative]:
+    if (start := brief.launcher) is not None:
         text = f"do the work of @{start.index} without launching it again, or launch it with other instructions"
         yield _lead(text, "the agent it launched is stuck", start.id)
 
@@ -400,7 +395,7 @@ def count_tokens(text: str) -> int:
     return math.ceil(len(text) / 4)
 
 
-def context_of(case: Case, brief: Brief, facts: Sequence[Fact], steps: Sequence[DoNotRepeat], amounts: Amounts) -> Context:
+def build_context(case: Case, brief: Brief, facts: Sequence[Fact], steps: Sequence[DoNotRepeat], amounts: Amounts) -> Context:
     """Return the parts of the context. `brief_text` and `recover.answer.prompt` write them as text."""
     told = {name for fact in facts for name in fact.entries}
     way = [entry for entry in brief.latest if entry.id not in told]
@@ -416,10 +411,10 @@ def brief_text(
 ) -> str:
     """Return all parts of the context as one text with the ids of their records. A model gets this text to work on."""
     parts = [
-        _section("This is a diff", _diff(context)),
+        _section("This is a diff", _diff_lines(context)),
         _section("Goal", [quote_text(goal, amounts.words)]),
         _section("Not in this history", [f"- {quote_text(text, amounts.words)}" for text in context.unanswered]),
-        _section("Do not do again before something else has changed", _steps(steps, amounts)),
+        _section("Do not do again before something else has changed", _step_lines(steps, amounts)),
         _section("Try instead", [f"- {item.text} ({item.basis})" for item in alternatives]),
         _section("What is known", [f"- {fact.whole} [{fact.label}{_refs(fact.entries)}]" for fact in context.facts]),
         *context.sections,
@@ -428,7 +423,7 @@ def brief_text(
     return "\n\n".join([f"{context.summary}\n{_DATA}", *titled])
 
 
-def _diff(context: Context) -> list[str]:
+def _diff_lines(context: Context) -> list[str]:
     """Return the lines that tell an agent which facts it already has from an earlier continuation."""
     if context.diff_of is None:
         return []
@@ -452,7 +447,7 @@ def summarise(case: Case, brief: Brief, steps: Sequence[DoNotRepeat]) -> str:
         if newest.events[0] != brief.goal.events[0]:
             parts.append(f"Last said by a person: {quote_text(newest.text, 200)}.")
     if finding is not None:
-        parts.append(sentence(brief, finding))
+        parts.append(finding_sentence(brief, finding))
     elif request.requester is not None:
         parts.append(f"{display_name(request.requester)} asked for context: {quote_text(request.reason, 200)}.")
     else:
@@ -463,11 +458,11 @@ def summarise(case: Case, brief: Brief, steps: Sequence[DoNotRepeat]) -> str:
     if case.attempt > 1:
         parts.append(f"This is answer {case.attempt} to the same trouble: what was advised before did not end it.")
     if finding is not None:
-        parts.append(_advice(finding, steps))
+        parts.append(_closing_advice(finding, steps))
     return " ".join(parts)
 
 
-def _advice(finding: Finding, steps: Sequence[DoNotRepeat]) -> str:
+def _closing_advice(finding: Finding, steps: Sequence[DoNotRepeat]) -> str:
     several = f"{len(steps)} " if len(steps) > 1 else ""
     plural = "s" if len(steps) > 1 else ""
     if finding.severity != "hung":
@@ -496,7 +491,7 @@ def _line(entry: EntryView, limit: int) -> str:
     return f"- @{entry.index} {display_name(entry.agent)}: {call(entry, limit)} -> {outcome(entry, limit)}"
 
 
-def _steps(steps: Sequence[DoNotRepeat], amounts: Amounts) -> list[str]:
+def _step_lines(steps: Sequence[DoNotRepeat], amounts: Amounts) -> list[str]:
     lines, before = list[str](), ""
     for step in steps:
         asked = f"{display_name(str(step.action))} {brief_input(step.input, amounts.excerpt)}".rstrip()

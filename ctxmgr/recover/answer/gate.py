@@ -109,7 +109,7 @@ def objections(proposal: Proposal, draft: Draft) -> list[str]:
         found.append(f"target must be one of: {', '.join(allowed[:20])}")
     entries: dict[str, EntryView] = {}
     for name in proposal.cited:
-        entry = entry_of(draft.case, name) if len(name) <= CITABLE else None
+        entry = find_cited_entry(draft.case, name) if len(name) <= CITABLE else None
         if entry is None:
             found.append(f"entry {name[:40]!r} does not exist")
         elif name in draft.case.reader.withheld or (draft.case.related is not None and name in draft.case.related.withheld):
@@ -117,7 +117,7 @@ def objections(proposal: Proposal, draft: Draft) -> list[str]:
         else:
             entries[name] = entry
     found += _inventions(proposal, entries)
-    cites = citations_of(draft.continuation())
+    cites = cited_ids(draft.continuation())
     # Entries are told by their numbers: an id is recorded text, too, and would stand outside of a fence.
     for number, dropped in enumerate(proposal.dropped, start=1):
         if dropped.entry not in cites:
@@ -212,7 +212,7 @@ def _repetitions(proposal: Proposal, draft: Draft) -> Iterator[str]:
     for where, item in proposal.steps:
         if not item.entries:
             yield f"{where} names no entry that speaks for it"
-        before = [place for step in steps if (place := _place_of(step, item.text)) is not None]
+        before = [place for step in steps if (place := _call_position(step, item.text)) is not None]
         again = _AGAIN.search(item.text)
         # "Try again" with hardly another word can only mean the call in trouble.
         bare = bool(vain) and len(_words(_AGAIN.sub(" ", item.text)).split()) <= _VAGUE
@@ -222,7 +222,7 @@ def _repetitions(proposal: Proposal, draft: Draft) -> Iterator[str]:
             yield f"{where} repeats a call that was made in vain: say what to do instead"
 
 
-def _place_of(step: EntryView, text: str) -> int | None:
+def _call_position(step: EntryView, text: str) -> int | None:
     """Return where advice names a call as it was made, or None. More arguments make another call of it."""
     said = _plain(text)
     if command := _plain(command_of(step)):
@@ -239,7 +239,7 @@ def _plain(text: str) -> str:
     return " ".join(text.translate(_QUOTES).casefold().split())
 
 
-def entry_of(case: Case, name: str) -> EntryView | None:
+def find_cited_entry(case: Case, name: str) -> EntryView | None:
     """Return an entry of the session, else an entry of a related session that was read."""
     found = case.reader.entry(name)
     return found if found is not None or case.related is None else case.related.entry(name)
@@ -250,7 +250,7 @@ def allowed_targets(draft: Draft) -> list[str]:
     return [draft.target.agent] if draft.target.fixed else list(draft.target.candidates)
 
 
-def citations_of(continuation: Continuation) -> list[str]:
+def cited_ids(continuation: Continuation) -> list[str]:
     """Return the ids that a continuation cites as facts."""
     return list(dict.fromkeys(name for fact in continuation.context.facts for name in fact.entries))
 

@@ -100,7 +100,7 @@ class PromptInput:
         return None if name is None or name == self.target else display_name(name)
 
 
-def prompt_of(given: PromptInput) -> str:
+def write_prompt(given: PromptInput) -> str:
     """Return the prompt: at most `LONGEST` characters, with cause and next step among the first `_EARLY`."""
     situation, shown = f"[ctxmgr] {_situation(given)}", ShownText()
     parts = [situation, *_cause(given, _EARLY - len(situation), shown)]
@@ -255,7 +255,7 @@ def _early(
     told.add(f"{text}{error}")
 
     def least_length(text: str, step: str) -> int:
-        return min(len(text), max(cause.minimum_length(shown), _LEAST_CAUSE)) + len(action_of(step))
+        return min(len(text), max(cause.minimum_length(shown), _LEAST_CAUSE)) + len(strip_asides(step))
 
     # What the user said last corrects the task, so it comes before quotes of the record.
     for said in [] if sure else _later_words(given)[-1:]:
@@ -286,7 +286,7 @@ _ASIDES = ("See also ", "Look first at ", "Begin with ", "It advises ", "The err
 """Beginnings of sentences that a step loses first if room is short: other places to look, and repetitions of the task."""
 
 
-def action_of(step: str) -> str:
+def strip_asides(step: str) -> str:
     """Return a step without its sentences about other places to look; the whole step if it has no other sentences."""
     return " ".join(each for each in sentences_in(step) if not each.startswith(_ASIDES)) or step
 
@@ -299,7 +299,7 @@ def _fit_step(given: PromptInput, step: str, room: int, most: int) -> str:
     goal = "" if given.brief.goal is None else in_line(given.brief.goal.text, _TASK)
     own = [each for each in sentences_in(step) if not each.startswith(_KEEP) or each[len(_KEEP) :].strip(" :`.…") not in goal]
     sentences = own or [step]
-    for each in reversed(sentences if action_of(step) != step else ()):
+    for each in reversed(sentences if strip_asides(step) != step else ()):
         if len(" ".join(sentences)) > room and each.startswith(_ASIDES):
             sentences.remove(each)
     return whole_sentences(" ".join(sentences), max(room, most))
@@ -511,7 +511,7 @@ _CHECKS_STAY = "Reads, tests and other checks are fine"
 def _is_advised_again(given: PromptInput) -> bool:
     """Whether the answer before asked for the same step."""
     step, before = given.cause and given.cause.diagnosis.next_step, given.case.advised
-    return given.case.attempt > 1 and bool(step) and action_of(str(step)) == action_of(before)
+    return given.case.attempt > 1 and bool(step) and strip_asides(str(step)) == strip_asides(before)
 
 
 def _last_resort(given: PromptInput) -> str:
@@ -520,7 +520,7 @@ def _last_resort(given: PromptInput) -> str:
     again = ""
     if given.case.attempt > 1:
         again = f"This is advice number {given.case.attempt} for the same trouble; what was advised before did not end it"
-        shown = "" if _is_advised_again(given) else action_of(given.case.advised)
+        shown = "" if _is_advised_again(given) else strip_asides(given.case.advised)
         again += f":\n{fence_text(shown, _LATER)}\n" if shown else ". "
     return f"{again}If it fails again: stop, and ask the user who gave the task; say what you tried and what is missing."
 

@@ -1,8 +1,7 @@
 """Read from the history what the next agent must know: goal, last success, what was tried, how it failed.
 
 A `Case` is the input of an answer, gathered once; every step from the choice of an agent to the gate reads it. A `Brief` is
-what the history says about it. Deterministic: the same history gives the same brief. `sentence` says what is wrong, with
-recorded text in quotes.
+what the history says about it; the same history gives the same brief. `finding_sentence` says what is wrong and quotes records.
 """
 
 from __future__ import annotations
@@ -11,16 +10,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 from math import fsum, log
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.step import duration
 from ctxmgr.detect.text import fingerprints
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.recover.evidence.history_reader import FAILED, HistoryReader, SpokenMessage, changes_something, same_call
-from ctxmgr.recover.evidence.query_builder import MOST, Problem, asked_elsewhere, helpful, helpful_elsewhere, search_request
+from ctxmgr.recover.evidence.query_builder import MOST, Problem, related_answers, related_help, search_request, session_help
 from ctxmgr.recover.evidence.quotes import answer_text, both_ends, display_name, short_call, times
 from ctxmgr.recover.evidence.related import RelatedReader, RelatedRecord
-from ctxmgr.recover.evidence.retrieval import RetrievedRecord, together
+from ctxmgr.recover.evidence.retrieval import RetrievedRecord, merge
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import CONTEXT_MANAGER, ContextRequest, Fact
@@ -28,7 +28,7 @@ from ctxmgr.types.view import EntryView, NoteView
 
 if TYPE_CHECKING:  # these modules import `Case`
     from ctxmgr.recover.earlier_answers import KnownFacts
-    from ctxmgr.recover.routing.routes import RoutingTable
+    from ctxmgr.recover.routes import RoutingTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Brief:
     notes: list[NoteView] = field(default_factory=list[NoteView])
 
 
-def prepare(case: Case) -> Brief:
+def prepare_brief(case: Case) -> Brief:
     """Return the brief for a finding, or for the present state if there is none."""
     reader, request, finding, related = case.reader, case.request, case.finding, case.related
     named = list(finding.members) if finding else []
@@ -130,7 +130,7 @@ def prepare(case: Case) -> Brief:
     before = [entry for entry in reader.entries_before(onset, _LOOK_BACK) if entry.id not in present]
     stuck = None if finding is None else finding.scope.agent
     rounds = _one_round(members)
-    between = _between(reader, members, set(named))
+    between = _entries_between(reader, members, set(named))
     place = members[-1] if members else (before[-1] if before else None)
     said = reader.last_messages(place) if place else []
     goal = reader.first_words()
@@ -141,20 +141,20 @@ def prepare(case: Case) -> Brief:
     if request.requester:
         sought = search_request(reader, request, before, goal)
         if related is not None:
-            elsewhere, sought = asked_elsewhere(related, request, sought)
+            elsewhere, sought = related_answers(related, request, sought)
         if ended and request.type == "INTROSPECT_AGENT_CONTEXT":
-            sought = together(sought, helpful(reader, trouble, before), MOST, answers=False)
+            sought = merge(sought, session_help(reader, trouble, before), MOST, answers=False)
             elsewhere += related.cures(ended) if related is not None else []
     else:
-        sought = helpful(reader, trouble, before)
+        sought = session_help(reader, trouble, before)
         if related is not None:
-            elsewhere, sought = helpful_elsewhere(related, trouble, sought)
-    others = _of_agents(reader, case.table.routes, stuck or request.requester)
+            elsewhere, sought = related_help(related, trouble, sought)
+    others = _latest_of_agents(reader, case.table.routes, stuck or request.requester)
     worked = [entry for entry in reversed(before) if entry.status == "ok" and entry.id not in sought.replaced]
     return Brief(
         goal=goal, latest_words=reader.latest_words(), said=said, members=members,
         gone=[entry for entry in sample if entry not in present], onset=onset, rounds=rounds, between=between,
-        launcher=launcher_of(reader, members, stuck),
+        launcher=find_launcher(reader, members, stuck),
         last_success=_last_success(reader, finding, [entry for entry in worked if entry.id not in aside]),
         latest=[entry for entry in before[-4:] if entry.id not in sought.replaced], changed=_distinct_changes(worked),
         failures=_distinct_failures(before, aside | sought.replaced, rounds),
@@ -164,7 +164,7 @@ def prepare(case: Case) -> Brief:
     )  # fmt: skip
 
 
-def launcher_of(reader: HistoryReader, members: Sequence[EntryView], stuck: str | None) -> EntryView | None:
+def find_launcher(reader: HistoryReader, members: Sequence[EntryView], stuck: str | None) -> EntryView | None:
     """Return the entry by which another agent launched the stuck one, or None."""
     acting = members[-3:] or (reader.newest(1, agent=stuck) if stuck else [])
     for entry in acting:
@@ -185,7 +185,7 @@ def _one_round(members: list[EntryView]) -> list[EntryView]:
     return list({same_call(entry): entry for entry in members}.values())  # a key keeps the place of its first entry
 
 
-def _between(reader: HistoryReader, members: Sequence[EntryView], named: set[str]) -> list[EntryView]:
+def _entries_between(reader: HistoryReader, members: Sequence[EntryView], named: set[str]) -> list[EntryView]:
     """Return the calls that recur among the newest members without being members, such as the other half of a ping-pong."""
     if len(members) < 2:
         return []
@@ -243,7 +243,7 @@ def rare_results(worked: Sequence[EntryView]) -> list[EntryView]:
     return sorted(ranked, key=lambda entry: -rarity[entry.id])[:_MOST_RARE]
 
 
-def _of_agents(reader: HistoryReader, agents: Iterable[str], own: str | None) -> list[EntryView]:
+def _latest_of_agents(reader: HistoryReader, agents: Iterable[str], own: str | None) -> list[EntryView]:
     """Return the last success of each agent that joined last, oldest first, without the agent that is answered."""
     others = [agent for agent in agents if agent not in (own, CONTEXT_MANAGER)][-_MOST_AGENTS:]
     if own is None and len(others) < 2:
@@ -255,32 +255,32 @@ def _of_agents(reader: HistoryReader, agents: Iterable[str], own: str | None) ->
 _MOST_STEPS = 4
 
 
-def sentence(brief: Brief, finding: Finding) -> str:
+def finding_sentence(brief: Brief, finding: Finding) -> str:
     """Return the finding's own sentence, rewritten from the entries themselves."""
-    agent = _agent(brief, finding)
-    return _stall(brief, finding, agent) if finding.severity == "hung" else _loop(brief, finding, agent)
+    agent = _stuck_agent(brief, finding)
+    return _stall_sentence(brief, finding, agent) if finding.severity == "hung" else _loop_sentence(brief, finding, agent)
 
 
-def aside(finding: Finding) -> str:
+def finding_phrase(finding: Finding) -> str:
     """Return a finding in few words, to be mentioned beside another one."""
     who = display_name(finding.scope.agent) if finding.scope.agent else "an agent"
     if finding.severity == "hung":
         return f"{who} has stopped as well"
-    first, last = index_of(finding, "first"), index_of(finding, "last")
+    first, last = finding_span(finding)
     where = f", @{first} to @{last}" if min(first, last) >= 0 else ""
-    return f"{who} is in a loop as well ({finding.kind}, {rounds(finding)}{where})"
+    return f"{who} is in a loop as well ({finding.kind}, {loop_size(finding)}{where})"
 
 
-def rounds(finding: Finding) -> str:
+def loop_size(finding: Finding) -> str:
     """Return the size of a loop in words: ``4 rounds of 3 steps``."""
     of = f" of {finding.period} steps" if finding.period > 1 else ""
     return f"{finding.count:,} rounds{of}"
 
 
-def _loop(brief: Brief, finding: Finding, agent: str) -> str:
+def _loop_sentence(brief: Brief, finding: Finding, agent: str) -> str:
     steps = brief.rounds
     if not steps:
-        return f"{agent} is in a loop ({finding.kind}, {rounds(finding)})."
+        return f"{agent} is in a loop ({finding.kind}, {loop_size(finding)})."
     failed = all(step.status in FAILED for step in steps)
     if finding.kind == "errorRepetition" and len(steps) > 1:
         return f"{agent} met the same error in {finding.count:,} calls, {len(steps)} of them different."
@@ -294,7 +294,7 @@ def _loop(brief: Brief, finding: Finding, agent: str) -> str:
     return f"{agent} went round {times(finding.count)} through {what}{more}, with the same outcomes each time."
 
 
-def _stall(brief: Brief, finding: Finding, agent: str) -> str:
+def _stall_sentence(brief: Brief, finding: Finding, agent: str) -> str:
     seconds = finding.evidence.get("stalledSeconds")
     span = f" for {duration(seconds)}" if isinstance(seconds, int | float) else ""
     if brief.members:
@@ -313,14 +313,14 @@ def _stall(brief: Brief, finding: Finding, agent: str) -> str:
     return f"Nothing has happened{span} since @{last.index}, {by}, which ended {last.status}."
 
 
-def _agent(brief: Brief, finding: Finding) -> str:
+def _stuck_agent(brief: Brief, finding: Finding) -> str:
     if finding.scope.agent:
         return display_name(finding.scope.agent)
     return display_name(brief.members[-1].agent) if brief.members else "the agent"
 
 
-def index_of(finding: Finding, name: str) -> int:
-    """Return the index of the ``first`` or the ``last`` entry of a finding; -1 if the finding does not give it."""
-    indexes = finding.evidence.get("indexes")
-    place = cast("dict[str, Any]", indexes).get(name) if isinstance(indexes, dict) else None
-    return place if isinstance(place, int) else -1
+def finding_span(finding: Finding) -> tuple[int, int]:
+    """Return the indexes of the first and the last entry of a finding; -1 for one that the finding does not give."""
+    indexes = json_object(finding.evidence.get("indexes"))
+    first, last = (place if isinstance(place := indexes.get(name), int) else -1 for name in ("first", "last"))
+    return first, last

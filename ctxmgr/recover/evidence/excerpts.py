@@ -58,7 +58,7 @@ class Passage:
     excerpt: str
 
 
-def text_of(row: Row) -> Text:
+def record_text(row: Row) -> Text:
     """Return a record's text; only both ends of a long one."""
     if isinstance(row, EventView):
         return Text("", tuple(_lines(_ends(words(row.data)))))

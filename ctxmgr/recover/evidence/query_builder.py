@@ -20,7 +20,7 @@ from ctxmgr.recover.evidence.history_reader import (
 )
 from ctxmgr.recover.evidence.quotes import answer_text, quote_text, short_call
 from ctxmgr.recover.evidence.related import MOST_TOLD, RelatedReader, RelatedRecord
-from ctxmgr.recover.evidence.retrieval import Retrieval, RetrievedRecord, Scope, seek, seek_around, states, together
+from ctxmgr.recover.evidence.retrieval import Retrieval, RetrievedRecord, Scope, merge, seek, seek_around, states_answer
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.route import ContextRequest
 from ctxmgr.types.view import EntryView
@@ -64,7 +64,7 @@ class Problem:
         return [*self.rounds[-_MOST_STEPS:], *self.between]
 
 
-def _wanted(request: ContextRequest) -> list[Clause]:
+def _request_clauses(request: ContextRequest) -> list[Clause]:
     wanted = clauses(request.reason, ask=request.type == "INTROSPECT_AGENT_CONTEXT")
     if request.source == "reviewMerge":  # a reviewer or merger sees the changes; its question is about the reasons behind them
         wanted = [replace(clause, reason=clause.reason or clause.asks) for clause in wanted]
@@ -76,7 +76,7 @@ def search_request(
 ) -> Retrieval:
     """Return the records of the session about the subject of a request."""
     introspects, reviews = request.type == "INTROSPECT_AGENT_CONTEXT", request.source == "reviewMerge"
-    wanted = _wanted(request)
+    wanted = _request_clauses(request)
     mine = reader.newest(_MOST_OWN, agent=request.requester)
     met = [entry for entry in recent if entry.agent == request.requester and entry.status in FAILED]
     sent = [entry for entry in recent if str(request.requester) in texts(entry.input)]
@@ -87,20 +87,20 @@ def search_request(
         # The goal is an instruction to the next agent, not a question to the history (ruling 26). Look up only what the goal
         # explicitly says that somebody needs to know; without a record of it, it counts as unanswered.
         needs = clauses(*stated_needs(request.goal), ask=True)
-        missed = _with_stated(reader, seek(reader, needs, MOST, scope)) if needs else Retrieval([], [])
-        missing = [text for text in missed.unanswered if not _spoken_of(reader, text, request.goal)]
-        return replace(together(found, missed, MOST, answers=False), unanswered=missing)
-    found = _with_own_lines(_with_stated(reader, found), mine)
+        missed = _add_statements(reader, seek(reader, needs, MOST, scope)) if needs else Retrieval([], [])
+        missing = [text for text in missed.unanswered if not _is_mentioned(reader, text, request.goal)]
+        return replace(merge(found, missed, MOST, answers=False), unanswered=missing)
+    found = _add_own_lines(_add_statements(reader, found), mine)
     if not reviews and not found.unanswered:
         return found
     subject = [(clause, 1.0 if clause.asks else _TASK) for clause in wanted]
     if reviews:
-        subject += [(part, _SUBJECT) for part in _under_review(wanted, sent[-_MOST_SENT:], mine)]
+        subject += [(part, _SUBJECT) for part in _reviewed_clauses(wanted, sent[-_MOST_SENT:], mine)]
     near = seek_around(reader, subject, MOST if reviews else _MOST_LEADS, replace(scope, without={*scope.without, *known}))
-    return together(found, near, MOST + 2, answers=reviews)
+    return merge(found, near, MOST + 2, answers=reviews)
 
 
-def _with_own_lines(sought: Retrieval, mine: Sequence[EntryView]) -> Retrieval:
+def _add_own_lines(sought: Retrieval, mine: Sequence[EntryView]) -> Retrieval:
     """Return the records, with the requester's own ones that show the line of a name for which a question asks."""
     told, left = list[RetrievedRecord](), list[str]()
     for text in sought.unanswered:
@@ -114,32 +114,33 @@ def _with_own_lines(sought: Retrieval, mine: Sequence[EntryView]) -> Retrieval:
     return replace(sought, found=[*sought.found, *told], unanswered=left) if told else sought
 
 
-def _under_review(wanted: Sequence[Clause], sent: Sequence[EntryView], mine: Sequence[EntryView]) -> list[Clause]:
+def _reviewed_clauses(wanted: Sequence[Clause], sent: Sequence[EntryView], mine: Sequence[EntryView]) -> list[Clause]:
     """Return clauses from what the requester was sent and looked at: they name the subject in the words of the records."""
-    parts = [_of(step) for step in sent]
+    parts = [_step_clause(step) for step in sent]
     names = {term.word.casefold() for clause in [*wanted, *parts] for term in clause.terms if term.strong}
-    own = [_of(step) for step in mine]
+    own = [_step_clause(step) for step in mine]
     return [*parts, *(part for part in own if any(term.word.casefold() in names for term in part.terms))]
 
 
-def _of(step: EntryView) -> Clause:
-    return _part(f"{_given(step)}\n{answer_text(step)[:_TOLD]}")
+def _step_clause(step: EntryView) -> Clause:
+    return _make_clause(f"{_input_text(step)}\n{answer_text(step)[:_TOLD]}")
 
 
-def asked_elsewhere(related: RelatedReader, request: ContextRequest, here: Retrieval) -> tuple[list[RelatedRecord], Retrieval]:
+def related_answers(related: RelatedReader, request: ContextRequest, here: Retrieval) -> tuple[list[RelatedRecord], Retrieval]:
     """Return the answers of related sessions to a request; and the session's own, without questions answered there."""
-    rows = related.rows
-    found = seek(related, _wanted(request), MOST_TOLD, Scope(rows, total=len(rows))) if rows else Retrieval([], here.unanswered)
+    if not (rows := related.rows):
+        return [], here
+    found = seek(related, _request_clauses(request), MOST_TOLD, Scope(rows, total=len(rows)))
     told = [related.describe(each.row, each.excerpt) for each in _surest(found)]
     return told, replace(here, unanswered=[text for text in here.unanswered if text in found.unanswered])
 
 
-def helpful_elsewhere(related: RelatedReader, trouble: Problem, here: Retrieval) -> tuple[list[RelatedRecord], Retrieval]:
+def related_help(related: RelatedReader, trouble: Problem, here: Retrieval) -> tuple[list[RelatedRecord], Retrieval]:
     """Return what ended a trouble in related sessions, else what they say about it; and the session's own records."""
     rows = related.rows
     told = related.cures(trouble.rounds) if rows else []
     if rows and not told:
-        parts = _parts(trouble)
+        parts = _problem_clauses(trouble)
         vain = frozenset(map(same_call, trouble.rounds))
         # No record of a related session belongs to this trouble, so its onset is after all of them; each must be news.
         scope = Scope(rows, total=len(rows), vain=vain, onset=sys.maxsize, programs=_programs(trouble.rounds))
@@ -155,18 +156,18 @@ def _programs(steps: Iterable[EntryView]) -> set[tuple[str, ...]]:
     return {tuple(program(command)) for step in steps if (command := command_of(step))}
 
 
-def _parts(trouble: Problem) -> list[tuple[Clause, float]]:
+def _problem_clauses(trouble: Problem) -> list[tuple[Clause, float]]:
     """Return the parts of a trouble as clauses, each with its weight."""
-    parts = [(_part(f"{_given(step)}\n{answer_text(step)[-_TOLD:]}"), 1.0) for step in trouble.steps]
+    parts = [(_make_clause(f"{_input_text(step)}\n{answer_text(step)[-_TOLD:]}"), 1.0) for step in trouble.steps]
     for saying, share in ((trouble.task, _TASK), (trouble.last, _SAID)):
         said = [] if saying is None else clauses(saying.text[-_TOLD:])[-3:]
         parts += [(part, share) for part in said]
     return [part for part in parts if part[0].terms]
 
 
-def helpful(reader: HistoryReader, trouble: Problem, recent: Sequence[EntryView]) -> Retrieval:
+def session_help(reader: HistoryReader, trouble: Problem, recent: Sequence[EntryView]) -> Retrieval:
     """Return other records of the session about a trouble: about its errors and inputs, the task and the last message."""
-    if not (parts := _parts(trouble)):
+    if not (parts := _problem_clauses(trouble)):
         return Retrieval([], [])
     vain = frozenset(map(same_call, trouble.steps))
     aside = {name for saying in (trouble.task, trouble.last) if saying is not None for name in saying.events}
@@ -178,12 +179,12 @@ def helpful(reader: HistoryReader, trouble: Problem, recent: Sequence[EntryView]
     if any(each.sure for each in found.found) or not trouble.rounds:
         return found
     step = trouble.rounds[-1]
-    if _was_read(reader, _given(step), trouble.members):
+    if _was_read(reader, _input_text(step), trouble.members):
         return found  # a relevant file was read, so it can't be claimed that nothing says why the call fails
-    return replace(found, unanswered=[_unknown(step)])
+    return replace(found, unanswered=[_open_question(step)])
 
 
-def _with_stated(reader: HistoryReader, sought: Retrieval) -> Retrieval:
+def _add_statements(reader: HistoryReader, sought: Retrieval) -> Retrieval:
     """Return a search's result, with the newest record of which a single line states an answer to each open question.
 
     This also looks at notes and at the entries around the question, before the answer says that no record holds something.
@@ -195,7 +196,7 @@ def _with_stated(reader: HistoryReader, sought: Retrieval) -> Retrieval:
         longest = max((term.forms[0] for term in terms), key=len, default="")
         hits = reversed(reader.find(longest, _MOST_STATING)) if longest and (len(terms) > 1 or terms[0].strong) else ()
         forms = [term.forms for term in terms]
-        stated = ((row, line) for row in hits for line in _whole(row) if states(line, forms, text))
+        stated = ((row, line) for row in hits for line in _record_lines(row) if states_answer(line, forms, text))
         row, line = next(stated, (None, ""))
         if row is None:
             still.append(text)
@@ -205,13 +206,13 @@ def _with_stated(reader: HistoryReader, sought: Retrieval) -> Retrieval:
     return replace(sought, found=[*others, *rows.values()], unanswered=still)
 
 
-def _spoken_of(reader: HistoryReader, text: str, goal: str) -> bool:
+def _is_mentioned(reader: HistoryReader, text: str, goal: str) -> bool:
     """Whether a record holds half of the search words of a need without merely repeating the goal."""
     wanted, whole = key_terms(text), {term.forms[0] for term in key_terms(goal, _MOST_WORDS)}
     rows = {row.id: row for term in wanted for form in term.forms for row in reader.find(form, _MOST_STATING)}
     for row in rows.values():
         action = row.action if isinstance(row, EntryView) else ""
-        said = "\n".join([action, *_whole(row)]).casefold()
+        said = "\n".join([action, *_record_lines(row)]).casefold()
         held = [term for term in wanted if any(form in said for form in term.forms)]
         again = sum(form in said for form in whole)
         if 2 * len(held) >= len(wanted) and 2 * again < len(whole):
@@ -219,7 +220,7 @@ def _spoken_of(reader: HistoryReader, text: str, goal: str) -> bool:
     return False
 
 
-def _whole(row: Row) -> Iterator[str]:
+def _record_lines(row: Row) -> Iterator[str]:
     """Yield the lines of a record, including its notes. Names of arguments are left out."""
     if isinstance(row, EntryView):
         told = [*texts(row.input, names=False), answer_text(row), *(note.content for note in row.notes)]
@@ -241,16 +242,16 @@ def _was_read(reader: HistoryReader, text: str, without: Collection[str]) -> boo
     return False
 
 
-def _part(text: str) -> Clause:
+def _make_clause(text: str) -> Clause:
     return Clause(text, tuple(key_terms(text, _MOST_WORDS)), asks=False)
 
 
-def _given(step: EntryView) -> str:
+def _input_text(step: EntryView) -> str:
     """Return the values of an action's input, without the names of its arguments."""
     return "\n".join(texts(step.input, names=False))[:_TOLD]
 
 
-def _unknown(step: EntryView) -> str:
+def _open_question(step: EntryView) -> str:
     """Return what no record says, in the words of the trouble."""
     said = answer_text(step)
     if step.status == "open":

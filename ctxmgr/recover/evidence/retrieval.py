@@ -12,7 +12,7 @@ from typing import Protocol, TypeGuard
 
 from ctxmgr.base.light_dataclass import dataclass, field, replace
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
-from ctxmgr.recover.evidence.excerpts import Clause, Passage, Row, Scale, SoughtWords, Term, Text, best_passage, text_of
+from ctxmgr.recover.evidence.excerpts import Clause, Passage, Row, Scale, SoughtWords, Term, Text, best_passage, record_text
 from ctxmgr.recover.evidence.history_reader import changes_something, explains, is_synthetic, program, same_call, texts, words
 from ctxmgr.recover.evidence.quotes import answer_text, flat
 from ctxmgr.text.patterns import lazy_pattern, word_set
@@ -38,7 +38,7 @@ _NO_WORDS = ("usage", "stuck", "compaction", "heartbeat")
 _MORE = 2
 """Number of uncertain records given besides the certain ones."""
 _WORTH = 0.4
-"""Share of `_no_chance_from` above which an uncertain record is worth giving."""
+"""Share of `_chance_limit` above which an uncertain record is worth giving."""
 _GENERIC = 0.3
 """Share of their weight that the words of `_PLAIN_WORDS` keep."""
 _PLAIN_WORDS = word_set(
@@ -139,14 +139,14 @@ def seek(reader: Finder, wanted: Sequence[Clause], most: int, scope: Scope | Non
     scope = scope or Scope()
     if not wanted:
         return Retrieval([], [])
-    pool = _pool(reader, wanted, scope)
+    pool = _collect_pool(reader, wanted, scope)
     best: dict[str, RetrievedRecord] = {}
     open_: list[Clause] = []
     answered = False
     dropped: set[str] = set()
     for clause in wanted:
         around = [term for other in wanted if other is not clause for term in other.terms]
-        ranked, gone = _ranked(clause, around, pool, scope.own)
+        ranked, gone = _rank(clause, around, pool, scope.own)
         dropped |= gone
         for found in ranked[:most]:
             if found.row.id not in best or best[found.row.id].cover < found.cover:
@@ -155,16 +155,16 @@ def seek(reader: Finder, wanted: Sequence[Clause], most: int, scope: Scope | Non
             answered = True
         elif clause.asks:
             open_.append(clause)
-    kept = sorted(best.values(), key=lambda found: (found.sure, found.cover, place(found.row)))
+    kept = sorted(best.values(), key=lambda found: (found.sure, found.cover, log_position(found.row)))
     kept = [found for found in kept if found.row.id not in dropped][-most:]
     # Beside an answered question, an open clause of a single word is only a manner of speaking.
     unanswered = [clause.text for clause in open_ if not answered or (len(clause.terms) > 1 and not clause.implied)]
-    return Retrieval(sorted(kept, key=lambda found: place(found.row)), unanswered, dropped)
+    return Retrieval(sorted(kept, key=lambda found: log_position(found.row)), unanswered, dropped)
 
 
 def seek_around(reader: Finder, trouble: Sequence[tuple[Clause, float]], most: int, scope: Scope) -> Retrieval:
     """Return up to ``most`` records that share the most words with a trouble. Each part of the trouble has a weight."""
-    pool = _pool(reader, [clause for clause, _ in trouble], scope)
+    pool = _collect_pool(reader, [clause for clause, _ in trouble], scope)
     wanted: dict[str, Mapping[str, float]] = {}
     for clause, share in sorted(trouble, key=lambda part: -part[1]):
         for word, sought in pool.scale.matches(clause.terms).items():
@@ -176,25 +176,25 @@ def seek_around(reader: Finder, trouble: Sequence[tuple[Clause, float]], most: i
     for name, row in pool.rows.items():
         passage = best_passage(pool.texts[name], wanted)
         if passage.weight > 0:
-            sure = _no_chance(row, passage, wanted, scope, pool.scale) and (scope.onset is None or news(row, known))
+            sure = _exceeds_chance(row, passage, wanted, scope, pool.scale) and (scope.onset is None or is_news(row, known))
             found.append(RetrievedRecord(row, passage.excerpt, passage.weight, sure, met=passage.met))
     told = [(each.row, each.excerpt, each.met if each.sure or isinstance(each.row, EventView) else ()) for each in found]
     old = superseded_records(told)
-    ranked = [_renewed(each, old) for each in found if each.row.id not in old]
-    ranked.sort(key=lambda each: (each.sure, round(each.cover, 1), place(each.row)))
+    ranked = [_add_replaced(each, old) for each in found if each.row.id not in old]
+    ranked.sort(key=lambda each: (each.sure, round(each.cover, 1), log_position(each.row)))
     sure = sum(each.sure for each in ranked)
-    few = max(_MORE, sum(each.sure or each.cover >= _WORTH * _no_chance_from(pool.scale) for each in ranked))
+    few = max(_MORE, sum(each.sure or each.cover >= _WORTH * _chance_limit(pool.scale) for each in ranked))
     kept = ranked[-min(most, few, sure + _MORE if sure else most) :]
-    return Retrieval(sorted(kept, key=lambda each: place(each.row)), [], set(old))
+    return Retrieval(sorted(kept, key=lambda each: log_position(each.row)), [], set(old))
 
 
-def _no_chance_from(scale: Scale) -> float:
+def _chance_limit(scale: Scale) -> float:
     return max(_LEAST, _CHANCE * scale.rarest)
 
 
-def _no_chance(row: Row, passage: Passage, wanted: SoughtWords, scope: Scope, scale: Scale) -> bool:
+def _exceeds_chance(row: Row, passage: Passage, wanted: SoughtWords, scope: Scope, scale: Scale) -> bool:
     """Whether a record has too much in common with a trouble for a chance match."""
-    if passage.weight < _no_chance_from(scale) or row.id in scope.own:
+    if passage.weight < _chance_limit(scale) or row.id in scope.own:
         return False
     telling = [word for word in passage.met if word not in _PLAIN]
     rare = sum(max(wanted[word].values()) >= _RARE * scale.rarest for word in telling)
@@ -206,18 +206,18 @@ def _no_chance(row: Row, passage: Passage, wanted: SoughtWords, scope: Scope, sc
     return rare > 0 and (len(telling) > 1 or another_form)
 
 
-def together(first: Retrieval, second: Retrieval, most: int, *, answers: bool) -> Retrieval:
+def merge(first: Retrieval, second: Retrieval, most: int, *, answers: bool) -> Retrieval:
     """Return the result of two searches without duplicates. ``answers``: a sure record of the second is an answer too."""
     known = {found.row.id for found in first.found}
     more = sorted((each for each in second.found if each.row.id not in known), key=lambda each: (each.sure, each.cover))
     kept = [*first.found, *more[-max(0, most - len(first.found)) :]] if most > len(first.found) else first.found
     answered = answers and any(each.sure for each in second.found)
     gone = first.replaced | second.replaced
-    kept = sorted((each for each in kept if each.row.id not in gone), key=lambda each: place(each.row))
+    kept = sorted((each for each in kept if each.row.id not in gone), key=lambda each: log_position(each.row))
     return Retrieval(kept, [] if answered else first.unanswered, gone)
 
 
-def _pool(reader: Finder, wanted: Sequence[Clause], scope: Scope) -> Pool:
+def _collect_pool(reader: Finder, wanted: Sequence[Clause], scope: Scope) -> Pool:
     """Return the records to compare. A search made before for the same scope is not repeated."""
     hits = scope.searched
     budget = _FEW_SEARCHES if scope.total > _LARGE else _MOST_SEARCHES
@@ -228,7 +228,7 @@ def _pool(reader: Finder, wanted: Sequence[Clause], scope: Scope) -> Pool:
                 hits[form] = reader.find(form, _MOST_ROWS)
     all_rows: Iterable[Row] = [*scope.recent, *(row for found in hits.values() for row in found)]
     rows = {row.id: row for row in all_rows if scope.counts(row) and not _is_echo(row, wanted)}
-    texts = {name: text_of(row) for name, row in rows.items()}
+    texts = {name: record_text(row) for name, row in rows.items()}
     return Pool(rows, texts, Scale(list(texts.values())))
 
 
@@ -238,10 +238,10 @@ def _is_echo(row: Row, wanted: Sequence[Clause]) -> bool:
         return False
     given = "\n".join(texts(row.input)).casefold()
     told = [clause.text for clause in wanted if len(clause.terms) > 1 and clause.text.casefold() in given]
-    return bool(told) and not news(row, f"{given}\n{told[0]}")
+    return bool(told) and not is_news(row, f"{given}\n{told[0]}")
 
 
-def _ranked(clause: Clause, around: Sequence[Term], pool: Pool, own: Collection[str]) -> tuple[list[RetrievedRecord], set[str]]:
+def _rank(clause: Clause, around: Sequence[Term], pool: Pool, own: Collection[str]) -> tuple[list[RetrievedRecord], set[str]]:
     """Return the records about a clause, best first, and the ids of records that a later one replaces."""
     wanted = pool.scale.matches(clause.terms)
     beside = {word: sought for word, sought in pool.scale.matches(around).items() if word not in wanted}
@@ -252,19 +252,19 @@ def _ranked(clause: Clause, around: Sequence[Term], pool: Pool, own: Collection[
         if not whole or not passage.met:
             continue
         share = passage.weight / whole
-        much = share >= _ENOUGH or (share >= _LITTLE and share * whole >= _no_chance_from(pool.scale))
+        much = share >= _ENOUGH or (share >= _LITTLE and share * whole >= _chance_limit(pool.scale))
         enough = much and (len(passage.met) > 1 or len(wanted) == 1)
         apt = not clause.reason or isinstance(row, EventView) or explains(row)  # a change shows what was done, but not why
         sure = enough and name not in own and apt
         also = best_passage(pool.texts[name], beside).weight / whole
         found.append(RetrievedRecord(row, passage.excerpt, share + _BESIDE * min(also, 1.0), sure, met=passage.met))
     old = superseded_records([(each.row, each.excerpt, each.met) for each in found])
-    ranked = [_renewed(each, old) for each in found if each.row.id not in old]
-    ranked.sort(key=lambda each: (each.sure, round(each.cover, 2), place(each.row)), reverse=True)
+    ranked = [_add_replaced(each, old) for each in found if each.row.id not in old]
+    ranked.sort(key=lambda each: (each.sure, round(each.cover, 2), log_position(each.row)), reverse=True)
     return ranked, set(old)
 
 
-def _renewed(found: RetrievedRecord, old: Mapping[str, SupersededRecord]) -> RetrievedRecord:
+def _add_replaced(found: RetrievedRecord, old: Mapping[str, SupersededRecord]) -> RetrievedRecord:
     return replace(found, replaces=tuple(sorted(each.index for each in old.values() if each.by == found.row.id)))
 
 
@@ -299,7 +299,7 @@ _NOT_KNOWN = lazy_pattern(
 )
 
 
-def states(line: str, forms: Sequence[Sequence[str]], question: str) -> bool:
+def states_answer(line: str, forms: Sequence[Sequence[str]], question: str) -> bool:
     """Whether a line has some form of every word of a question, and a value that the question does not have.
 
     A line that is a question itself, or says that something is not known, states nothing.
@@ -310,7 +310,7 @@ def states(line: str, forms: Sequence[Sequence[str]], question: str) -> bool:
     return not line.rstrip().endswith("?") and not _NOT_KNOWN.search(line) and _has_value(line, question.casefold())
 
 
-def news(row: Row, known: str) -> bool:
+def is_news(row: Row, known: str) -> bool:
     """Whether a record says more than ``known``, the words of the trouble or question itself.
 
     The same failure again, or a statement that something is not known yet, is no news. Any other record must hold a new
@@ -379,7 +379,7 @@ def superseded_records(told: Sequence[Told]) -> dict[str, SupersededRecord]:
     Or it is about the same thing and more, as a change is, and gives all of it anew. Or it says that something has changed,
     has the same search words and another value. Or the same speaker says the same with another value.
     """
-    ordered = sorted(told, key=lambda each: place(each[0]))
+    ordered = sorted(told, key=lambda each: log_position(each[0]))
     found: dict[str, SupersededRecord] = {}
     newest: dict[str, EntryView] = {}
     for row, _, _ in reversed(ordered):
@@ -389,17 +389,17 @@ def superseded_records(told: Sequence[Told]) -> dict[str, SupersededRecord]:
                 found[row.id] = SupersededRecord(later.id, row.index)
     for number, later in enumerate(ordered):
         for row, _, _ in ordered[:number]:
-            if row.id not in found and (_looks_anew(row, later[0]) or _gives_anew(row, later[0])):
+            if row.id not in found and (_is_better_lookup(row, later[0]) or _returns_all_anew(row, later[0])):
                 found[row.id] = SupersededRecord(later[0].id, row.index)
         says = _CHANGED.search(later[1]) is not None
         for earlier in ordered[:number]:
             row = earlier[0]
-            if row.id not in found and (says or _says_again(earlier, later)) and _corrects(earlier, later):
+            if row.id not in found and (says or _is_restated(earlier, later)) and _is_correction(earlier, later):
                 found[row.id] = SupersededRecord(later[0].id, row.index if isinstance(row, EntryView) else -1)
     return found
 
 
-def _looks_anew(row: Row, later: Row) -> TypeGuard[EntryView]:
+def _is_better_lookup(row: Row, later: Row) -> TypeGuard[EntryView]:
     """Whether an agent repeated a look-up with more arguments, and found another value under the same name."""
     if not isinstance(row, EntryView) or not isinstance(later, EntryView) or row.status != "ok" or later.status != "ok":
         return False
@@ -410,11 +410,11 @@ def _looks_anew(row: Row, later: Row) -> TypeGuard[EntryView]:
         return False
     if any(second.get(name) != first[name] for name in first):
         return False
-    old, new = _named(flat(row.output, _READ)), _named(flat(later.output, _READ))
+    old, new = _named_values(flat(row.output, _READ)), _named_values(flat(later.output, _READ))
     return any(name in new and new[name] != value for name, value in old.items())
 
 
-def _gives_anew(row: Row, later: Row) -> TypeGuard[EntryView]:
+def _returns_all_anew(row: Row, later: Row) -> TypeGuard[EntryView]:
     """Whether another call on the same thing, such as a change of it, returned all fields that a look-up had returned."""
     if not isinstance(row, EntryView) or not isinstance(later, EntryView) or (row.status, later.status) != ("ok", "ok"):
         return False
@@ -425,7 +425,7 @@ def _gives_anew(row: Row, later: Row) -> TypeGuard[EntryView]:
     return len(old) >= _LEAST_MEMBERS and len(old - new) * 10 <= len(old)
 
 
-def _says_again(earlier: Told, later: Told) -> bool:
+def _is_restated(earlier: Told, later: Told) -> bool:
     """Whether a speaker says the same again, with another value."""
     row, other = earlier[0], later[0]
     if not isinstance(row, EventView) or not isinstance(other, EventView) or (row.agent, row.type) != (other.agent, other.type):
@@ -434,12 +434,12 @@ def _says_again(earlier: Told, later: Told) -> bool:
     return met <= set(later[2]) and bool(_values(flat(row.data, _READ)))
 
 
-def _named(text: str) -> dict[str, str]:
+def _named_values(text: str) -> dict[str, str]:
     found = {_PASSING.sub("", hit["name"].casefold()): hit["value"].casefold() for hit in _NAMED.finditer(text)}
     return {name: value for name, value in found.items() if " " in name}  # a name of one word may belong to anything
 
 
-def _corrects(earlier: Told, later: Told) -> bool:
+def _is_correction(earlier: Told, later: Told) -> bool:
     row = later[0]
     if isinstance(row, EntryView) and (changes_something(row) or row.status != "ok"):
         return False  # the receipt of a change says nothing about the content
@@ -458,6 +458,6 @@ def _body(row: Row) -> object:
     return row.data if isinstance(row, EventView) else [row.input, row.error, row.output]
 
 
-def place(row: Row) -> int:
+def log_position(row: Row) -> int:
     """Return a record's position in the log. Entries and messages are comparable by it."""
     return 2 * row.index + 1 if isinstance(row, EntryView) else 2 * (row.after if row.after is not None else -1) + 2

@@ -22,7 +22,7 @@ from ctxmgr.memory.candidates import Candidates, TextFinder
 from ctxmgr.memory.note_memory import EmbeddedMemory, retain_record
 from ctxmgr.recover.answer.draft import Additions, Draft, citable
 from ctxmgr.recover.answer.facts import count_tokens
-from ctxmgr.recover.answer.gate import adds_nothing, allowed_targets, citations_of, entry_of, objections
+from ctxmgr.recover.answer.gate import adds_nothing, allowed_targets, cited_ids, find_cited_entry, objections
 from ctxmgr.recover.evidence.brief import Case
 from ctxmgr.recover.evidence.quotes import call, citable_ids, clip_middle, display_name, in_line, outcome, quote_text
 from ctxmgr.recover.evidence.related import RelatedReader
@@ -72,7 +72,7 @@ def _cause(draft: Draft, proposal: Proposal) -> CauseExplanation | None:
     cause, step, evidence, case = proposal.cause, proposal.next_step, draft.evidence, draft.case
     if cause is None or step is None:
         return None
-    rows = [entry_of(case, name) for name in dict.fromkeys([*cause.entries, *step.entries])]
+    rows = [find_cited_entry(case, name) for name in dict.fromkeys([*cause.entries, *step.entries])]
     found = diagnosis(
         "model", f"A model that read the record says, not verified: {_sentence(cause.text)}",
         f"A model suggests: {_sentence(step.text)}", *(evidence.quote(row) for row in rows if row),
@@ -233,7 +233,7 @@ def _open(draft: Draft) -> bool:
 def _question(draft: Draft, store: Store) -> Consultation:
     own, case, related = draft.continuation(), draft.case, draft.case.related
     key = store.sessions.key(case.request.session)
-    cites = citations_of(own)
+    cites = cited_ids(own)
     places = {} if key is None else entry_places(store.engine, key, cites)
     memory = None if related is None else _Memory(EmbeddedMemory(store, finder=_Related(TextFinder(store), related)))
     return Consultation(

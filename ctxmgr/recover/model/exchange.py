@@ -137,7 +137,7 @@ def aliases(agents: Sequence[str]) -> dict[str, str]:
     return named
 
 
-def place_of(text: str) -> int | None:
+def parse_place(text: str) -> int | None:
     """Return the index in a reference such as ``@12`` or ``-1``, or None if it must be an id."""
     found = _PLACE.fullmatch(text.strip())
     return int(found[1]) if found else None
@@ -162,7 +162,7 @@ class ShownNames:
         if name in self.shown or name in self._told:
             return name
         session, at, rest = name.partition("@")
-        place = place_of(at + rest if at else name)
+        place = parse_place(at + rest if at else name)
         return None if place is None else self._places.get((session if at else "", place))
 
 

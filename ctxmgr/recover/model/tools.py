@@ -17,7 +17,7 @@ from ctxmgr.errors import CtxmgrError
 from ctxmgr.history.query import tools
 from ctxmgr.log.masking import mask_value
 from ctxmgr.recover.evidence.quotes import CITABLE, clip_middle, fit_value, quote_text
-from ctxmgr.recover.model.exchange import Budget, Consultation, ShownNames, aliases, place_of
+from ctxmgr.recover.model.exchange import Budget, Consultation, ShownNames, aliases, parse_place
 from ctxmgr.recover.model.messages import entry_text, event_text
 from ctxmgr.types.base import Shape
 from ctxmgr.types.memory import MEMORY_TAG, RetainRequest
@@ -307,7 +307,7 @@ class Toolkit:
 
     def _reference(self, text: str, session: str | None = None) -> dict[str, Any]:
         text = text if session is None else text.removeprefix(session)
-        known, place = self.seen.find(f"{session or ''}{text}"), place_of(text)
+        known, place = self.seen.find(f"{session or ''}{text}"), parse_place(text)
         return {"index": place} if known is None and place is not None else {"entry_id": known or text.strip()}
 
     def _named(self, agent: str | None) -> list[str]:

@@ -29,15 +29,15 @@ from ctxmgr.errors import Damaged, InvalidInput, NotFound, StorageFailed
 from ctxmgr.log import codec
 from ctxmgr.log.ids import parse_time
 from ctxmgr.store.engine.log_bytes import DamagedRange
-from ctxmgr.store.integrity.verification import VerificationResult
-from ctxmgr.store.log.log_store import LogStore
+from ctxmgr.store.log_store import LogStore
 from ctxmgr.store.text_normalisation import storable
+from ctxmgr.store.verification import VerificationResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ctxmgr.log.codec import Record
-    from ctxmgr.store.log.log_rows import Progress
+    from ctxmgr.store.log_rows import Progress
 
 
 SCHEME = "s3://"

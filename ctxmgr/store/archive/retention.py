@@ -5,7 +5,7 @@ A session is removed only after its records were written to the archive and read
 - a mark, with which the store refuses the session's records, so that importing or shipping a log again stores nothing twice;
 - its last checksum, which an anchor may include;
 - in the common chain of an old store, the checksums of its records before records of other sessions, with which
-  `ctxmgr.store.integrity.verification` follows that chain.
+  `ctxmgr.store.verification` follows that chain.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ctxmgr.log.ids import format_time, new_id
 from ctxmgr.store.archive.parquet import Bucket, archive_files, is_bucket, read_records, read_rows, require_writable, write_file
 from ctxmgr.store.engine.dialect import KEEP_STATE
 from ctxmgr.store.engine.disposable_files import BORN
-from ctxmgr.store.integrity.verification import common_chain, session_faults
-from ctxmgr.store.log.log_store import LogStore
+from ctxmgr.store.log_store import LogStore
 from ctxmgr.store.project_session import ARCHIVED, GAP, PROJECT, end_name, parse_archive_mark
 from ctxmgr.store.repositories.bookkeeping import WATCHED
 from ctxmgr.store.row_mapper import load
 from ctxmgr.store.text_normalisation import storable
+from ctxmgr.store.verification import common_chain, session_faults
 from ctxmgr.store.write.append import BATCH
 
 if TYPE_CHECKING:
@@ -195,15 +195,15 @@ def retain(store: Store, archive: str, sessions: list[ArchivableSession], heard:
         folder = os.path.join(root, within)
         if bucket is not None:
             bucket.fetch(within)
-        there = _contents(folder)
+        there = _read_archive_folder(folder)
         waiting = list(group)
         # A run that was killed between writing and removing left sessions in both places. Do not write these again.
-        new = [each for each in waiting if there.get(each.session, _NOWHERE).sum != _sum_of(store, each)]
+        new = [each for each in waiting if there.get(each.session, _NOWHERE).sum != _session_checksum(store, each)]
         for part in _parts(store, new):
             written = write_file(folder if bucket is None else bucket.drafts, _records(store, part))
             if bucket is not None:
                 written = bucket.put(written, within)
-            there.update(_contents_of(written))
+            there.update(_read_archive_file(written))
         for each in waiting:
             found = there[each.session]
             removed, reason = _remove(store, each, found, archive, root)
@@ -254,17 +254,17 @@ class _Archived:
 _NOWHERE = _Archived("", 0, "")
 
 
-def _contents(folder: str) -> dict[str, _Archived]:
+def _read_archive_folder(folder: str) -> dict[str, _Archived]:
     """Return the sessions in the files of a day. If several files have a session, the longest counts."""
     found: dict[str, _Archived] = {}
     for file in archive_files(folder) if os.path.isdir(folder) else ():
-        for session, archived in _contents_of(file).items():
+        for session, archived in _read_archive_file(file).items():
             if archived.records > found.get(session, _NOWHERE).records:
                 found[session] = archived
     return found
 
 
-def _contents_of(file: str) -> dict[str, _Archived]:
+def _read_archive_file(file: str) -> dict[str, _Archived]:
     counts, sums = Counter[str](), dict[str, str]()
     for body, _ in read_rows(file):
         # Use the stored form of the id, without lone surrogates.
@@ -280,7 +280,7 @@ def _bodies(store: Store, session: ArchivableSession) -> Iterator[str]:
         yield str(body)
 
 
-def _sum_of(store: Store, session: ArchivableSession) -> str:
+def _session_checksum(store: Store, session: ArchivableSession) -> str:
     total = ""
     for body in _bodies(store, session):
         total = chain(total, body.encode())
@@ -317,7 +317,7 @@ def _remove(store: Store, session: ArchivableSession, archived: _Archived, archi
         if store.is_live(session.session):
             return 0, _LIVE
         # The session may have gone on since it was archived.
-        if _sum_of(store, session) != archived.sum:
+        if _session_checksum(store, session) != archived.sum:
             return 0, "something was recorded meanwhile"
         until = common_chain(engine)
         # The common chain of an old store covers the records of all sessions. Without these checksums it would break here.

@@ -77,7 +77,7 @@ class LogBytes:
         """Return the session id of the first record, "" if it can't be read."""
         return first_session(self.read(0, _HEAD))
 
-    def holds(self, found: Anchor) -> bool:
+    def matches_anchor(self, found: Anchor) -> bool:
         """Whether the log still matches its anchor, up to the anchor's offset."""
         from ctxmgr.log.journal import matches_anchor
 
@@ -149,7 +149,7 @@ class DamagedRange:
     """Bytes of a log that hold no readable record or break its chain of checksums: offset, length and reason.
 
     Attributes:
-        kind: ``unreadable``, ``altered``, ``inserted``, ``unsummed`` or ``cut``; see `ctxmgr.store.integrity.verification`.
+        kind: ``unreadable``, ``altered``, ``inserted``, ``unsummed`` or ``cut``; see `ctxmgr.store.verification`.
     """
 
     __slots__ = ("kind", "length", "offset", "reason")

@@ -1,9 +1,9 @@
-"""Run a person's own statement on a server: on a connection for it alone, in a transaction that can only read.
+"""Run a user's SELECT on a server, on a connection of its own and in a transaction that can only read.
 
-Three things keep it from doing harm, whatever it says. It is declared as a cursor, by itself: the server takes nothing but one
-SELECT there. Its transaction reads only and is never committed, so what a function in it sets, sends or writes is taken back.
-And it has the rights of the role that asks, row-level security among them. The connection is closed within the transaction, and
-with it ends what outlives one: the locks of a session, also behind a pooler, which then closes its own connection.
+Three things keep any statement from doing harm. It is declared as a cursor, for which the server accepts only one SELECT. Its
+transaction only reads and is never committed, so whatever a function in it sets, sends or writes is undone. It has the rights
+of the role that asks, including row-level security. The connection is closed within the transaction, which also releases the
+locks of a session. Behind a pooler, the pooler then closes its own connection.
 """
 
 from __future__ import annotations

@@ -465,10 +465,10 @@ def _create_private(path: str) -> None:
 
             make_private_folder(folder)
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
-        from ctxmgr.log.anchor import begin
+        from ctxmgr.log.anchor import store_empty
 
         # An anchor that still exists for this path belongs to a former, deleted database.
-        begin(path)
+        store_empty(path)
     except FileExistsError:
         if os.path.isdir(path):
             raise StorageFailed(f"{path} is a folder, not a store", "name a file: --store FOLDER/history.db") from None

@@ -104,7 +104,7 @@ class WalSync:
 
     def _advance(self, engine: SqliteEngine, head: anchor.Anchor | None) -> None:
         if head is not None:
-            anchor.advance(self._path, head, lambda found: holds(engine, found))
+            anchor.advance(self._path, head, lambda stored: matches_anchor(engine, stored))
 
     def close(self, engine: SqliteEngine) -> None:
         """Stop the thread and sync the rest. Called before the engine is closed.
@@ -151,17 +151,17 @@ def read_head(engine: Engine, former: anchor.Anchor | None = None) -> anchor.Anc
         ((session,),) = engine.query("SELECT id FROM session ORDER BY key LIMIT 1")
         head = anchor.Anchor(int(rows[0][0]), str(rows[0][1]), str(session))
         if engine.schema_version() > READABLE:  # in older versions the sessions' rows have no checksum
-            head.ends = _ends(engine, former)
+            head.ends_digest = _ends_digest(engine, former)
     return head
 
 
-def _ends(engine: Engine, former: anchor.Anchor | None) -> str:
-    if former is None or not former.ends or is_archived_since(engine, former.length):
+def _ends_digest(engine: Engine, former: anchor.Anchor | None) -> str:
+    if former is None or not former.ends_digest or is_archived_since(engine, former.length):
         return digest_sums(
             (total or "").partition(" ")[0] for (total,) in engine.query(_ALL_ENDS, {"end": END, "after": END + "~"})
         )
     found = engine.query(_NEW_ENDS, {"place": former.length})
-    return digest_sums((now for now, _ in found), (before for _, before in found), former.ends)
+    return digest_sums((now for now, _ in found), (before for _, before in found), former.ends_digest)
 
 
 def digest_sums(totals: Iterable[str | None], without: Iterable[str | None] = (), former: str = "0") -> str:
@@ -178,7 +178,7 @@ def is_archived_since(engine: Engine, place: int) -> bool:
     return bool(engine.query(sql, {"name": end_name(place), "after": END + "~"}))
 
 
-def holds(engine: SqliteEngine, found: anchor.Anchor) -> bool:
+def matches_anchor(engine: SqliteEngine, found: anchor.Anchor) -> bool:
     """Whether a database still matches its anchor, up to the anchor's place."""
     rows = engine.query("SELECT sum FROM record WHERE seq = :seq", {"seq": found.length})
     return rows[0][0] == found.total if rows else is_archived_since(engine, found.length)

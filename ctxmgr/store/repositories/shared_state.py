@@ -19,7 +19,7 @@ from ctxmgr.store.write.project_state import CURRENT, STATE
 
 if TYPE_CHECKING:
     from ctxmgr.types.access import AccessRule
-    from ctxmgr.types.context_package import AgentNeed, ContextKey
+    from ctxmgr.types.project_state import AgentNeed, ContextKey
     from ctxmgr.types.view import EntryView
 
 
@@ -41,7 +41,7 @@ class ProjectState:
 
     def context_keys(self) -> list[ContextKey]:
         """Return all context keys, ordered by name."""
-        from ctxmgr.types.context_package import ContextKey
+        from ctxmgr.types.project_state import ContextKey
 
         rows = self._engine.query("SELECT key, value, type, description, author, ts FROM context_key ORDER BY key")
         with readable():
@@ -76,7 +76,7 @@ class ProjectState:
 
     def needs(self, agent: str | None = None) -> list[AgentNeed]:
         """Return the needs of one agent, or of all: what a context package must or may contain."""
-        from ctxmgr.types.context_package import AgentNeed
+        from ctxmgr.types.project_state import AgentNeed
 
         rows = self._engine.query(
             "SELECT agent, pattern, need, max_tokens, use_summary, priority FROM need "

@@ -63,7 +63,7 @@ def _text(value: object) -> str:
     return value
 
 
-def _one_of(value: object, known: tuple[str, ...]) -> str:
+def _choice(value: object, known: tuple[str, ...]) -> str:
     word = _text(value)
     if word not in known:
         raise ValueError("not one of the known words")
@@ -86,7 +86,7 @@ def _maybe_number(value: object) -> int | None:
 
 
 def _version(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> None:
-    number, op = _number(data["version"]), _one_of(data["op"], _OPERATIONS)
+    number, op = _number(data["version"]), _choice(data["op"], _OPERATIONS)
     # A rollback creates no version; it only makes an earlier one the current one.
     if op != "rollback":
         parent = _maybe_number(data.get("parent"))
@@ -130,7 +130,7 @@ def _artifacts(record: Record, version: int, items: object) -> tuple[list[dict[s
         needed += [
             {
                 "artifact": _text(item["id"]), "target": _text(target["id"]), "agent": _text(target["agent"]),
-                "name": _text(target["name"]), "type": _one_of(target["type"], _DEPENDENCIES),
+                "name": _text(target["name"]), "type": _choice(target["type"], _DEPENDENCIES),
             }
             for target in _rows(item.get("dependencies") or [])
         ]  # fmt: skip
@@ -159,7 +159,7 @@ def _keys(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> Non
     author = _maybe(data.get("by"))
     rows = [
         {
-            "key": _text(item["key"]), "value": json.dumps(item["value"]), "type": _one_of(item["type"], _TYPES),
+            "key": _text(item["key"]), "value": json.dumps(item["value"]), "type": _choice(item["type"], _TYPES),
             "author": author, "description": _maybe(item.get("description")), "ts": _maybe(record.get("ts")),
         }
         for item in _rows(data["changes"])
@@ -186,15 +186,15 @@ def _rules(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> No
 def _rule(item: dict[str, Any], record: Record) -> dict[str, Any]:
     named = {"agent": "agent", "resource": "resourceType", "pattern": "pattern", "permission": "permission"}
     row: dict[str, Any] = {column: _text(item[name]) for column, name in named.items()}
-    _one_of(row["permission"], ("read", "write", "none"))
-    _one_of(row["resource"], ("artifact", "context", "history"))
+    _choice(row["permission"], ("read", "write", "none"))
+    _choice(row["resource"], ("artifact", "context", "history"))
     return {**row, "priority": _number(item.get("priority", 100)), "ts": _maybe(record.get("ts"))}
 
 
 def _needs(engine: Engine, seq: int, record: Record, data: dict[str, Any]) -> None:
     kept = [
         {
-            "agent": _text(item["agent"]), "pattern": _text(item["pattern"]), "need": _one_of(item["need"], _NEEDS),
+            "agent": _text(item["agent"]), "pattern": _text(item["pattern"]), "need": _choice(item["need"], _NEEDS),
             "max_tokens": _maybe_number(item.get("maxTokens")), "use_summary": int(bool(item.get("useSummary"))),
             "priority": _number(item.get("priority", 100)),
         }

@@ -6,7 +6,8 @@ import pytest
 
 from ctxmgr.cli.terminal import Printer
 from ctxmgr.cli.views import context as views
-from ctxmgr.types.context_package import AgentNeed, AssembleResponse, ItemExplanation, RequestedItem
+from ctxmgr.types.context_package import AssembleResponse, ItemExplanation, RequestedItem
+from ctxmgr.types.project_state import AgentNeed
 from tests.cli import view_samples as s
 
 DECISION = {

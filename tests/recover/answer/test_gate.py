@@ -8,10 +8,10 @@ import pytest
 
 from ctxmgr.base.light_dataclass import replace
 from ctxmgr.recover.answer.draft import Draft
-from ctxmgr.recover.answer.gate import adds_nothing, allowed_targets, citations_of, objections, refusals
+from ctxmgr.recover.answer.gate import adds_nothing, allowed_targets, cited_ids, objections, refusals
 from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.recovery import Recovery
-from ctxmgr.recover.stuck_request import request_for
+from ctxmgr.recover.stuck_request import build_request
 from ctxmgr.store import Store
 from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.operations import DetectRequest
@@ -110,7 +110,7 @@ def proposal(**fields: Any) -> Proposal:
 def test_a_sound_proposal_passes(store: Store) -> None:
     """A proposal within its limits has nothing against it."""
     given = drafted(store)
-    dropped = [{"entry": citations_of(given.continuation())[0], "reason": "it is long out of date"}]
+    dropped = [{"entry": cited_ids(given.continuation())[0], "reason": "it is long out of date"}]
 
     assert objections(proposal(dropped=dropped), given) == []
 
@@ -168,7 +168,7 @@ def test_an_invented_value(store: Store, text: str, invented: str | None) -> Non
 def test_what_is_left_out(store: Store) -> None:
     """Leaving out takes a reason, and something that the rules cite."""
     given = drafted(store)
-    cited = citations_of(given.continuation())[0]
+    cited = cited_ids(given.continuation())[0]
     said = {
         reason: objections(proposal(dropped=[{"entry": entry, "reason": reason}]), given)
         for entry, reason in ((cited, ""), (cited, "   short   "), ("ghost", "it does not matter here"))
@@ -202,7 +202,7 @@ def test_words_that_give_orders(store: Store, fields: dict[str, Any], where: str
 def test_a_reason_for_leaving_out_gives_no_orders(store: Store) -> None:
     """The reason for leaving an entry out is written into a note, so it gives no orders either."""
     given = drafted(store)
-    found = objections(proposal(dropped=[{"entry": citations_of(given.continuation())[0], "reason": HOSTILE}]), given)
+    found = objections(proposal(dropped=[{"entry": cited_ids(given.continuation())[0], "reason": HOSTILE}]), given)
 
     assert any("reads like an instruction" in reason for reason in found)
 
@@ -220,7 +220,7 @@ def stuck(store: Store) -> Draft:
     """Return the rules' draft for a cycle: an edit that works, a test that fails, a checkout."""
     store.append(looped())
     (finding, *_) = workspace(store).detect(DetectRequest(session="cycle")).verdicts[0].findings
-    return Recovery(store, 1, request_for("cycle", finding, force=False), finding).draft()
+    return Recovery(store, 1, build_request("cycle", finding, force=False), finding).draft()
 
 
 def of_cycle(**fields: Any) -> Proposal:

@@ -13,7 +13,7 @@ import pytest
 from bench.diagnosis.score import unpacked
 from ctxmgr.diagnose.evidence.texts import sentences_in
 from ctxmgr.history import detection
-from ctxmgr.recover.answer.facts import claims
+from ctxmgr.recover.answer.facts import claims_authority
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.operations import RecoverRequest
 from ctxmgr.types.route import Continuation
@@ -98,7 +98,7 @@ def test_what_tools_write_is_only_quoted(text: str, where: str) -> None:
 @pytest.mark.parametrize("text", INJECTIONS)
 def test_claims_are_known_in_many_words(text: str) -> None:
     """The broad warning knows what claims an approval or gives an order."""
-    assert claims(text)
+    assert claims_authority(text)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_claims_are_known_in_many_words(text: str) -> None:
 )
 def test_plain_output_claims_nothing(text: str) -> None:
     """What tools ordinarily print keeps its label."""
-    assert not claims(text)
+    assert not claims_authority(text)
 
 
 def test_a_person_may_approve(store: Store) -> None:

@@ -12,7 +12,7 @@ from ctxmgr.history.session_evidence import related_sessions
 from ctxmgr.log.codec import Record
 from ctxmgr.recover.model.consultation import consultant
 from ctxmgr.recover.recovery import Recovery, RecoveryOptions
-from ctxmgr.recover.stuck_request import request_for
+from ctxmgr.recover.stuck_request import build_request
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.memory import RetainRequest
 from ctxmgr.types.operations import ModelRequest, RecoverRequest
@@ -274,7 +274,7 @@ def consulted(store: Store, lines: list[Any], **request: Any) -> tuple[Continuat
     key = store.sessions.key("new")
     assert key is not None, "the session is there"
     consult = consultant(store, ModelRequest(name="test:scripted"), {}, {}, None, model=script.model())
-    asked = request_for("new", None, force=True)
+    asked = build_request("new", None, force=True)
     options = RecoveryOptions(consult=consult, **request)
     return Recovery(store, key, asked, None, options=options).answer(), script
 

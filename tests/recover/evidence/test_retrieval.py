@@ -6,7 +6,7 @@ import pytest
 
 from ctxmgr.recover.evidence.excerpts import clauses
 from ctxmgr.recover.evidence.history_reader import HistoryReader
-from ctxmgr.recover.evidence.retrieval import Retrieval, Scope, seek, seek_around, together
+from ctxmgr.recover.evidence.retrieval import Retrieval, Scope, merge, seek, seek_around
 from ctxmgr.store import Store
 from ctxmgr.types.view import EntryView
 from tests.recover.runs import call, said
@@ -147,7 +147,7 @@ def test_a_block_of_a_program_is_no_message(history: Store) -> None:
 def test_two_searches_make_one_answer(history: Store) -> None:
     """What two searches found is told once each, and the second answers only where it may."""
     asked, near = sought(history, "which courier has rounding_mode"), around(history, "ROUNDING_MODE")
-    both = together(asked, near, 8, answers=False)
+    both = merge(asked, near, 8, answers=False)
 
     assert indexes(both).count(4) == 1
     assert both.unanswered == asked.unanswered

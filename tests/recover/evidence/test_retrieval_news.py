@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ctxmgr.recover.evidence.history_reader import HistoryReader
-from ctxmgr.recover.evidence.retrieval import news, superseded_records
-from ctxmgr.recover.stuck_request import worst
+from ctxmgr.recover.evidence.retrieval import is_news, superseded_records
+from ctxmgr.recover.stuck_request import worst_finding
 from ctxmgr.store import Store
 from ctxmgr.types.finding import Finding, Scope
 from tests.recover.runs import call, said
@@ -30,7 +30,7 @@ def test_what_an_action_adds(store: Store, output: str | None, error: str | None
     """A value that is not known or what to do helps; the same failure, a mere receipt or that it is not known does not."""
     store.append(call("s", 0, "probe", {"what": "main"}, output, error=error))
     (entry,) = HistoryReader(store, "s").entries_before(1, 1)
-    assert news(entry, KNOWN) is helps
+    assert is_news(entry, KNOWN) is helps
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_what_a_message_adds(store: Store, text: str, helps: bool) -> None:
     """Advice and values help; that somebody does not know does not."""
     store.append([*call("s", 0, "probe"), said("s", 1, text, after=0)])
     found = HistoryReader(store, "s").find(text.split()[-1].strip("."), 5)
-    assert [news(row, KNOWN) for row in found] == [helps]
+    assert [is_news(row, KNOWN) for row in found] == [helps]
 
 
 @pytest.mark.parametrize(("more", "gone"), [({"split": "clean"}, True), ({"offset": 20}, False), ({"task": "other"}, False)])
@@ -66,9 +66,9 @@ def test_a_lasting_warning_is_answered_when_asked_for() -> None:
         members=["a", "b", "c"], last_progress=None, scope=Scope(agent="coder", process=None), confidence=0.5, reason="r",
         evidence={"identity": "i"},
     )  # fmt: skip
-    assert worst([warning]) is None
-    assert worst([warning], warned=True) == warning
-    assert worst([warning.model_copy(update={"resolved": "progress"})], warned=True) is None
+    assert worst_finding([warning]) is None
+    assert worst_finding([warning], warned=True) == warning
+    assert worst_finding([warning.model_copy(update={"resolved": "progress"})], warned=True) is None
 
 
 @pytest.mark.parametrize(("shared", "gone"), [(1, False), (2, False), (3, True), (5, True)])

@@ -25,7 +25,7 @@ from ctxmgr.recover.evidence.history_reader import HistoryReader
 from ctxmgr.recover.model.client import consult
 from ctxmgr.recover.model.config import ModelChoice
 from ctxmgr.recover.model.exchange import Consultation, ModelAnswer
-from ctxmgr.recover.stuck_request import request_for
+from ctxmgr.recover.stuck_request import build_request
 from ctxmgr.store import Store
 from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.view import EntryView, EventView
@@ -91,7 +91,7 @@ def consultation(store: Store, session: str = "stuck", **fields: Any) -> Consult
     reader = HistoryReader(store, session)
     known: dict[str, Any] = {
         "reader": reader,
-        "request": request_for(session, None, force=True),
+        "request": build_request(session, None, force=True),
         "allowed": ["planner", "coder", "reviewer"],
         "cited": [entry_id(session, 2), entry_id(session, 6)],
         "brief": draft.context.prompt,

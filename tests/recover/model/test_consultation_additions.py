@@ -10,7 +10,7 @@ from ctxmgr.base.light_dataclass import replace
 from ctxmgr.recover.answer.draft import Draft
 from ctxmgr.recover.model.consultation import from_lead, from_proposal
 from ctxmgr.recover.recovery import Recovery
-from ctxmgr.recover.stuck_request import request_for
+from ctxmgr.recover.stuck_request import build_request
 from ctxmgr.store import Store
 from ctxmgr.types.model_proposal import Proposal
 from ctxmgr.types.operations import DetectRequest
@@ -72,7 +72,7 @@ def proposed(**fields: Any) -> Proposal:
 def _stuck(store: Store) -> Draft:
     store.append(records())
     (finding, *_) = workspace(store).detect(DetectRequest(session="stuck")).verdicts[0].findings
-    return Recovery(store, 1, request_for("stuck", finding, force=False), finding).draft()
+    return Recovery(store, 1, build_request("stuck", finding, force=False), finding).draft()
 
 
 def test_the_cause_of_a_model_is_told_first(store: Store) -> None:

@@ -17,7 +17,7 @@ from ctxmgr.recover.model.exchange import (
     BudgetError,
     ShownNames,
     aliases,
-    place_of,
+    parse_place,
     settle_answer,
 )
 from ctxmgr.types.model_proposal import Proposal
@@ -120,7 +120,7 @@ def test_each_agent_has_one_alias_that_is_plain(agents: list[str]) -> None:
 )
 def test_a_place_is_told_from_an_id(text: str, place: int | None) -> None:
     """Digits alone, in a length that an index can have."""
-    assert place_of(text) == place
+    assert parse_place(text) == place
 
 
 def seen() -> ShownNames:

@@ -43,7 +43,7 @@ OTHER_JOINS = {
 
 FILES_ONLY = {
     "search/find.py", "search/index.py", "search/index_texts.py", "read_query.py", "engine/schema.py",
-    "partial_copy.py", "write/deferred_indexes.py", "log/log_rows.py", "log/log_store.py",
+    "partial_copy.py", "write/deferred_indexes.py", "log_rows.py", "log_store.py",
 }  # fmt: skip
 """Modules whose statements no server is asked."""
 

@@ -91,14 +91,14 @@ def test_an_anchor_from_before_counts(place: Path) -> None:
     former_database(place)
     anchored = load(str(place))
     assert anchored is not None
-    assert (anchored.length, anchored.ends) == (9, "")
+    assert (anchored.length, anchored.ends_digest) == (9, "")
     assert _kinds(place) == []
     with closing(open_store(str(place))) as store:
         assert store.examine().damaged == []
         fill(store, 9)
     anchored = load(str(place))
     assert anchored is not None
-    assert (anchored.length, len(anchored.ends)) == (18, 16)
+    assert (anchored.length, len(anchored.ends_digest)) == (18, 16)
     assert _kinds(place) == []
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.store.log import log_rows, log_store
+from ctxmgr.store import log_rows, log_store
 from ctxmgr.store.write import log_parser
 from tests.store.bulk_logs import NEVER, Rows, forget_index, indexed_rows
 

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ctxmgr.store import worker_process
-from ctxmgr.store.log import log_store
+from ctxmgr.store import log_store, worker_process
 from ctxmgr.store.write import log_parser
 from tests.store.bulk_logs import Rows, hostile, ordinary, sealed
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.store import open_store
-from ctxmgr.store.log import log_rows, log_store
+from ctxmgr.store import log_rows, log_store, open_store
 from ctxmgr.store.write import deferred_indexes, log_parser
 from tests import builders as b
 from tests.store.bulk_logs import NEVER, Rows, forget_index, indexed_rows, ordinary, sealed
@@ -21,8 +20,8 @@ _KILLED = """
 import os, signal, sys
 from ctxmgr.store.write import deferred_indexes as deferred
 from ctxmgr.store.write import log_parser as gather
-from ctxmgr.store.log import log_store as log_file
-from ctxmgr.store.log import log_rows
+from ctxmgr.store import log_store as log_file
+from ctxmgr.store import log_rows
 from ctxmgr.store import open_store
 log_rows._BLOCKS_FROM_BYTES, log_file._DEFER_FROM_BYTES, log_file._SLICE, gather._READ = 0, int(sys.argv[3]), 3, 1_500
 told = []

@@ -10,7 +10,7 @@ import pytest
 
 from ctxmgr.log import reader
 from ctxmgr.log.reader import Line
-from ctxmgr.store.log import log_rows
+from ctxmgr.store import log_rows
 from ctxmgr.store.write import log_parser
 from tests.store.bulk_logs import OTHERS, Rows, hostile, indexed_rows, ordinary, sealed
 

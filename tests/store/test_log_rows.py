@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.log import codec
-from ctxmgr.store import open_store
-from ctxmgr.store.log import log_rows, log_store
+from ctxmgr.store import log_rows, log_store, open_store
 from ctxmgr.types.query import Filters
 from tests.builders import entry
-from tests.store.log.test_log_store import log_of
+from tests.store.test_log_store import log_of
 
 
 def test_long_indexing_tells_its_progress(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from ctxmgr.store import Store
 from tests.builders import entry, entry_id, result
 from tests.recover.runs import ask, recover, said
 
-CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "cases" / "targets.json").read_text(encoding="utf-8"))
+CASES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "cases" / "targets.json").read_text(encoding="utf-8"))
 
 
 def records(case: dict[str, Any]) -> list[Record]:

@@ -17,7 +17,7 @@ from ctxmgr.errors import Conflict
 from ctxmgr.log import anchor, codec
 from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.integrity.verification import VerificationResult
+from ctxmgr.store.verification import VerificationResult
 from tests import builders
 from tests.cli.console import run
 
@@ -119,7 +119,7 @@ def test_a_cut_tail_is_remembered_when_the_recorder_goes_on(log: Path) -> None:
 def test_the_index_knows_too(log: Path) -> None:
     """Where the anchor of the state folder is gone, the index that saw more of a log than is there tells it."""
     _examined(log)
-    shutil.rmtree(anchor.folder())
+    shutil.rmtree(anchor.anchor_folder())
     log.write_bytes(b"".join(_lines(log)[:-1]))
 
     assert _kinds(log) == ["cut"]
@@ -156,7 +156,7 @@ def test_every_change_of_a_database_is_named(tmp_path: Path, change: str) -> Non
 def test_without_the_anchor_a_deleted_record_shows_in_the_sessions(tmp_path: Path) -> None:
     """A database whose sessions know of more than there is was cut, whether or not it was anchored."""
     place = _recorded(tmp_path / "run.db")
-    shutil.rmtree(anchor.folder())
+    shutil.rmtree(anchor.anchor_folder())
     store = open_store(str(place))
     store.engine.execute("PRAGMA foreign_keys = OFF")
     store.engine.execute("DELETE FROM record WHERE seq = 7")
@@ -191,7 +191,7 @@ def test_a_foreign_log_that_we_go_on_with(tmp_path: Path) -> None:
 def test_a_copy_on_another_machine_is_no_alarm(tmp_path: Path, name: str) -> None:
     """Where no anchor is kept it is said, and nothing else."""
     place = _recorded(tmp_path / name)
-    shutil.rmtree(anchor.folder())
+    shutil.rmtree(anchor.anchor_folder())
     _sound(place, "no anchor of it is kept on this machine")
 
 
@@ -289,8 +289,8 @@ def test_a_broken_anchor_is_none(log: Path) -> None:
 
 def test_anchors_are_private(log: Path) -> None:
     """The folder has mode 0700 and each anchor 0600; one that can't be kept stops nobody from recording."""
-    assert os.stat(anchor.folder()).st_mode & 0o777 == 0o700
-    assert {path.stat().st_mode & 0o777 for path in Path(anchor.folder()).iterdir()} == {0o600}
+    assert os.stat(anchor.anchor_folder()).st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in Path(anchor.anchor_folder()).iterdir()} == {0o600}
 
 
 def test_without_a_home_recording_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -385,7 +385,7 @@ def test_what_could_not_be_written_costs_no_sum(tables: Store) -> None:
 def test_a_session_that_is_gone_is_told_by_the_places_it_had(tmp_path: Path, session: int) -> None:
     """Without an anchor a session that was removed with all its rows leaves places without records."""
     store = _three(tmp_path / "run.db")
-    shutil.rmtree(anchor.folder())
+    shutil.rmtree(anchor.anchor_folder())
     assert _changed(store, *_gone(session)) == ["cut"]
     store.close()
 

@@ -1,4 +1,4 @@
-"""Write the index rows of a log's lines."""
+"""The index rows of a log's lines, and how they are written."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctxmgr.config import Config, load_config
-from ctxmgr.recover.routing.routes import check_routes
+from ctxmgr.recover.routes import check_routes
 
 
 def test_no_table_is_fine() -> None:

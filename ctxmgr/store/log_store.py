@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
-from ctxmgr.log.anchor import Anchor, parse, spell
+from ctxmgr.log.anchor import Anchor, encode_anchor, parse_anchor
 from ctxmgr.store.base import Store
 from ctxmgr.store.engine import schema
 from ctxmgr.store.engine.dialect import KEEP_STATE
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from ctxmgr.log.reader import Line
     from ctxmgr.store.engine.interface import OnConflict
     from ctxmgr.store.engine.log_bytes import DamagedRange
-    from ctxmgr.store.integrity.verification import VerificationResult
-    from ctxmgr.store.log.log_rows import LogRows, Progress
+    from ctxmgr.store.log_rows import LogRows, Progress
+    from ctxmgr.store.verification import VerificationResult
     from ctxmgr.store.write.append import AppendResult, EncodedRecord
     from ctxmgr.store.write.bulk import BulkWriter
 
@@ -164,7 +164,7 @@ class LogStore(Store):
 
         This also checks the index. A damaged index is removed, and rebuilt by the next command.
         """
-        from ctxmgr.store.integrity.verification import examine_log
+        from ctxmgr.store.verification import examine_log
 
         if self._kept:
             discard_if_damaged(self._index)
@@ -172,23 +172,23 @@ class LogStore(Store):
 
     def accept(self) -> None:
         """Accept the log as it is now: replace the earlier anchor by a new one."""
-        from ctxmgr.store.integrity.verification import accept_log
+        from ctxmgr.store.verification import accept_log
 
         head = accept_log(self.path)
-        self.engine.execute(KEEP_STATE, {"name": _ANCHOR, "value": "" if head is None else spell(head).decode("ascii")})
+        self.engine.execute(KEEP_STATE, {"name": _ANCHOR, "value": "" if head is None else encode_anchor(head).decode("ascii")})
         self._seen = head
 
     def _anchor(self, found: Anchor | None, end: int, last_sum: str) -> None:
         """Store an anchor of the log in the index, unless the log contradicts the former anchor."""
         if not last_sum or (found is not None and found.length == end and found.total == last_sum):
             return
-        if found is not None and found.length and not self._bytes.holds(found):
+        if found is not None and found.length and not self._bytes.matches_anchor(found):
             return
         from ctxmgr.log.ids import now
 
         head = Anchor(end, last_sum, self._bytes.first_session(), (self._bytes.identity or (0, 0))[1])
         head.time = now()
-        self.engine.execute(KEEP_STATE, {"name": _ANCHOR, "value": spell(head).decode("ascii")})
+        self.engine.execute(KEEP_STATE, {"name": _ANCHOR, "value": encode_anchor(head).decode("ascii")})
 
     def catch_up(self, progress: Progress | None = None) -> None:
         """Index the records appended to the log since the last time. Rebuild the index if the log is another file now.
@@ -216,7 +216,7 @@ class LogStore(Store):
 
     def _look_back(self, state: dict[str, str]) -> Anchor | None:
         """Return the anchor in the index. At the first call, keep it as the anchor that earlier readers left."""
-        found = parse(state[_ANCHOR].encode()) if _ANCHOR in state else None
+        found = parse_anchor(state[_ANCHOR].encode()) if _ANCHOR in state else None
         if not self._looked_back:
             self._looked_back, self._seen = True, found
         return found
@@ -296,7 +296,7 @@ class LogStore(Store):
     def _index_from(
         self, start: int, last_sum: str, size: int, progress: Progress | None, most: int | None
     ) -> tuple[int, str, bool]:
-        from ctxmgr.store.log.log_rows import LogRows
+        from ctxmgr.store.log_rows import LogRows
 
         if self._rows is None:
             self._rows = LogRows(self.engine, self._bytes)

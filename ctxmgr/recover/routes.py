@@ -27,7 +27,7 @@ BROKEN = "its schema can't be applied"
 """Beginning of the sentence that blames the schema itself, e.g. a reference to a missing definition."""
 
 
-def checked_schema(schema: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+def check_schema(schema: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     """Return the schema.
 
     Raises:
@@ -45,7 +45,7 @@ def checked_schema(schema: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     return schema
 
 
-def problem_with(made: dict[str, Any], schema: Mapping[str, Any] | None) -> str:
+def find_problem(made: dict[str, Any], schema: Mapping[str, Any] | None) -> str:
     """Return the fault of a request as a sentence; "" if it is valid."""
     if schema is None:
         return ""
@@ -99,7 +99,7 @@ class RoutingTable:
 
     def route(self, agent: str) -> Route:
         """Return an agent's route. An agent that the table does not know is ordinary, and accepts any request."""
-        return self.routes.get(agent) or Route(agent, role=role_of(agent) if self.routing == "history" else "ordinary")
+        return self.routes.get(agent) or Route(agent, role=guess_role(agent) if self.routing == "history" else "ordinary")
 
     def followers(self, agent: str) -> list[str]:
         """Return the agents that may follow an agent: never itself, never the context manager."""
@@ -107,12 +107,12 @@ class RoutingTable:
         return [name for name in (self.routes if named is None else named) if name != agent]
 
 
-def from_history(agents: Sequence[str]) -> RoutingTable:
+def derive_table(agents: Sequence[str]) -> RoutingTable:
     """Return a table with the agents of a history, in which each may follow each."""
-    return RoutingTable("history", {agent: Route(agent, role=role_of(agent)) for agent in agents})
+    return RoutingTable("history", {agent: Route(agent, role=guess_role(agent)) for agent in agents})
 
 
-def role_of(agent: str) -> Role:
+def guess_role(agent: str) -> Role:
     """Return an agent's role, judged by its name."""
     return "review" if _REVIEW.search(agent) else "merge" if _MERGE.search(agent) else "ordinary"
 
@@ -127,11 +127,11 @@ def configured_table(config: Config) -> RoutingTable | None:
         from pathlib import Path
 
         source = config.find_file("recover.routes") or Path(OWN_FILE)
-        return from_table(dict(config.routes), source.parent, f"{source}: recover.routes", config.routes_folder)
-    return None if config.routes is None else from_file(config.routes, config.routes_folder)
+        return parse_table(dict(config.routes), source.parent, f"{source}: recover.routes", config.routes_folder)
+    return None if config.routes is None else read_table(config.routes, config.routes_folder)
 
 
-def from_file(file: str | Path, confined: Path | None = None) -> RoutingTable:
+def read_table(file: str | Path, confined: Path | None = None) -> RoutingTable:
     """Return the table in a TOML or JSON file with one table for each agent.
 
     Args:
@@ -149,7 +149,7 @@ def from_file(file: str | Path, confined: Path | None = None) -> RoutingTable:
         value: Any = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except _MALFORMED as error:
         raise InvalidInput(f"{path}: no routing table: {_reason(error)}", "TOML, or JSON when it ends in .json") from None
-    return from_table(value, path.parent, str(path), confined)
+    return parse_table(value, path.parent, str(path), confined)
 
 
 def _reason(error: Exception) -> str:
@@ -158,8 +158,8 @@ def _reason(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def from_table(table: object, folder: Path, where: str, confined: Path | None = None) -> RoutingTable:
-    """Return the table in a configuration. Paths of schemas are relative to ``folder``; for ``confined`` see `from_file`.
+def parse_table(table: object, folder: Path, where: str, confined: Path | None = None) -> RoutingTable:
+    """Return the table in a configuration. Paths of schemas are relative to ``folder``; for ``confined`` see `read_table`.
 
     Raises:
         InvalidInput: a key is unknown, a value has the wrong type, or a named agent is missing.
@@ -167,7 +167,7 @@ def from_table(table: object, folder: Path, where: str, confined: Path | None = 
     if not isinstance(table, dict) or not table:
         raise InvalidInput(f"{where}: no agents in the routing table", 'e.g. [coder] next = ["reviewer"]')
     agents = cast("dict[str, Any]", table)
-    routes = {agent: _route(agent, fields, (folder, confined), f"{where}: {agent}") for agent, fields in agents.items()}
+    routes = {agent: _parse_route(agent, fields, (folder, confined), f"{where}: {agent}") for agent, fields in agents.items()}
     for route in routes.values():
         for follower in route.followers or ():
             if follower not in routes:
@@ -178,7 +178,7 @@ def from_table(table: object, folder: Path, where: str, confined: Path | None = 
     return RoutingTable("table", routes)
 
 
-def _route(agent: str, fields: object, folders: tuple[Path, Path | None], where: str) -> Route:
+def _parse_route(agent: str, fields: object, folders: tuple[Path, Path | None], where: str) -> Route:
     if not agent.strip() or is_context_manager(agent):
         raise InvalidInput(f"{where}: this name can't be routed to", "the context manager is never a target")
     if not isinstance(fields, dict):
@@ -194,14 +194,14 @@ def _route(agent: str, fields: object, folders: tuple[Path, Path | None], where:
     if followers is not None and not _is_texts(followers):
         raise InvalidInput(f"{where}: next must be a list of agents", 'e.g. next = ["reviewer"]')
     names = None if followers is None else tuple(cast("list[str]", followers))
-    return Route(agent, request, _schema(values.get("schema"), *folders, where), role, names)
+    return Route(agent, request, _read_schema(values.get("schema"), *folders, where), role, names)
 
 
 def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in cast("list[object]", value))
 
 
-def _schema(value: object, folder: Path, confined: Path | None, where: str) -> Mapping[str, Any] | None:
+def _read_schema(value: object, folder: Path, confined: Path | None, where: str) -> Mapping[str, Any] | None:
     if value is None:
         return None
     if isinstance(value, str):
@@ -216,7 +216,7 @@ def _schema(value: object, folder: Path, confined: Path | None, where: str) -> M
             ) from None
     if not isinstance(value, dict):
         raise InvalidInput(f"{where}: schema must be a JSON Schema", "an object, or the path of a file that holds one")
-    return checked_schema(cast("dict[str, Any]", value), where)
+    return check_schema(cast("dict[str, Any]", value), where)
 
 
 def check_routes(config: Config) -> Check:

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ctxmgr.store import Store, open_store
+from ctxmgr.store import Store, open_store, status
 from ctxmgr.store.engine import sqlite as engine
-from ctxmgr.store.integrity import status
-from ctxmgr.store.integrity.status import contents, library, quick_check
+from ctxmgr.store.status import contents, library, quick_check
 from tests import builders as b
 
 

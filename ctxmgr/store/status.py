@@ -1,4 +1,4 @@
-"""Describe a store without reading its records: library, counts, damage."""
+"""The status of a store without reading its records: library, counts, damage."""
 
 from __future__ import annotations
 

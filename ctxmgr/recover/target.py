@@ -13,10 +13,10 @@ from typing import Any, cast
 from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.errors import InvalidInput, RecoveryRefused
 from ctxmgr.log.codec import encode
-from ctxmgr.recover.evidence.brief import Case, launcher_of
+from ctxmgr.recover.evidence.brief import Case, find_launcher
 from ctxmgr.recover.evidence.history_reader import FAILED, PATH, HistoryReader, changes_something, texts
 from ctxmgr.recover.evidence.quotes import answer_text, display_name
-from ctxmgr.recover.routing.routes import BROKEN, Route, problem_with, role_of
+from ctxmgr.recover.routes import BROKEN, Route, find_problem, guess_role
 from ctxmgr.recover.stuck_request import concurrent_loops
 from ctxmgr.types.finding import Finding
 from ctxmgr.types.route import ContextRequest, is_context_manager
@@ -45,7 +45,7 @@ class Target:
     fixed: bool = False
 
 
-def choose(case: Case) -> Target:
+def choose_target(case: Case) -> Target:
     """Return the target of a request.
 
     * An introspection goes back to the requester.
@@ -86,15 +86,15 @@ def choose(case: Case) -> Target:
         ]
     if to is not None:
         back = to in (request.requester, finding and finding.scope.agent)
-        return _named(request, candidates, to, table.routes, back=back, known=table.routing == "table")
+        return _named_target(request, candidates, to, table.routes, back=back, known=table.routing == "table")
     if forwards:
-        return _forwarded(reader, request, candidates)
+        return _proceed_target(reader, request, candidates)
     choice = _Choice(candidates, closed=bool(request.return_to) or table.routing == "table")
     if request.requester is not None:
         return replace(choice.target(request.requester, "it asked for context and continues with it", back=True), fixed=True)
     if finding is not None:
-        return _for_finding(case, finding, choice)
-    return _latest(reader, choice)
+        return _finding_target(case, finding, choice)
+    return _latest_target(reader, choice)
 
 
 def is_routable(agent: str) -> bool:
@@ -131,7 +131,7 @@ class _Choice:
         return Target(agent, reason, [*self.candidates, agent], back)
 
 
-def _named(
+def _named_target(
     request: ContextRequest, candidates: list[str], to: str, agents: Container[str], *, back: bool, known: bool
 ) -> Target:
     if request.return_to and to not in candidates:
@@ -151,7 +151,7 @@ def _asker(reader: HistoryReader, request: ContextRequest) -> str | None:
     if request.source != "reviewMerge":
         return None
     own = reader.newest(1, agent=request.requester)
-    launcher = launcher_of(reader, own, None)
+    launcher = find_launcher(reader, own, None)
     if launcher is not None:
         return launcher.agent
     recent = list(reversed(reader.newest(_RECENT)))
@@ -166,18 +166,18 @@ def _asker(reader: HistoryReader, request: ContextRequest) -> str | None:
     return max(before, key=lambda name: before[name]) if before else (recent[-1].agent if recent and not own else None)
 
 
-def _forwarded(reader: HistoryReader, request: ContextRequest, candidates: list[str]) -> Target:
+def _proceed_target(reader: HistoryReader, request: ContextRequest, candidates: list[str]) -> Target:
     """Return the target of a PROCEED that names nobody: the agent with a drafted request, else the one downstream."""
     drafted = [agent for agent in candidates if agent in request.drafts]
     if len(drafted) == 1:
         return Target(drafted[0], "the requester drafted its request", candidates, back=False, fixed=True)
-    wanted = [agent for agent in candidates if _names(request.goal[:_MOST_TEXT], agent)]
+    wanted = [agent for agent in candidates if _is_named(request.goal[:_MOST_TEXT], agent)]
     if len(wanted) == 1:
         return Target(wanted[0], "the goal names it", candidates, back=False)
-    return _downstream(reader, str(request.requester), candidates, None if request.return_to else _asker(reader, request))
+    return _next_target(reader, str(request.requester), candidates, None if request.return_to else _asker(reader, request))
 
 
-def _downstream(reader: HistoryReader, requester: str, others: list[str], asker: str | None) -> Target:
+def _next_target(reader: HistoryReader, requester: str, others: list[str], asker: str | None) -> Target:
     if not others:
         raise InvalidInput(
             f"no agent but {display_name(requester)} is known in this session, so there is nobody to proceed to",
@@ -204,17 +204,17 @@ def _usual_follower(recent: Sequence[EntryView], agent: str, others: Collection[
     return max(counts, key=lambda name: counts[name]) if counts else None
 
 
-def _latest(reader: HistoryReader, choice: _Choice) -> Target:
+def _latest_target(reader: HistoryReader, choice: _Choice) -> Target:
     last = next((entry for entry in reader.newest(_LOOK_BACK) if choice.allows(entry.agent)), None)
     if last is None:
         return choice.target("", "")
-    launcher = launcher_of(reader, [last], None)
+    launcher = find_launcher(reader, [last], None)
     if launcher is not None and launcher.status != "open" and choice.allows(launcher.agent):
         return choice.target(launcher.agent, f"it launched {display_name(last.agent)}, which acted last", back=True)
     return choice.target(last.agent, "it acted last", back=True)
 
 
-def decisive(reader: HistoryReader, findings: Sequence[Finding], finding: Finding) -> Finding:
+def decisive_finding(reader: HistoryReader, findings: Sequence[Finding], finding: Finding) -> Finding:
     """Return which of several simultaneous loops to answer.
 
     Loops whose calls fail take precedence over loops that only look or wait. If several fail, it is the one whose agent the
@@ -226,7 +226,7 @@ def decisive(reader: HistoryReader, findings: Sequence[Finding], finding: Findin
     blamed = [
         each for each in around
         if each.id in failed and any(
-            _names(answer_text(entry), str(each.scope.agent)) for name, entry in failed.items() if name != each.id
+            _is_named(answer_text(entry), str(each.scope.agent)) for name, entry in failed.items() if name != each.id
         )
     ]  # fmt: skip
     if len(blamed) == 1:
@@ -234,7 +234,7 @@ def decisive(reader: HistoryReader, findings: Sequence[Finding], finding: Findin
     return next((each for each in around if each.id in failed), finding)
 
 
-def _names(text: str, name: str) -> bool:
+def _is_named(text: str, name: str) -> bool:
     """Whether the end of a text names an agent or a file; it does not count as a part of a longer name."""
     return re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text[-_MOST_TEXT:], re.IGNORECASE) is not None
 
@@ -245,7 +245,7 @@ def _maker(reader: HistoryReader, finding: Finding, stuck: str, agents: Sequence
     The failure names a file that another agent changed last, while the stuck agent has changed nothing. A merge is the
     merger's own work, so no change is returned. A reviewer's verdict counts as a failure of what it looked at.
     """
-    role = role_of(stuck)
+    role = guess_role(stuck)
     steps = [entry for entry in reader.entries(finding.members[-_STEPS:]) if entry.agent == stuck]
     if role == "merge" or any(entry.status == "ok" and changes_something(entry) for entry in steps):
         return None
@@ -265,10 +265,10 @@ def _last_change(reader: HistoryReader, name: str) -> EntryView | None:
     """Return the last successful change of a file with this name."""
     hits = reversed(reader.search(name, _MOST_CHANGES))
     changes = (entry for entry in hits if entry.status == "ok" and changes_something(entry))
-    return next((entry for entry in changes if any(_names(text, name) for text in texts(entry.input, names=False))), None)
+    return next((entry for entry in changes if any(_is_named(text, name) for text in texts(entry.input, names=False))), None)
 
 
-def _for_finding(case: Case, finding: Finding, choice: _Choice) -> Target:
+def _finding_target(case: Case, finding: Finding, choice: _Choice) -> Target:
     reader, attempt = case.reader, case.attempt
     members = reader.entries(finding.members[-_STEPS:])
     stuck = finding.scope.agent or (members[-1].agent if members else "")
@@ -277,8 +277,8 @@ def _for_finding(case: Case, finding: Finding, choice: _Choice) -> Target:
     def may(agent: str) -> bool:
         return agent != stuck and choice.allows(agent)
 
-    launcher = launcher_of(reader, members, stuck or None)
-    above = launcher_of(reader, [launcher], None) if launcher is not None and attempt > 1 else None
+    launcher = find_launcher(reader, members, stuck or None)
+    above = find_launcher(reader, [launcher], None) if launcher is not None and attempt > 1 else None
     if launcher is not None and above is not None and may(above.agent):
         reason = f"{display_name(launcher.agent)} did not get further; {display_name(above.agent)} launched it"
         return choice.target(above.agent, reason)
@@ -315,7 +315,7 @@ _GIVEN = {
 """What is known about a request, and the field names that request types commonly have for it."""
 
 
-def request_for(
+def build_target_request(
     reader: HistoryReader, route: Route, request: ContextRequest, context: str, summary: str
 ) -> dict[str, Any] | None:
     """Return the request for an agent, or None if its form is not known and no draft exists.
@@ -332,14 +332,14 @@ def request_for(
     if draft is not None and not isinstance(draft, dict):
         raise InvalidInput(f"the draft for {display_name(route.agent)} must be a JSON object", 'e.g. {"goal": "..."}')
     known = {"goal": request.goal, "reason": request.reason, "session": request.session, "requester": request.requester}
-    bases = [cast("dict[str, Any]", draft)] if draft is not None else [*_earlier(reader, route), dict[str, Any]()]
+    bases = [cast("dict[str, Any]", draft)] if draft is not None else [*_recorded_requests(reader, route), dict[str, Any]()]
     problems: list[str] = []
     # Values that a field's schema refuses, such as a number for a session, are left out only on the second try.
     for fitting in (False, True):
         for base in bases:
             for text in (context, summary):
-                made = _filled(base, route.schema, {**known, "context": text}, fitting=fitting)
-                if not (problem := problem_with(made, route.schema)):
+                made = _fill_request(base, route.schema, {**known, "context": text}, fitting=fitting)
+                if not (problem := find_problem(made, route.schema)):
                     return made
                 problems.append(problem)
         if problems[-1].startswith(BROKEN):  # without the field, the fault of the schema would stay hidden
@@ -351,7 +351,7 @@ def request_for(
     )
 
 
-def _earlier(reader: HistoryReader, route: Route) -> list[dict[str, Any]]:
+def _recorded_requests(reader: HistoryReader, route: Route) -> list[dict[str, Any]]:
     if route.request is None:
         return []
     found = reader.newest(_EARLIER, input_type=route.request)
@@ -359,7 +359,7 @@ def _earlier(reader: HistoryReader, route: Route) -> list[dict[str, Any]]:
     return [body for body in inputs if len(encode({"input": body})) <= _LARGEST]
 
 
-def _filled(
+def _fill_request(
     base: dict[str, Any], schema: Mapping[str, Any] | None, known: Mapping[str, Any], *, fitting: bool
 ) -> dict[str, Any]:
     made = dict(base)
@@ -372,7 +372,7 @@ def _filled(
         for name in names:
             # The new context replaces an earlier one. All other fields of an earlier request stay.
             wanted = name in properties and value is not None and (name not in made or what == "context")
-            if wanted and not (fitting and problem_with({name: value}, _alone(schema, name, properties[name]))):
+            if wanted and not (fitting and find_problem({name: value}, _field_schema(schema, name, properties[name]))):
                 made[name] = value
     for name, rule in properties.items():
         if name not in made and isinstance(rule, dict):
@@ -385,7 +385,7 @@ def _filled(
     return made
 
 
-def _alone(schema: Mapping[str, Any], name: str, rule: object) -> dict[str, Any]:
+def _field_schema(schema: Mapping[str, Any], name: str, rule: object) -> dict[str, Any]:
     """Return the schema of a single field, with the definitions that it may refer to."""
     shared = {key: schema[key] for key in ("$schema", "$defs", "definitions") if key in schema}
     return {**shared, "properties": {name: rule}}

@@ -10,7 +10,7 @@ import pytest
 
 from ctxmgr.config import Config, load_config
 from ctxmgr.errors import InvalidInput, RecoveryRefused
-from ctxmgr.recover.routing.routes import from_file, from_history, from_table
+from ctxmgr.recover.routes import derive_table, parse_table, read_table
 from ctxmgr.store import Store
 from ctxmgr.types.operations import AgentRequest, RecoverRequest
 from ctxmgr.types.route import CONTEXT_MANAGER, Continuation
@@ -48,7 +48,7 @@ def test_a_file_is_read(tmp_path: Path, suffix: str) -> None:
         "reviewer": {"role": "review"},
     }
     path.write_text(toml if suffix == ".toml" else json.dumps(fields), encoding="utf-8")
-    table = from_file(path)
+    table = read_table(path)
 
     assert table.routing == "table"
     coder, reviewer = table.route("coder"), table.route("reviewer")
@@ -102,7 +102,7 @@ def test_a_configuration_names_or_holds_the_table(store: Store, tmp_path: Path, 
 def test_what_is_wrong_is_named(tmp_path: Path, table: Any, said: str) -> None:
     """Every mistake in a table is refused with the place, what is wrong, and a way out."""
     with pytest.raises(InvalidInput) as caught:
-        from_table(table, tmp_path, "ctxmgr.toml: recover.routes")
+        parse_table(table, tmp_path, "ctxmgr.toml: recover.routes")
 
     assert said in caught.value.message
     assert caught.value.message.startswith("ctxmgr.toml: recover.routes")
@@ -115,7 +115,7 @@ def test_a_schema_without_end_is_refused(tmp_path: Path) -> None:
     for _ in range(600):
         schema = {"not": schema}
     with pytest.raises(InvalidInput):
-        from_table({"coder": {"schema": schema}}, tmp_path, "t")
+        parse_table({"coder": {"schema": schema}}, tmp_path, "t")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_file_that_is_no_table(tmp_path: Path, name: str, text: str | bytes | 
     if text is not None:
         path.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(InvalidInput) as caught:
-        from_file(path)
+        read_table(path)
 
     assert str(path) in caught.value.message
 
@@ -145,7 +145,7 @@ def test_a_file_that_is_no_table(tmp_path: Path, name: str, text: str | bytes | 
 def test_a_folder_is_no_table(tmp_path: Path) -> None:
     """A folder in place of a file is refused as well."""
     with pytest.raises(InvalidInput):
-        from_file(tmp_path)
+        read_table(tmp_path)
 
 
 @pytest.mark.requirement("FR-018", "US10-6", "SC-012")
@@ -259,7 +259,7 @@ def test_a_role_makes_a_review(store: Store) -> None:
 
 def test_a_table_read_off_the_history_knows_the_agents() -> None:
     """A derived table lets everybody follow everybody else, knows roles by name alone, and says that it is derived."""
-    table = from_history(["coder", "PRReviewer", "Merge-Bot"])
+    table = derive_table(["coder", "PRReviewer", "Merge-Bot"])
 
     assert (table.routing, table.followers("coder")) == ("history", ["PRReviewer", "Merge-Bot"])
     assert [table.route(name).role for name in ("coder", "PRReviewer", "Merge-Bot", "reviewer-2")] == [

@@ -14,8 +14,8 @@ from jsonschema import Draft202012Validator
 from ctxmgr.config import Config
 from ctxmgr.errors import InvalidInput
 from ctxmgr.recover.evidence.history_reader import HistoryReader
-from ctxmgr.recover.routing.routes import Route, checked_schema
-from ctxmgr.recover.routing.target import request_for
+from ctxmgr.recover.routes import Route, check_schema
+from ctxmgr.recover.target import build_target_request
 from ctxmgr.store import Store, open_store
 from ctxmgr.types.operations import AgentRequest
 from ctxmgr.types.route import ContextRequest
@@ -55,8 +55,8 @@ def made(store: Store, schema: Mapping[str, Any] | None, **fields: Any) -> dict[
     asked = ContextRequest(
         session="chain", type="PROCEED", requester="planner", reason="r", source="agentRequest", goal="g", **fields
     )
-    route = Route("coder", schema=None if schema is None else checked_schema(schema, "t"))
-    return request_for(HistoryReader(store, "chain"), route, asked, "the context", "the summary")
+    route = Route("coder", schema=None if schema is None else check_schema(schema, "t"))
+    return build_target_request(HistoryReader(store, "chain"), route, asked, "the context", "the summary")
 
 
 @pytest.fixture(scope="module")
