@@ -18,7 +18,7 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.base.paths import packaged_text
 from ctxmgr.errors import Denied, InvalidInput
 from ctxmgr.log.codec import Record, refuse_constant
-from ctxmgr.log.fast_json import json_object
+from ctxmgr.log.fast_json import json_object, text_or_none
 from ctxmgr.log.ids import new_id, now
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import ACCESS, KEY, NEEDS, PACKAGE, PROJECT, RULES
@@ -196,9 +196,8 @@ def _execution_reads(store: Store) -> Iterator[PastRead]:
 
 
 def _make_past_read(record: Record, agent: object, command: object, resource: Resource, *, allowed: bool) -> PastRead:
-    moment = record.get("ts")
     return PastRead(
-        at=moment if isinstance(moment, str) else None,
+        at=text_or_none(record.get("ts")),
         agent=str(agent),
         command=str(command),
         resource=resource,

@@ -17,7 +17,7 @@ from ctxmgr.context.summaries import Summary
 from ctxmgr.context.summaries.structured_data import WORDS_OF_YAML
 from ctxmgr.errors import BudgetExceeded, InvalidInput
 from ctxmgr.log.codec import Record, fingerprint
-from ctxmgr.log.fast_json import json_object
+from ctxmgr.log.fast_json import json_object, text_or_none
 from ctxmgr.log.ids import new_id
 from ctxmgr.log.json_value import plain
 from ctxmgr.store import Store
@@ -252,7 +252,7 @@ def read_record(record: Record) -> RecordedPackage:
         decisions.append(made)
         # The agent holds only a part of a summary or a beginning, so such an item is given again.
         if made.got == "full":
-            marks[made.type, made.id] = mark if isinstance(mark, str) else None
+            marks[made.type, made.id] = text_or_none(mark)
     held: list[HeldItem] = []
     for row in _read_rows(data.get("held")):
         mark = row.pop("mark", None)
@@ -261,10 +261,10 @@ def read_record(record: Record) -> RecordedPackage:
         except ValueError:
             continue
         held.append(one)
-        marks.setdefault((one.type, one.id), mark if isinstance(mark, str) else None)
-    moment, keys = record.get("ts"), data.get("context")
+        marks.setdefault((one.type, one.id), text_or_none(mark))
+    keys = data.get("context")
     return RecordedPackage(
-        id=str(record.get("id")), agent=str(data.get("agent")), at=moment if isinstance(moment, str) else None,
+        id=str(record.get("id")), agent=str(data.get("agent")), at=text_or_none(record.get("ts")),
         decisions=decisions, held=held, marks=marks, task=data.get("taskContext") is True,
         context=[str(key) for key in cast("list[object]", keys)] if isinstance(keys, list) else [],
     )  # fmt: skip

@@ -28,6 +28,16 @@ def json_object(value: object) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
+def text_or_none(value: object) -> str | None:
+    """Return the value if it is a text, else None, because a recorded value may have any type."""
+    return value if isinstance(value, str) else None
+
+
+def text_or_empty(value: object) -> str:
+    """Return the value if it is a text, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
 _SPACE = " \t\n\r"
 _SAFE_DEL = ("\x7f", "\\u007f")
 _CONSTANTS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}

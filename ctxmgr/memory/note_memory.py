@@ -243,7 +243,7 @@ for _one, _other in _POLES:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Proposition:
     """The comparable core of a statement, as stems: subject words, polarity words, numbers, and whether it is negated."""
 
     about: frozenset[str]
@@ -252,7 +252,7 @@ class Claim:
     numbers: frozenset[str]
 
 
-def claim(text: str) -> Claim:
+def parse_proposition(text: str) -> Proposition:
     """Return the core of a statement, from its first 2,000 characters."""
     read = fold(text[:_MAX_READ].replace("\u2019", "'"))
     for short, long in _CONTRACTED:
@@ -261,7 +261,7 @@ def claim(text: str) -> Claim:
     roots = [stem(word) for word in found if word not in EMPTY]
     numbers = frozenset(root for root in roots if root[0].isdigit())
     poles = frozenset(root for root in roots if root in _OPPOSITES and root not in _NEGATIONS)
-    return Claim(
+    return Proposition(
         about=frozenset(root for root in roots if root not in _NEGATIONS) - numbers - poles,
         # An even number of negations cancels out.
         negated=sum(word in _NEGATIONS for word in found) % 2 == 1,
@@ -270,7 +270,7 @@ def claim(text: str) -> Claim:
     )
 
 
-def disagreement(newer: Claim, older: Claim) -> str | None:
+def disagreement(newer: Proposition, older: Proposition) -> str | None:
     """Return why two statements about the same subject contradict each other, or None."""
     overlap = _overlap(newer, older)
     if overlap < SAME_SUBJECT:
@@ -287,14 +287,14 @@ def disagreement(newer: Claim, older: Claim) -> str | None:
     return None
 
 
-def says_the_same(one: Claim, other: Claim) -> bool:
+def says_the_same(one: Proposition, other: Proposition) -> bool:
     """Whether two statements say the same in nearly the same words."""
     if not one.about and not other.about:
         return False
     return _overlap(one, other) >= SAME and one.poles == other.poles and disagreement(one, other) is None
 
 
-def _overlap(one: Claim, other: Claim) -> float:
+def _overlap(one: Proposition, other: Proposition) -> float:
     common = len(one.about & other.about)
     # A single common word is enough if neither statement has another.
     if common < _MIN_COMMON and one.about != other.about:
@@ -323,10 +323,11 @@ def reflection(store: Store, query: str, episodes: Sequence[Episode], outdated: 
         outdated: the superseded episodes, each with ``superseded_by``.
     """
     newest = sorted(episodes, key=lambda each: (parse_time(each.ts) or 0.0, each.id), reverse=True)
-    claims = [claim(each.text) for each in newest]
+    propositions = [parse_proposition(each.text) for each in newest]
     found = Reflection(
-        query=query, text="", episodes=list(episodes), topics=_topics(store, newest), recurring=_find_recurring(newest, claims),
-        contradictions=_contradictions(newest, claims), superseded=_find_superseded(store, newest, outdated),
+        query=query, text="", episodes=list(episodes), topics=_topics(store, newest),
+        recurring=_find_recurring(newest, propositions), contradictions=_contradictions(newest, propositions),
+        superseded=_find_superseded(store, newest, outdated),
         questions=[_statement(each) for each in newest if _is_question(each.text)],
         sessions=list(dict.fromkeys(each.session for each in newest)),
     )  # fmt: skip
@@ -386,12 +387,12 @@ def _subject(store: Store, episode: Episode) -> tuple[Literal["action", "tag", "
     return ("none", None) if tag is None else ("tag", tag)
 
 
-def _find_recurring(newest: Sequence[Episode], claims: Sequence[Claim]) -> list[Recurrence]:
+def _find_recurring(newest: Sequence[Episode], propositions: Sequence[Proposition]) -> list[Recurrence]:
     """Return the statements that several episodes make, the most frequent first."""
     groups: list[list[int]] = []
-    for place, own in enumerate(claims):
+    for place, own in enumerate(propositions):
         for group in groups:
-            if says_the_same(own, claims[group[0]]):
+            if says_the_same(own, propositions[group[0]]):
                 group.append(place)
                 break
         else:
@@ -409,13 +410,13 @@ def _find_recurring(newest: Sequence[Episode], claims: Sequence[Claim]) -> list[
     return sorted(found, key=lambda each: -each.count)
 
 
-def _contradictions(newest: Sequence[Episode], claims: Sequence[Claim]) -> list[Contradiction]:
+def _contradictions(newest: Sequence[Episode], propositions: Sequence[Proposition]) -> list[Contradiction]:
     found: list[Contradiction] = []
     # A question states nothing that could be contradicted.
     stated = [place for place, each in enumerate(newest) if not _is_question(each.text)]
     for number, place in enumerate(stated):
         for older in stated[number + 1 :]:
-            reason = disagreement(claims[place], claims[older])
+            reason = disagreement(propositions[place], propositions[older])
             if reason is not None:
                 found.append(Contradiction(newer=newest[place].id, older=newest[older].id, reason=reason))
                 if len(found) == _MAX_CONTRADICTIONS:

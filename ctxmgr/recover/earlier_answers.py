@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.log.codec import Record, fingerprint
+from ctxmgr.log.fast_json import json_object, text_or_empty
 from ctxmgr.log.json_value import plain
 from ctxmgr.recover.evidence.quotes import CITABLE
 from ctxmgr.recover.routing.routes import RoutingTable
@@ -97,8 +98,7 @@ def advised_step(store: Store, key: int, finding: Finding, basis: str) -> str:
     wanted = identity_of(finding)
     for record in reversed(store.annotations.continuations(key)):
         if record.get("basis") != basis and _is_attempt(record, wanted):
-            step = next((each.get("nextStep") for each in _tables([record.get("diagnosis")])), None)
-            return step if isinstance(step, str) else ""
+            return text_or_empty(json_object(record.get("diagnosis")).get("nextStep"))
     return ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.memory.note_memory import EXCERPT, EmbeddedMemory, claim, disagreement, quote, says_the_same
+from ctxmgr.memory.note_memory import EXCERPT, EmbeddedMemory, disagreement, parse_proposition, quote, says_the_same
 from ctxmgr.store import Store
 from ctxmgr.types.memory import Reflection, ReflectRequest
 from ctxmgr.types.plain_records import build
@@ -32,9 +32,9 @@ def _reflect(store: Store, *said: tuple[str, str, int | None], query: str = "dep
 )  # fmt: skip
 def test_statements_that_do_not_agree(newer: str, older: str) -> None:
     """A negation, an opposite or another number in otherwise like words is a contradiction, in either order."""
-    assert disagreement(claim(newer), claim(older)) is not None
-    assert disagreement(claim(older), claim(newer)) is not None
-    assert not says_the_same(claim(newer), claim(older))
+    assert disagreement(parse_proposition(newer), parse_proposition(older)) is not None
+    assert disagreement(parse_proposition(older), parse_proposition(newer)) is not None
+    assert not says_the_same(parse_proposition(newer), parse_proposition(older))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_statements_that_do_not_agree(newer: str, older: str) -> None:
 )  # fmt: skip
 def test_statements_that_do_not_contradict(one: str, other: str) -> None:
     """The same said twice, a negated opposite, and statements about other things are no contradiction."""
-    assert disagreement(claim(one), claim(other)) is None
+    assert disagreement(parse_proposition(one), parse_proposition(other)) is None
 
 
 def test_topics_follow_the_linked_actions(store: Store) -> None:

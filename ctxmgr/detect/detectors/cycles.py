@@ -18,6 +18,7 @@ from ctxmgr.detect.text import fingerprints
 from ctxmgr.detect.text.comparison import MESSAGES, MessageText, event_text
 from ctxmgr.detect.text.fingerprints import mask_numbers, mask_volatile
 from ctxmgr.detect.text.vocabulary import delegates, hands_over, looks_for_news, passes_on, tells_trouble
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
@@ -306,8 +307,7 @@ class PingPongDetector:
 
 def _given_texts(start: Observation) -> list[str]:
     """Return the texts that a call was given as values."""
-    fields = cast("dict[object, object]", start.input) if isinstance(start.input, dict) else {}
-    return [value for value in fields.values() if isinstance(value, str)]
+    return [value for value in json_object(start.input).values() if isinstance(value, str)]
 
 
 def _name_each_other(round_: Sequence[ObservedStep]) -> bool:

@@ -19,6 +19,7 @@ from ctxmgr.diagnose.evidence.calls import command_of, fields_of
 from ctxmgr.diagnose.evidence.items import answers, find_json, find_objects
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered
 from ctxmgr.diagnose.evidence.texts import plain_name, strip_line_numbers
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -333,13 +334,13 @@ def recorded_fields(evidence: Evidence, entry: EntryView) -> tuple[dict[str, tup
 
 
 def _enum_values(value: Any) -> tuple[str, ...]:
-    allowed = cast("dict[str, Any]", value).get("enum") if isinstance(value, dict) else None
+    allowed = json_object(value).get("enum")
     return tuple(map(str, cast("list[Any]", allowed)[:12])) if isinstance(allowed, list) else ()
 
 
 def _lists_allowed_values(value: Any) -> bool:
     """Whether a value lists the allowed values of several names: `{"severity": ["minor", "major"]}`."""
-    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    fields = json_object(value)
     return bool(fields) and all(isinstance(each, list) for each in fields.values())
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.diagnose.evidence.texts import text_of
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.view import EventView
 
@@ -92,7 +93,7 @@ def _message_text(data: Any, more: Sequence[str] = ()) -> str:
 
 
 def _addressees(data: Any) -> str:
-    fields = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    fields = json_object(data)
     return next((text for name in ("to", "recipient", "recipients") if (text := text_of(fields.get(name), 400))), "")
 
 

@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 from math import fsum, log
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.step import duration
 from ctxmgr.detect.text import fingerprints
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.recover.evidence.history_reader import FAILED, HistoryReader, SpokenMessage, changes_something, same_call
 from ctxmgr.recover.evidence.query_builder import MOST, Problem, asked_elsewhere, helpful, helpful_elsewhere, search_request
 from ctxmgr.recover.evidence.quotes import answer_text, both_ends, display_name, short_call, times
@@ -321,6 +322,5 @@ def _agent(brief: Brief, finding: Finding) -> str:
 
 def index_of(finding: Finding, name: str) -> int:
     """Return the index of the ``first`` or the ``last`` entry of a finding; -1 if the finding does not give it."""
-    indexes = finding.evidence.get("indexes")
-    place = cast("dict[str, Any]", indexes).get(name) if isinstance(indexes, dict) else None
+    place = json_object(finding.evidence.get("indexes")).get(name)
     return place if isinstance(place, int) else -1

@@ -20,6 +20,7 @@ from ctxmgr.types.view import EntryView
 _Item = TypeVar("_Item")
 
 EXCERPT = 400
+OMISSION = " … "
 CITABLE = 200
 """Longest id that is cited. Sources choose their ids; this limit keeps continuations small whatever they choose."""
 
@@ -50,11 +51,11 @@ def quote_text(text: str, limit: int = EXCERPT) -> str:
 
 
 def clip_middle(text: str, limit: int) -> str:
-    """Return text without its middle if it is longer than ``limit``; errors often say most at their ends."""
+    """Return text of at most ``limit`` characters; a longer one loses its middle: errors often say most at their ends."""
     if len(text) <= limit:
         return text
-    head = limit // 2
-    return f"{text[:head]} … {text[len(text) - (limit - head) :]}"
+    room = limit - len(OMISSION)
+    return f"{text[: room // 2]}{OMISSION}{text[len(text) - (room - room // 2) :]}"
 
 
 def one_line(text: str) -> str:
@@ -288,7 +289,7 @@ def cut_lines(text: str, limit: int) -> str:
                 return clip_middle(text, limit)
             # Output is often one long line, such as JSON. A part of that line says more than nothing.
             if room > _LEAST_PART:
-                side.append(clip_middle(line, room - 4))
+                side.append(clip_middle(line, room - 1))
             break
         side.append(line)
         room -= len(line) + 1
