@@ -418,7 +418,7 @@ class Recorder:
         self._has_episode = True
         event = ids.new_id()
         kind, speaker = event_origin(type, data, agent)
-        fields = {"id": event, "type": kind, "entry": entry or self._current_entry()}
+        fields = {"id": event, "type": kind, "entry": entry or current_entry(self.session)}
         self._write("event", {**fields, "agent": speaker or self._agent, "data": data})
         return event
 
@@ -428,9 +428,6 @@ class Recorder:
         It takes the arguments of `entry`. An exception is recorded as the result and propagates. ``async with`` works too.
         """
         return Step(self, agent, name, details)
-
-    def _current_entry(self) -> str | None:
-        return current_entry(self.session)
 
     def end(self, outcome: Outcome = "completed") -> None:
         """Record the end of the session, close the target, and store the episode. A second call does nothing."""

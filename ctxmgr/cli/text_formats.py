@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, TextIO
@@ -223,8 +222,3 @@ def _markdown_span(span: Span) -> str:
 
 def _separator(blanks: int) -> str:
     return " · " if blanks > 1 else " " * blanks
-
-
-def markdown_printer() -> MarkdownPrinter:
-    """Return the Markdown printer for standard output."""
-    return MarkdownPrinter(sys.stdout, sys.stderr)

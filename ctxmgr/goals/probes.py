@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import file_digest, sha256
@@ -29,7 +29,6 @@ NOT_TRUSTED = "not covered by the trust in this project: read it, then run 'ctxm
 _CHUNK = 1024 * 1024
 _PARTS = lazy_pattern(r"[\s;|&<>()'\"=]+")
 _NAME = lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
-_MARKS: Mapping[bool | None, str] = {True: "✓", False: "✗", None: "?"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +103,6 @@ def check(probe: Probe, folder: Path, *, commands: bool | Collection[str] = Fals
 def check_all(probes: Iterable[Probe], folder: Path, *, commands: bool | Collection[str] = False) -> list[ProbeResult]:
     """Run every probe; return the results in the same order."""
     return [check(probe, folder, commands=commands) for probe in probes]
-
-
-def render(results: Iterable[ProbeResult]) -> str:
-    """Return the results as one line: ``pkg_exists:✓ tests_exist:✗ lint:?``."""
-    return " ".join(f"{result.name}:{_MARKS[result.ok]}" for result in results)
 
 
 def exists(folder: Path, path: str) -> ProbeOutcome:

@@ -358,15 +358,11 @@ def shorten(value: object) -> Any:
         return value
     # Short fields, such as a path beside a file's content, distinguish a long call from others.
     if isinstance(value, dict) and len(cast("dict[Any, Any]", value)) <= 16:
-        fields = {str(name)[:100]: _member(item) for name, item in cast("dict[Any, object]", value).items()}
+        fields = {str(name)[:100]: shorten(item) for name, item in cast("dict[Any, object]", value).items()}
         # Sixteen fields may be too long together, even if each is within its own limit.
         if len(canonical(fields) or "") <= 2 * MAX_WHOLE_CHARS:
             return fields
     return {"tooLarge": len(full or ""), "fingerprint": fingerprint(cast("object", value)), "head": (full or "")[:_HEAD]}
-
-
-def _member(item: object) -> Any:
-    return _shorten_text(item) if isinstance(item, str) else shorten(item)
 
 
 def _shorten_text(text: str) -> str:

@@ -55,9 +55,6 @@ NOTHING_KNOWN = "no record of a known kind"
 """Note on a session that was not judged, because a later version or another program wrote it, or because it holds words alone
 and records that were not understood: its actions may be among them."""
 
-_ACTIVITY_KINDS = tuple(kind for kind in RECORDS if kind != "session")
-"""Kinds of records that show activity in a session."""
-
 UNSEEN = "the detectors were not shown this entry: it has no result, or its action is exempt"
 """Note on an entry on which no detector has an opinion."""
 

@@ -46,14 +46,13 @@ class Symbols:
     tip: str = "▶"
     note: str = "✎"
     ellipsis: str = "…"
-    newline: str = "⏎"
     dash: str = "–"
 
 
 UNICODE = Symbols()
 ASCII = Symbols(
     ok="*", error="x", denied="!", interrupted="~", open="o", unknown=".", healthy="+", dots="..", times="x",
-    arrow="->", bar="=", thin="-", limit="|", tip=">", note="#", ellipsis="...", newline="\\n", dash="-",
+    arrow="->", bar="=", thin="-", limit="|", tip=">", note="#", ellipsis="...", dash="-",
 )  # fmt: skip
 
 

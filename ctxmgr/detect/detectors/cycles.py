@@ -378,7 +378,8 @@ class RecoveryLoopDetector:
     def hear(self, event: Observation) -> Sighting | None:
         """Return a sighting if a loop is back, or must be answered again, after enough continuations."""
         found: Sighting | None = None
-        if _is_question(event.data):
+        # An agent asked a question. The answer to it is no attempt to end its loop.
+        if json_object(event.data).get("asked") is True:
             return None
         for identity in _identities(event.data):
             old = self.state.get(identity)
@@ -410,11 +411,6 @@ class RecoveryLoopDetector:
     def reset(self) -> None:
         """Forget everything, because a person spoke."""
         self.state = {}
-
-
-def _is_question(data: object) -> bool:
-    """Whether an agent asked a question. The answer to it is no attempt to end its loop."""
-    return isinstance(data, dict) and cast("dict[str, object]", data).get("asked") is True
 
 
 def _identities(data: object) -> list[str]:

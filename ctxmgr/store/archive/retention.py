@@ -131,7 +131,7 @@ def archivable_sessions(
         reason = _why_open(store, int(key), str(session), imported=bool(imported))
         if reason is not None and abandoned_before is not None and float(last) < abandoned_before and reason != _LIVE:
             reason = None
-        if reason is None and newest is not None and _last_place(store, int(key)) == newest:
+        if reason is None and newest is not None and store.sessions.last_record(int(key))[0] == newest:
             reason = "the last record of the store is there"
         if reason is None and not shown and not store.sessions.holds(int(key), ("sessionEnd",)):
             reason = "nothing was recorded yet"
@@ -164,10 +164,6 @@ def _why_open(store: Store, key: int, session: str, *, imported: bool) -> str | 
         return NO_END
     pending = store.engine.query("SELECT 1 FROM entry WHERE session = :key AND status = 'open' LIMIT 1", {"key": key})
     return "a call is still open" if pending else None
-
-
-def _last_place(store: Store, key: int) -> int:
-    return store.sessions.last_record(key)[0]
 
 
 def retain(store: Store, archive: str, sessions: list[ArchivableSession], heard: Heard | None = None) -> RetentionResult:

@@ -199,7 +199,6 @@ _WEB = lazy_pattern(r"web|browse|fetch", re.IGNORECASE)
 _ENDING = lazy_pattern(r"(?<=\w{3})(?:e?s|ed|ing)$")
 _PROSE = lazy_pattern(r"\w+(?:[ ,;]+\w+){2}")
 _REFUSED = lazy_pattern(r"\b(?:not|no|never|out|lost|loses?|rejected|dropped|worse|against)\b", re.IGNORECASE)
-_TOKEN = lazy_pattern(r"[\w-]+(?:[./][\w-]+)*")
 # Names by their form: `PostgreSQL`, `HTTP2`, `oauth2`, `rabbit_3`
 _NAMED = lazy_pattern(r"[A-Z][\w-]*[A-Z0-9][\w-]*|[a-z]+[_-]?\d\w*")
 _THRICE, _TWICE, _MOST_ENTRIES, _LONGEST = 3, 2, 300, 400
