@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 
 from ctxmgr.access.guard import AccessGuard, key_resource
 from ctxmgr.access.patterns import VERSION_KEY, check_agent
 from ctxmgr.errors import Conflict, Denied, InvalidInput, NotFound
 from ctxmgr.log import codec
 from ctxmgr.log.codec import Record
-from ctxmgr.log.fast_json import json_object, text_or_none
+from ctxmgr.log.fast_json import json_object, json_texts, text_or_none
 from ctxmgr.log.ids import new_id, now, parse_time, time_or_none
 from ctxmgr.log.mask_prefilter import mask
 from ctxmgr.store import Store
@@ -399,7 +399,7 @@ def _execution_view(entry: EntryView, record: Record, guard: AccessGuard, source
 
 def _readable(value: object, guard: AccessGuard, source: Store) -> list[str]:
     """Return the ids of artifacts that the asker may read. The operator also sees the ids of pruned artifacts."""
-    ids = [item for item in cast("list[object]", value) if isinstance(item, str)] if isinstance(value, list) else []
+    ids = json_texts(value)
     if guard.agent is None:
         return ids
     rows = [source.artifacts.by_id(item) for item in ids]

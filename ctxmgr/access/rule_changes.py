@@ -18,7 +18,7 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.base.paths import packaged_text
 from ctxmgr.errors import Denied, InvalidInput
 from ctxmgr.log.codec import Record, refuse_constant
-from ctxmgr.log.fast_json import json_object, text_or_none
+from ctxmgr.log.fast_json import json_object, json_objects, json_texts, text_or_none
 from ctxmgr.log.ids import new_id, now
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import ACCESS, KEY, NEEDS, PACKAGE, PROJECT, RULES
@@ -178,7 +178,7 @@ def _logged_reads(store: Store) -> Iterator[PastRead]:
 def _package_reads(store: Store) -> Iterator[PastRead]:
     for record in store.shared.events(PACKAGE):
         data = json_object(record.get("data"))
-        for item in _list_tables(data.get("items")):
+        for item in json_objects(data.get("items")):
             # An item without a type is an artifact, and one without "got" is a full one. Omitted items were not read.
             if item.get("type", "artifact") == "artifact" and item.get("got", "full") != "omitted":
                 resource = Resource(type="artifact", agent=str(item.get("source")), name=str(item.get("name")))
@@ -187,9 +187,8 @@ def _package_reads(store: Store) -> Iterator[PastRead]:
 
 def _execution_reads(store: Store) -> Iterator[PastRead]:
     for entry, record in store.shared.executions():
-        given = json_object(record.get("input")).get("artifacts")
-        for identity in cast("list[Any]", given) if isinstance(given, list) else ():
-            row = store.artifacts.by_id(identity) if isinstance(identity, str) else None
+        for identity in json_texts(json_object(record.get("input")).get("artifacts")):
+            row = store.artifacts.by_id(identity)
             if row is not None:
                 resource = Resource(type="artifact", agent=row.agent, name=row.name)
                 yield _make_past_read(record, entry.agent, "execution", resource, allowed=True)
@@ -206,19 +205,11 @@ def _make_past_read(record: Record, agent: object, command: object, resource: Re
 
 
 def _resources(value: object) -> Iterator[Resource]:
-    for item in _list_tables(value):
+    for item in json_objects(value):
         if item.get("type") in ("artifact", "context", "history"):
             yield Resource.model_validate(
                 {"type": item["type"], "agent": str(item.get("agent")), "name": str(item.get("name"))}
             )
-
-
-def _list_tables(value: object) -> list[dict[str, Any]]:
-    return (
-        [cast("dict[str, Any]", item) for item in cast("list[object]", value) if isinstance(item, dict)]
-        if isinstance(value, list)
-        else []
-    )
 
 
 MAX_TEXT = 4 * 1024 * 1024

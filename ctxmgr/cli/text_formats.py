@@ -167,8 +167,7 @@ class MarkdownPrinter(Printer):
         )
 
     def _text(self, value: Cell) -> str:
-        parts = [value] if isinstance(value, str | Span) else [str(value)] if isinstance(value, int) else value or []
-        return "".join(self.safe(as_span(part).text) for part in parts).strip()
+        return "".join(span.text for span in self._spans(value)).strip()
 
     def finish(self) -> None:
         """Write the pending lines: drawings inside code fences, the others as paragraphs."""

@@ -16,7 +16,7 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import has_failed
 from ctxmgr.detect.text.comparison import MESSAGES, THOUGHTS, event_text
 from ctxmgr.detect.text.vocabulary import hands_over, is_shell, looks_for_news, writes
-from ctxmgr.log.fast_json import json_object
+from ctxmgr.log.fast_json import json_object, json_texts
 from ctxmgr.types.finding import Finding, Observation, Progress
 
 RESETS = {"user_message": "user", "user_message_chunk": "user", "interrupt": "interrupt"}
@@ -380,8 +380,7 @@ class Monitor:
     def _record_answer(self, event: Observation) -> Observation:
         """Take a continuation. It answers the loops that it names, else all active ones."""
         data = json_object(event.data)
-        answers = data.get("answers")
-        named = [item for item in cast("list[object]", answers) if isinstance(item, str)] if isinstance(answers, list) else []
+        named = json_texts(data.get("answers"))
         for scope in (*self._scopes.values(), self._wide):
             for identity in named or (None,):
                 scope.answer(identity)

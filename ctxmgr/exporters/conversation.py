@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -200,14 +200,14 @@ def build_conversation(session: str, records: Iterable[Record]) -> Conversation:
     return reader.found
 
 
-def first_token_count(step: Turn, *names: str) -> int | None:
-    """Return the first of these counts that a step's usage has, or None."""
-    return next((count for name in names if isinstance(count := step.usage.get(name), int)), None)
-
-
-def other_tokens(step: Turn, *written: str) -> bool:
-    """Whether a step's usage has counts other than these."""
-    return any(step.usage.get(name) for name in _TOKENS if name not in written)
+def read_usage(
+    step: Turn, names: Mapping[str, Sequence[str]], losses: Losses, lost: str = "token counts of other kinds"
+) -> dict[str, int]:
+    """Return a step's token counts by the names of another format; count a loss if it has other kinds too."""
+    written = [own for each in names.values() for own in each]
+    losses[lost] += any(step.usage.get(name) for name in _TOKENS if name not in written)
+    counts = {name: [step.usage[own] for own in each if isinstance(step.usage.get(own), int)] for name, each in names.items()}
+    return {name: found[0] for name, found in counts.items() if found}
 
 
 def as_text(value: object) -> str | None:

@@ -31,7 +31,7 @@ from ctxmgr.goals.state import (
     shorten,
 )
 from ctxmgr.log.codec import Record
-from ctxmgr.log.fast_json import json_object, text_or_none
+from ctxmgr.log.fast_json import json_array, json_object, text_or_none
 from ctxmgr.types.base import Shape
 from ctxmgr.types.goal import GOAL_ID, LEAF_TRANSITIONS, Block, BlockedAction, LoopRecord, NodeStatus, Probe, ProbeResult
 
@@ -562,7 +562,7 @@ def _apply_refusal(state: State, data: Data, ts: str | None) -> None:
 def _shapes(shape: type[_Shape], value: object) -> list[_Shape]:
     """Return the valid items of a list. A history written by hand may contain anything."""
     found: list[_Shape] = []
-    for each in cast("list[object]", value) if isinstance(value, list) else []:
+    for each in json_array(value):
         with suppress(ValueError):
             found.append(shape.model_validate(each))
     return found[:KEPT_PROBES]

@@ -18,7 +18,7 @@ from ctxmgr.detect.text import fingerprints
 from ctxmgr.detect.text.comparison import MESSAGES, MessageText, event_text
 from ctxmgr.detect.text.fingerprints import mask_numbers, mask_volatile
 from ctxmgr.detect.text.vocabulary import delegates, hands_over, looks_for_news, passes_on, tells_trouble
-from ctxmgr.log.fast_json import json_object
+from ctxmgr.log.fast_json import json_array, json_object, json_texts
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
@@ -414,10 +414,7 @@ class RecoveryLoopDetector:
 
 
 def _identities(data: object) -> list[str]:
-    if not isinstance(data, dict):
-        return []
-    answers = cast("dict[str, object]", data).get("answers")
-    return [item for item in cast("list[object]", answers)[:64] if isinstance(item, str)] if isinstance(answers, list) else []
+    return json_texts(json_array(json_object(data).get("answers"))[:64])
 
 
 RESULTS = frozenset({"subtask_result", "task_result", "attempt_result"})

@@ -15,7 +15,7 @@ from ctxmgr.detect.step import reported_exit_code
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import canonical
 from ctxmgr.diagnose.evidence.texts import clean, clip, clock, code, strip_wrapper, text_of
-from ctxmgr.log.fast_json import json_object
+from ctxmgr.log.fast_json import json_array, json_object
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.view import EntryView
 
@@ -92,6 +92,13 @@ def split_command(command: str) -> list[list[str]]:
     return [list(words) for words in _split_command(command)]
 
 
+def named_folder(entry: EntryView) -> str:
+    """Return the folder that a call names for itself, or ""."""
+    moved = [words[1] for words in split_command(command_of(entry)) if words[0] == "cd" and len(words) > 1]
+    fields = fields_of(entry)
+    return moved[-1] if moved else next((str(fields[name]) for name in FOLDER_FIELDS if isinstance(fields.get(name), str)), "")
+
+
 @lru_cache(_KEPT)  # each failure class asks for the same calls
 def _split_command(command: str) -> tuple[tuple[str, ...], ...]:
     found: list[tuple[str, ...]] = []
@@ -130,8 +137,7 @@ def path_of(entry: EntryView) -> str | None:
 def list_changes(entry: EntryView) -> list[Change]:
     """Return the replacements that a call of an editing tool asks for; empty for other calls."""
     fields = fields_of(entry)
-    edits = fields.get("edits")
-    asked = cast("list[Any]", edits)[:50] if isinstance(edits, list) else []
+    asked = json_array(fields.get("edits"))[:50]
     found: list[Change] = []
     for each in [fields, *(cast("dict[str, Any]", edit) for edit in asked if isinstance(edit, dict))]:
         old = next((name for name in _OLD if isinstance(each.get(name), str)), None)
