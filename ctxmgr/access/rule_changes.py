@@ -80,7 +80,6 @@ def change_rules(
     *,
     add: Iterable[AccessRule] = (),
     remove: Iterable[AccessRule] = (),
-    author: str | None = None,
 ) -> RuleChangeResult:
     """Add and remove rules as one change, which is recorded in history.
 
@@ -99,9 +98,9 @@ def change_rules(
         removed = [key for key in dict.fromkeys(map(rule_key, remove)) if key in before and key not in new]
         changed = [rule for key, rule in new.items() if before.get(key) != rule]
         if changed or removed:
-            data = {"set": [rule.to_json() for rule in changed], "removed": [before[key].to_json() for key in removed]}
-            by = author or "operator"
-            store.append([build("event", PROJECT, now(), id=new_id(), type=RULES, agent=by, data={**data, "by": by})])
+            gone = [before[key].to_json() for key in removed]
+            data = {"set": [rule.to_json() for rule in changed], "removed": gone, "by": "operator"}
+            store.append([build("event", PROJECT, now(), id=new_id(), type=RULES, agent="operator", data=data)])
     added = sum(rule_key(rule) not in before for rule in changed)
     return RuleChangeResult(
         rules=list(new.values()) or [before[key] for key in removed],
@@ -111,7 +110,7 @@ def change_rules(
     )
 
 
-def load_default(store: Store, guard: AccessGuard, author: str | None = None) -> RuleChangeResult:
+def load_default(store: Store, guard: AccessGuard) -> RuleChangeResult:
     """Add the template's rules, needs and context keys. Existing keys keep their values.
 
     Raises:
@@ -120,14 +119,13 @@ def load_default(store: Store, guard: AccessGuard, author: str | None = None) ->
     require_operator(guard, "load the default access rules")
     # One transaction, so that a kill leaves either the whole template or nothing of it.
     with store.engine.transaction():
-        done = change_rules(store, guard, add=default_rules(), author=author)
+        done = change_rules(store, guard, add=default_rules())
         known = {(need.agent, need.pattern) for need in store.shared.needs()}
         needs = [need for need in default_needs() if (need["agent"], need["pattern"]) not in known]
         if needs:
             rows = [{_CAMEL.get(name, name): value for name, value in need.items()} for need in needs]
-            by = author or "operator"
-            data = {"set": rows, "by": by}
-            store.append([build("event", PROJECT, now(), id=new_id(), type=NEEDS, agent=by, data=data)])
+            data = {"set": rows, "by": "operator"}
+            store.append([build("event", PROJECT, now(), id=new_id(), type=NEEDS, agent="operator", data=data)])
         present = {item.key for item in store.shared.context_keys()}
         keys = [item for item in default_keys() if item["key"] not in present]
         if keys:

@@ -470,18 +470,6 @@ class Monitor:
             self.notes.append(text)
 
 
-def detect(
-    observations: Iterable[Observation],
-    now: float | None = None,
-    live: bool = False,
-    settings: DetectSettings | None = None,
-) -> list[Finding]:
-    """Return all findings of one session's observations, in log order; ``now`` and ``live`` as in `Monitor.findings`."""
-    monitor = Monitor(settings)
-    monitor.observe_all(observations)
-    return monitor.findings(now, live)
-
-
 def _one_round_more(settings: DetectSettings) -> DetectSettings:
     """Return settings for logs without results: only inputs are compared, so one more round is needed (see `rounds_needed`)."""
     cycle_rounds = settings.cycle_rounds + _BLIND_ROUNDS

@@ -190,7 +190,7 @@ class _UntilFault(_BoundedStream):
             return 0
 
 
-def uncompressed_head(path: Path, head: bytes, size: int) -> bytes:
+def uncompressed_head(path: Path, head: bytes) -> bytes:
     """Return the first decompressed bytes of a compressed file; for any other file, ``head``.
 
     Raises:
@@ -199,7 +199,7 @@ def uncompressed_head(path: Path, head: bytes, size: int) -> bytes:
     if not PACKED.match(head):
         return head
     with open_log(path, _ignore) as stream:
-        return stream.read(size) or head
+        return stream.read(HEAD_SIZE) or head
 
 
 def is_compressed(path: Path) -> bool:

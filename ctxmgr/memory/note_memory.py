@@ -195,7 +195,7 @@ class EmbeddedMemory:
         )
         if former is not None and former.text == answer.text:
             return former.id
-        entries, links = source_entries(sources, "" if key is None else self._store.sessions.name(key), _MAX_LINKED)
+        entries, links = source_entries(sources, "" if key is None else self._store.sessions.name(key))
         # Drop dead links of older episodes, because a new note refuses them.
         links = [] if key is None else live_link_targets(self._store, key, links)
         made = RetainRequest(
@@ -482,7 +482,7 @@ def _episode_line(episode: Episode) -> str:
     return f"- {quote(episode.ts or 'undated')[1:-1]} {author} in {quote(episode.session)[1:-1]}{places}: {quote(episode.text)}"
 
 
-def source_entries(episodes: Sequence[Episode], session: str, most: int) -> tuple[list[str], list[str]]:
+def source_entries(episodes: Sequence[Episode], session: str) -> tuple[list[str], list[str]]:
     """Return (ids of linked entries in the named session, addresses of linked entries in other sessions)."""
     own, others = list[str](), list[str]()
     for each in episodes:
@@ -492,7 +492,7 @@ def source_entries(episodes: Sequence[Episode], session: str, most: int) -> tupl
         else:
             others += [f"{each.session}@{index}" for index in each.indexes]
     others += [link for each in episodes for link in each.links]
-    return list(dict.fromkeys(own))[:most], list(dict.fromkeys(others))[:most]
+    return list(dict.fromkeys(own))[:_MAX_LINKED], list(dict.fromkeys(others))[:_MAX_LINKED]
 
 
 def answers_query(episode: Episode, query: str) -> bool:

@@ -172,13 +172,13 @@ def call(entry: EntryView, limit: int = 160) -> str:
     return f"{display_name(entry.action)} {brief_input(entry.input, limit)}".rstrip()
 
 
-def short_call(entry: EntryView, limit: int = 100) -> str:
+def short_call(entry: EntryView) -> str:
     """Return an action and the most telling value of its input."""
     fields = fields_of(entry)
     telling = next((value for name in _TELLING if isinstance(value := fields.get(name), str) and value), None)
     if telling is None or command_of(entry):
-        return call(entry, limit)
-    return f"{display_name(entry.action)} {quote_text(telling, limit)}"
+        return call(entry, 100)
+    return f"{display_name(entry.action)} {quote_text(telling, 100)}"
 
 
 def outcome(entry: EntryView, limit: int = EXCERPT) -> str:
