@@ -449,11 +449,11 @@ def loop_reason(
     """
     step = round_[-1]
     if step.first.start.kind == "event" and kind == "errorRepetition":
-        message = _Case("", step, rounds, inputs, facts or {}).fact("said")
+        message = _Case("", step, rounds, facts or {}).fact("said")
         return f"{agent_phrase(agent)} got the same error from its provider {rounds} times ({message})"
     describe_kind = _DESCRIBERS.get(kind)
     if describe_kind is not None:
-        return describe_kind(_Case(agent_phrase(agent), step, rounds, inputs, facts or {}))
+        return describe_kind(_Case(agent_phrase(agent), step, rounds, facts or {}))
     if kind == "errorRepetition" and inputs > 1:
         return f"{agent_phrase(agent)} got the same error {rounds} times from {inputs} different calls{_quote_answer(step)}"
     what = " then ".join(_describe_step(member) for member in round_[:4])
@@ -473,7 +473,6 @@ class _Case(NamedTuple):
     name: str
     step: ObservedStep
     rounds: int
-    inputs: int
     facts: Mapping[str, Any]
 
     @property
