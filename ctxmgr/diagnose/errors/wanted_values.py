@@ -130,7 +130,7 @@ def derive_value(evidence: Evidence, entry: EntryView, violation: Violation, giv
         fit = _fit_pattern(violation.wants, text) or iso_date(text, violation.wants)
         return json.dumps(fit) if fit else ""
     # A unit in the name needs another number, while a mere type needs another spelling.
-    if violation.wants in ("integer", "number", "") and (amount := _convert_amount(evidence, entry, violation, text, given)):
+    if violation.wants in ("integer", "number", "") and (amount := _convert_amount(evidence, violation, text, given)):
         return amount
     return (convert_value(own, violation.wants) or "") if violation.wants and not isinstance(violation.path[-1], int) else ""
 
@@ -185,7 +185,7 @@ def _fit_pattern(pattern: str, text: str) -> str:
     return ""
 
 
-def _convert_amount(evidence: Evidence, entry: EntryView, violation: Violation, text: str, given: Any) -> str:
+def _convert_amount(evidence: Evidence, violation: Violation, text: str, given: Any) -> str:
     """Return an amount in the unit of a name: converted from the call's own amount, else from the user's only one."""
     unit = find_unit(violation.name)
     if unit is None:
