@@ -22,10 +22,10 @@ from typing import Any, Literal, Protocol, TypedDict, Unpack, cast
 
 from ctxmgr.errors import Busy, CtxmgrError, InvalidInput
 from ctxmgr.log import ids
-from ctxmgr.log.codec import MAX_LINE, Record, encode, encode_value, event_origin
+from ctxmgr.log.codec import Record, encode_value, event_origin
 from ctxmgr.log.journal import Durability, Journal
-from ctxmgr.log.json_value import describe, is_plain, plain, shorten, type_name
-from ctxmgr.log.session_lock import Claim, claim, is_live, live_sessions
+from ctxmgr.log.json_value import describe, fit_field, is_plain, plain, type_name
+from ctxmgr.log.session_lock import SessionLock, is_live, live_sessions, lock_session
 
 Status = Literal["ok", "error", "denied", "interrupted"]
 
@@ -150,8 +150,6 @@ _OTHER_SINK = "ctxmgr.store.recorder_sink:open_sink"
 _EPISODES = "ctxmgr.memory.episodes:retain_at"
 """The function that stores the episode of an ended session: ``module:function(path, session)``, by name like the sinks."""
 
-_MAX_FIELD = MAX_LINE // 8  # bytes; a record has fewer than eight free-form fields
-
 Outcome = Literal["completed", "failed", "cancelled"]
 OnLive = Literal["refuse", "join", "fork"]
 
@@ -231,7 +229,7 @@ class Recorder:
             raise InvalidInput(
                 f"can't record into a {type(target).__name__}", "pass a path, or an object with append() and close()"
             )
-        self._claim: Claim | None = None
+        self._lock: SessionLock | None = None
         self._ended = self._forked = False
         self._fork_lock = threading.Lock()
         origin = self._take_session(on_live)
@@ -244,16 +242,16 @@ class Recorder:
         _open_recorders.add(self)
 
     def _take_session(self, on_live: OnLive) -> str | None:
-        """Claim the session. Return the session that it was forked from, or None."""
+        """Lock the session. Return the session that it was forked from, or None."""
         if self._path is None or "://" in self._path:  # there is no file to lock; the store itself keeps writers apart
             return None
         try:
-            self._claim = claim(self._path, self.session, self.process, join=on_live == "join")
+            self._lock = lock_session(self._path, self.session, self.process, join=on_live == "join")
         except Busy:
             if on_live != "fork":
                 raise
             origin, self.session = self.session, ids.new_id()
-            self._claim = claim(self._path, self.session, self.process)
+            self._lock = lock_session(self._path, self.session, self.process)
             return origin
         return None
 
@@ -287,8 +285,8 @@ class Recorder:
                 self._inherited = self._sink  # keep it open, because closing a database opened before the fork can damage it
                 self._sink = self._open_sink()
             # The parent may be alive and hold the session too.
-            if self._path is not None and self._claim is not None:
-                self._claim = claim(self._path, self.session, self.process, join=True)
+            if self._path is not None and self._lock is not None:
+                self._lock = lock_session(self._path, self.session, self.process, join=True)
             self._start(forkedFrom=parent)
             # Set last, so that the next call tries again if anything above fails.
             self._forked = False
@@ -323,7 +321,7 @@ class Recorder:
         try:
             self._sink.append((record,))
         except InvalidInput:
-            self._sink.append(({name: _within_limits(value) for name, value in record.items()},))
+            self._sink.append(({name: fit_field(value) for name, value in record.items()},))
 
     def entry(
         self,
@@ -420,7 +418,7 @@ class Recorder:
         self._has_episode = True
         event = ids.new_id()
         kind, speaker = event_origin(type, data, agent)
-        fields = {"id": event, "type": kind, "entry": entry or self._current_entry()}
+        fields = {"id": event, "type": kind, "entry": entry or current_entry(self.session)}
         self._write("event", {**fields, "agent": speaker or self._agent, "data": data})
         return event
 
@@ -430,9 +428,6 @@ class Recorder:
         It takes the arguments of `entry`. An exception is recorded as the result and propagates. ``async with`` works too.
         """
         return Step(self, agent, name, details)
-
-    def _current_entry(self) -> str | None:
-        return current_entry(self.session)
 
     def end(self, outcome: Outcome = "completed") -> None:
         """Record the end of the session, close the target, and store the episode. A second call does nothing."""
@@ -457,8 +452,8 @@ class Recorder:
             if sink is not None and self._path is not None:
                 sink.close()
         finally:
-            if self._claim is not None:
-                self._claim.release()
+            if self._lock is not None:
+                self._lock.release()
 
     def __enter__(self) -> Recorder:
         return self
@@ -467,13 +462,6 @@ class Recorder:
         outcome: Outcome = "completed" if error is None else "cancelled" if is_interruption(error) else "failed"
         with KeepOriginalError(error):
             self.end(outcome)
-
-
-def _within_limits(value: object) -> object:
-    try:
-        return value if len(encode({"": value})) <= _MAX_FIELD else shorten(value)
-    except InvalidInput:
-        return shorten(value)
 
 
 _open_recorders: weakref.WeakSet[Recorder] = weakref.WeakSet()

@@ -6,12 +6,14 @@ follow. The id of entry 3 of session ``s1`` is ``s1-e0003``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ctxmgr.detect.monitor import Monitor
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import format_time
 from ctxmgr.store import Store
+from ctxmgr.types.finding import Finding, Observation
 from ctxmgr.types.plain_records import build
 
 START = 1_769_076_000.0
@@ -83,6 +85,13 @@ def write(store: Store, session: str, words: Sequence[str], *, agent: str = "cod
     records = steps(session, words, agent=agent, start=start, events=events, **fields)
     store.append(records)
     return records
+
+
+def detect(observations: Iterable[Observation], *, live: bool = False) -> list[Finding]:
+    """Return all findings of one session's observations, in the order of the log."""
+    monitor = Monitor()
+    monitor.observe_all(observations)
+    return monitor.findings(live=live)
 
 
 def key_of(store: Store, session: str) -> int:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 
 from ctxmgr.access.guard import AccessGuard, key_resource
 from ctxmgr.access.patterns import VERSION_KEY, check_agent
 from ctxmgr.errors import Conflict, Denied, InvalidInput, NotFound
 from ctxmgr.log import codec
 from ctxmgr.log.codec import Record
-from ctxmgr.log.fast_json import json_object
+from ctxmgr.log.fast_json import json_object, json_texts, text_or_none
 from ctxmgr.log.ids import new_id, now, parse_time, time_or_none
 from ctxmgr.log.mask_prefilter import mask
 from ctxmgr.store import Store
@@ -384,7 +384,7 @@ def _execution_view(entry: EntryView, record: Record, guard: AccessGuard, source
     return Execution.model_validate(
         {
             "id": entry.id, "session": entry.session, "index": entry.index, "agent": entry.agent,
-            "task": _text_or_none(record.get("task")), "sprint": _text_or_none(given.get("sprint")), "status": status,
+            "task": text_or_none(record.get("task")), "sprint": text_or_none(given.get("sprint")), "status": status,
             "context_version": _number(given.get("contextVersion")),
             "input_artifacts": _readable(given.get("artifacts"), guard, source),
             "input_tokens": _number(given.get("tokenCount")),
@@ -392,22 +392,18 @@ def _execution_view(entry: EntryView, record: Record, guard: AccessGuard, source
             "output_tokens": _number(made.get("tokenCount")),
             "started_at": entry.ts, "completed_at": None if ended is None else time_or_none(ended),
             "duration_seconds": None if duration is None else duration / 1000,
-            "error": _text_or_none(json_object(entry.error).get("message")) if entry.error is not None else None,
+            "error": text_or_none(json_object(entry.error).get("message")) if entry.error is not None else None,
         }
     )  # fmt: skip
 
 
 def _readable(value: object, guard: AccessGuard, source: Store) -> list[str]:
     """Return the ids of artifacts that the asker may read. The operator also sees the ids of pruned artifacts."""
-    ids = [item for item in cast("list[object]", value) if isinstance(item, str)] if isinstance(value, list) else []
+    ids = json_texts(value)
     if guard.agent is None:
         return ids
     rows = [source.artifacts.by_id(item) for item in ids]
     return [row.id for row in rows if row is not None and guard.reads(row.agent, row.name)]
-
-
-def _text_or_none(value: object) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _number(value: object) -> int | None:

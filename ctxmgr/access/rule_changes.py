@@ -18,7 +18,7 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.base.paths import packaged_text
 from ctxmgr.errors import Denied, InvalidInput
 from ctxmgr.log.codec import Record, refuse_constant
-from ctxmgr.log.fast_json import json_object
+from ctxmgr.log.fast_json import json_object, json_objects, json_texts, text_or_none
 from ctxmgr.log.ids import new_id, now
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import ACCESS, KEY, NEEDS, PACKAGE, PROJECT, RULES
@@ -80,7 +80,6 @@ def change_rules(
     *,
     add: Iterable[AccessRule] = (),
     remove: Iterable[AccessRule] = (),
-    author: str | None = None,
 ) -> RuleChangeResult:
     """Add and remove rules as one change, which is recorded in history.
 
@@ -99,9 +98,9 @@ def change_rules(
         removed = [key for key in dict.fromkeys(map(rule_key, remove)) if key in before and key not in new]
         changed = [rule for key, rule in new.items() if before.get(key) != rule]
         if changed or removed:
-            data = {"set": [rule.to_json() for rule in changed], "removed": [before[key].to_json() for key in removed]}
-            by = author or "operator"
-            store.append([build("event", PROJECT, now(), id=new_id(), type=RULES, agent=by, data={**data, "by": by})])
+            gone = [before[key].to_json() for key in removed]
+            data = {"set": [rule.to_json() for rule in changed], "removed": gone, "by": "operator"}
+            store.append([build("event", PROJECT, now(), id=new_id(), type=RULES, agent="operator", data=data)])
     added = sum(rule_key(rule) not in before for rule in changed)
     return RuleChangeResult(
         rules=list(new.values()) or [before[key] for key in removed],
@@ -111,7 +110,7 @@ def change_rules(
     )
 
 
-def load_default(store: Store, guard: AccessGuard, author: str | None = None) -> RuleChangeResult:
+def load_default(store: Store, guard: AccessGuard) -> RuleChangeResult:
     """Add the template's rules, needs and context keys. Existing keys keep their values.
 
     Raises:
@@ -120,14 +119,13 @@ def load_default(store: Store, guard: AccessGuard, author: str | None = None) ->
     require_operator(guard, "load the default access rules")
     # One transaction, so that a kill leaves either the whole template or nothing of it.
     with store.engine.transaction():
-        done = change_rules(store, guard, add=default_rules(), author=author)
+        done = change_rules(store, guard, add=default_rules())
         known = {(need.agent, need.pattern) for need in store.shared.needs()}
         needs = [need for need in default_needs() if (need["agent"], need["pattern"]) not in known]
         if needs:
             rows = [{_CAMEL.get(name, name): value for name, value in need.items()} for need in needs]
-            by = author or "operator"
-            data = {"set": rows, "by": by}
-            store.append([build("event", PROJECT, now(), id=new_id(), type=NEEDS, agent=by, data=data)])
+            data = {"set": rows, "by": "operator"}
+            store.append([build("event", PROJECT, now(), id=new_id(), type=NEEDS, agent="operator", data=data)])
         present = {item.key for item in store.shared.context_keys()}
         keys = [item for item in default_keys() if item["key"] not in present]
         if keys:
@@ -178,7 +176,7 @@ def _logged_reads(store: Store) -> Iterator[PastRead]:
 def _package_reads(store: Store) -> Iterator[PastRead]:
     for record in store.shared.events(PACKAGE):
         data = json_object(record.get("data"))
-        for item in _list_tables(data.get("items")):
+        for item in json_objects(data.get("items")):
             # An item without a type is an artifact, and one without "got" is a full one. Omitted items were not read.
             if item.get("type", "artifact") == "artifact" and item.get("got", "full") != "omitted":
                 resource = Resource(type="artifact", agent=str(item.get("source")), name=str(item.get("name")))
@@ -187,18 +185,16 @@ def _package_reads(store: Store) -> Iterator[PastRead]:
 
 def _execution_reads(store: Store) -> Iterator[PastRead]:
     for entry, record in store.shared.executions():
-        given = json_object(record.get("input")).get("artifacts")
-        for identity in cast("list[Any]", given) if isinstance(given, list) else ():
-            row = store.artifacts.by_id(identity) if isinstance(identity, str) else None
+        for identity in json_texts(json_object(record.get("input")).get("artifacts")):
+            row = store.artifacts.by_id(identity)
             if row is not None:
                 resource = Resource(type="artifact", agent=row.agent, name=row.name)
                 yield _make_past_read(record, entry.agent, "execution", resource, allowed=True)
 
 
 def _make_past_read(record: Record, agent: object, command: object, resource: Resource, *, allowed: bool) -> PastRead:
-    moment = record.get("ts")
     return PastRead(
-        at=moment if isinstance(moment, str) else None,
+        at=text_or_none(record.get("ts")),
         agent=str(agent),
         command=str(command),
         resource=resource,
@@ -207,19 +203,11 @@ def _make_past_read(record: Record, agent: object, command: object, resource: Re
 
 
 def _resources(value: object) -> Iterator[Resource]:
-    for item in _list_tables(value):
+    for item in json_objects(value):
         if item.get("type") in ("artifact", "context", "history"):
             yield Resource.model_validate(
                 {"type": item["type"], "agent": str(item.get("agent")), "name": str(item.get("name"))}
             )
-
-
-def _list_tables(value: object) -> list[dict[str, Any]]:
-    return (
-        [cast("dict[str, Any]", item) for item in cast("list[object]", value) if isinstance(item, dict)]
-        if isinstance(value, list)
-        else []
-    )
 
 
 MAX_TEXT = 4 * 1024 * 1024

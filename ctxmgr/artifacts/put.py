@@ -193,9 +193,7 @@ class Dependencies:
         else:
             before = () if known is None else self._store.artifacts.dependencies(known.id)
             named = [(old.agent, old.name, old.type, old.target) for old in before]
-        return [
-            DependencyRow(row.id, self._id(agent, name, changed) or old, agent, name, kind) for agent, name, kind, old in named
-        ]
+        return [DependencyRow(self._id(agent, name, changed) or old, agent, name, kind) for agent, name, kind, old in named]
 
     def _id(self, agent: str, name: str, changed: Mapping[str, ArtifactRow]) -> str | None:
         if agent == self._agent and name in changed:

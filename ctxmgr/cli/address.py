@@ -68,9 +68,7 @@ def locate_store(target: str | None, session: str | None, store: str | None) -> 
         InvalidInput: two stores or two sessions are named, or the argument is a folder.
     """
     if target is not None and is_place(target):
-        if not is_url(target) and not os.path.exists(target):
-            raise NotFound(f"no file at {target}", "check the path")
-        return session, _one_store(target, store)
+        return session, locate_log(target, store)
     # A file here may have the name of a session. It is a log only if the name also looks like that of a file.
     if session is not None and store is None and os.path.isfile(session) and _looks_like_file(session):
         return target, _one_store(session, store)

@@ -60,7 +60,7 @@ def read(arguments: Sequence[str]) -> list[str]:
     if rest[:1] == ["help"]:
         rest = [*rest[1:], "--help"]
     # The usual case: there is nothing to change, so the table of commands is not loaded here.
-    if not moved and not (_GLOBAL.keys() | _SPELLED).intersection(_names(rest)):
+    if not moved and not (_GLOBAL.keys() | _SPELLED).intersection(word.partition("=")[0] for word in rest):
         return rest
     from ctxmgr.cli.fast.dispatch import find_command
 
@@ -72,10 +72,6 @@ def read(arguments: Sequence[str]) -> list[str]:
         return [*rest[:1], *moved, *rest[1:]] if rest else moved
     name, command, words = found
     return [*name.split(), *_current_spelling(name, command, [*moved, *words])]
-
-
-def _names(words: Sequence[str]) -> Iterator[str]:
-    return (word.partition("=")[0] for word in words)
 
 
 def _split_leading_options(words: list[str]) -> tuple[list[str], list[str]]:

@@ -193,9 +193,9 @@ def _says_all(warnings: list[str]) -> bool:
 
 def _emit_markdown(done: Answer) -> None:
     """Write the view for people as Markdown."""
-    from ctxmgr.cli.text_formats import markdown_printer
+    from ctxmgr.cli.text_formats import MarkdownPrinter
 
-    out = markdown_printer()
+    out = MarkdownPrinter(sys.stdout, sys.stderr)
     done.draw(out)
     out.finish()
 

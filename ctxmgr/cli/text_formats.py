@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, TextIO
@@ -168,8 +167,7 @@ class MarkdownPrinter(Printer):
         )
 
     def _text(self, value: Cell) -> str:
-        parts = [value] if isinstance(value, str | Span) else [str(value)] if isinstance(value, int) else value or []
-        return "".join(self.safe(as_span(part).text) for part in parts).strip()
+        return "".join(span.text for span in self._spans(value)).strip()
 
     def finish(self) -> None:
         """Write the pending lines: drawings inside code fences, the others as paragraphs."""
@@ -223,8 +221,3 @@ def _markdown_span(span: Span) -> str:
 
 def _separator(blanks: int) -> str:
     return " · " if blanks > 1 else " " * blanks
-
-
-def markdown_printer() -> MarkdownPrinter:
-    """Return the Markdown printer for standard output."""
-    return MarkdownPrinter(sys.stdout, sys.stderr)

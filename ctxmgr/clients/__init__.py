@@ -264,6 +264,21 @@ def state_name(client: str, session: str, agent: str = "") -> str:
     return f"{client}-{short_digest(chr(0).join((client, session, agent)).encode('utf-8', 'surrogatepass'))}"
 
 
+def open_to_append(path: str, flags: int) -> int:
+    """Return a descriptor of a state file. Its folder is made if the file may be created."""
+    # A link in place of the file must not mislead the hook, and a pipe must not block it.
+    flags |= os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        if not flags & os.O_CREAT:
+            raise
+    from ctxmgr.base.paths import make_private_folder
+
+    make_private_folder(os.path.dirname(path))
+    return os.open(path, flags, 0o600)
+
+
 class SessionFile:
     """File in which hooks record what a client's log lacks: the path of the log, waits for a person, the end of the session.
 
@@ -310,18 +325,14 @@ class SessionFile:
         from ctxmgr.log.ids import now
 
         record = {"v": 1, "kind": kind, "session": self.session, "ts": now(), **row}
-        # One small append in one write, so that concurrent hooks can't mix their lines.
-        flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | create
         try:
-            descriptor = os.open(self.path, flags, 0o600)
+            descriptor = open_to_append(self.path, os.O_WRONLY | create)
         except FileNotFoundError:
-            if not create:
-                return
-            from ctxmgr.base.paths import make_private_folder
-
-            make_private_folder(os.path.dirname(self.path))
-            descriptor = os.open(self.path, flags, 0o600)
+            if create:
+                raise
+            return
         try:
+            # One small append in one write, so that concurrent hooks can't mix their lines.
             os.write(descriptor, (dumps(record) + "\n").encode("ascii"))
         finally:
             os.close(descriptor)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ctxmgr.clients import AFTER, BEFORE, END, PERSON, WAIT, Call, Client, Event, as_object, client_home, first_text
-from ctxmgr.log.fast_json import cast, loads
+from ctxmgr.clients import AFTER, BEFORE, END, PERSON, WAIT, Call, Client, Event, client_home, first_text
+from ctxmgr.log.fast_json import json_object, json_objects, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ class ClaudeCode(Client):
         if kind is None or (kind == WAIT and fields.get("notification_type", _WAITS[0]) not in _WAITS):
             return None
         batch: Any = fields.get("tool_calls") if kind == AFTER else [fields] if kind == BEFORE else []
-        listed = [as_object(each) for each in cast("list[Any]", batch)] if isinstance(batch, list) else []
         calls = [
             Call(
                 first_text(each, "tool_name"),
@@ -51,8 +50,7 @@ class ClaudeCode(Client):
                 first_text(each, "tool_use_id"),
                 each.get("tool_response"),
             )
-            for each in listed
-            if each is not None
+            for each in json_objects(batch)
         ]
         return Event(
             kind, name, first_text(fields, "session_id"), calls, first_text(fields, "agent_id"),
@@ -94,8 +92,7 @@ class ClaudeCode(Client):
             settings: Any = loads(read_regular(self.settings_file("user", "", environment), _MAX_BYTES).decode("utf-8"))
         except (OSError, ValueError, RecursionError):
             return False
-        enabled = as_object((as_object(settings) or {}).get("enabledPlugins"))
-        return enabled is not None and enabled.get(PLUGIN) is True
+        return json_object(json_object(settings).get("enabledPlugins")).get(PLUGIN) is True
 
 
 CLIENT = ClaudeCode()

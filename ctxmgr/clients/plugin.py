@@ -7,8 +7,8 @@ watcher reads them like the log of another client, until the next activity remov
 
 from __future__ import annotations
 
-from ctxmgr.clients import AFTER, QUIET, Call, Client, Event, as_object, client_home, first_text
-from ctxmgr.log.fast_json import cast, dumps
+from ctxmgr.clients import AFTER, QUIET, Call, Client, Event, client_home, first_text
+from ctxmgr.log.fast_json import dumps, json_objects, json_texts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class PluginClient(Client):
 
     def event(self, fields: Mapping[str, Any]) -> Event | None:
         """Return the new calls, or the silence, that the plug-in reports. ``raw`` keeps all fields for the log."""
-        calls = _read_calls(fields)
+        calls = json_objects(fields.get("calls"))
         if fields.get("quiet") is True:
             event = Event(QUIET, "quiet", first_text(fields, "session"), folder=first_text(fields, "folder"))
             event.raw = fields
@@ -178,14 +178,13 @@ class PluginClient(Client):
             return None
         from ctxmgr.log.ids import format_time
 
-        said: Any = event.raw.get("said")  # the plug-in's key for messages of people
-        words = [each for each in cast("list[Any]", said) if isinstance(each, str) and each] if isinstance(said, list) else []
+        words = [each for each in json_texts(event.raw.get("said")) if each]  # the plug-in's key for messages of people
         rows: list[dict[str, Any]] = [{"kind": "session", "process": "p"}]
         rows += [
             {"kind": "event", "id": f"m{n}", "type": "user_message", "data": {"text": each}} for n, each in enumerate(words)
         ]
         moment = _moment(event.raw, 0.0)
-        for number, each in enumerate(_read_calls(event.raw)):
+        for number, each in enumerate(json_objects(event.raw.get("calls"))):
             # An open call may have begun before the last finished call ended, but times in a log must not go back.
             moment = max(moment if number else 0.0, _moment(each, moment))
             action = first_text(each, "action") or "?"
@@ -276,12 +275,6 @@ export default function (pi) {
         """Return the path of the extension file of the user or of the project."""
         home = f"{folder}/.pi" if scope == "project" else client_home(environment, "PI_CODING_AGENT_DIR", ".pi/agent")
         return f"{home}/extensions/ctxmgr.js"
-
-
-def _read_calls(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the calls that a plug-in sent. Events are untrusted, so values that are no objects are skipped."""
-    listed = fields.get("calls")
-    return [each for each in map(as_object, cast("list[Any]", listed)) if each is not None] if isinstance(listed, list) else []
 
 
 def _moment(fields: Mapping[str, Any], default: float) -> float:

@@ -192,7 +192,7 @@ class CandidateCollector:
             return True
         if context == "task_context":
             if self._task is not None and "executions" not in self.task:
-                runs = items.task_runs(items.runs(self._audience, self._task))
+                runs = items.runs(self._audience, self._task)
                 self.task |= {"executions": runs} if runs else {}
             return bool(self.task)
         if context == GOAL:
@@ -202,7 +202,8 @@ class CandidateCollector:
         if context == "error_context":
             text = items.failures(self._audience, self._task)
         else:
-            text = items.runs_text(items.runs(self._audience, self._task))
+            runs = items.runs(self._audience, self._task)
+            text = items.list_yaml(runs) if runs else None
         return self._add_history_item(None if text is None else HistoryItem(context, "context", HISTORY, context, text), wish)
 
     def _add_history_item(self, item: HistoryItem | None, wish: Wish) -> bool:

@@ -395,21 +395,11 @@ def _failed_entries(history: Store, audience: Readers, agent: str | None, task: 
     return found
 
 
-def runs(audience: Readers, task: str | None) -> list[Execution]:
-    """Return the latest readable runs, newest first; with ``task``, only those of the task."""
+def runs(audience: Readers, task: str | None) -> list[dict[str, Any]]:
+    """Return the fields of the latest readable runs, newest first; with ``task``, only those of the task."""
     history = audience.histories()[0]
     found = list_executions(audience.store, history, audience, ListExecutionsRequest(task=task, limit=LATEST)).executions
-    return [run for run in found if audience.may("read", "history", run.agent, run.session)]
-
-
-def runs_text(found: list[Execution]) -> str | None:
-    """Return runs as YAML, or None if there are none."""
-    return list_yaml(map(execution_fields, found)) if found else None
-
-
-def task_runs(found: list[Execution]) -> list[dict[str, Any]]:
-    """Return the fields of runs for the task's context."""
-    return [execution_fields(run) for run in found]
+    return [execution_fields(run) for run in found if audience.may("read", "history", run.agent, run.session)]
 
 
 def _snapshot(store: Store, session: str, identity: str) -> str:

@@ -9,21 +9,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, TypeVar, cast
 
 from ctxmgr.context.budget import BudgetPlan, Item, Piece, Reserves, available, decide, usual_reserves
 from ctxmgr.context.summaries import Summary
 from ctxmgr.context.summaries.structured_data import WORDS_OF_YAML
 from ctxmgr.errors import BudgetExceeded, InvalidInput
 from ctxmgr.log.codec import Record, fingerprint
-from ctxmgr.log.fast_json import json_object
+from ctxmgr.log.fast_json import json_array, json_object, json_objects, text_or_none
 from ctxmgr.log.ids import new_id
 from ctxmgr.log.json_value import plain
 from ctxmgr.store import Store
 from ctxmgr.store.project_session import PACKAGE, PROJECT
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.text.tokens import ESTIMATE, JSON, YAML, Counter
+from ctxmgr.types.base import Shape
 from ctxmgr.types.context_package import (
     Assembly,
     BudgetRow,
@@ -38,6 +40,7 @@ from ctxmgr.types.context_package import (
 from ctxmgr.types.plain_records import build
 from ctxmgr.types.query import Filters
 
+_Shape = TypeVar("_Shape", bound=Shape)
 _BARE_KEY = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_-]{0,60}", re.ASCII)
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\0"}
 _UNSAFE = lazy_pattern(
@@ -239,34 +242,23 @@ def package_record(assembly: Assembly, by: str, texts: dict[tuple[str, str], str
 
 
 def read_record(record: Record) -> RecordedPackage:
-    """Parse the record of a package. Invalid rows are skipped, because anybody may have written the history."""
+    """Parse the record of a package."""
     data = json_object(record.get("data"))
     decisions: list[Decision] = []
     marks: dict[tuple[str, str], str | None] = {}
-    for row in [*_read_rows(data.get("items")), *_read_rows(data.get("omitted"))]:
-        mark = row.pop("mark", None)
-        try:
-            made = Decision.model_validate(row)
-        except ValueError:
-            continue
+    for made, mark in (*_valid_rows(Decision, data.get("items")), *_valid_rows(Decision, data.get("omitted"))):
         decisions.append(made)
         # The agent holds only a part of a summary or a beginning, so such an item is given again.
         if made.got == "full":
-            marks[made.type, made.id] = mark if isinstance(mark, str) else None
+            marks[made.type, made.id] = mark
     held: list[HeldItem] = []
-    for row in _read_rows(data.get("held")):
-        mark = row.pop("mark", None)
-        try:
-            one = HeldItem.model_validate(row)
-        except ValueError:
-            continue
+    for one, mark in _valid_rows(HeldItem, data.get("held")):
         held.append(one)
-        marks.setdefault((one.type, one.id), mark if isinstance(mark, str) else None)
-    moment, keys = record.get("ts"), data.get("context")
+        marks.setdefault((one.type, one.id), mark)
     return RecordedPackage(
-        id=str(record.get("id")), agent=str(data.get("agent")), at=moment if isinstance(moment, str) else None,
+        id=str(record.get("id")), agent=str(data.get("agent")), at=text_or_none(record.get("ts")),
         decisions=decisions, held=held, marks=marks, task=data.get("taskContext") is True,
-        context=[str(key) for key in cast("list[object]", keys)] if isinstance(keys, list) else [],
+        context=[str(key) for key in json_array(data.get("context"))],
     )  # fmt: skip
 
 
@@ -313,10 +305,12 @@ def _make_row(made: Decision, texts: dict[tuple[str, str], str]) -> dict[str, An
     return {**made.to_json(), "mark": _find_mark(made.type, made.id, texts)}
 
 
-def _read_rows(value: object) -> Iterator[dict[str, Any]]:
-    for item in cast("Sequence[object]", value) if isinstance(value, list) else ():
-        if isinstance(item, dict):
-            yield dict(cast("dict[str, Any]", item))
+def _valid_rows(shape: type[_Shape], value: object) -> Iterator[tuple[_Shape, str | None]]:
+    """Yield the valid rows of a record with their marks. Others are skipped, because anybody may have written the history."""
+    for row in json_objects(value):
+        with suppress(ValueError):
+            own = {name: given for name, given in row.items() if name != "mark"}
+            yield shape.model_validate(own), text_or_none(row.get("mark"))
 
 
 MARK = "… cut here\n"

@@ -16,6 +16,7 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import has_failed
 from ctxmgr.detect.text.comparison import MESSAGES, THOUGHTS, event_text
 from ctxmgr.detect.text.vocabulary import hands_over, is_shell, looks_for_news, writes
+from ctxmgr.log.fast_json import json_object, json_texts
 from ctxmgr.types.finding import Finding, Observation, Progress
 
 RESETS = {"user_message": "user", "user_message_chunk": "user", "interrupt": "interrupt"}
@@ -378,9 +379,8 @@ class Monitor:
 
     def _record_answer(self, event: Observation) -> Observation:
         """Take a continuation. It answers the loops that it names, else all active ones."""
-        data = cast("dict[str, object]", event.data) if isinstance(event.data, dict) else {}
-        answers = data.get("answers")
-        named = [item for item in cast("list[object]", answers) if isinstance(item, str)] if isinstance(answers, list) else []
+        data = json_object(event.data)
+        named = json_texts(data.get("answers"))
         for scope in (*self._scopes.values(), self._wide):
             for identity in named or (None,):
                 scope.answer(identity)
@@ -468,18 +468,6 @@ class Monitor:
     def _add_note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
-
-
-def detect(
-    observations: Iterable[Observation],
-    now: float | None = None,
-    live: bool = False,
-    settings: DetectSettings | None = None,
-) -> list[Finding]:
-    """Return all findings of one session's observations, in log order; ``now`` and ``live`` as in `Monitor.findings`."""
-    monitor = Monitor(settings)
-    monitor.observe_all(observations)
-    return monitor.findings(now, live)
 
 
 def _one_round_more(settings: DetectSettings) -> DetectSettings:

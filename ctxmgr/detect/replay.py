@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from ctxmgr.log.codec import EVENT_ALIASES
+from ctxmgr.log.fast_json import text_or_empty, text_or_none
 from ctxmgr.log.ids import parse_time
 from ctxmgr.types.finding import Observation
 
@@ -111,12 +112,12 @@ def record_fields(record: Mapping[str, Any]) -> RecordFields | None:
     if kind == "entry":
         return _entry_fields(get)
     if kind == "result":
-        return _RESULT, _text(get("entry")), parse_time(get("ts")), *_result_fields(get)
+        return _RESULT, text_or_empty(get("entry")), parse_time(get("ts")), *_result_fields(get)
     if kind == "event":
         name = get("type")
         if name == "usage":
             return None  # token counts: nobody did or said anything
-        name = _text(name)
+        name = text_or_empty(name)
         what, label, data = "event", EVENT_ALIASES.get(name, name), get("data")
     elif kind == "session":
         what, label, data = "event", "session", None
@@ -126,8 +127,8 @@ def record_fields(record: Mapping[str, Any]) -> RecordFields | None:
     else:
         return None
     return (
-        _EVENT, what, _text(get("id")), _text(get("session")), _optional(get("process")), _optional(get("agent")),
-        parse_time(get("ts")), label, data,
+        _EVENT, what, text_or_empty(get("id")), text_or_empty(get("session")), text_or_none(get("process")),
+        text_or_none(get("agent")), parse_time(get("ts")), label, data,
     )  # fmt: skip
 
 
@@ -140,9 +141,9 @@ def _entry_fields(get: Callable[[str], Any]) -> RecordFields:
         session if isinstance(session, str) else "",
         process if isinstance(process, str) else None,
         agent if isinstance(agent, str) else None,
-        parse_time(get("ts")), _label(get("turn")), _label(get("step")), _optional(get("parent")),
+        parse_time(get("ts")), _label(get("turn")), _label(get("step")), text_or_none(get("parent")),
         action if isinstance(action, str) else "",
-        _optional(get("inputType")), get("input"), _number(get("timeoutMs")), get("meta"), _optional(get("task")),
+        text_or_none(get("inputType")), get("input"), _number(get("timeoutMs")), get("meta"), text_or_none(get("task")),
         *(_result_fields(get) if isinstance(status, str) else _OPEN),
     )  # fmt: skip
 
@@ -153,7 +154,7 @@ _OPEN: RecordFields = (None, None, None, None)
 def _result_fields(get: Callable[[str], Any]) -> RecordFields:
     error: object = get("error")
     problem = cast("dict[str, Any]", error) if isinstance(error, dict) else None
-    return _optional(get("status")), get("output"), problem, _number(get("durationMs"))
+    return text_or_none(get("status")), get("output"), problem, _number(get("durationMs"))
 
 
 # Fields are passed by position: passing them by name would double the cost of everything else.
@@ -175,14 +176,6 @@ def _event_data(record: Mapping[str, Any], kind: str) -> object:
     patterns = [record.get("loop"), record.get("stall")]
     answers = [cast("dict[str, Any]", item).get("identity") for item in patterns if isinstance(item, dict)]
     return {"answers": answers, "asked": record.get("source", "stuckHandler") != "stuckHandler"}
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _optional(value: object) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _label(value: object) -> str | int | None:

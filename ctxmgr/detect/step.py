@@ -9,6 +9,7 @@ from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.detect.text.fingerprints import one_line
 from ctxmgr.detect.text.vocabulary import ActionClass
+from ctxmgr.log.fast_json import json_object, text_or_empty
 from ctxmgr.types.finding import Observation
 
 _SLACK = 4
@@ -153,7 +154,7 @@ class Call:
             fields = cast("dict[str, Any]", start.input)
             if _VERB_KEYS.isdisjoint(fields):
                 return "", ""
-            return _text_or_empty(fields.get("action")) or _text_or_empty(fields.get("operation")), _command(fields)
+            return text_or_empty(fields.get("action")) or text_or_empty(fields.get("operation")), _command(fields)
         if isinstance(start.input, str) and vocabulary.is_shell(start.action):
             return "", start.input
         return "", ""
@@ -348,7 +349,7 @@ Step = ObservedStep
 def call_text(start: Observation) -> str:
     """Return a call in a few words for a sentence: its action and the most telling part of its input."""
     action = fingerprints.one_line(start.action, 40)
-    fields = cast("dict[str, Any]", start.input) if isinstance(start.input, dict) else {}
+    fields = json_object(start.input)
     for key in ("command", "cmd", "file_path", "path", "filePath", "pattern", "query", "url", "q"):
         if isinstance(fields.get(key), str | list):
             value = fields[key]
@@ -381,10 +382,6 @@ def _command(fields: dict[str, Any]) -> str:
                 return words[2]  # ["bash", "-lc", "the command"]
             return " ".join(words)
     return ""
-
-
-def _text_or_empty(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def has_failed(finish: Observation) -> bool:
@@ -452,11 +449,11 @@ def loop_reason(
     """
     step = round_[-1]
     if step.first.start.kind == "event" and kind == "errorRepetition":
-        message = _Case("", step, rounds, inputs, facts or {}).fact("said")
+        message = _Case("", step, rounds, facts or {}).fact("said")
         return f"{agent_phrase(agent)} got the same error from its provider {rounds} times ({message})"
     describe_kind = _DESCRIBERS.get(kind)
     if describe_kind is not None:
-        return describe_kind(_Case(agent_phrase(agent), step, rounds, inputs, facts or {}))
+        return describe_kind(_Case(agent_phrase(agent), step, rounds, facts or {}))
     if kind == "errorRepetition" and inputs > 1:
         return f"{agent_phrase(agent)} got the same error {rounds} times from {inputs} different calls{_quote_answer(step)}"
     what = " then ".join(_describe_step(member) for member in round_[:4])
@@ -476,7 +473,6 @@ class _Case(NamedTuple):
     name: str
     step: ObservedStep
     rounds: int
-    inputs: int
     facts: Mapping[str, Any]
 
     @property

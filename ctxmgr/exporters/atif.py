@@ -17,11 +17,15 @@ from ctxmgr.exporters.conversation import (
     Part,
     Turn,
     as_text,
-    first_token_count,
-    other_tokens,
+    read_usage,
 )
 
 VERSION = "ATIF-v1.8"
+_USAGE = {
+    "prompt_tokens": ("inputTokens",),
+    "completion_tokens": ("outputTokens",),
+    "cached_tokens": ("cacheReadTokens", "cachedInputTokens"),
+}
 
 
 def _write(conversation: Conversation, losses: Losses) -> Iterator[str]:
@@ -79,15 +83,7 @@ def _step(number: int, step: Turn, started: dict[str, str], losses: Losses) -> d
         if results:
             found["observation"] = {"results": results}
     if step.usage:
-        counts = {
-            "prompt_tokens": first_token_count(step, "inputTokens"),
-            "completion_tokens": first_token_count(step, "outputTokens"),
-            "cached_tokens": first_token_count(step, "cacheReadTokens", "cachedInputTokens"),
-        }  # fmt: skip
-        found["metrics"] = {name: count for name, count in counts.items() if count is not None}
-        losses["token counts of other kinds"] += other_tokens(
-            step, "inputTokens", "outputTokens", "cacheReadTokens", "cachedInputTokens"
-        )
+        found["metrics"] = read_usage(step, _USAGE, losses)
         if isinstance(step.usage.get("model"), str):
             found["model_name"] = step.usage["model"]
     return found

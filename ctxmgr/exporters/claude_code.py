@@ -17,9 +17,8 @@ from ctxmgr.exporters.conversation import (
     Part,
     Turn,
     as_text,
-    first_token_count,
     lose_events,
-    other_tokens,
+    read_usage,
 )
 
 VERSION = "2.1.330"
@@ -92,8 +91,7 @@ class _Transcript:
             if not isinstance(given, dict):
                 self.losses["inputs that are no objects, written as they are"] += 1
             blocks.append({"type": "tool_use", "id": call.name, "name": call.record["action"], "input": given})
-        usage = {name: count for name, names in _USAGE.items() if (count := first_token_count(step, *names)) is not None}
-        self.losses["token counts of other kinds"] += other_tokens(step, *(name for names in _USAGE.values() for name in names))
+        usage = read_usage(step, _USAGE, self.losses)
         message: dict[str, Any] = {
             "id": f"msg_{_uuid(self.conversation.session, self.agent or '', f'step {number}')[:24]}", "type": "message",
             "role": "assistant", "model": step.usage.get("model") or model or "unknown",

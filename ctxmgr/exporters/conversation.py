@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ctxmgr.log.codec import Record
+from ctxmgr.log.fast_json import json_object, text_or_none
 
 _TOKENS = ("inputTokens", "outputTokens", "cacheReadTokens", "cachedInputTokens", "cacheCreationTokens", "reasoningTokens")
 _MESSAGE_TYPES = ("message", "agent_message_chunk")
@@ -103,11 +104,8 @@ class _Reader:
     def read(self, record: Record) -> None:
         kind = record["kind"]
         if kind == "session":
-            stated: object = record.get("meta")
-            source: object = record.get("source")
-            meta = cast("dict[str, Any]", stated) if isinstance(stated, dict) else {}
-            origin = cast("dict[str, Any]", source) if isinstance(source, dict) else {}
-            about = {**meta, "version": origin.get("version"), "workflow": record.get("workflow")}
+            version = json_object(record.get("source")).get("version")
+            about = {**json_object(record.get("meta")), "version": version, "workflow": record.get("workflow")}
             self.found.about.update((name, value) for name, value in about.items() if value is not None)
         elif kind == "entry":
             self._entry(record)
@@ -138,14 +136,13 @@ class _Reader:
         if step.calls and (own is None or own != self._step_ids.get(id(step))):
             step = self._new(part, "agent", record.get("ts"))
         self._step_ids[id(step)] = own
-        meta: object = record.get("meta")
-        details = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
+        details = json_object(record.get("meta"))
         name = str(details.get("callId") or details.get("toolUseId") or record["id"])
         name = str(record["id"]) if name in self._names else name  # ids of local servers repeat: ``call_0``
         self._names.add(name)
         call = self._calls[str(record["id"])] = Call(record, name)
         step.calls.append(call)
-        part.model = part.model or _name(details.get("model"))
+        part.model = part.model or text_or_none(details.get("model"))
 
     def _event(self, record: Record) -> None:
         kind, at = str(record.get("type")), record.get("ts")
@@ -171,7 +168,7 @@ class _Reader:
             if step.usage:
                 step = self._new(part, "agent", at)
             step.usage = data
-            part.model = part.model or _name(data.get("model"))
+            part.model = part.model or text_or_none(data.get("model"))
         else:
             step = self._new(part, kind, at)
             step.text, step.data = words, data
@@ -184,10 +181,6 @@ class _Reader:
     def _new(self, part: Part, source: str, at: str | None) -> Turn:
         part.steps.append(Turn(source, at))
         return part.steps[-1]
-
-
-def _name(value: object) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def build_conversation(session: str, records: Iterable[Record]) -> Conversation:
@@ -207,14 +200,14 @@ def build_conversation(session: str, records: Iterable[Record]) -> Conversation:
     return reader.found
 
 
-def first_token_count(step: Turn, *names: str) -> int | None:
-    """Return the first of these counts that a step's usage has, or None."""
-    return next((count for name in names if isinstance(count := step.usage.get(name), int)), None)
-
-
-def other_tokens(step: Turn, *written: str) -> bool:
-    """Whether a step's usage has counts other than these."""
-    return any(step.usage.get(name) for name in _TOKENS if name not in written)
+def read_usage(
+    step: Turn, names: Mapping[str, Sequence[str]], losses: Losses, lost: str = "token counts of other kinds"
+) -> dict[str, int]:
+    """Return a step's token counts by the names of another format; count a loss if it has other kinds too."""
+    written = [own for each in names.values() for own in each]
+    losses[lost] += any(step.usage.get(name) for name in _TOKENS if name not in written)
+    counts = {name: [step.usage[own] for own in each if isinstance(step.usage.get(own), int)] for name, each in names.items()}
+    return {name: found[0] for name, found in counts.items() if found}
 
 
 def as_text(value: object) -> str | None:

@@ -12,10 +12,11 @@ from ctxmgr.exporters.conversation import (
     Losses,
     Turn,
     as_text,
-    first_token_count,
     lose_events,
-    other_tokens,
+    read_usage,
 )
+
+_USAGE = {"prompt_tokens": ("inputTokens",), "completion_tokens": ("outputTokens",)}
 
 
 def _write(conversation: Conversation, losses: Losses) -> Iterator[str]:
@@ -66,12 +67,7 @@ def _answer(step: Turn, losses: Losses) -> dict[str, Any]:
             for call in step.calls
         ]  # fmt: skip
     if step.usage:
-        counts = {
-            "prompt_tokens": first_token_count(step, "inputTokens"),
-            "completion_tokens": first_token_count(step, "outputTokens"),
-        }
-        answer["usage"] = {name: count for name, count in counts.items() if count is not None}
-        losses["token counts of other kinds than input and output"] += other_tokens(step, "inputTokens", "outputTokens")
+        answer["usage"] = read_usage(step, _USAGE, losses, "token counts of other kinds than input and output")
     return answer
 
 

@@ -19,9 +19,8 @@ from ctxmgr.exporters.conversation import (
     Part,
     Turn,
     as_text,
-    first_token_count,
     lose_events,
-    other_tokens,
+    read_usage,
 )
 from ctxmgr.log.ids import parse_time
 
@@ -100,10 +99,7 @@ class _Spans:
         ]
         asked = [{"role": "user", "parts": [{"type": "text", "content": words}]} for words, _ in prompts]
         start = self.moment(prompts[0][1] if prompts else step.at)
-        usage = {name: count for name, names in _USAGE.items() if (count := first_token_count(step, *names)) is not None}
-        self._losses["token counts of other kinds"] += other_tokens(
-            step, *(name for names in _USAGE.values() for name in names)
-        )
+        usage = read_usage(step, _USAGE, self._losses)
         # Requests usually repeat the conversation so far, and our importer skips known messages. Here all messages are new.
         attributes: dict[str, Any] = {
             "gen_ai.operation.name": "chat", "gen_ai.agent.name": part.agent, "gen_ai.request.model": part.model,

@@ -91,7 +91,11 @@ def _list_parts(state: State, moment: Moment) -> list[_Part]:
     if node is None:
         return [
             *parts,
-            _Part(1, "the next step", [f"NEXT: {_next_without_step(state)}"]),
+            _Part(
+                1,
+                "the next step",
+                [f"NEXT: {plain_line(state.next_step, _LONG) if state.next_step else explain_no_work(state)}"],
+            ),
             _Part(8, "the probes", _probes(state)),
         ]
     if node is not goal:
@@ -199,10 +203,6 @@ def next_in_task(state: State, node: Node) -> Node | None:
         return None
     place = task.children.index(node)
     return next((each for each in task.children[place + 1 :] if state.tree.can_work(each)), None)
-
-
-def _next_without_step(state: State) -> str:
-    return plain_line(state.next_step, _LONG) if state.next_step else explain_no_work(state)
 
 
 def _probes(state: State) -> list[str]:

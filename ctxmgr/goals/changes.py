@@ -31,6 +31,7 @@ from ctxmgr.goals.state import (
     shorten,
 )
 from ctxmgr.log.codec import Record
+from ctxmgr.log.fast_json import json_array, json_object, text_or_none
 from ctxmgr.types.base import Shape
 from ctxmgr.types.goal import GOAL_ID, LEAF_TRANSITIONS, Block, BlockedAction, LoopRecord, NodeStatus, Probe, ProbeResult
 
@@ -394,12 +395,12 @@ def fold(state: State, record: Record) -> None:
     """Apply the next record of the history to the state."""
     try:
         kind, ts = record.get("kind"), record.get("ts")
-        op = _event_data(record).get("op") if kind == "event" and record.get("type") == EVENT else None
+        op = json_object(record.get("data")).get("op") if kind == "event" and record.get("type") == EVENT else None
         # These operations concern the folder instead of the session, because a replacement of the goal begins a new session.
         if op in ("create", "own", "release"):
-            _change(state, {**_event_data(record), "session": record.get("session")}, ts)
+            _change(state, {**json_object(record.get("data")), "session": record.get("session")}, ts)
         elif state.exists and record.get("session") == state.session:
-            _apply_record(state, record, kind, ts if isinstance(ts, str) else None)
+            _apply_record(state, record, kind, text_or_none(ts))
         # Shortened, because a record may contain any text, and every state file contains this one.
         if isinstance(ts, str):
             state.last_ts = ts[:64]
@@ -419,7 +420,7 @@ def _apply_record(state: State, record: Record, kind: object, ts: str | None) ->
 
 
 def _apply_event(state: State, record: Record, ts: str | None) -> None:
-    kind, data = record.get("type"), _event_data(record)
+    kind, data = record.get("type"), json_object(record.get("data"))
     if kind == EVENT:
         _change(state, data, ts)
     elif kind == ENDED:
@@ -434,7 +435,7 @@ def _apply_event(state: State, record: Record, ts: str | None) -> None:
 
 def _change(state: State, data: Data, ts: object) -> None:
     op = data.get("op")
-    when = ts if isinstance(ts, str) else None
+    when = text_or_none(ts)
     # Checked on replay too, so that a live change and its replay give the same state.
     if isinstance(op, str) and op in CHANGES:
         check, change = CHANGES[op]
@@ -525,10 +526,9 @@ def _apply_continuation(state: State, record: Record) -> None:
     The next step comes from the diagnosis, else from the first alternative.
     """
     lift_all(state, by_hand=False, evidence=False)
-    cause, options = record.get("diagnosis"), record.get("alternatives")
-    text = cast("dict[str, object]", cause).get("nextStep") if isinstance(cause, dict) else None
+    options = record.get("alternatives")
     first = cast("list[object]", options)[0] if isinstance(options, list) and options else None
-    text = text or (cast("dict[str, object]", first).get("text") if isinstance(first, dict) else None)
+    text = json_object(record.get("diagnosis")).get("nextStep") or json_object(first).get("text")
     state.next_step = plain_line(text or record.get("goal") or record.get("reason") or "", 500) or state.next_step
 
 
@@ -562,12 +562,7 @@ def _apply_refusal(state: State, data: Data, ts: str | None) -> None:
 def _shapes(shape: type[_Shape], value: object) -> list[_Shape]:
     """Return the valid items of a list. A history written by hand may contain anything."""
     found: list[_Shape] = []
-    for each in cast("list[object]", value) if isinstance(value, list) else []:
+    for each in json_array(value):
         with suppress(ValueError):
             found.append(shape.model_validate(each))
     return found[:KEPT_PROBES]
-
-
-def _event_data(record: Record) -> Data:
-    data = record.get("data")
-    return cast("Data", data) if isinstance(data, dict) else {}

@@ -16,7 +16,7 @@ from ctxmgr.types.goal import PlannedStep, PlannedTask
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-__all__ = ["MAX_BYTES", "MAX_LINE", "MAX_LINES", "MAX_TITLE", "Plan", "parse_plan", "read_content", "read_plan"]
+__all__ = ["MAX_BYTES", "MAX_LINE", "MAX_LINES", "MAX_TITLE", "Plan", "parse_plan", "read_content"]
 
 MAX_DEPTH = 40
 # Field names that models and task tools use in such lists, in order of preference.
@@ -206,16 +206,6 @@ MAX_LINE = 10_000
 
 _YAML, _MARKDOWN = frozenset({".yaml", ".yml", ".json"}), frozenset({".md", ".markdown", ".mdown", ".txt", ".rst"})
 _YAML_START = lazy_pattern(r"(?:---\s|%YAML|[{\[]|(?!https?:)[\w\"'][^#\n]*:(?:\s|$))")
-
-
-def read_plan(path: Path) -> Plan:
-    """Return the plan in a file.
-
-    Raises:
-        NotFound: the file does not exist.
-        InvalidInput: it is no regular file, too large, not UTF-8, broken, or has no step.
-    """
-    return parse_plan(read_content(path), str(path))
 
 
 def parse_plan(data: bytes, name: str) -> Plan:

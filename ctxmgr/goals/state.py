@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from ctxmgr.detect.text.fingerprints import MAX_TEXT, canonical, mask_volatile, one_line
 from ctxmgr.log.codec import fingerprint
+from ctxmgr.log.fast_json import json_object, text_or_none
 from ctxmgr.log.json_value import describe, plain
 from ctxmgr.types.base import Json, StoredShape, Text
 from ctxmgr.types.goal import (
@@ -357,15 +358,11 @@ def shorten(value: object) -> Any:
         return value
     # Short fields, such as a path beside a file's content, distinguish a long call from others.
     if isinstance(value, dict) and len(cast("dict[Any, Any]", value)) <= 16:
-        fields = {str(name)[:100]: _member(item) for name, item in cast("dict[Any, object]", value).items()}
+        fields = {str(name)[:100]: shorten(item) for name, item in cast("dict[Any, object]", value).items()}
         # Sixteen fields may be too long together, even if each is within its own limit.
         if len(canonical(fields) or "") <= 2 * MAX_WHOLE_CHARS:
             return fields
     return {"tooLarge": len(full or ""), "fingerprint": fingerprint(cast("object", value)), "head": (full or "")[:_HEAD]}
-
-
-def _member(item: object) -> Any:
-    return _shorten_text(item) if isinstance(item, str) else shorten(item)
 
 
 def _shorten_text(text: str) -> str:
@@ -417,7 +414,7 @@ def outcome(result: object, status: ResultStatus | None = None) -> tuple[ResultS
 
 def outcome_text(status: str, output: object, error: object) -> str:
     """Return an outcome as one line: ``success``, ``error: MESSAGE``, or the output."""
-    message = cast("dict[str, object]", error).get("message") if isinstance(error, dict) else None
+    message = json_object(error).get("message")
     if status == "ok":
         return plain_line(output, _OUTCOME_CHARS) if output not in (None, "", {}, []) else "success"
     detail = plain_line(message if message is not None else output, _OUTCOME_CHARS) if (message or output) else ""
@@ -477,11 +474,8 @@ def owner_view(epoch: int, owner: Owner | None) -> OwnerView:
     if owner is None:
         return OwnerView(epoch=epoch)
 
-    def text(value: object) -> str | None:
-        return value if isinstance(value, str) else None
-
     pid = owner.pid if isinstance(owner.pid, int) else None
-    return OwnerView(epoch=epoch, owner=text(owner.owner), pid=pid, host=text(owner.host), since=owner.ts)
+    return OwnerView(epoch=epoch, owner=text_or_none(owner.owner), pid=pid, host=text_or_none(owner.host), since=owner.ts)
 
 
 def _common_fields(node: Node) -> dict[str, Any]:

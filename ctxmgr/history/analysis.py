@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput
+from ctxmgr.log.fast_json import text_or_none
 from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store
 from ctxmgr.store.engine.sqlite import SqliteEngine
@@ -183,8 +184,7 @@ class _Call:
             yield cls(*row)
 
     def key(self, by: StatsKey) -> str | None:
-        value = getattr(self, by)
-        return value if isinstance(value, str) and value else None
+        return text_or_none(getattr(self, by)) or None
 
 
 def _sort_key(by: StatsKey) -> Callable[[tuple[str | None, _Sum]], Any]:

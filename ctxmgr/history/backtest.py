@@ -186,7 +186,7 @@ def backtest_folder(folder: Path, settings: Mapping[str, Any]) -> tuple[Backtest
                 notes.append(
                     f"passed over in the logs: {report.damaged} damaged {'range' if report.damaged == 1 else 'ranges'}"
                 )
-            return backtest(labels, _sessions(store), checked), notes
+            return backtest(labels, _Sessions(store), checked), notes
         finally:
             store.close()
 
@@ -251,10 +251,6 @@ class _Sessions(Mapping[str, Iterable[Record]]):
 
     def __len__(self) -> int:
         return len(self._keys)
-
-
-def _sessions(store: Store) -> Mapping[str, Iterable[Record]]:
-    return _Sessions(store)
 
 
 def _make_score(rule: str, judged: Sequence[LabelledResult], alarms: Sequence[bool]) -> Score:

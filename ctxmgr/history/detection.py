@@ -55,9 +55,6 @@ NOTHING_KNOWN = "no record of a known kind"
 """Note on a session that was not judged, because a later version or another program wrote it, or because it holds words alone
 and records that were not understood: its actions may be among them."""
 
-_ACTIVITY_KINDS = tuple(kind for kind in RECORDS if kind != "session")
-"""Kinds of records that show activity in a session."""
-
 UNSEEN = "the detectors were not shown this entry: it has no result, or its action is exempt"
 """Note on an entry on which no detector has an opinion."""
 
@@ -67,7 +64,7 @@ _MARGIN = 4  # a finding in the first quarter of a look may have begun before it
 
 
 def judge_end(
-    store: Store, key: int, settings: DetectSettings, kinds: tuple[str, ...], moment: float | None, *, live: bool
+    store: Store, key: int, settings: DetectSettings, moment: float | None, *, live: bool
 ) -> tuple[list[Finding], Progress | None]:
     """Return the findings at the end of a session, and its last progress. Replays no more of the session than necessary.
 
@@ -88,7 +85,7 @@ def judge_end(
         # A call from before the look that still has no result may be the one that hangs.
         opened = store.sessions.find_open_entries(key, start)
         early: set[str] = set()
-        observations = session_observations(store.sessions.read_records_from(key, start, kinds), start, opened, distinct=True)
+        observations = session_observations(store.sessions.read_records_from(key, start, KINDS), start, opened, distinct=True)
         monitor.observe_all(_collect_early_ids(observations, start, border, early))
         findings = monitor.findings(moment, live)
         progress = monitor.last_progress
@@ -134,7 +131,7 @@ def _judge_end(store: Store, key: int, settings: Mapping[str, Any], now: str | N
 
     session = store.sessions.name(key)
     moment, live = _moment(store, key, session, now)
-    findings, progress = judge_end(store, key, DetectSettings.from_table(settings), KINDS, moment, live=live)
+    findings, progress = judge_end(store, key, DetectSettings.from_table(settings), moment, live=live)
     return _verdict(store, key, session, findings), progress
 
 

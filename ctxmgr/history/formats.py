@@ -82,7 +82,7 @@ def read_head(path: Path) -> bytes:
     """
     with open(open_regular(path), "rb") as stream:
         head = stream.read(HEAD_SIZE)
-    return uncompressed_head(path, head, HEAD_SIZE)
+    return uncompressed_head(path, head)
 
 
 def recognise_format(path: Path, head: bytes, importers: Sequence[Importer] = IMPORTERS, *, own: bool = True) -> str | None:

@@ -35,8 +35,8 @@ from ctxmgr.history.formats import (
 from ctxmgr.history.own_log import Heard, OwnCount, own_lines, take_blocks
 from ctxmgr.importers.base import Importer
 from ctxmgr.importers.langgraph import CHANNELS, LANGGRAPH_ROWS
-from ctxmgr.log.codec import MAX_LINE, Record, encode
-from ctxmgr.log.json_value import shorten
+from ctxmgr.log.codec import Record, encode
+from ctxmgr.log.json_value import fit_field
 from ctxmgr.log.reader import Line
 from ctxmgr.store import AppendResult, Store
 from ctxmgr.store.engine.foreign_tables import CheckpointTables, open_checkpoints
@@ -52,7 +52,6 @@ _T = TypeVar("_T")
 
 _RECORD = 1_000
 """Bytes of a typical record, to estimate the number of records in a damaged range."""
-_LARGE = MAX_LINE // 8  # bytes; records have fewer than eight free-form members
 _PART = 10_000
 """Records of our own format per transaction. With other formats, a transaction is a whole session."""
 
@@ -428,20 +427,13 @@ def _storable(records: Iterable[Record], counts: list[FileCount]) -> Iterator[Re
         try:
             encode(check(record))
         except InvalidInput:
-            record = {name: _shorten_value(value) for name, value in record.items()}
+            record = {name: fit_field(value) for name, value in record.items()}
             try:
                 encode(check(record))
             except InvalidInput as error:
                 counts[-1].unknown[error.message] += 1
                 continue
         yield record
-
-
-def _shorten_value(value: object) -> object:
-    try:
-        return value if len(encode({"": value})) <= _LARGE else shorten(value)
-    except InvalidInput:
-        return shorten(value)
 
 
 def _report(totals: _Totals) -> ImportReport:

@@ -202,7 +202,7 @@ def _values(path: Path, lists: Sequence[str], report: Report) -> Iterator[Line]:
         for number, info in enumerate([*heads[-1:], *samples], 1):
             value = _member(stream, info, report)
             if value is not None:
-                yield Line(number, 0, {"sample": value} if info in samples else value)
+                yield Line(number, {"sample": value} if info in samples else value)
 
 
 def _member(stream: IO[bytes], info: zipfile.ZipInfo, report: Report) -> dict[str, Any] | None:

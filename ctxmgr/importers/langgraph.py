@@ -192,7 +192,7 @@ class _Rows:
             data = bytes.fromhex(blob.removeprefix("\\x"))
         except ValueError:
             data = b""
-        if _channel(value) and not data:
+        if value.get("channel") in CHANNELS and not data:
             self._log.unknown("value that is not written as PostgreSQL writes bytes")
         self._rows.append({**{name: value.get(name) for name in _WRITES}, "value": data})
 
@@ -204,10 +204,6 @@ class _Rows:
         ):
             # Rows contain no checkpoints, so a write gets the time of the previous one instead of the next one.
             _row(log, row, {})
-
-
-def _channel(value: Mapping[str, Any]) -> bool:
-    return value.get("channel") in CHANNELS
 
 
 def _is_row(value: dict[str, Any]) -> bool:

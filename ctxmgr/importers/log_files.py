@@ -190,7 +190,7 @@ class _UntilFault(_BoundedStream):
             return 0
 
 
-def uncompressed_head(path: Path, head: bytes, size: int) -> bytes:
+def uncompressed_head(path: Path, head: bytes) -> bytes:
     """Return the first decompressed bytes of a compressed file; for any other file, ``head``.
 
     Raises:
@@ -199,7 +199,7 @@ def uncompressed_head(path: Path, head: bytes, size: int) -> bytes:
     if not PACKED.match(head):
         return head
     with open_log(path, _ignore) as stream:
-        return stream.read(size) or head
+        return stream.read(HEAD_SIZE) or head
 
 
 def is_compressed(path: Path) -> bool:
@@ -229,7 +229,7 @@ def read_values(path: Path, lists: Sequence[str], report: Report) -> Iterator[Li
         head = stream.peek(HEAD_SIZE)
         # A head without a line end belongs to a document, or to JSON lines with a long first line. Only that line tells which.
         if _is_document(head) and not (b"\n" not in head and len(head) >= HEAD_SIZE and _has_long_first_line(path)):
-            yield Line(1, 0, _read_document(stream, lists, report))
+            yield Line(1, _read_document(stream, lists, report))
         else:
             yield from read_objects(cast("IO[bytes]", stream), report, decode=decoder())
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from ctxmgr.log.codec import Record
-from ctxmgr.log.fast_json import json_object
+from ctxmgr.log.fast_json import json_array, json_object
 from ctxmgr.log.ids import format_time, new_id
 
 CLIENT, AGENT = "client", "agent"
@@ -202,7 +202,7 @@ class AcpReader:
 def _text(blocks: Any) -> str:
     """Return the text of content blocks; for blocks without text, their kind and name."""
     parts: list[str] = []
-    for block in cast("list[Any]", blocks) if isinstance(blocks, list) else []:
+    for block in json_array(blocks):
         each = json_object(block)
         text = each.get("text")
         parts.append(text if isinstance(text, str) else f"[{each.get('type')} {each.get('name') or each.get('uri') or ''}]")
@@ -223,15 +223,13 @@ def _action(call: dict[str, Any]) -> str:
 def _input(call: dict[str, Any]) -> Any:
     if "rawInput" in call:
         return call["rawInput"]
-    places = call.get("locations")
-    paths = [json_object(each).get("path") for each in cast("list[Any]", places)] if isinstance(places, list) else []
+    paths = [json_object(each).get("path") for each in json_array(call.get("locations"))]
     return {"title": call.get("title"), **({"paths": paths} if paths else {})}
 
 
 def _result(call: dict[str, Any], status: Any) -> dict[str, Any]:
-    content = call.get("content")
     texts: list[str] = []
-    for block in cast("list[Any]", content) if isinstance(content, list) else []:
+    for block in json_array(call.get("content")):
         each = json_object(block)
         texts.append(_text([each.get("content")]) if each.get("type") == "content" else f"[{each.get('type')}]")
     text = "\n".join(texts)

@@ -150,15 +150,12 @@ def _answer(client: Client, event: Event, rounds: Rounds, exact: str, config: Co
     rows: list[Sequence[str]] = [("t", str(step), exact)]
     if config.live_mode == "deny" and step > 1:
         # In a round of several calls each of them goes in circles. Other calls may still be made.
-        rows += [("s" if step == _STEPS else "d", each) for each in dict.fromkeys([exact, *_exact(event)])]
+        exact_calls = (fingerprints(call)[1] for call in event.calls)
+        rows += [("s" if step == _STEPS else "d", each) for each in dict.fromkeys([exact, *exact_calls])]
     rounds.append(*rows)
     if step == _STEPS:
         notify_person(config, event.session, f"{client.title}: an agent goes in circles after it was told twice", text)
     return dumps(client.tell(event, text)).encode("ascii")
-
-
-def _exact(event: Event) -> list[str]:
-    return [fingerprints(call)[1] for call in event.calls]
 
 
 def step_text(prompt: str, step: int, *, refusing: bool) -> str:

@@ -27,6 +27,7 @@ from ctxmgr.clients import (
     SessionFile,
     as_object,
     event_bytes,
+    open_to_append,
     parse_event,
     short_digest,
     state_folder,
@@ -305,15 +306,7 @@ class Rounds:
         Raises:
             OSError: the disk is full, or the file can't be written.
         """
-        # A link in place of the file must not mislead the hook, and a pipe must not block it.
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        try:
-            descriptor = os.open(self.path, flags, 0o600)
-        except FileNotFoundError:
-            from ctxmgr.base.paths import make_private_folder
-
-            make_private_folder(os.path.dirname(self.path))
-            descriptor = os.open(self.path, flags, 0o600)
+        descriptor = open_to_append(self.path, os.O_RDWR | os.O_CREAT)
         try:
             content = "".join(" ".join(row) + "\n" for row in rows).encode("ascii")
             os.write(descriptor, content)

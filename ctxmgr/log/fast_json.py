@@ -25,7 +25,32 @@ else:
 
 def json_object(value: object) -> dict[str, Any]:
     """Return the value if it is a JSON object, else an empty one, because a recorded value may have any type."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType], a cast would be a call
+
+
+def json_array(value: object) -> list[Any]:
+    """Return the value if it is a JSON array, else an empty one."""
+    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
+
+
+def json_texts(value: object) -> list[str]:
+    """Return the texts in a JSON array; other values are skipped."""
+    return [item for item in json_array(value) if isinstance(item, str)]
+
+
+def json_objects(value: object) -> list[dict[str, Any]]:
+    """Return the objects in a JSON array; other values are skipped."""
+    return [item for item in json_array(value) if isinstance(item, dict)]
+
+
+def text_or_none(value: object) -> str | None:
+    """Return the value if it is a text, else None, because a recorded value may have any type."""
+    return value if isinstance(value, str) else None
+
+
+def text_or_empty(value: object) -> str:
+    """Return the value if it is a text, else an empty one."""
+    return value if isinstance(value, str) else ""
 
 
 _SPACE = " \t\n\r"

@@ -59,13 +59,11 @@ class Line:
 
     Attributes:
         number: the number of its line, from 1 on.
-        offset: the offset of the line's first byte.
         value: the object.
         length: the length of the line without its line end.
     """
 
     number: int
-    offset: int
     value: dict[str, Any]
     length: int = 0
 
@@ -93,7 +91,7 @@ def read_objects(
             # Next to damage a line may be the rest of a torn one, so it needs a closer look.
             value = reader.whole(raw) if offset - damage.end > 2 or damage.end < 0 else None
             if value is not None:
-                yield Line(number, offset, value, len(raw))
+                yield Line(number, value, len(raw))
             else:
                 yield from reader.objects(number, offset, raw)
     damage.flush()
@@ -173,7 +171,7 @@ class _Reader:
         before = "\n" if 0 <= offset - self._damage.end <= 2 else None
         for start, piece in self._pieces(offset, raw):
             for value in self._read_piece(start, piece, before):
-                yield Line(number, offset, value, len(raw))
+                yield Line(number, value, len(raw))
             before = "\0"
 
     def _pieces(self, offset: int, raw: bytes) -> Iterator[tuple[int, bytes]]:

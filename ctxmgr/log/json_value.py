@@ -15,10 +15,14 @@ from datetime import date, time
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
 
+from ctxmgr.errors import InvalidInput
 from ctxmgr.log import codec
 
 MAX_REPR = 10_000
 """Number of characters kept of the ``repr`` of a value that has no JSON form."""
+
+MAX_FIELD = codec.MAX_LINE // 8
+"""Maximum length of a field in bytes. A record has fewer than eight fields of free form."""
 
 _MAX_DEPTH = 100
 _MAX_OBJECTS, _MAX_OBJECT_DEPTH = 1_000, 6  # an agent's object may refer to its client, and that to the whole program
@@ -100,6 +104,14 @@ def shorten(value: object) -> dict[str, Any]:
     text = value if isinstance(value, str) else _represent(value, None)
     digest = codec.digest(text.encode("utf-8", "surrogatepass"))
     return {"tooLarge": len(text), "sha256": digest, "head": text[:MAX_REPR]}
+
+
+def fit_field(value: object) -> object:
+    """Return a field of a record; one that is too large, or no JSON, becomes its stand-in (`shorten`)."""
+    try:
+        return value if len(codec.encode({"": value})) <= MAX_FIELD else shorten(value)
+    except InvalidInput:
+        return shorten(value)
 
 
 def describe(error: BaseException) -> str:

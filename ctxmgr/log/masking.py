@@ -366,7 +366,7 @@ def _find_spans(line: bytes, *, tokens: bool, named: bool) -> list[Span]:
             if last > ends.get(first, 0):
                 spans.append((first, last, kind))
     if tokens:
-        view = join_lines(line)
+        view = View(line, _BROKEN, b"")  # without escaped line ends, because a token may be wrapped over lines
         for start, end, kind in _token_spans(view.text) if view.changed else ():
             first, last = view.origin(start, end)
             if first not in ends or (last > ends[first] and _is_continued(line[ends[first] : last])):
@@ -466,11 +466,6 @@ def views(line: bytes) -> Iterator[View]:
         if _COLOURED.search(line):
             yield View(line, _HIDDEN, b" ")
         yield View(line, _HIDDEN, b"")
-
-
-def join_lines(line: bytes) -> View:
-    """Return a view of the line without escaped line ends and other escapes, because a token may be wrapped over lines."""
-    return View(line, _BROKEN, b"")
 
 
 def decode_pieces(line: bytes, runs: bytes) -> Iterator[tuple[int, int, bytes]]:

@@ -14,10 +14,11 @@ import os
 import re
 import stat
 import weakref
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from ctxmgr.base.paths import make_private_folder, require_no_link
 from ctxmgr.errors import Busy, StorageFailed
+from ctxmgr.log.fast_json import json_object, text_or_empty
 from ctxmgr.log.journal import lock_within
 
 _SAFE = re.compile(rb"[^A-Za-z0-9_-]")
@@ -45,13 +46,13 @@ class Holder(NamedTuple):
     pid: int
 
 
-class Claim:
+class SessionLock:
     """The lock of an open recorder on its session; it ends with `release` or with the process."""
 
     def __init__(self, path: str, descriptor: int) -> None:
         self._path = path
         self._descriptor = descriptor
-        _claims.add(self)
+        _open_locks.add(self)
 
     def release(self) -> None:
         """Release the session. Further calls do nothing."""
@@ -72,19 +73,19 @@ class Claim:
         self.leave_parent()
 
 
-_claims: weakref.WeakSet[Claim] = weakref.WeakSet()
+_open_locks: weakref.WeakSet[SessionLock] = weakref.WeakSet()
 
 
 def _leave_parent() -> None:
-    for claim in list(_claims):
-        claim.leave_parent()
+    for lock in list(_open_locks):
+        lock.leave_parent()
 
 
 os.register_at_fork(after_in_child=_leave_parent)
 
 
-def claim(target: str, session: str, process: str, *, join: bool = False) -> Claim:
-    """Mark the session as live and return the claim.
+def lock_session(target: str, session: str, process: str, *, join: bool = False) -> SessionLock:
+    """Mark the session as live and return its lock.
 
     Args:
         target: the path of the log or database.
@@ -104,7 +105,7 @@ def claim(target: str, session: str, process: str, *, join: bool = False) -> Cla
             if not join:
                 _refuse_second(folder, session)
             _remove_dead(folder)
-            return _lock_claim_file(os.path.join(folder, f"{_escape(session)}+{_escape(process)}"), session, process)
+            return _lock_file(os.path.join(folder, f"{_escape(session)}+{_escape(process)}"), session, process)
         finally:
             os.close(gate)
     except OSError as error:
@@ -136,10 +137,10 @@ def _enter(folder: str) -> int:
 
 
 def _remove_if_empty(folder: str) -> None:
-    """Remove the folder if nobody is live and nobody is about to claim a session."""
+    """Remove the folder if nobody is live and nobody is about to lock a session."""
     gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        # If this folder was removed already, another one may have its name now, in which somebody is about to claim.
+        # If this folder was removed already, another one may have its name now, in which somebody is about to lock a session.
         if lock_within(gate, 0.0) and os.fstat(gate).st_nlink > 0:
             os.rmdir(folder)
     finally:
@@ -149,7 +150,7 @@ def _remove_if_empty(folder: str) -> None:
 def _remove_dead(folder: str) -> None:
     """Remove the files of killed processes. The caller holds the folder's lock, so nobody is about to lock a file."""
     for name in os.listdir(folder):
-        # The name of a claim has a plus in it. Other files in the folder are not ours.
+        # The name of a lock file has a plus in it. Other files in the folder are not ours.
         if "+" not in name:
             continue
         path = os.path.join(folder, name)
@@ -170,7 +171,7 @@ def _refuse_second(folder: str, session: str) -> None:
         )
 
 
-def _lock_claim_file(path: str, session: str, process: str) -> Claim:
+def _lock_file(path: str, session: str, process: str) -> SessionLock:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         os.fchmod(descriptor, 0o600)
@@ -183,7 +184,7 @@ def _lock_claim_file(path: str, session: str, process: str) -> Claim:
     except BaseException:
         os.close(descriptor)
         raise
-    return Claim(path, descriptor)
+    return SessionLock(path, descriptor)
 
 
 def live_sessions(target: str | os.PathLike[str]) -> set[str]:
@@ -232,12 +233,10 @@ def _read_note(raw: bytes) -> Holder:
         note: object = json.loads(raw)
     except (ValueError, RecursionError):  # anybody may have written the file
         note = None
-    fields = cast("dict[str, object]", note) if isinstance(note, dict) else {}
-    session, process, pid = fields.get("session"), fields.get("process"), fields.get("pid")
+    fields = json_object(note)
+    pid = fields.get("pid")
     return Holder(
-        session if isinstance(session, str) else "",
-        process if isinstance(process, str) else "",
-        pid if isinstance(pid, int) else 0,
+        text_or_empty(fields.get("session")), text_or_empty(fields.get("process")), pid if isinstance(pid, int) else 0
     )
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from ctxmgr.errors import InvalidInput, NoHistory, NotStuck
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.types.memory import Episode, RecallRequest, RetainRequest
 from ctxmgr.types.operations import AgentRequest, DetectRequest, RecoverRequest
 from ctxmgr.types.query import (
@@ -227,7 +228,7 @@ def json_text(value: Any) -> str:
         return ""
     if isinstance(value, str):
         return value
-    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    fields = json_object(value)
     if len(fields) == 1 and isinstance(fields.get("text"), str):
         return fields["text"]
     return json.dumps(value, ensure_ascii=False)
@@ -469,5 +470,5 @@ def _comparison_key(value: object) -> str:
 
 def _values(value: object) -> list[str]:
     """Return the value of an input with one field, so that a command alone matches ``{"command": ...}``."""
-    fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    fields = json_object(value)
     return [_comparison_key(held) for held in fields.values()] if len(fields) == 1 else []

@@ -15,12 +15,13 @@ import heapq
 import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history.query.address import session_key
 from ctxmgr.log.codec import Record
+from ctxmgr.log.fast_json import json_texts
 from ctxmgr.log.ids import parse_time
 from ctxmgr.store import Store
 from ctxmgr.store.text_normalisation import storable
@@ -205,7 +206,7 @@ class TextFinder:
             # A note that supersedes itself would never be recalled.
             if (former := record.get("supersedes")) is not None and former != record.get("id"):
                 seen.replaced.setdefault(str(former), []).append((str(record.get("session")), str(record.get("id"))))
-            tags = texts(record.get("tags"))
+            tags = json_texts(record.get("tags"))
             # Compare tags as written first, because most notes then need no folding.
             if not wanted.issubset(tags) and not wanted.issubset(map(fold, tags)):
                 continue
@@ -276,11 +277,6 @@ def note_episode(note: NoteView) -> Episode:
         indexes=note.indexes, missing=note.missing, links=note.links, author=note.author, supersedes=note.supersedes,
         superseded_by=note.superseded_by,
     )  # fmt: skip
-
-
-def texts(value: object) -> list[str]:
-    """Return the strings in a list; other values are skipped."""
-    return [item for item in cast("list[Any]", value) if isinstance(item, str)] if isinstance(value, list) else []
 
 
 class Memory(Protocol):

@@ -18,6 +18,7 @@ from typing import Any, cast
 from ctxmgr.errors import CtxmgrError, NoHistory
 from ctxmgr.log import fast_json
 from ctxmgr.log.codec import Record
+from ctxmgr.log.fast_json import text_or_empty
 from ctxmgr.store import Store, is_log_name, open_store
 from ctxmgr.store.project_session import PROJECT
 from ctxmgr.text.patterns import lazy_pattern
@@ -210,8 +211,7 @@ def _event_line(what: str, event: EventView) -> Line | None:
 
 def _event_text(event: EventView) -> str:
     data: object = event.data
-    text = cast("dict[str, object]", data).get("text") if isinstance(data, dict) else data
-    return text if isinstance(text, str) else ""
+    return text_or_empty(cast("dict[str, object]", data).get("text") if isinstance(data, dict) else data)
 
 
 def _error_text(entry: EntryView) -> str:

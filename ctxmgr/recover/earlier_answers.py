@@ -6,11 +6,12 @@ then repeated. A further attempt at a loop counts only if an agent or a person w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.log.codec import Record, fingerprint
+from ctxmgr.log.fast_json import json_object, json_objects, json_texts, text_or_empty
 from ctxmgr.log.json_value import plain
 from ctxmgr.recover.evidence.quotes import CITABLE
 from ctxmgr.recover.routes import RoutingTable
@@ -97,8 +98,7 @@ def advised_step(store: Store, key: int, finding: Finding, basis: str) -> str:
     wanted = loop_identity(finding)
     for record in reversed(store.annotations.continuations(key)):
         if record.get("basis") != basis and _is_attempt(record, wanted):
-            step = next((each.get("nextStep") for each in _tables([record.get("diagnosis")])), None)
-            return step if isinstance(step, str) else ""
+            return text_or_empty(json_object(record.get("diagnosis")).get("nextStep"))
     return ""
 
 
@@ -137,14 +137,14 @@ def held_facts(store: Store, key: int, agent: str) -> KnownFacts:
             continue
         latest = name
         given = cast("dict[str, Any]", context)
-        for fact in _tables(given.get("facts")):
+        for fact in json_objects(given.get("facts")):
             mark = fact.get("hash")
             if isinstance(mark, str) and len(mark) <= CITABLE:
                 facts.setdefault(mark, KnownFact(hash=mark, given=name, entries=_cited(fact.get("entries"))))
-        for held in _tables(given.get("held")):
+        for held in json_objects(given.get("held")):
             if (old := _held(held)) is not None:
                 facts.setdefault(old.hash, old)
-        sections |= {str(mark) for section in _tables(given.get("sections")) if (mark := section.get("hash"))}
+        sections |= {str(mark) for section in json_objects(given.get("sections")) if (mark := section.get("hash"))}
     return KnownFacts(latest, facts, frozenset(sections))
 
 
@@ -161,14 +161,8 @@ def without_held(context: Context, holding: KnownFacts) -> Context:
     return context.model_copy(update={"facts": facts, "sections": sections, "held": known, "diff_of": holding.latest})
 
 
-def _tables(value: object) -> Iterable[dict[str, Any]]:
-    items = cast("list[object]", value) if isinstance(value, list) else []
-    return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
-
-
 def _cited(value: object) -> list[str]:
-    items = cast("list[object]", value) if isinstance(value, list) else []
-    return [item for item in items if isinstance(item, str) and len(item) <= CITABLE][:_MOST_CITED]
+    return [item for item in json_texts(value) if len(item) <= CITABLE][:_MOST_CITED]
 
 
 def _held(fields: dict[str, Any]) -> KnownFact | None:

@@ -13,6 +13,7 @@ from typing import Any, cast
 from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.errors import InvalidInput, RecoveryRefused
 from ctxmgr.log.codec import encode
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.recover.evidence.brief import Case, find_launcher
 from ctxmgr.recover.evidence.history_reader import FAILED, PATH, HistoryReader, changes_something, texts
 from ctxmgr.recover.evidence.quotes import answer_text, display_name
@@ -365,8 +366,7 @@ def _fill_request(
     made = dict(base)
     if schema is None:
         return {**{name: value for name, value in known.items() if value is not None and name != "session"}, **made}
-    given = schema.get("properties")
-    properties = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    properties = json_object(schema.get("properties"))
     for what, names in _GIVEN.items():
         value = known.get(what)
         for name in names:

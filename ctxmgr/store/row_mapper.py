@@ -13,7 +13,7 @@ import os
 
 from ctxmgr.errors import Damaged, NotFound
 from ctxmgr.log import fast_json
-from ctxmgr.log.fast_json import cast
+from ctxmgr.log.fast_json import cast, json_array
 from ctxmgr.store.text_normalisation import storable
 
 TYPE_CHECKING = False
@@ -285,7 +285,7 @@ def _note(record: Record, places: dict[str, int], successors: dict[str, str]) ->
 
 
 def _list(value: object) -> list[str]:
-    return [str(item) for item in cast("list[Any]", value)] if isinstance(value, list) else []
+    return [str(item) for item in json_array(value)]
 
 
 def entry_places(engine: Engine, key: int, ids: Sequence[str]) -> dict[str, int]:

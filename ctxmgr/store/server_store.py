@@ -84,7 +84,8 @@ class ServerStore(Store):
 
     def require_keeper(self) -> None:
         """Check that the role may remove archived sessions; see `Store.require_keeper`."""
-        role, may = self.engine.query(_MAY_REMOVE, {"names": _kept()})[0]
+        tables = [f"{SCHEMA}.{table}" for table in postgresql_schema.KEPT]
+        role, may = self.engine.query(_MAY_REMOVE, {"names": tables})[0]
         if not may:
             team = self.team()
             within = "" if team in (None, DEFAULT_TEAM) else f" --team {shlex.quote(str(team))}"
@@ -120,10 +121,6 @@ class ServerStore(Store):
 
     def accept(self) -> None:
         """Do nothing, because a store on a server has no anchor."""
-
-
-def _kept() -> list[str]:
-    return [f"{SCHEMA}.{table}" for table in postgresql_schema.KEPT]
 
 
 def open_server(location: str, *, create: bool, readonly: bool, masked: bool) -> Store:

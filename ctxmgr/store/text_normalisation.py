@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _SEPARATOR = "\U0010ffff"
 # Recorded values may be nested to any depth. Values below this depth are not searched.
 _DEPTH = 64
+_WIDTH = 60  # characters of an excerpt on each side of the match
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "entry": ("action", "agent", "inputType", "input", "output", "error", "task"),
@@ -122,7 +123,7 @@ def _spell(key: object) -> str:
     return json.dumps(key)
 
 
-def find(record: Record, needle: str, width: int = 60) -> tuple[str, str] | None:
+def find(record: Record, needle: str) -> tuple[str, str] | None:
     """Return (path, excerpt around the first match of the folded ``needle``), or None when nothing matches."""
     for name in FIELDS.get(str(record.get("kind")), ()):
         if (found := _first(record.get(name), needle, _DEPTH)) is not None:
@@ -132,7 +133,7 @@ def find(record: Record, needle: str, width: int = 60) -> tuple[str, str] | None
             # Some letters fold to several (ß to ss), so offsets in the folded text differ from those in the text itself.
             if len(folded) != len(text):
                 first, last = _unfold(text, first), _unfold(text, last)
-            start, end = max(0, first - width), min(len(text), last + width)
+            start, end = max(0, first - _WIDTH), min(len(text), last + _WIDTH)
             return name + path, ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
     return None
 

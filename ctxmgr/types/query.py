@@ -346,7 +346,8 @@ def with_own_names(fields: Collection[str], given: Any) -> Any:
         if snake in fields or (own not in fields and (snake != "entries" or "entry_indices" not in fields)):
             found[name] = value
             continue
-        replaced = _entries(value) if snake == "entries" else {own: [value] if _is_single(snake, value) else value}
+        single = snake in _LISTS and isinstance(value, str)
+        replaced = _entries(value) if snake == "entries" else {own: [value] if single else value}
         for field, part in replaced.items():
             # ``entries`` of ids alone says nothing of indexes, so these may be named beside it.
             if part is not None and (field in found or field in table or camel_case(field) in table):
@@ -361,10 +362,6 @@ def _snake_case(name: str) -> str:
     from pydantic.alias_generators import to_snake
 
     return to_snake(name)
-
-
-def _is_single(name: str, value: object) -> bool:
-    return name in _LISTS and isinstance(value, str)
 
 
 def _entries(value: object) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def test_every_graph(links: dict[tuple[str, str], str], start: dict[str, str], s
     asked = [(row(name), need, random.Random(seed).randrange(3)) for name, need in start.items()]
 
     def targets(name: str) -> list[DependencyRow]:
-        return [DependencyRow(name, end, "a", end, kind) for (begin, end), kind in sorted(links.items()) if begin == name]
+        return [DependencyRow(end, "a", end, kind) for (begin, end), kind in sorted(links.items()) if begin == name]
 
     def find(_: str, name: str) -> ArtifactRow | None:
         return None if name == "x" else row(name)

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.detect.interface import Opinion, Sighting, Wake
-from ctxmgr.detect.monitor import Monitor, detect
+from ctxmgr.detect.monitor import Monitor
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, ObservedStep
 from ctxmgr.types.finding import FindingKind, Observation, find_verdict
+from tests.builders import detect
 from tests.detect.scenario import Scenario
 
 

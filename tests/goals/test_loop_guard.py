@@ -9,6 +9,7 @@ import pytest
 
 from ctxmgr.errors import InvalidInput
 from ctxmgr.types.goal import EndRequest, MessageRequest, UnblockRequest
+from tests.builders import detect
 from tests.goals.scene import act, advance, ask, begun, done, fail, open_goals, statuses, stored, ticking
 
 Action = tuple[str, Any, Any]
@@ -182,7 +183,6 @@ def test_two_failed_attempts_block_and_climb(tmp_path: Path) -> None:
 
 def test_failures_are_counted_by_the_engine(tmp_path: Path) -> None:
     """The history of a goal, read by the detection engine, holds the same escalating failure."""
-    from ctxmgr.detect.monitor import detect
     from ctxmgr.detect.replay import session_observations
 
     goals = begun(tmp_path)

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ctxmgr.errors import CtxmgrError, InvalidInput, NotFound
-from ctxmgr.goals.plan import MAX_BYTES, MAX_TITLE, Plan, parse_plan, read_plan
+from ctxmgr.goals.plan import MAX_BYTES, MAX_TITLE, Plan, parse_plan, read_content
 from ctxmgr.types.goal import PlannedTask
 
 
@@ -210,12 +210,12 @@ def test_a_file_is_read_and_what_is_no_plain_file_is_refused(tmp_path: Path) -> 
     (tmp_path / "plan.md").write_text("- a\n", "utf-8")
     os.mkfifo(tmp_path / "pipe.md")
 
-    assert read_plan(tmp_path / "plan.md").tasks == (PlannedTask(title="a"),)
+    assert read_content(tmp_path / "plan.md") == b"- a\n"
     with pytest.raises(NotFound, match="no such file"):
-        read_plan(tmp_path / "none.md")
+        read_content(tmp_path / "none.md")
     for odd in (tmp_path, tmp_path / "pipe.md", Path("/dev/zero")):
         with pytest.raises(CtxmgrError, match=r"not a regular file"):
-            read_plan(odd)
+            read_content(odd)
     for broken in ("a\0b", "a" * 5_000):
         with pytest.raises(InvalidInput):
-            read_plan(tmp_path / broken)
+            read_content(tmp_path / broken)

@@ -17,7 +17,6 @@ from typing import Any, cast
 
 import pytest
 
-from ctxmgr.detect.monitor import detect
 from ctxmgr.detect.replay import session_observations
 from ctxmgr.history.formats import IMPORTERS, read_head, recognise_format
 from ctxmgr.importers.base import Importer
@@ -25,6 +24,7 @@ from ctxmgr.log.codec import Record, encode
 from ctxmgr.types.finding import find_verdict
 from ctxmgr.types.import_report import FileCount
 from ctxmgr.types.record import check
+from tests.builders import detect
 
 LOGS = Path(__file__).parents[2] / "fixtures"
 PACKERS = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxmgr.log import fast_json
-from ctxmgr.log.fast_json import dumps, loads
+from ctxmgr.log.fast_json import dumps, json_object, loads, text_or_empty, text_or_none
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,6 +31,13 @@ def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
     read, write, _ = make()
     monkeypatch.setattr(fast_json, "loads", read)
     monkeypatch.setattr(fast_json, "_write", write)
+
+
+def test_a_value_of_another_type_counts_as_missing() -> None:
+    """A recorded value may have any type: what is no object or no text is read as an empty one, or as none."""
+    assert [json_object({"a": 1}), json_object([]), json_object(None)] == [{"a": 1}, {}, {}]
+    assert [text_or_none(value) for value in ("a", "", 1, ["a"])] == ["a", "", None, None]
+    assert [text_or_empty(value) for value in ("a", 1, None)] == ["a", "", ""]
 
 
 @given(VALUES)

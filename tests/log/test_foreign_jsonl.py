@@ -190,11 +190,7 @@ def test_lines_are_numbered_and_placed() -> None:
     """Each line comes with its number, its offset and its length with the line end."""
     found = list(read_lines(io.BytesIO(b"ab\r\n\nxyz"), 2))
     assert found == [(1, 0, None, 4), (2, 4, b"", 1), (3, 5, None, 3)]
-    assert [(line.number, line.offset) for line in read_objects(io.BytesIO(A + b"\n" + A + B), print)] == [
-        (1, 0),
-        (2, len(A) + 1),
-        (2, len(A) + 1),
-    ]
+    assert [line.number for line in read_objects(io.BytesIO(A + b"\n" + A + B), print)] == [1, 2, 2]
 
 
 def test_skipped_lines_are_whole_ones() -> None:

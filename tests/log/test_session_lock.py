@@ -14,7 +14,7 @@ import pytest
 
 from ctxmgr.errors import Busy, StorageFailed
 from ctxmgr.log import session_lock
-from ctxmgr.log.session_lock import claim, is_live, live_sessions
+from ctxmgr.log.session_lock import is_live, live_sessions, lock_session
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def test_asking_creates_nothing(target: str) -> None:
 
 
 def test_a_session_is_live_until_released(target: str) -> None:
-    """A claim makes one session live, releasing it ends that, twice is harmless, and no file is left."""
-    held = claim(target, "s", "p")
+    """A lock makes one session live, releasing it ends that, twice is harmless, and no file is left."""
+    held = lock_session(target, "s", "p")
     assert is_live(target, "s")
     assert not is_live(target, "s2")
     assert live_sessions(target) == {"s"}
@@ -45,33 +45,33 @@ def test_a_session_is_live_until_released(target: str) -> None:
 
 def test_a_second_process_is_refused(target: str) -> None:
     """The error names the holder's pid; once the holder is gone the session is free."""
-    held = claim(target, "s", "p")
+    held = lock_session(target, "s", "p")
     with pytest.raises(Busy) as caught:
-        claim(target, "s", "q")
+        lock_session(target, "s", "q")
 
     assert str(os.getpid()) in str(caught.value.hint)
     held.release()
-    claim(target, "s", "q").release()
+    lock_session(target, "s", "q").release()
 
 
 def test_joining_keeps_the_session_live(target: str) -> None:
     """Who joins holds the session too: it stays live, and refused to others, when the first one leaves."""
-    first = claim(target, "s", "p")
-    second = claim(target, "s", "q", join=True)
+    first = lock_session(target, "s", "p")
+    second = lock_session(target, "s", "q", join=True)
     first.release()
 
     assert is_live(target, "s")
     with pytest.raises(Busy):
-        claim(target, "s", "r")
+        lock_session(target, "s", "r")
     second.release()
     assert not is_live(target, "s")
 
 
 def test_one_process_id_is_live_once(target: str) -> None:
     """Even who joins may not use the id of a live process."""
-    held = claim(target, "s", "p")
+    held = lock_session(target, "s", "p")
     with pytest.raises(Busy):
-        claim(target, "s", "p", join=True)
+        lock_session(target, "s", "p", join=True)
     held.release()
 
 
@@ -79,8 +79,8 @@ def test_a_killed_holder_frees_the_session(target: str) -> None:
     """After `kill -9` nothing has to be cleaned up."""
     program = """
 import signal, sys
-from ctxmgr.log.session_lock import claim
-held = claim(sys.argv[1], "s", "p")
+from ctxmgr.log.session_lock import lock_session
+held = lock_session(sys.argv[1], "s", "p")
 print(1, flush=True)
 signal.pause()
 """
@@ -89,18 +89,18 @@ signal.pause()
         process.stdout.readline()
         assert live_sessions(target) == {"s"}
         with pytest.raises(Busy, match="live process") as caught:
-            claim(target, "s", "q")
+            lock_session(target, "s", "q")
         assert str(process.pid) in str(caught.value.hint)
         process.send_signal(signal.SIGKILL)
         process.wait()
 
     assert not is_live(target, "s")
-    claim(target, "s", "q").release()
+    lock_session(target, "s", "q").release()
 
 
 def test_a_forked_child_does_not_hold_its_parents_session(target: str) -> None:
     """When the parent lets go while a child lives on, the session is free."""
-    held = claim(target, "s", "p")
+    held = lock_session(target, "s", "p")
     ready, go = os.pipe()
     child = os.fork()
     if child == 0:
@@ -123,8 +123,8 @@ def test_a_forked_child_does_not_hold_its_parents_session(target: str) -> None:
 def test_session_ids_never_become_paths(target: str, session: str) -> None:
     """Odd ids stay inside the folder, and no two of them share a lock."""
     others = ["a", "a~2Fb", "x" * 4_999, "~", "a+", "con"]
-    held = [claim(target, other, "p/q") for other in others]
-    held.append(claim(target, session, "../p"))
+    held = [lock_session(target, other, "p/q") for other in others]
+    held.append(lock_session(target, session, "../p"))
 
     assert is_live(target, session)
     assert live_sessions(target) >= {*others} | ({session} if session else set())
@@ -134,9 +134,9 @@ def test_session_ids_never_become_paths(target: str, session: str) -> None:
         one.release()
 
 
-def test_claims_are_private(target: str) -> None:
-    """The folder has mode 0700 and the claim 0600."""
-    held = claim(target, "s", "p")
+def test_lock_files_are_private(target: str) -> None:
+    """The folder has mode 0700 and the lock file 0600."""
+    held = lock_session(target, "s", "p")
     folder = Path(target + ".live")
 
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -145,7 +145,7 @@ def test_claims_are_private(target: str) -> None:
 
 
 def test_garbage_in_the_folder_is_ignored(target: str) -> None:
-    """Files that are no claims make nobody live and stop nobody."""
+    """Files that are no lock files make nobody live and stop nobody."""
     folder = Path(target + ".live")
     folder.mkdir(parents=True, mode=0o700)
     (folder / "s+old").write_bytes(b"\xff{")
@@ -156,7 +156,7 @@ def test_garbage_in_the_folder_is_ignored(target: str) -> None:
 
     assert live_sessions(target) == set()
     assert not is_live(target, "s")
-    claim(target, "s", "q").release()
+    lock_session(target, "s", "q").release()
 
 
 def test_a_target_that_cannot_have_a_folder_is_an_error(tmp_path: Path) -> None:
@@ -164,20 +164,20 @@ def test_a_target_that_cannot_have_a_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(StorageFailed) as caught:
-        claim(str(tmp_path / "file" / "a.jsonl"), "s", "p")
+        lock_session(str(tmp_path / "file" / "a.jsonl"), "s", "p")
     assert caught.value.hint
 
 
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
-    """The folder of locked files goes with its last holder, and claiming and releasing side by side loses nobody."""
+    """The folder of locked files goes with its last holder, and locking and releasing side by side loses nobody."""
     target = str(tmp_path / "run.jsonl")
-    kept = claim(target, "other", "p0")
+    kept = lock_session(target, "other", "p0")
     failures: list[BaseException] = []
 
     def come_and_go(name: str) -> None:
         try:
             for turn in range(50):
-                claim(target, f"{name}-{turn}", "p").release()
+                lock_session(target, f"{name}-{turn}", "p").release()
         except BaseException as error:
             failures.append(error)
 
@@ -211,11 +211,11 @@ def test_a_folder_that_is_gone_lets_its_successor_be(target: str, monkeypatch: p
 
 def test_what_killed_recorders_left_is_removed(target: str) -> None:
     """The next opener removes the files of dead processes and leaves those of live ones; the folder goes with the last."""
-    live = claim(target, "live", "p")
+    live = lock_session(target, "live", "p")
     folder = Path(target + ".live")
     for name in ("one+p", "two+p", "three+~2F"):
         (folder / name).write_text('{"session": "x", "process": "p", "pid": 1}')
-    other = claim(target, "other", "p")
+    other = lock_session(target, "other", "p")
 
     assert sorted(os.listdir(folder)) == ["live+p", "other+p"]
     assert live_sessions(target) == {"live", "other"}
@@ -228,13 +228,13 @@ def test_a_killed_recorder_leaves_nothing_for_long(target: str) -> None:
     """After `kill -9` of many recorders one more comes and goes, and no file is left."""
     program = """
 import os, sys
-from ctxmgr.log.session_lock import claim
-held = [claim(sys.argv[1], f"s{number}", "p") for number in range(5)]
+from ctxmgr.log.session_lock import lock_session
+held = [lock_session(sys.argv[1], f"s{number}", "p") for number in range(5)]
 os.kill(os.getpid(), 9)
 """
     assert subprocess.run([sys.executable, "-c", program, target]).returncode == -9
     assert len(os.listdir(target + ".live")) == 5
-    claim(target, "next", "p").release()
+    lock_session(target, "next", "p").release()
     assert not Path(target + ".live").exists()
 
 
@@ -242,4 +242,4 @@ os.kill(os.getpid(), 9)
 def test_a_folder_that_can_never_be_made_is_refused() -> None:
     """A file system that answers as if a folder had been removed does not hold up for ever."""
     with pytest.raises(StorageFailed, match="can't mark session as live"):
-        claim("/proc/x.jsonl", "s", "p")
+        lock_session("/proc/x.jsonl", "s", "p")

@@ -311,8 +311,8 @@ def show_episodes(printer: Printer, episodes: Sequence[Episode]) -> None:
             _EPISODES,
             (
                 [
-                    each.id, _score(each), each.session, indexes_text(each.indexes), each.ts, each.author,
-                    ", ".join(each.tags), each.text,
+                    each.id, "" if each.score is None else f"{each.score:.2f}", each.session, indexes_text(each.indexes),
+                    each.ts, each.author, ", ".join(each.tags), each.text,
                 ]
                 for each in episodes
             ),
@@ -402,7 +402,3 @@ def _statement(printer: Printer, statement: Statement) -> None:
         printer.fit(statement.text, 300), Span(f"  {author}  {day(statement.ts)} {clock(statement.ts)}".rstrip(), "dim"),
         Span(f"  {places}", "dim"), indent=2, hang=2,
     )  # fmt: skip
-
-
-def _score(episode: Episode) -> str:
-    return "" if episode.score is None else f"{episode.score:.2f}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctxmgr.cli.terminal import Printer
-    from ctxmgr.types.analysis import SqlResponse, SqlView, StatsResponse, StatsRow
+    from ctxmgr.types.analysis import SqlResponse, StatsResponse, StatsRow
 
 
 def trace(
@@ -212,7 +212,8 @@ def sql(
     def work(workspace: Workspace) -> Answer:
         if views_:
             rows = workspace.sql_views()
-            return Answer([row.to_json() for row in rows], lambda out: show_views(out, rows))
+            pairs = [(row.view, ", ".join(row.columns)) for row in rows]
+            return Answer([row.to_json() for row in rows], lambda out: out.pairs(pairs, indent=0))
         return _sql_answer(workspace, query, value or [], limit, seconds)
 
     answer("sql", how, work, store=store)
@@ -330,11 +331,6 @@ def _cell(value: Any) -> Cell:
     if value is None or isinstance(value, str):
         return value or ""
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10_000 else compact(value)
-
-
-def show_views(printer: Printer, rows: Sequence[SqlView]) -> None:
-    """Show the views for queries, one per line, with their columns."""
-    printer.pairs([(row.view, ", ".join(row.columns)) for row in rows], indent=0)
 
 
 def show_stats(printer: Printer, found: StatsResponse) -> None:

@@ -335,6 +335,7 @@ def _record(printer: Printer, continuation: Continuation, cite: _Citations) -> N
     shown = command("snapshot", "show", continuation.snapshot) if continuation.snapshot else None
     notes = plural(len(continuation.notes), "note") if continuation.notes else None
     kept = f"{notes}: {' '.join(continuation.notes)}" if notes else None
+    routed = "the routing table" if continuation.routing == "table" else "what the history shows"
     printer.heading("About this answer")
     printer.pairs([
         ("session", continuation.session), ("asked by", _SOURCES.get(continuation.source, continuation.source)),
@@ -342,7 +343,7 @@ def _record(printer: Printer, continuation: Continuation, cite: _Citations) -> N
         ("finding", None if pattern is None else _pattern(printer, pattern, loop=pattern is continuation.loop)),
         ("started at", pattern and pattern.start and cite.name(pattern.start)),
         ("last progress", pattern and pattern.last_progress and cite.name(pattern.last_progress)),
-        ("not sent to", ", ".join(others)), ("routed by", _route_text(continuation) if others else None),
+        ("not sent to", ", ".join(others)), ("routed by", routed if others else None),
         ("written by", by), ("model", _model(continuation)), ("attempt", _attempt(continuation)),
         ("kept as", continuation.id if shown or kept else "not recorded"), ("evidence", shown), ("notes", kept),
     ])  # fmt: skip
@@ -354,10 +355,6 @@ def _attempt(continuation: Continuation) -> str | None:
     if continuation.source != "stuckHandler" or not (continuation.loop or continuation.stall):
         return told_again
     return f"{continuation.attempts}, {told_again}" if told_again else str(continuation.attempts)
-
-
-def _route_text(continuation: Continuation) -> str:
-    return "the routing table" if continuation.routing == "table" else "what the history shows"
 
 
 def _model(continuation: Continuation) -> str | None:
@@ -498,10 +495,6 @@ def agent(
 
     def work(workspace: Workspace) -> Answer:
         made = workspace.agent_prompt(build(PromptRequest, agent=reader, routes=routes))
-        return Answer(made.to_json(), lambda out: _show_prompt(out, made.prompt))
+        return Answer(made.to_json(), lambda out: out.block(made.prompt.rstrip("\n")))
 
     answer("prompt agent", how, work, store=store)
-
-
-def _show_prompt(out: Printer, text: str) -> None:
-    out.block(text.rstrip("\n"))

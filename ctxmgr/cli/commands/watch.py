@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from ctxmgr.base.paths import DATABASES, open_regular
 from ctxmgr.cli import declarations as typer
@@ -30,6 +30,7 @@ from ctxmgr.history.live.shared_sessions import SharedSessions
 from ctxmgr.history.query.address import session_key
 from ctxmgr.live.watcher import HookedSessions, only_watcher
 from ctxmgr.log import ids
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.store import LogStore
 from ctxmgr.types.finding import Finding
 from ctxmgr.workspace import Workspace
@@ -294,8 +295,7 @@ class Hook:
 
 
 def _place(finding: Finding) -> str:
-    indexes = finding.evidence.get("indexes")
-    named = cast("dict[str, Any]", indexes) if isinstance(indexes, dict) else {}
+    named = json_object(finding.evidence.get("indexes"))
     first, last = named.get("first"), named.get("last")
     return "" if first is None or last is None else f" @{first}" if first == last else f" @{first}..@{last}"
 

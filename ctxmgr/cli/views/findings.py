@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.cli.views.layout import (
@@ -23,7 +23,7 @@ from ctxmgr.cli.views.layout import (
     verdict_sign,
     verdict_style,
 )
-from ctxmgr.log.fast_json import json_object
+from ctxmgr.log.fast_json import json_array, json_object
 from ctxmgr.log.ids import parse_time, time_or_none
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ def place(finding: Finding, entries: Entries, name: str, record: str | None) -> 
 
 def member_places(finding: Finding, entries: Entries) -> list[str]:
     """Return the index of each member in the session as text, or a question mark if it is unknown."""
-    listed = json_object(finding.evidence.get("indexes")).get("members")
-    indexes = cast("list[Any]", listed) if isinstance(listed, list) else []
+    indexes = json_array(json_object(finding.evidence.get("indexes")).get("members"))
     places: list[str] = []
     for number, member in enumerate(finding.members):
         if member in entries:
@@ -61,8 +60,7 @@ def member_places(finding: Finding, entries: Entries) -> list[str]:
 
 def steps(finding: Finding, name: str = "steps") -> list[dict[str, Any]]:
     """Return the calls in the evidence under this name."""
-    listed = finding.evidence.get(name)
-    return [json_object(step) for step in cast("list[Any]", listed)] if isinstance(listed, list) else []
+    return [json_object(step) for step in json_array(finding.evidence.get(name))]
 
 
 def seconds(finding: Finding, name: str) -> float | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.cli.views.safe_text import Keep, cells, safe, take
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.log.ids import format_time, parse_time
 from ctxmgr.text.patterns import lazy_pattern
 
@@ -45,14 +46,13 @@ class Symbols:
     tip: str = "▶"
     note: str = "✎"
     ellipsis: str = "…"
-    newline: str = "⏎"
     dash: str = "–"
 
 
 UNICODE = Symbols()
 ASCII = Symbols(
     ok="*", error="x", denied="!", interrupted="~", open="o", unknown=".", healthy="+", dots="..", times="x",
-    arrow="->", bar="=", thin="-", limit="|", tip=">", note="#", ellipsis="...", newline="\\n", dash="-",
+    arrow="->", bar="=", thin="-", limit="|", tip=">", note="#", ellipsis="...", dash="-",
 )  # fmt: skip
 
 
@@ -365,7 +365,7 @@ def _blocks(value: Any) -> str | None:
         return None
     texts: list[str] = []
     for block in cast("list[Any]", value):
-        fields = cast("dict[str, Any]", block) if isinstance(block, dict) else {}
+        fields = json_object(block)
         text = fields.get("text")
         # ``cache_control`` is a mark for the model provider, not content.
         if not isinstance(text, str) or set(fields) - {"type", "text", "cache_control"}:

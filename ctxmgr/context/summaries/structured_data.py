@@ -72,11 +72,6 @@ LEVELS = (
 types, comments are left out, and then deep levels. The names of keys are the last to go."""
 
 
-def outline(node: Node, detail: Detail) -> list[str]:
-    """Return the lines of the outline."""
-    return list(_Outline(detail).lines(node))
-
-
 class _Outline:
     def __init__(self, detail: Detail) -> None:
         self._detail = detail
@@ -211,7 +206,7 @@ class JsonSummariser:
 
 def _drafts(documents: list[Node]) -> Iterator[str]:
     for detail in LEVELS if documents else ():
-        yield "\n---\n".join("\n".join(outline(document, detail)) for document in documents) + "\n"
+        yield "\n---\n".join("\n".join(_Outline(detail).lines(document)) for document in documents) + "\n"
 
 
 MAX_DEPTH = 60

@@ -18,6 +18,7 @@ from ctxmgr.detect.text import fingerprints
 from ctxmgr.detect.text.comparison import MESSAGES, MessageText, event_text
 from ctxmgr.detect.text.fingerprints import mask_numbers, mask_volatile
 from ctxmgr.detect.text.vocabulary import delegates, hands_over, looks_for_news, passes_on, tells_trouble
+from ctxmgr.log.fast_json import json_array, json_object, json_texts
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
@@ -306,8 +307,7 @@ class PingPongDetector:
 
 def _given_texts(start: Observation) -> list[str]:
     """Return the texts that a call was given as values."""
-    fields = cast("dict[object, object]", start.input) if isinstance(start.input, dict) else {}
-    return [value for value in fields.values() if isinstance(value, str)]
+    return [value for value in json_object(start.input).values() if isinstance(value, str)]
 
 
 def _name_each_other(round_: Sequence[ObservedStep]) -> bool:
@@ -378,7 +378,8 @@ class RecoveryLoopDetector:
     def hear(self, event: Observation) -> Sighting | None:
         """Return a sighting if a loop is back, or must be answered again, after enough continuations."""
         found: Sighting | None = None
-        if _is_question(event.data):
+        # An agent asked a question. The answer to it is no attempt to end its loop.
+        if json_object(event.data).get("asked") is True:
             return None
         for identity in _identities(event.data):
             old = self.state.get(identity)
@@ -412,16 +413,8 @@ class RecoveryLoopDetector:
         self.state = {}
 
 
-def _is_question(data: object) -> bool:
-    """Whether an agent asked a question. The answer to it is no attempt to end its loop."""
-    return isinstance(data, dict) and cast("dict[str, object]", data).get("asked") is True
-
-
 def _identities(data: object) -> list[str]:
-    if not isinstance(data, dict):
-        return []
-    answers = cast("dict[str, object]", data).get("answers")
-    return [item for item in cast("list[object]", answers)[:64] if isinstance(item, str)] if isinstance(answers, list) else []
+    return json_texts(json_array(json_object(data).get("answers"))[:64])
 
 
 RESULTS = frozenset({"subtask_result", "task_result", "attempt_result"})

@@ -11,6 +11,7 @@ from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, ObservedStep, excerpt
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.detect.text.comparison import MESSAGES, PATH_KEYS, call_target, event_text
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
@@ -457,8 +458,7 @@ def _is_unknown(action: str, meta: object, error: str, kind: str) -> bool:
 
 
 def _error_type(finish: object) -> str:
-    error = getattr(finish, "error", None)
-    kind = cast("dict[str, object]", error).get("type") if isinstance(error, dict) else None
+    kind = json_object(getattr(finish, "error", None)).get("type")
     return "".join(char for char in kind[:80].lower() if char.isalnum()) if isinstance(kind, str) else ""
 
 

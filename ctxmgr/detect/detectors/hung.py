@@ -15,6 +15,7 @@ from ctxmgr.detect.text.comparison import event_text, is_farewell
 from ctxmgr.detect.text.fingerprints import one_line
 from ctxmgr.detect.text.vocabulary import delegates
 from ctxmgr.log.codec import fingerprint
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.types.finding import Finding, Observation, Progress, Scope, Severity
 from ctxmgr.types.plain_records import MAX_TIMEOUT_MS
 
@@ -100,7 +101,7 @@ def declared_limit(start: Observation) -> float | None:
 
 def _is_in_background(start: Observation) -> bool:
     """Whether a call's input asks its client to run it in the background."""
-    fields = cast("dict[str, Any]", start.input) if isinstance(start.input, dict) else {}
+    fields = json_object(start.input)
     return any(fields.get(name) is True for name in ("run_in_background", "is_background", "background"))
 
 

@@ -13,6 +13,7 @@ from ctxmgr.detect.text import fingerprints
 from ctxmgr.detect.text.comparison import COMMAND_KEYS, PATH_KEYS, call_target
 from ctxmgr.detect.text.fingerprints import mask_times, mask_volatile
 from ctxmgr.detect.text.vocabulary import is_wall
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import FindingKind, Observation
 
@@ -229,7 +230,7 @@ class NoProgressDetector:
 
 
 def _read_count(data: object) -> int:
-    count = cast("dict[str, object]", data).get("count") if isinstance(data, dict) else None
+    count = json_object(data).get("count")
     return min(max(count, 1), _MAX_IGNORED) if isinstance(count, int) and not isinstance(count, bool) else 1
 
 
@@ -347,7 +348,7 @@ def _seconds(step: ObservedStep) -> float:
     if step.started is not None and step.ended is not None and step.ended > step.started:
         return step.ended - step.started
     given = step.first.start.input
-    fields = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    fields = json_object(given)
     for key in ("seconds", "duration", "secs", "delay"):
         value = fields.get(key)
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e7:
@@ -448,7 +449,7 @@ def _read_change(step: ObservedStep) -> tuple[str, int | None, int] | None:
     start = step.first.start
     if step.failed or len(step.calls) > 1 or not step.traits & Wake.CHANGE:
         return None
-    fields = cast("dict[str, Any]", start.input) if isinstance(start.input, dict) else {}
+    fields = json_object(start.input)
     texts: list[object] = [start.input, *(fields.get(name) for name in _PATCHES)]
     for text in texts:
         if isinstance(text, str) and BEGIN_PATCH in text:

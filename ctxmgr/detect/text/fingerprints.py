@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Any, cast
 
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.text.patterns import lazy_pattern, word_set
 
 # Members of a result that are never news: its duration, and its process or session.
@@ -158,7 +158,7 @@ def _drop_keys(value: object, drop: frozenset[str]) -> object:
 
 def error_text(error: object, output: object) -> str:
     """Return the text of a failed call: its error message, else its output, else the type of the error."""
-    fields: Mapping[str, object] = cast("dict[str, object]", error) if isinstance(error, dict) else {}
+    fields = json_object(error)
     for value in (fields.get("message"), output, fields.get("type")):
         text = plain_text(value)
         if text and text.strip():

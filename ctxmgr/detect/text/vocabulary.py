@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Literal, cast
 
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Observation
 
@@ -189,7 +190,7 @@ def writes(start: Observation) -> bool:
 
 def pauses(start: Observation) -> bool:
     """Whether the call only waits for a duration: ``wait {"seconds": 20}``."""
-    fields = cast("dict[object, object]", start.input) if isinstance(start.input, dict) else {}
+    fields = json_object(start.input)
     numbers = bool(fields) and all(type(value) in (int, float) for value in fields.values())
     return numbers and not _PAUSES.isdisjoint(_words(start.action))
 

@@ -309,7 +309,7 @@ def answer(
     kind: str, evidence: Evidence, entry: EntryView, row: ErrorRow, match: re.Match[str], start: str = ""
 ) -> Diagnosis | None:
     """Return what a row says about a call, or None if a slot stays open. ``start`` replaces the beginning "CALL fails"."""
-    slots = _slot_values(evidence, entry, match)
+    slots = {**_call_slots(evidence, entry), **named_groups(match)}
     means, step = fill_slots(row.meaning, slots), fill_slots(row.step, slots)
     # An empty slot would leave a hole in the sentence.
     if means is None or step is None:
@@ -331,10 +331,6 @@ def _known_place(place: str, slots: dict[str, str]) -> str:
     """Return what the call names for an open part, or the part itself."""
     value = slots.get(place.lower(), "")
     return value if plain_name(value) else place
-
-
-def _slot_values(evidence: Evidence, entry: EntryView, match: re.Match[str]) -> dict[str, str]:
-    return {**_call_slots(evidence, entry), **named_groups(match)}
 
 
 def named_groups(match: re.Match[str]) -> dict[str, str]:

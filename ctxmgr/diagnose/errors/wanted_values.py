@@ -19,6 +19,7 @@ from ctxmgr.diagnose.evidence.calls import command_of, fields_of
 from ctxmgr.diagnose.evidence.items import answers, find_json, find_objects
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered
 from ctxmgr.diagnose.evidence.texts import plain_name, strip_line_numbers
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -129,7 +130,7 @@ def derive_value(evidence: Evidence, entry: EntryView, violation: Violation, giv
         fit = _fit_pattern(violation.wants, text) or iso_date(text, violation.wants)
         return json.dumps(fit) if fit else ""
     # A unit in the name needs another number, while a mere type needs another spelling.
-    if violation.wants in ("integer", "number", "") and (amount := _convert_amount(evidence, entry, violation, text, given)):
+    if violation.wants in ("integer", "number", "") and (amount := _convert_amount(evidence, violation, text, given)):
         return amount
     return (convert_value(own, violation.wants) or "") if violation.wants and not isinstance(violation.path[-1], int) else ""
 
@@ -184,7 +185,7 @@ def _fit_pattern(pattern: str, text: str) -> str:
     return ""
 
 
-def _convert_amount(evidence: Evidence, entry: EntryView, violation: Violation, text: str, given: Any) -> str:
+def _convert_amount(evidence: Evidence, violation: Violation, text: str, given: Any) -> str:
     """Return an amount in the unit of a name: converted from the call's own amount, else from the user's only one."""
     unit = find_unit(violation.name)
     if unit is None:
@@ -333,13 +334,13 @@ def recorded_fields(evidence: Evidence, entry: EntryView) -> tuple[dict[str, tup
 
 
 def _enum_values(value: Any) -> tuple[str, ...]:
-    allowed = cast("dict[str, Any]", value).get("enum") if isinstance(value, dict) else None
+    allowed = json_object(value).get("enum")
     return tuple(map(str, cast("list[Any]", allowed)[:12])) if isinstance(allowed, list) else ()
 
 
 def _lists_allowed_values(value: Any) -> bool:
     """Whether a value lists the allowed values of several names: `{"severity": ["minor", "major"]}`."""
-    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    fields = json_object(value)
     return bool(fields) and all(isinstance(each, list) for each in fields.values())
 
 

@@ -15,6 +15,7 @@ from ctxmgr.detect.step import reported_exit_code
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import canonical
 from ctxmgr.diagnose.evidence.texts import clean, clip, clock, code, strip_wrapper, text_of
+from ctxmgr.log.fast_json import json_array, json_object
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.view import EntryView
 
@@ -63,7 +64,7 @@ class Change(NamedTuple):
 
 def fields_of(entry: EntryView) -> dict[str, Any]:
     """Return an entry's input as an object; empty if it is none."""
-    return cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
+    return json_object(entry.input)
 
 
 def command_of(entry: EntryView) -> str:
@@ -89,6 +90,13 @@ def command_of(entry: EntryView) -> str:
 def split_command(command: str) -> list[list[str]]:
     """Return the commands within a command, each as words, without leading assignments and redirections."""
     return [list(words) for words in _split_command(command)]
+
+
+def named_folder(entry: EntryView) -> str:
+    """Return the folder that a call names for itself, or ""."""
+    moved = [words[1] for words in split_command(command_of(entry)) if words[0] == "cd" and len(words) > 1]
+    fields = fields_of(entry)
+    return moved[-1] if moved else next((str(fields[name]) for name in FOLDER_FIELDS if isinstance(fields.get(name), str)), "")
 
 
 @lru_cache(_KEPT)  # each failure class asks for the same calls
@@ -129,8 +137,7 @@ def path_of(entry: EntryView) -> str | None:
 def list_changes(entry: EntryView) -> list[Change]:
     """Return the replacements that a call of an editing tool asks for; empty for other calls."""
     fields = fields_of(entry)
-    edits = fields.get("edits")
-    asked = cast("list[Any]", edits)[:50] if isinstance(edits, list) else []
+    asked = json_array(fields.get("edits"))[:50]
     found: list[Change] = []
     for each in [fields, *(cast("dict[str, Any]", edit) for edit in asked if isinstance(edit, dict))]:
         old = next((name for name in _OLD if isinstance(each.get(name), str)), None)
@@ -346,7 +353,7 @@ def program_name(entry: EntryView) -> str:
 
 def may_change(entry: EntryView) -> bool:
     """Whether an action may change files or the like. A command is judged by the program it runs."""
-    fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
+    fields = json_object(entry.input)
     verb = next((value for name in ("action", "operation") if isinstance(value := fields.get(name), str)), "")
     command = command_of(entry)
     # A request to a server that sends no data changes nothing.
@@ -427,7 +434,7 @@ def reports_failure(entry: EntryView, text: str) -> bool:
         return True
     if entry.status != "ok":
         return False
-    output = cast("dict[str, Any]", entry.output) if isinstance(entry.output, dict) else {}
+    output = json_object(entry.output)
     # Some clients put the code beside the output, others into an object of their own.
     if any(reported_exit_code(holder) for holder in (output, output.get("metadata"))):
         return True

@@ -54,8 +54,8 @@ class Counterpart(NamedTuple):
     entry: EntryView | None
 
 
-def find_nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: float = _NEAR) -> Counterpart | None:
-    """Return the recorded name most like one that a call named in vain, or None; ``least`` as in `likeness`."""
+def find_nearest_recorded(evidence: Evidence, name: str, entry: EntryView) -> Counterpart | None:
+    """Return the recorded name most like one that a call named in vain, or None."""
     best: Counterpart | None = None
     parts = _name_parts(name)
     stems = {part[:4] for part in parts} | {part[:1] + _VOWEL.sub("", part[1:])[:2] for part in parts if len(part) > _SHORT}
@@ -87,7 +87,7 @@ def find_nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least
             if len(digits) >= _SHORT and numbered and digits != re.sub(r"\D", "", word):
                 continue  # another number means another thing, however similar the names are
             if (
-                alike < least
+                alike < _NEAR
                 or (best is not None and alike <= best.alike)
                 or not plain_name(word)
                 or (of_column and re.search(rf"(?i)\b(?:from|join|into|update|table)\s+{re.escape(word)}\b", text))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.text.fingerprints import mask_volatile
@@ -36,6 +35,7 @@ from ctxmgr.diagnose.evidence.texts import (
     strip_wrapper,
     text_of,
 )
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Finding, Quote
 from ctxmgr.types.view import EntryView
@@ -237,7 +237,7 @@ class Evidence:
     def folder(self) -> str:
         """The folder in which the agent works: from its latest entries, else from the session; "" if neither names one."""
         for entry in reversed(self.recent[-50:]):
-            meta = cast("dict[str, Any]", entry.meta) if isinstance(entry.meta, dict) else {}
+            meta = json_object(entry.meta)
             if isinstance(folder := meta.get("cwd"), str) and folder.startswith("/"):
                 return folder.rstrip("/")
         return self.home.rstrip("/") if self.home.startswith("/") else ""

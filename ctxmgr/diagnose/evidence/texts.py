@@ -101,17 +101,17 @@ def sentences_in(text: str) -> list[str]:
     return [each for part in (*found, text[start:]) if (each := part.strip())]
 
 
-def excerpt(text: str, limit: int = EXCERPT) -> str:
+def excerpt(text: str) -> str:
     """Return recorded text as a separate quote: clean, bounded, with its line breaks; of several lines only whole ones."""
-    shown = clean(text[: limit * 8]).strip("\n")
-    if len(shown) <= limit:
+    shown = clean(text[: EXCERPT * 8]).strip("\n")
+    if len(shown) <= EXCERPT:
         return shown
-    room = limit - 3
+    room = EXCERPT - 3
     ends = room * 2 // 3
     # The halves of two lines would look like one line that nobody wrote.
     head, tail = shown[:ends].rpartition("\n")[0], shown[len(shown) - (room - ends) :].partition("\n")[2]
-    whole = head and tail and len(head) + len(tail) >= limit // 2  # otherwise a long line says more when it is cut
-    return f"{head}\n…\n{tail}" if whole else clip(shown, limit)
+    whole = head and tail and len(head) + len(tail) >= EXCERPT // 2  # otherwise a long line says more when it is cut
+    return f"{head}\n…\n{tail}" if whole else clip(shown, EXCERPT)
 
 
 def code(text: str, limit: int = SHORT) -> str:
@@ -130,14 +130,14 @@ def how_often(times: int) -> str:
     return f", {times} times" if times > 1 else ""
 
 
-def quote_match(pattern: re.Pattern[str], text: str, limit: int = 60) -> str:
+def quote_match(pattern: re.Pattern[str], text: str) -> str:
     """Return what a pattern matched, as a quote within a sentence.
 
     Our sentences quote only the words of an output by which it was recognised, because the text beside them may be an order.
     The whole line is evidence, and shown separately.
     """
     match = pattern.search(text) or pattern.search(blanks_for_underscores(text))
-    return code(text[match.start() : match.end()].strip(), limit) if match else ""
+    return code(text[match.start() : match.end()].strip(), 60) if match else ""
 
 
 def blanks_for_underscores(text: str) -> str:

@@ -19,6 +19,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import DegenerateLoopError, HungError, InvalidInput
+from ctxmgr.log.fast_json import text_or_none
 from ctxmgr.recorder import Status
 
 _MAX_FAILURES = 100  # latest failures that are kept
@@ -93,7 +94,7 @@ def describe(event: object) -> Event:
 
 
 def _event_of_object(event: object) -> Event:
-    kind, agent, entry = (_text(getattr(event, name, None)) for name in ("type", "agent", "entry"))
+    kind, agent, entry = (text_or_none(getattr(event, name, None)) or None for name in ("type", "agent", "entry"))
     return Event(kind or _class_name(event), event, agent, entry)
 
 
@@ -103,12 +104,8 @@ def _class_name(event: object) -> str:
 
 def _event_from_mapping(fields: Mapping[object, object]) -> Event:
     rest = {name: value for name, value in fields.items() if name not in ("type", "agent", "entry")}
-    kind, agent, entry = (_text(fields.get(name)) for name in ("type", "agent", "entry"))
+    kind, agent, entry = (text_or_none(fields.get(name)) or None for name in ("type", "agent", "entry"))
     return Event(kind or "event", rest.get("data", cast("object", rest)), agent, entry)
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 @runtime_checkable

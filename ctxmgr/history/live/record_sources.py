@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.base.paths import open_regular
@@ -19,6 +19,7 @@ from ctxmgr.history.live.monitor import RecordStream
 from ctxmgr.importers.base import Importer
 from ctxmgr.log import reader
 from ctxmgr.log.codec import Record
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.log.line_splitter import last_data_end
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.queries import read_records_after
@@ -395,6 +396,5 @@ class Follower:
 
 
 def _read_lost_count(end: Record) -> int | None:
-    capture = end.get("capture")
-    lost = cast("dict[str, Any]", capture).get("lost") if isinstance(capture, dict) else None
+    lost = json_object(end.get("capture")).get("lost")
     return lost if isinstance(lost, int) and not isinstance(lost, bool) else None

@@ -16,7 +16,7 @@ from ctxmgr.history.live.record_sources import Batch
 from ctxmgr.log.codec import Record
 from ctxmgr.log.ids import new_id
 from ctxmgr.store import Store, open_store
-from ctxmgr.store.repositories.bookkeeping import WATCH, WATCHED, WATCHER, ServerLeases
+from ctxmgr.store.repositories.bookkeeping import WATCHED, WATCHER, ServerLeases
 from ctxmgr.store.repositories.queries import changed_sessions, held_leases, read_records_after, recent_sessions, settled_place
 
 MOST = 64
@@ -35,13 +35,11 @@ class SharedSessions:
     Args:
         store: a store on a server.
         share: follow only sessions whose lease this process holds; all watchers get about equal numbers of them.
-        clock: a monotonic clock, in seconds.
     """
 
-    def __init__(self, store: Store, *, share: bool, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, store: Store, *, share: bool) -> None:
         self._store = store
         self._share = share
-        self._clock = clock
         # A random id too, because process ids are reused on a machine.
         self._holder = f"{os.uname().nodename}-{os.getpid()}-{new_id()}"
         self._place: int | None = None
@@ -62,7 +60,7 @@ class SharedSessions:
 
     def _find_changes(self) -> None:
         """Find the sessions that changed since last time. Places where transactions may still commit are checked again."""
-        now, upto = self._clock(), settled_place(self._store.engine)
+        now, upto = time.monotonic(), settled_place(self._store.engine)
         if self._place is None:
             # On the first poll, sessions that ended long ago are not read from their beginning.
             found = recent_sessions(self._store.engine, self._store.clock() - RECENT)
@@ -109,7 +107,7 @@ class SharedSessions:
 
     def _take(self, name: str) -> bool:
         """Take or renew a lease. It is renewed after a third of its time, so that one failed renewal does not lose it."""
-        now = self._clock()
+        now = time.monotonic()
         if now - self._renewed.get(name, -math.inf) < LEASE / 3:
             return True
         if not self._store.leases.take(name, self._holder, self._store.clock(), LEASE):
@@ -151,7 +149,7 @@ class SharedSessions:
 
     def _remove_expired(self) -> None:
         """Remove what ended watchers have left. Each has its own name, so nobody else would reuse it."""
-        cast("ServerLeases", self._store.leases).remove_expired(WATCH)
+        cast("ServerLeases", self._store.leases).remove_expired()
 
 
 Receive = Callable[[Record], object]

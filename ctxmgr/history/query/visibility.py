@@ -14,6 +14,7 @@ from ctxmgr.access.rules import Rules
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.errors import InvalidInput
 from ctxmgr.log.codec import Record, decode
+from ctxmgr.log.fast_json import json_texts
 from ctxmgr.store.partial_copy import CopyProgress, PartialCopy, StoredRow
 from ctxmgr.store.project_session import PROJECT
 from ctxmgr.store.text_normalisation import storable
@@ -256,10 +257,7 @@ class VisibilitySync:
         record = without_counts(record)
         if record["kind"] != "note" or not record.get("links"):
             return record
-        given: object = record["links"]
-        links = cast("list[object]", given) if isinstance(given, list) else []
-        visible = [link for link in links if isinstance(link, str) and self._leads_to_visible(link, accepted)]
-        return {**record, "links": visible}
+        return {**record, "links": [link for link in json_texts(record["links"]) if self._leads_to_visible(link, accepted)]}
 
     def _leads_to_visible(self, link: str, accepted: Container[int]) -> bool:
         return any(place in accepted or self._extract.holds(place) for place in self._extract.places(CITED, storable(link)))

@@ -254,7 +254,7 @@ def _export(stream: IO[bytes], damage: Any) -> Iterator[Line]:
             continue
         number += 1
         if isinstance(value, dict):
-            yield Line(number, 0, mapping(cast("object", value)))
+            yield Line(number, mapping(cast("object", value)))
         # Only sometimes, because cutting the buffer after each record would copy it each time.
         if at > HEAD_SIZE:
             buffer, at = buffer[at:], 0

@@ -136,13 +136,13 @@ def _single(stream: io.BufferedReader, report: Report) -> Iterator[Line]:
         report(0, len(raw), "torn or unreadable JSON")
         return
     content = mapping(document)
-    yield Line(1, 0, mapping(content.get("session")))
+    yield Line(1, mapping(content.get("session")))
     items: object = content.get("items")
     if not isinstance(items, list):
         return
     for number, item in enumerate(cast("list[Any]", items), 2):
         if isinstance(item, dict):
-            yield Line(number, 0, cast("dict[str, Any]", item))
+            yield Line(number, cast("dict[str, Any]", item))
         else:
             report(0, 0, f"item {number - 1} is not an object")
 

@@ -103,15 +103,15 @@ class HistoryReader:
         first = [row for row in self._events(PEOPLE, 1, newest_first=False) if row.id not in {each.id for each in newest}]
         return [*first, *newest]
 
-    def streamed(self, most: int = 50) -> list[EventView]:
+    def streamed(self) -> list[EventView]:
         """Return the newest events that show what open calls have printed so far, oldest first."""
-        return [self.heard_one(row) for row in reversed(self._events(STREAMED, most, newest_first=True))]
+        return [self.heard_one(row) for row in reversed(self._events(STREAMED, 50, newest_first=True))]
 
-    def last_messages(self, entry: EntryView, most: int = 2) -> list[SpokenMessage]:
-        """Return the last messages and thoughts of agents on the way to an entry."""
+    def last_messages(self, entry: EntryView) -> list[SpokenMessage]:
+        """Return the last two messages or thoughts of agents on the way to an entry."""
         total = self.ask(tools.messages, entry_id=entry.id, limit=1).total
         found = self.ask(tools.messages, entry_id=entry.id, limit=_SAID, offset=max(0, total - _SAID))
-        return sayings([self.heard_one(event) for event in found.rows], AGENTS)[-most:]
+        return sayings([self.heard_one(event) for event in found.rows], AGENTS)[-2:]
 
     def search(self, text: str, most: int) -> list[EntryView]:
         """Return the newest entries that contain a text, oldest first."""

@@ -20,6 +20,7 @@ from ctxmgr.types.view import EntryView
 _Item = TypeVar("_Item")
 
 EXCERPT = 400
+OMISSION = " … "
 CITABLE = 200
 """Longest id that is cited. Sources choose their ids; this limit keeps continuations small whatever they choose."""
 
@@ -50,11 +51,11 @@ def quote_text(text: str, limit: int = EXCERPT) -> str:
 
 
 def clip_middle(text: str, limit: int) -> str:
-    """Return text without its middle if it is longer than ``limit``; errors often say most at their ends."""
+    """Return text of at most ``limit`` characters; a longer one loses its middle: errors often say most at their ends."""
     if len(text) <= limit:
         return text
-    head = limit // 2
-    return f"{text[:head]} … {text[len(text) - (limit - head) :]}"
+    room = limit - len(OMISSION)
+    return f"{text[: room // 2]}{OMISSION}{text[len(text) - (room - room // 2) :]}"
 
 
 def one_line(text: str) -> str:
@@ -171,13 +172,13 @@ def call(entry: EntryView, limit: int = 160) -> str:
     return f"{display_name(entry.action)} {brief_input(entry.input, limit)}".rstrip()
 
 
-def short_call(entry: EntryView, limit: int = 100) -> str:
+def short_call(entry: EntryView) -> str:
     """Return an action and the most telling value of its input."""
     fields = fields_of(entry)
     telling = next((value for name in _TELLING if isinstance(value := fields.get(name), str) and value), None)
     if telling is None or command_of(entry):
-        return call(entry, limit)
-    return f"{display_name(entry.action)} {quote_text(telling, limit)}"
+        return call(entry, 100)
+    return f"{display_name(entry.action)} {quote_text(telling, 100)}"
 
 
 def outcome(entry: EntryView, limit: int = EXCERPT) -> str:
@@ -288,7 +289,7 @@ def cut_lines(text: str, limit: int) -> str:
                 return clip_middle(text, limit)
             # Output is often one long line, such as JSON. A part of that line says more than nothing.
             if room > _LEAST_PART:
-                side.append(clip_middle(line, room - 4))
+                side.append(clip_middle(line, room - 1))
             break
         side.append(line)
         room -= len(line) + 1

@@ -17,6 +17,7 @@ from typing import Any
 from ctxmgr.log.json_value import plain
 from ctxmgr.log.masking import mask_value
 from ctxmgr.recover.evidence.quotes import (
+    OMISSION,
     answers,
     citable_ids,
     clean,
@@ -324,7 +325,7 @@ def _bounded(body: Any, limit: int) -> tuple[str, int]:
         written = _encoded(clip_middle(text, cut))
         # Escapes make text up to six times as long. Cut text with many escapes further.
         if len(written) <= limit or cut <= _SHORTEST:
-            return written, max(0, len(text) - cut)
+            return written, len(text) - cut + len(OMISSION) if len(text) > cut else 0
         cut = max(_SHORTEST, cut * 3 // 4)
 
 

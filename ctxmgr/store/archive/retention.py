@@ -53,7 +53,7 @@ _FILE_BYTES = 64 << 20
 _MAX_TEAM_NAME = 150
 
 _OLD = (
-    "SELECT key, id, seq, first, last, source IS NOT NULL, entries + events FROM session "
+    "SELECT key, id, first, last, source IS NOT NULL, entries + events FROM session "
     "WHERE id <> :project AND last < :before ORDER BY first, key"
 )
 _GAPS = (
@@ -73,16 +73,12 @@ class ArchivableSession:
     Attributes:
         key: its key.
         session: its id.
-        place: the place of its last record.
         day: the day of its first record, YYYY-MM-DD in UTC.
-        last: the time of its last record in seconds since 1970.
     """
 
     key: int
     session: str
-    place: int
     day: str
-    last: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +123,11 @@ def archivable_sessions(
     found, kept = list[ArchivableSession](), list[tuple[str, str]]()
     # The last record of a file stays, because the next one is numbered after it, and no place may be used twice.
     newest = None if store.engine.shared else store.sessions.last_record(None)[0]
-    for key, session, place, first, last, imported, shown in store.engine.query(_OLD, {"before": before, "project": PROJECT}):
+    for key, session, first, last, imported, shown in store.engine.query(_OLD, {"before": before, "project": PROJECT}):
         reason = _why_open(store, int(key), str(session), imported=bool(imported))
         if reason is not None and abandoned_before is not None and float(last) < abandoned_before and reason != _LIVE:
             reason = None
-        if reason is None and newest is not None and _last_place(store, int(key)) == newest:
+        if reason is None and newest is not None and store.sessions.last_record(int(key))[0] == newest:
             reason = "the last record of the store is there"
         if reason is None and not shown and not store.sessions.holds(int(key), ("sessionEnd",)):
             reason = "nothing was recorded yet"
@@ -143,7 +139,7 @@ def archivable_sessions(
         except (ValueError, OverflowError):
             kept.append((str(session), "times were changed"))
             continue
-        found.append(ArchivableSession(int(key), str(session), int(place), day, float(last)))
+        found.append(ArchivableSession(int(key), str(session), day))
     return found, kept
 
 
@@ -164,10 +160,6 @@ def _why_open(store: Store, key: int, session: str, *, imported: bool) -> str | 
         return NO_END
     pending = store.engine.query("SELECT 1 FROM entry WHERE session = :key AND status = 'open' LIMIT 1", {"key": key})
     return "a call is still open" if pending else None
-
-
-def _last_place(store: Store, key: int) -> int:
-    return store.sessions.last_record(key)[0]
 
 
 def retain(store: Store, archive: str, sessions: list[ArchivableSession], heard: Heard | None = None) -> RetentionResult:

@@ -131,13 +131,13 @@ class ServerLeases(Leases):
         self._engine.execute(f"UPDATE lease SET expires = 0 WHERE {_MINE}", self._values(session, holder))
         self._fences.pop((session, holder), None)
 
-    def remove_expired(self, start: str) -> None:
-        """Remove expired leases whose names have a prefix. The fences of their next holders start again."""
+    def remove_expired(self) -> None:
+        """Remove the expired leases of watchers. The fences of their next holders start again."""
         # A writer to whom an earlier version granted the rights may not delete leases. Then they stay.
         with suppress(Denied):
             self._engine.execute(
                 f"DELETE FROM lease WHERE session >= :start AND session < :after AND expires <= {_NOW}",
-                {"start": start, "after": start + "\U0010ffff"},
+                {"start": WATCH, "after": WATCH + "\U0010ffff"},
             )
 
     def _values(self, session: str, holder: str) -> dict[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctxmgr.errors import InvalidInput, candidates
 from ctxmgr.log import fast_json
-from ctxmgr.log.fast_json import cast
+from ctxmgr.log.fast_json import cast, json_object, text_or_empty, text_or_none
 from ctxmgr.store.engine.dialect import NO_LIMIT
 from ctxmgr.store.project_session import PROJECT, require_not_archived
 from ctxmgr.store.row_mapper import load, only_row, placeholders
@@ -125,8 +125,7 @@ class Sessions:
                 body = self._engine.query(
                     "SELECT body FROM record WHERE seq = :seq AND session = :key", {"seq": seq, "key": key}
                 )
-                data = load(body[0][0]).get("data")
-                return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+                return json_object(load(body[0][0]).get("data"))
         return None
 
     def last_moment(self, key: int) -> float | None:
@@ -192,8 +191,7 @@ class Sessions:
         failures = f"SELECT status, count(*) FROM entry WHERE session = :key AND status IN ({names}) GROUP BY status"
         status = dict(self._engine.query(failures, {"key": key, **values}))
         notes = self._engine.query("SELECT count(*) FROM record WHERE session = :key AND kind = 'note'", {"key": key})
-        meta = _value(row[4])
-        named = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
+        named = json_object(_value(row[4]))
         if (capture := self._capture(key)) is not None:
             named = {**named, "capture": capture}
         outcomes = [process.outcome for process in processes]
@@ -210,10 +208,8 @@ class Sessions:
     def head(self, key: int) -> tuple[str | None, str | None]:
         """Return (title, folder) of a session, each None if unknown."""
         meta = only_row(self._engine.query("SELECT meta FROM session WHERE key = :key", {"key": key}))[0]
-        fields = _value(meta)
-        named = cast("dict[str, Any]", fields) if isinstance(fields, dict) else {}
-        folder = named.get("cwd")
-        return str(named["title"]) if named.get("title") else None, folder if isinstance(folder, str) else None
+        named = json_object(_value(meta))
+        return str(named["title"]) if named.get("title") else None, text_or_none(named.get("cwd"))
 
     def _capture(self, key: int) -> Any:
         """Return {published, captured, lost} of the last process that was recorded from an event bus, or None."""
@@ -310,8 +306,7 @@ class Sessions:
         """Return the text of the first message of a person in a session, or ""."""
         record = self.first_message(key)
         data: Any = None if record is None else record.get("data")
-        text: Any = cast("dict[str, Any]", data).get("text") if isinstance(data, dict) else data
-        return text if isinstance(text, str) else ""
+        return text_or_empty(cast("dict[str, Any]", data).get("text") if isinstance(data, dict) else data)
 
     def usage(self, key: int) -> dict[str, int]:
         """Return the session's tokens: those of each model response, plus those that results and finished entries report."""

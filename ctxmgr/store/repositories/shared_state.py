@@ -236,7 +236,6 @@ class ArtifactRow:
 class DependencyRow:
     """A dependency of an artifact on another one: the target's id at that time, its owner and name."""
 
-    artifact: str
     target: str
     agent: str
     name: str
@@ -319,7 +318,7 @@ class Artifacts:
     def dependencies(self, artifact: str) -> list[DependencyRow]:
         """Return the dependencies of an artifact."""
         rows = self._engine.query(
-            "SELECT artifact, target, agent, name, type FROM dependency WHERE artifact = :id ORDER BY agent, name",
+            "SELECT target, agent, name, type FROM dependency WHERE artifact = :id ORDER BY agent, name",
             {"id": storable(artifact)},
         )
         return [DependencyRow(*row) for row in rows]

@@ -7,7 +7,7 @@ Both writers use `HANDLERS`. Rows of entries, results and events are derived her
 from __future__ import annotations
 
 from ctxmgr.log import fast_json
-from ctxmgr.log.fast_json import cast
+from ctxmgr.log.fast_json import cast, json_texts
 from ctxmgr.store.project_session import EXECUTION, require_not_archived
 from ctxmgr.store.row_mapper import load
 from ctxmgr.store.text_normalisation import fold, storable
@@ -182,7 +182,7 @@ def _note(engine: Engine, seq: int, counters: SessionCounters, record: Record) -
 
 
 def _texts(value: object) -> list[str]:
-    return [storable(item) for item in cast("list[object]", value) if isinstance(item, str)] if isinstance(value, list) else []
+    return [storable(item) for item in json_texts(value)]
 
 
 HANDLERS: dict[str, Callable[[Engine, int, SessionCounters, Record], None]] = {

@@ -146,14 +146,14 @@ def _diagnose_holder(
         # A call has renewed it, so something else keeps the old state.
         if not re.search(holder.runs, asked) or not re.search(holder.edited, path) or re.search(holder.renews, asked):
             continue
-        shown = _find_holder_name(evidence, entry, holder, path)
+        shown = _find_holder_name(evidence, holder, path)
         if shown is None:
             continue
         return _answer(evidence, entry, same, edits, holder, path, *shown)
     return None
 
 
-def _find_holder_name(evidence: Evidence, entry: EntryView, holder: _Holder, path: str) -> tuple[str, EntryView | None] | None:
+def _find_holder_name(evidence: Evidence, holder: _Holder, path: str) -> tuple[str, EntryView | None] | None:
     """Return the holder's name that the record shows, and where; None if a name is required but not shown."""
     if not holder.shown:
         return "", None

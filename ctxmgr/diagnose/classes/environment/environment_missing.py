@@ -43,7 +43,6 @@ class _Environment(NamedTuple):
     text: str
     by: str | None
     quote: Quote
-    rank: int
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -100,7 +99,7 @@ def _find_environment(evidence: Evidence, entry: EntryView, command: str) -> _En
             # An environment that the user forbids, or that failed already, is no remedy.
             if text not in failed and text not in command and not forbids(sentence):
                 return _Environment(
-                    text, f"The user named the environment{clock(message.at)}:", evidence.quote_message(message), 0
+                    text, f"The user named the environment{clock(message.at)}:", evidence.quote_message(message)
                 )
     output: _Environment | None = None
     own = _own_folders(evidence, entry)
@@ -113,12 +112,12 @@ def _find_environment(evidence: Evidence, entry: EntryView, command: str) -> _En
             # pip runs in an environment, but is none.
             if text not in failed and not text.endswith("/pip"):
                 by = f"Your {code(ran, 80)} worked{clock(other.ts)} with"
-                return _Environment(text, by, evidence.quote(other, ran), 1)
+                return _Environment(text, by, evidence.quote(other, ran))
         if output is None:
             said = evidence.text(other)
             output = next(
                 (
-                    _Environment(text, None, evidence.quote(other, _find_line(said, text)), 2)
+                    _Environment(text, None, evidence.quote(other, _find_line(said, text)))
                     for text in _list_environments(said)
                     # The environment in the program's own folder lacks the module.
                     if text not in failed and text not in command and text.rpartition("/")[0] not in own

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.table import read_table
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, command_of, fields_of, path_of, split_command
+from ctxmgr.diagnose.evidence.calls import command_of, named_folder, path_of
 from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
@@ -53,10 +53,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 
 def _current_folder(evidence: Evidence, entry: EntryView) -> str:
     """Return the folder in which a call runs, as far as the call itself names it."""
-    moved = [words[1] for words in split_command(command_of(entry)) if words[0] == "cd" and len(words) > 1]
-    fields = fields_of(entry)
-    named = next((str(fields[name]) for name in FOLDER_FIELDS if isinstance(fields.get(name), str)), "")
-    return evidence.relative_path((moved[-1] if moved else named).rstrip("/"))
+    return evidence.relative_path(named_folder(entry).rstrip("/"))
 
 
 def _find_manifest_folder(evidence: Evidence, entry: EntryView, need: _ManifestNeed) -> tuple[str, EntryView, bool] | None:

@@ -7,7 +7,7 @@ import json
 import re
 
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, Message, call_input, call_key, clock, program_name
-from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, command_of, fields_of, split_command, tool_phrase
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, named_folder, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.texts import clean, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
@@ -58,8 +58,8 @@ def _diagnose_command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
         if not _succeeded(evidence, other) or call_key(other) == call_key(entry) or _last_command(command_of(other)) != last:
             continue
-        there = _folder(other)
-        if there and not evidence.same_place(_folder(entry) or ".", there) and plain_name(there):
+        there = named_folder(other)
+        if there and not evidence.same_place(named_folder(entry) or ".", there) and plain_name(there):
             # A failing test does not fail for lack of its folder.
             if CHECKS.search(command) and not _NO_PLACE.search(evidence.text(entry)):
                 return None
@@ -219,13 +219,6 @@ def _describe_setting(entry: EntryView, name: str, value: str) -> str:
 def _last_command(command: str) -> str:
     parts = [words for words in split_command(command) if words[0] != "cd"]
     return " ".join(parts[-1]) if parts else ""
-
-
-def _folder(entry: EntryView) -> str:
-    """Return the folder that a call names for itself, or ""."""
-    moved = [words[1] for words in split_command(command_of(entry)) if words[0] == "cd" and len(words) > 1]
-    fields = fields_of(entry)
-    return moved[-1] if moved else next((str(fields[name]) for name in FOLDER_FIELDS if isinstance(fields.get(name), str)), "")
 
 
 def _assignments(command: str) -> list[str]:

@@ -24,6 +24,7 @@ _FOLLOWS = lazy_pattern(r"\s(?:-\w*[fFw]|--follow|--watch)\b|\bwatch \b")
 _FOLLOW_OPTION = lazy_pattern(r"\s(?:-[fFw]|--follow(?:=\S+)?|--watch)(?=\s|$)")
 _STEP_FOLLOW = "It is the call without the option that follows; to wait for something, give it a limit, `timeout 60 COMMAND`."
 _STEP_SERVER = "Start it in the background with its output in a file, `COMMAND > out.log 2>&1 &`, and then look at that file."
+_CHECK = "It must return; run it with a time limit, so that it can't hang again."
 _STEP_INPUT = "Stop it, and give it what it asks for in advance: by its options, or on its input as in `echo ANSWER | COMMAND`."
 _READS_INPUT = lazy_pattern(
     r"\binput\s*\(|\bread -[a-z]*p|\breadline\b|getpass|\bprompt(?:s)?\s*\(|stdin\.read|gets\.chomp|\bScanner\(System\.in"
@@ -162,20 +163,20 @@ def _diagnose_prompt(evidence: Evidence, entry: EntryView, command: str) -> Diag
     # A pager waits for a key, not for an answer.
     if asked in ("(END)", "--More--") or asked.endswith(("(END)", "--More--")):
         step = "Stop it and run it without its pager: `PAGER=cat`, `--no-pager`, or with `| cat` at its end."
-        return diagnosis(KIND, cause, step, *quotes, check=_describe_check())
+        return diagnosis(KIND, cause, step, *quotes, check=_CHECK)
     if _SECRET.search(asked):
         step = (
             "Stop it. Ask the user to do this step or to say how it is to log in; do not guess what it asks for, and "
             "run it non-interactive."
         )
-        return diagnosis(KIND, cause, step, *quotes, check=_describe_check())
+        return diagnosis(KIND, cause, step, *quotes, check=_CHECK)
     if _HOST_KEY.search(said[-_MOST_END:]):
         step = (
             "Stop it. Ask the user whether the fingerprint of this host key is right; if it is, add the key to "
             "`known_hosts` and"
             " make the call with `-o BatchMode=yes`, which fails in place of asking."
         )
-        return diagnosis(KIND, cause, step, *quotes, check=_describe_check())
+        return diagnosis(KIND, cause, step, *quotes, check=_CHECK)
     option = _find_option(evidence, entry, asked)
     if option is not None:
         name, shown = option
@@ -184,8 +185,8 @@ def _diagnose_prompt(evidence: Evidence, entry: EntryView, command: str) -> Diag
             " ask (if what it"
             " asks is what the user wants)."
         )
-        return diagnosis(KIND, cause, step, *quotes, evidence.quote(shown), check=_describe_check())
-    return diagnosis(KIND, cause, _describe_unattended_run(command), *quotes, check=_describe_check())
+        return diagnosis(KIND, cause, step, *quotes, evidence.quote(shown), check=_CHECK)
+    return diagnosis(KIND, cause, _describe_unattended_run(command), *quotes, check=_CHECK)
 
 
 def _describe_unattended_run(command: str) -> str:
@@ -269,7 +270,7 @@ def _diagnose_earlier_question(evidence: Evidence, entry: EntryView, command: st
             if option is None
             else f"Stop it and run it with {code(option[0], 50)}, which {evidence.source(option[1])} names."
         )
-        return diagnosis(KIND, cause, step, evidence.quote(other, asked), check=_describe_check())
+        return diagnosis(KIND, cause, step, evidence.quote(other, asked), check=_CHECK)
     return None
 
 
@@ -303,7 +304,7 @@ def _diagnose_stack_dump(evidence: Evidence, entry: EntryView, command: str) -> 
         " lock, a thread, an answer),"
         " and which case never puts, releases or counts it; mend that and run it once with a time limit."
     )
-    return diagnosis(KIND, cause, step, evidence.quote(entry), check=_describe_check(), confidence="medium")
+    return diagnosis(KIND, cause, step, evidence.quote(entry), check=_CHECK, confidence="medium")
 
 
 def _diagnose_command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
@@ -328,14 +329,14 @@ def _diagnose_command(evidence: Evidence, entry: EntryView, command: str) -> Dia
         how = f"{'as long as' if ends else 'until'}{shown or ' its condition'} holds"
         why = f", and why{shown} {'still holds' if ends else 'fails'}" if shown else ""
         cause = (
-            f"{_describe_start(evidence, entry, command)}: it repeats {how}, without a limit, "
+            f"{_describe_start(entry, command)}: it repeats {how}, without a limit, "
             f"and nothing in the record shows that it will{' end' if ends else ''}."
         )
         step = (
             "Stop it. Look once at what it waits for, the state and the log of what should bring it "
             f"about{why}; if you wait again, set a limit, as with `timeout 60 COMMAND`."
         )
-        return diagnosis(KIND, cause, step, evidence.quote(entry, command), check=_describe_check())
+        return diagnosis(KIND, cause, step, evidence.quote(entry, command), check=_CHECK)
     asks = _diagnose_asking_program(evidence, entry, command)
     if asks is not None:
         return asks
@@ -357,20 +358,20 @@ def _diagnose_asking_program(evidence: Evidence, entry: EntryView, command: str)
         line = next((line for line in content.lines[:4_000] if _READS_INPUT.search(line)), None)
         if line is not None:
             source = evidence.source(content.entry)
-            cause = f"{_describe_start(evidence, entry, command)}: {_INPUT}. {capital(source)} shows {code(line.strip(), 110)}."
+            cause = f"{_describe_start(entry, command)}: {_INPUT}. {capital(source)} shows {code(line.strip(), 110)}."
             return diagnosis(
                 KIND,
                 cause,
                 _STEP_INPUT,
                 evidence.quote(entry, command),
                 evidence.quote(content.entry, line),
-                check=_describe_check(),
+                check=_CHECK,
             )
     return None
 
 
 def _diagnose_network(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis:
-    cause = f"{_describe_start(evidence, entry, command)}. It needs the network, and no answer is recorded."
+    cause = f"{_describe_start(entry, command)}. It needs the network, and no answer is recorded."
     step = (
         "Stop it and make the call once with a time limit, such as `timeout 60 COMMAND`; if it ends without an answer, tell the"
         " user that the other side does not answer."
@@ -394,7 +395,7 @@ def _diagnose_earlier_duration(evidence: Evidence, entry: EntryView, command: st
             and other.duration_ms < 120_000
         ):
             cause = (
-                f"{_describe_start(evidence, entry, command)}; the same call returned after {other.duration_ms / 1000:.1f}"
+                f"{_describe_start(entry, command)}; the same call returned after {other.duration_ms / 1000:.1f}"
                 f" seconds{clock(other.ts)}."
             )
             changed = evidence.changes(other.index, entry.index)
@@ -442,17 +443,13 @@ def _diagnose_child(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
 
 
 def _answer(evidence: Evidence, entry: EntryView, command: str, wait: Wait) -> Diagnosis:
-    cause = f"{_describe_start(evidence, entry, command)}: {wait.why}."
-    return diagnosis(KIND, cause, wait.step, evidence.quote(entry, command), check=_describe_check())
+    cause = f"{_describe_start(entry, command)}: {wait.why}."
+    return diagnosis(KIND, cause, wait.step, evidence.quote(entry, command), check=_CHECK)
 
 
-def _describe_start(evidence: Evidence, entry: EntryView, command: str) -> str:
+def _describe_start(entry: EntryView, command: str) -> str:
     return f"{code(command, 100)}{start_clause(entry)} {_describe_end(entry)}"
 
 
 def _describe_end(entry: EntryView) -> str:
     return "has not returned" if entry.status == "open" else "did not return by itself"
-
-
-def _describe_check() -> str:
-    return "It must return; run it with a time limit, so that it can't hang again."

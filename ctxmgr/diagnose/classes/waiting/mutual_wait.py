@@ -74,7 +74,6 @@ class _Need(NamedTuple):
 
     who: str
     needs: str
-    of: str
     entry: EntryView
 
 
@@ -91,7 +90,7 @@ def _diagnose_needs(evidence: Evidence) -> Diagnosis | None:
         who = next((value for key, value in item.fields.items() if key in _IS_WHO and plain_name(value)), "")
         needs = next((value for key, value in item.fields.items() if _NEEDS.fullmatch(key)), "")
         if who and needs and len(found) < _MOST_NEEDS:
-            found.append(_Need(who, needs, "", entry))
+            found.append(_Need(who, needs, entry))
     for one in found:
         for two in found:
             # Both must name each other. A single one waits in a chain.

@@ -240,7 +240,7 @@ def _find_person(evidence: Evidence, step: EntryView, *, decided: bool = False) 
         open_state = open_state or state
     if decided and not open_state:
         return None
-    noted = _find_noted_person(evidence, step, about)
+    noted = _find_noted_person(evidence, step)
     return noted._replace(state=open_state) if open_state and noted is not None else noted
 
 
@@ -330,7 +330,7 @@ _STANDS_IN = lazy_pattern(
 )
 
 
-def _find_noted_person(evidence: Evidence, step: EntryView, about: set[str]) -> _Person | None:
+def _find_noted_person(evidence: Evidence, step: EntryView) -> _Person | None:
     """Return the person whom notes name for a decision; from lines for paths, the one for a recorded path."""
     paths = "\n".join(evidence.text(each)[:4_000] for each in list(evidence.entries_before(step.index + 1))[:_LOOKED_AT])
     for entry in list(evidence.entries_before(step.index + 1))[:_LOOKED_AT]:
