@@ -256,7 +256,7 @@ def _find_rule(evidence: Evidence, step: EntryView) -> tuple[str, EntryView] | N
 
 def _log_line(evidence: Evidence, step: EntryView) -> str:
     """Return advice on an error in a log that was read already; "" if there is none."""
-    for entry in reversed(evidence.recent[-_LOOKED_AT:]):
+    for entry in evidence.latest:
         # The call's own output is no log of its server.
         if entry.status != "ok" or entry.action == step.action or not _LOG.search(command_of(entry) or entry.action):
             continue
@@ -267,7 +267,6 @@ def _log_line(evidence: Evidence, step: EntryView) -> str:
 
 
 _LOG = lazy_pattern(r"(?i)(?<![a-z])(?<!git )logs?(?![a-z])|journalctl")
-_LOOKED_AT = 100
 
 _CRASHES = 2
 """Number of looks, at the beginning, that are about a crash. They come before any other remedy."""

@@ -60,7 +60,7 @@ from ctxmgr.diagnose.interface import FailureClass
 
 
 class _Modules(Sequence[FailureClass]):
-    """Modules of this package by name. Each is loaded when it is asked for, since the first one with a diagnosis ends the search."""
+    """Modules of this package by name. Each is loaded when it is asked for, because the first diagnosis ends the search."""
 
     def __init__(self, *names: str) -> None:
         self._names = names

@@ -380,7 +380,6 @@ _DATA = lazy_pattern(r"[\w./@+-]{1,100}\.(?:csv|tsv|txt|json|xml|ya?ml|log|html?
 _SCRIPT = lazy_pattern(r"(?:^|[\s;&])((?:[\w.~-]{0,40}/){0,6}[\w.-]{1,60}\.(?:sh|bash|ksh|zsh))(?![\w.])")
 _LOGIN = lazy_pattern(r"\bssh (?:-\S+ (?:[\w./~-]+ )?)*(?:[\w.-]+@)?([\w.-]{2,80})|\s(?:[\w.-]+@)?([\w.-]{2,80}):[~/\w.]")
 _FRAME = lazy_pattern(r"File \"([^\"\n]{1,200})\", line")
-_LOOKED_AT = 200
 
 
 def _call_slots(evidence: Evidence, entry: EntryView) -> dict[str, str]:
@@ -442,7 +441,7 @@ def _own_test(evidence: Evidence) -> str:
 
 def _podman(evidence: Evidence) -> str:
     """Return what to do if the record shows a podman beside a docker that does not answer."""
-    for entry in evidence.recent[-_LOOKED_AT:]:
+    for entry in evidence.latest:
         if entry.status == "ok" and re.search(
             r"^/\S{0,60}/podman$|^podman version", evidence.text(entry)[:4_000], re.MULTILINE
         ):

@@ -52,7 +52,7 @@ _QUANTITY = lazy_pattern(
     r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d+(?:[.]\d+)?|\d+,\d{1,2})\s{0,2}([A-Za-z]{1,12}|[€$£])(?![\w])|([€$£])\s?(\d+(?:\.\d{1,2})?)"
 )
 _PART = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_LOOKED_AT, _SHORT, _LONGEST, _MOST, _MOST_PARTS = 200, 60, 100, 12_000, 12
+_SHORT, _LONGEST, _MOST, _MOST_PARTS = 60, 100, 12_000, 12
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MISSING = object()
 _WORD = lazy_pattern(r"[\w.@+-]{3,60}")
@@ -232,7 +232,7 @@ def find_form(evidence: Evidence, entry: EntryView, violation: Violation) -> Kno
     """Return the form that a name has in an earlier file or answer, with the wanted type if that is known."""
     name = violation.name
     mark = re.compile(rf"[\"']?{re.escape(name)}[\"']?\s?:\s?(?=\S)")
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         # A call like the refused one shows the refused form.
         if other.status != "ok" or evidence.has_failed(other) or (may_change(other) and other.action == entry.action):
             continue
@@ -287,7 +287,7 @@ def find_sibling_name(evidence: Evidence, entry: EntryView, violation: Violation
     """Return the name that has the same neighbours in an earlier file or answer as a refused name in the call."""
     parent = given_value(given, violation.path[:-1]) if len(violation.path) > 1 else given
     neighbours = set(cast("dict[str, Any]", parent)) - {violation.name} if isinstance(parent, dict) else set[str]()
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if len(neighbours) > 1 else ():
+    for other in evidence.latest_before(entry.index) if len(neighbours) > 1 else ():
         if other.status != "ok" or evidence.has_failed(other):
             continue
         for fields in find_objects(evidence.text(other)[:_MOST]):
@@ -311,7 +311,7 @@ def recorded_fields(evidence: Evidence, entry: EntryView) -> tuple[dict[str, tup
     own = fields_of(entry)
     keys = [(name, value) for name, value in own.items() if isinstance(value, str | int) and not isinstance(value, bool)]
     family = entry.action.rpartition("__")[0] or entry.action.rpartition(".")[0]
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         if other.status != "ok" or not other.action.startswith(family) or other.action == entry.action:
             continue
         for fields in find_objects(other.output):

@@ -27,7 +27,6 @@ _LISTS = lazy_pattern(
 )
 """Calls whose answers are lists of names, so that each word there is a name and not part of a text."""
 _LISTED = 0.1
-_LOOKED_AT = 200
 _MOST_TEXT = 12_000
 _CODED = lazy_pattern(r"[\d_./:-]")
 _NEAR, _NEARER = 0.7, 0.9
@@ -150,7 +149,7 @@ def _name_parts(name: str) -> frozenset[str]:
 def _list_texts(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, Message | EntryView]]:
     for message in reversed(evidence.user_texts):
         yield message.text, message
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         if other.status == "ok" and not evidence.has_failed(other):
             # The agent's own recent text may have the same wrong name as its call.
             if other.agent != entry.agent or other.index < evidence.tail[0].index or not may_change(other) or command_of(other):

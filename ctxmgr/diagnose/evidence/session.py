@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass, field
@@ -42,6 +43,12 @@ from ctxmgr.types.view import EntryView
 
 MOST_ENTRIES = 2_000
 """Number of newest entries that are read. What helps now was mostly recorded recently, and the limit bounds the time."""
+MOST_LATEST, MOST_CURRENT = 200, 60
+"""Number of newest entries in which a class searches for what explains a failure, and of those that still show how things are.
+
+A note, a name or a log stays true for long. A listing of a folder, a setting of a shell or the state of a job does not: in long
+sessions of several tasks, an older one explains the failure wrongly.
+"""
 
 _MOST_MESSAGES = 600
 _TAIL = 12
@@ -315,6 +322,15 @@ class Evidence:
     def refusals(self) -> Iterator[EntryView]:
         """Yield the failing calls whose message is about the call itself. A test's output may be about anything."""
         return (entry for entry in self.failing_calls if not CHECKS.search(command_of(entry)))
+
+    @cached_property
+    def latest(self) -> list[EntryView]:
+        """The newest `MOST_LATEST` entries, newest first."""
+        return list(reversed(self.recent[-MOST_LATEST:]))
+
+    def latest_before(self, index: int, most: int = MOST_LATEST) -> list[EntryView]:
+        """Return the newest entries before an index, newest first."""
+        return list(islice(self.entries_before(index), most))
 
     def entries_before(self, index: int) -> Iterator[EntryView]:
         """Yield the entries before an index, newest first."""

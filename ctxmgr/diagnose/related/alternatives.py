@@ -52,7 +52,7 @@ _WANTS = lazy_pattern(
     re.MULTILINE,
 )
 _SHOWS_VERSION = lazy_pattern(r"^(?P<program>[a-z]{2,10})[\d.]*\s(?:--version|-v|-V|version)$")
-_LOOKED_AT, _READ, _MOST = 200, 6_000, 4
+_READ, _MOST = 6_000, 4
 
 
 def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alternative]:
@@ -104,7 +104,7 @@ def _find_free_sibling(evidence: Evidence, steps: Sequence[EntryView]) -> Altern
     # If nobody holds it, it is refused for another reason.
     if own is None or not _HELD.search(said):
         return None
-    for other in list(evidence.entries_before(steps[0].index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(steps[0].index):
         text = evidence.text(other)[:_READ]
         # Only an answer with the call's own name lists its siblings.
         if other.status != "ok" or evidence.has_failed(other) or own not in text:
@@ -132,7 +132,7 @@ def _find_own_holder(evidence: Evidence, steps: Sequence[EntryView]) -> Alternat
     names = [name for name in _NAME.findall(said) if name not in given and plain_name(name)]
     if not names or not (_HELD.search(said) or _BLOCKS.search(said)):
         return None
-    for other in reversed(list(evidence.entries_before(steps[0].index))[:_LOOKED_AT]):
+    for other in reversed(evidence.latest_before(steps[0].index)):
         text = evidence.text(other)[:_READ]
         name = next((each for each in names if each in text or each in call_input(other)), None)
         if name is None:
@@ -169,7 +169,7 @@ def _find_place_with_room(evidence: Evidence, steps: Sequence[EntryView]) -> Alt
         place.rstrip("/.") for message in evidence.user_texts for place in _PLACE.findall(message.text)
         if place.rstrip("/.") not in asked
     ]  # fmt: skip
-    for other in reversed(evidence.recent[-_LOOKED_AT:]):
+    for other in evidence.latest:
         rows = list(_MOUNTED.finditer(evidence.text(other)[:_READ])) if other.status == "ok" else []
         # The innermost mount holds the place.
         rows.sort(key=lambda row: -len(row["at"]))
@@ -186,7 +186,7 @@ def _find_place_with_room(evidence: Evidence, steps: Sequence[EntryView]) -> Alt
 def _find_installed_version(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return the version that the project requires, the one that runs, and where a suitable one is installed."""
     wants = shows = None
-    for other in reversed(evidence.recent[-_LOOKED_AT:]):
+    for other in evidence.latest:
         if other.status != "ok":
             continue
         text = evidence.text(other)[:_READ]
@@ -209,7 +209,7 @@ def _find_installed_version(evidence: Evidence, steps: Sequence[EntryView]) -> A
     if _numbers(shows[1]) >= _numbers(least):
         return None
     cause = f"It runs with {program} {code(shows[1], 20)}, and the project asks for {code(least, 20)} or newer."
-    for other in reversed(evidence.recent[-_LOOKED_AT:]):
+    for other in evidence.latest:
         lines = evidence.text(other)[:_READ].split("\n")
         found = [
             m.group(1)
@@ -237,7 +237,7 @@ def _find_advised_tool(evidence: Evidence, steps: Sequence[EntryView]) -> Altern
     """Return the tool that a line of advice in the error names, if it has worked in this session."""
     lines = [line for line in evidence.text(steps[0])[:_READ].split("\n") if is_advice(line) and not ORDERS.search(line)]
     words = {word for line in lines for word in _WORD.findall(line.casefold())} - _NO_TOOL
-    for other in reversed(evidence.recent[-_LOOKED_AT:]):
+    for other in evidence.latest:
         parts = set(re.findall(r"[a-z]{5,20}", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", other.action).casefold()))
         if other.status == "ok" and other.action != steps[0].action and not command_of(other) and parts & words:
             name = code(tool_phrase(other), 60)
@@ -263,7 +263,7 @@ def _find_other_field(evidence: Evidence, steps: Sequence[EntryView]) -> Alterna
     values = {str(value).lstrip("#") for value in fields_of(entry).values() if isinstance(value, str | int)} & set(
         re.findall(r"[\w.@-]+", said)
     )
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         if other.status != "ok" or evidence.has_failed(other):
             continue
         for whole in _OBJECT.findall(evidence.text(other)[:_READ]):
@@ -299,7 +299,7 @@ def _find_other_release(evidence: Evidence, steps: Sequence[EntryView]) -> Alter
         return None
     for name, version in dict.fromkeys(_PINNED.findall(said)):
         there = re.compile(rf"(?<![\w.-]){re.escape(name)}(?:-|==|@)v?(\d{{1,3}}(?:\.\d{{1,3}}){{1,2}})(?!\d)", re.IGNORECASE)
-        for other in list(evidence.entries_before(steps[0].index))[:_LOOKED_AT]:
+        for other in evidence.latest_before(steps[0].index):
             if other.status != "ok" or evidence.has_failed(other):
                 continue
             found = [

@@ -48,7 +48,7 @@ _DULL = word_set(
     "lib bin home user work opt usr local srv var app python node bash shell"
 )
 _READ = 500
-_LOOKED_AT, _SHORTEST, _LONGEST, _WORDS, _MAX_NAMES = 200, 24, 230, 4, 5
+_SHORTEST, _LONGEST, _WORDS, _MAX_NAMES = 24, 230, 4, 5
 _SURE, _PART, _LEAST, _FEW = 2.0, 1.0, 2.0, 3
 
 
@@ -64,7 +64,7 @@ def diagnose_note(kind: str, evidence: Evidence, entry: EntryView, name: str = "
     word_counts = {each: sum(each in evidence.text(one).casefold() for one in evidence.recent if one.status == "ok"
                              and not evidence.has_failed(one)) for each in names}  # fmt: skip
     best: _Note | None = None
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         # A note that another agent read is not known to this agent.
         if other.status != "ok" or evidence.has_failed(other) or other.agent != entry.agent:
             continue
@@ -291,7 +291,7 @@ def find_way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str
     places = {place.strip("/.") for place in _PLACE.findall(asked)}
     parts = {part for place in places for part in place.split("/") if len(part) > _MAX_TOLD}
     best: tuple[float, NotedWay] | None = None
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         # The answer to an edit is the agent's own text.
         if other.status != "ok" or evidence.has_failed(other) or list_changes(other):
             continue

@@ -72,7 +72,9 @@ PRESCRIBES = lazy_pattern(
     r"|works? with)\b",
     re.IGNORECASE,
 )
-_LOOKED_AT, _READ, _LINES, _LINE, _SHORT = 300, 6_000, 160, 200, 170
+_MOST_RECORDS = 300
+"""Maximum entries of the session, entries of related ones, and messages that are compared. How rare a word is depends on it."""
+_READ, _LINES, _LINE, _SHORT = 6_000, 160, 200, 170
 _LEAST_LINE, _USER = 16, 0.7
 _DOCUMENT = lazy_pattern(
     r"(?i)readme|contributing|agents\.md|claude\.md|polic(?:y|ies)|guide|runbook|handbook|manual|rules|notes|docs?/|adr|faq|how_?to|wiki"
@@ -383,7 +385,7 @@ def _places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tuple[En
     first = min(step.index for step in steps)
     telling = telling_line(evidence, steps[0])
     telling = telling if tells(telling) and len(telling) >= _LEAST_LINE else ""
-    for entry in [*reversed(list(evidence.recent)[-_LOOKED_AT:]), *reversed(evidence.related[-_LOOKED_AT:])]:
+    for entry in [*reversed(evidence.recent[-_MOST_RECORDS:]), *reversed(evidence.related[-_MOST_RECORDS:])]:
         key = call_key(entry)
         if key in keys or entry.status != "ok" or evidence.has_failed(entry) or command_of(entry).strip() in _SAYS_NOTHING:
             continue
@@ -393,7 +395,7 @@ def _places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tuple[En
         if entry.agent == steps[0].agent and may_change(entry) and (list_changes(entry) or entry.index > first):
             continue  # the agent's own attempts
         yield entry, _requested_text(entry), evidence.text(entry)[:_READ]
-    for message in list(reversed(evidence.messages))[:_LOOKED_AT]:
+    for message in reversed(evidence.messages[-_MOST_RECORDS:]):
         if message.kind == "compaction" or message.by == "user" or (message.by == "agent" and message.who != steps[0].agent):
             yield message, "", message.text[:_READ]
 

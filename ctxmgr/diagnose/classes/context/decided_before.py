@@ -31,6 +31,8 @@ _QUESTION = lazy_pattern(r"[^.!?\n]{6,300}\?")
 _WORD = lazy_pattern(r"\w{2,}")
 _ALIKE = 0.72
 _MOST = 40
+_MOST_RELATED = 400
+"""Number of newest entries of other sessions in which an answer is searched for."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -133,7 +135,7 @@ _RECEIPT = 40
 
 def _find_related_answer(evidence: Evidence, asked: str) -> tuple[str, Message | EntryView, str] | None:
     # For other sessions, only the calls are available, not the messages.
-    for entry in reversed(evidence.related[-400:]):
+    for entry in reversed(evidence.related[-_MOST_RELATED:]):
         if entry.status == "ok" and vocabulary.asks_human(entry.action) and _is_same_question(_asked_text(entry), asked):
             return _asked_text(entry), entry, text_of(entry.output, 2_000)
     return None
@@ -202,7 +204,7 @@ _REFUSED = lazy_pattern(r"\b(?:not|no|never|out|lost|loses?|rejected|dropped|wor
 _TOKEN = lazy_pattern(r"[\w-]+(?:[./][\w-]+)*")
 # Names by their form: `PostgreSQL`, `HTTP2`, `oauth2`, `rabbit_3`
 _NAMED = lazy_pattern(r"[A-Z][\w-]*[A-Z0-9][\w-]*|[a-z]+[_-]?\d\w*")
-_THRICE, _TWICE, _MOST_ENTRIES, _LONGEST = 3, 2, 300, 400
+_THRICE, _TWICE, _LONGEST = 3, 2, 400
 
 
 def _diagnose_repeated_weighing(evidence: Evidence) -> Diagnosis | None:
@@ -335,7 +337,7 @@ def _written_text(entry: EntryView) -> str:
 
 def _decisions(evidence: Evidence) -> Iterator[_Decision]:
     """Yield what documents, notes and lists that were read say to be decided, the newest first."""
-    for entry in list(reversed(evidence.recent))[:_MOST_ENTRIES]:
+    for entry in evidence.latest:
         place = f"{entry.action} {path_of(entry) or ''} {command_of(entry)}"
         foreign = _WEB.search(entry.action) is not None or "://" in place
         if entry.status != "ok" or may_change(entry) or not _DOCUMENT.search(place) or foreign:

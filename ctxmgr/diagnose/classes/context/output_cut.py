@@ -267,7 +267,7 @@ class _Hit(NamedTuple):
 _SEARCHES = lazy_pattern(r"grep|\b(?:rg|ag|ack|awk|findstr)\b|search|find", re.IGNORECASE)
 _NUMBERED_HIT = lazy_pattern(r"^(?:[^\s:]{1,200}:)?(?:L|[Ll]ine )?(\d{1,7})[:\t]\s?(\S[^\n]{0,300})$", re.MULTILINE)
 _LINE_FIELD = lazy_pattern(r"line(?:_?(?:no|num|number))?|lineno")
-_BEFORE, _MANY, _LOOKED_AT = 5, 40, 200
+_BEFORE, _MANY = 5, 40
 
 
 def _shown_file(command: str) -> str:
@@ -280,7 +280,7 @@ def _find_hit(evidence: Evidence, entry: EntryView, file: str) -> _Hit | None:
     """Return the line that the newest search of a file found beyond what is shown of it; first one that tells of a failure."""
     name = file.rpartition("/")[2]
     shown = evidence.text(entry)
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if name else ():
+    for other in evidence.latest_before(entry.index) if name else ():
         call = call_input(other)
         if other.status != "ok" or name not in call or not _SEARCHES.search(command_of(other) or other.action):
             continue

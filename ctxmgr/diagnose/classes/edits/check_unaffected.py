@@ -111,7 +111,7 @@ def _diagnose_loaded_copy(evidence: Evidence, entry: EntryView, edits: list[Entr
     """Say that the check loads a built copy of the edited file, as its own source shows."""
     edited = list(dict.fromkeys(path for each in edits for path in edited_paths(each)))
     stems = [path.rpartition("/")[2].partition(".")[0] for path in edited]
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         if other.status != "ok" or not _is_of_check(other, entry):
             continue
         # A bundle on one line holds every name.
@@ -195,7 +195,7 @@ _LOADS = lazy_pattern(
     r"require|import|from|load|include|main|module|exec|run|node|python|java|path|use|entry|bin|test", re.IGNORECASE
 )
 _TESTS = lazy_pattern(r"(?:^|[/_.-])(?:tests?|specs?|check\w*|bench\w*|__tests__)(?:[/_.-]|$)", re.IGNORECASE)
-_LOOKED_AT, _LONG = 200, 400
+_LONG = 400
 
 
 def _describe_check(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> str:

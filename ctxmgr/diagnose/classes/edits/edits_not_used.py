@@ -21,7 +21,7 @@ from ctxmgr.types.view import EntryView
 KIND: str = "editsNotUsed"
 
 _TURN = lazy_pattern(r"\b(?:In|Out|Cell In) ?\[\d+\]|^.{0,20}\bline \d+.{0,5}$|\bpid[ =:]*\d+", re.MULTILINE | re.IGNORECASE)
-_LEAST, _LOOKED_AT, _FEW = 2, 300, 40
+_LEAST, _FEW = 2, 40
 
 
 class _Holder(NamedTuple):
@@ -159,7 +159,7 @@ def _find_holder_name(evidence: Evidence, entry: EntryView, holder: _Holder, pat
         return "", None
     pattern = re.compile(holder.shown)
     parts = {part.partition(".")[0] for part in path.split("/")}
-    for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
+    for other in evidence.latest:
         for match in pattern.finditer(evidence.text(other)[:20_000]):
             name = match.group("name")
             # Of the installed packages, only that of the edited file counts.

@@ -27,7 +27,7 @@ _FILE = lazy_pattern(r"(?<![\w/.-])((?:[\w.@+-]{1,60}/){0,8}[\w@+-][\w.@+-]{0,60
 # A rule of make, with or without a line number before it: `dist/app.js: src/app.ts`. `CC := gcc` is none.
 _RULE = lazy_pattern(r"^(?:\s*\d+\s)?([\w./-]{2,80})\s?:(?!=)\s([^\n=]{2,200})$", re.MULTILINE)
 _BUILDS = lazy_pattern(r"\b(?:make|ninja|cmake|gcc|cc|clang|g\+\+|build|compile|setup\.py)\b")
-_LOOKED_AT, _HEAD, _MOST, _MOST_COPIES = 200, 6, 8_000, 12
+_HEAD, _MOST, _MOST_COPIES = 6, 8_000, 12
 
 _OtherFile = tuple[str, str, EntryView, str]
 """Why, what to do, the entry that shows it, and the line."""
@@ -39,7 +39,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         for path in dict.fromkeys(path for each in reversed(edits) for path in edited_paths(each)):
             file = evidence.relative_path(path)
             # The answer to an edit repeats the edited text.
-            shown = [e for e in list(evidence.recent)[-_LOOKED_AT:] if e.status == "ok" and not edited_paths(e)]
+            shown = [e for e in evidence.latest if e.status == "ok" and not edited_paths(e)]
             for form in _FORMS:
                 found = next(form(evidence, file, shown, edits[0].index), None)
                 if found is not None:
@@ -55,7 +55,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 
 def _find_source(evidence: Evidence, file: str, shown: list[EntryView], _: int) -> Iterator[_OtherFile]:
     """Yield the source from which the edited file is made, according to its head."""
-    for other in reversed(shown):
+    for other in shown:
         path = path_of(other) or next((word for word in command_of(other).split() if word.endswith(file)), "")
         # The head of another file says nothing about this one.
         if not path or not evidence.same_place(path, file):
@@ -80,7 +80,7 @@ def _find_build_target(evidence: Evidence, file: str, shown: list[EntryView], fi
     # Any build since may have been this target.
     if any(each.index > first and _BUILDS.search(call_input(each)) for each in evidence.recent):
         return
-    for other in reversed(shown):
+    for other in shown:
         for match in _RULE.finditer(evidence.text(other)[:_MOST]):
             target, needs = match.groups()
             if (
@@ -101,7 +101,7 @@ def _find_build_target(evidence: Evidence, file: str, shown: list[EntryView], fi
 def _find_loaded_copy(evidence: Evidence, file: str, shown: list[EntryView], _: int) -> Iterator[_OtherFile]:
     """Yield the other copy of the file that is loaded according to a look-up."""
     parts = file.split("/")
-    for other in reversed(shown):
+    for other in shown:
         said = evidence.text(other).strip()
         # A single path on a line answers "which file is loaded". A list of paths does not.
         if "\n" in said or len(parts) < 2 or not plain_name(said) or evidence.same_place(said, file):
@@ -126,7 +126,7 @@ def _find_second_setting(evidence: Evidence, file: str, shown: list[EntryView], 
     before = {setting for text in texts for setting in _settings(text) if setting[0] in written}
     before -= set(_settings(replaced[-1].new if replaced else ""))
     edited = [path for each in evidence.edits for path in edited_paths(each)] if before else []
-    for other in reversed(shown) if before else ():
+    for other in shown if before else ():
         for line in evidence.text(other)[:_MOST].split("\n"):
             setting = next(_settings(_PLACE.sub("", line)), ("", ""))
             if setting not in before:
@@ -153,7 +153,7 @@ def _find_import(evidence: Evidence, shown: list[EntryView], path: str) -> tuple
     reads = re.compile(
         rf"(?:\b(?:from|import|require|include|source|load|use|extends)\b).*(?<![\w-]){re.escape(stem)}(?![\w-])"
     )
-    lines = ((each, line) for each in reversed(shown) for line in evidence.text(each)[:_MOST].split("\n"))
+    lines = ((each, line) for each in shown for line in evidence.text(each)[:_MOST].split("\n"))
     return next(((each, _PLACE.sub("", line).strip()) for each, line in lines if len(stem) > 2 and reads.search(line)), None)
 
 
@@ -177,7 +177,7 @@ def _find_overriding_file(evidence: Evidence, file: str, shown: list[EntryView],
     if not stem:
         return
     like = re.compile(rf"(?<![\w.-])((?:[\w.-]+/)*{re.escape(stem)}[._-][\w-]{{1,20}}\.{re.escape(ending)})(?![\w.-])")
-    for other in reversed(shown):
+    for other in shown:
         text = evidence.text(other)[:_MOST]
         match = like.search(text)
         # Both names must be in one text, and in code: a list of files shows that they exist, not that they are read.
@@ -244,7 +244,7 @@ def _list_recorded_copies(
     evidence: Evidence, shown: list[EntryView], first: int
 ) -> Iterator[tuple[EntryView, str, str, str, str]]:
     """Yield what a shown file, or a call before the edits, copies: the entry, from where, to where, what does so, the line."""
-    for other in reversed(shown):
+    for other in shown:
         lines = strip_line_numbers(evidence.text(other)[:_MOST]).split("\n")
         for place, line in enumerate(lines):
             for source, copy in _list_copies(line):
@@ -286,7 +286,7 @@ def _find_user(
     ran = ((entry, command_of(entry)) for entry in since)
     read = (
         (entry, each.strip())
-        for entry in reversed(shown)
+        for entry in shown
         for each in strip_line_numbers(evidence.text(entry)[:_MOST]).split("\n")
         if each != line and not _NO_SETTING.match(each.strip()) and not _RULE.match(each)
     )

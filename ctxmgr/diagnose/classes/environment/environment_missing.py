@@ -32,7 +32,6 @@ _ENVIRONMENT = lazy_pattern(
     rf"|\b(conda (?:activate|run -n) [\w.-]{{1,40}})\b"
 )
 _PYTHON = lazy_pattern(r"(?<![\w./-])(python(?:\d+(?:\.\d+)?)?|pytest|pip(?:\d+(?:\.\d+)?)?)(?=\s|$)")
-_LOOKED_AT = 400
 
 _WHICH = lazy_pattern(r"\b(?:which|command -v|type -p|where|whereis)\b")
 
@@ -104,7 +103,7 @@ def _find_environment(evidence: Evidence, entry: EntryView, command: str) -> _En
                 )
     output: _Environment | None = None
     own = _own_folders(evidence, entry)
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         # Only a call that worked shows that an environment is in use.
         if other.status != "ok":
             continue
@@ -133,7 +132,7 @@ def _own_folders(evidence: Evidence, entry: EntryView) -> set[str]:
     program = program_name(entry)
     lines = [
         line.strip()
-        for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]
+        for other in evidence.latest_before(entry.index)
         if _WHICH.search(command_of(other))
         for line in evidence.text(other).split("\n")
     ]

@@ -34,7 +34,6 @@ def _manifest_needs() -> tuple[_ManifestNeed, ...]:
 
 _PATH = r"(?<![\w./-])((?:/|\.{{1,2}}/|~/)?(?:[\w.@+-]{{1,60}}/){{1,10}}){name}(?![\w/-])"
 _MOVED = lazy_pattern(r"^\s*cd\s+([\w./~@+-]{1,160})\s*$")
-_LOOKED_AT = 300
 _FOREIGN = ("node_modules", "site-packages", "vendor", ".git", "target", "dist", "build", ".terraform", ".venv")
 
 
@@ -69,7 +68,7 @@ def _find_manifest_folder(evidence: Evidence, entry: EntryView, need: _ManifestN
     task = " ".join(message.text for message in evidence.user_texts).casefold()
     found: dict[str, EntryView] = {}
     moved: dict[str, EntryView] = {}
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         if other.status != "ok":
             continue
         alone = _MOVED.match(command_of(other))

@@ -33,7 +33,6 @@ _ELSEWHERE = lazy_pattern(r"\b(?:uv|poetry|pipenv|hatch|pdm|conda|tox|nox|docker
 """Programs that choose an environment themselves, so that the command does not show which one."""
 _RUN = lazy_pattern(r"(^|[;&|]\s*)(?:/usr/(?:local/)?bin/)?python[\d.]*(?=\s)")
 _PYTHON = lazy_pattern(r"(?<![\w./-])python(?=[\d.]*\s)")
-_LOOKED_AT = 200
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -57,7 +56,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 def _list_installs(evidence: Evidence, entry: EntryView) -> Iterator[EntryView]:
     """Yield the calls that installed something: those before a failing call, the latest first, then those after it."""
     behind = [each for each in evidence.recent if each.index > entry.index]
-    for other in [*list(evidence.entries_before(entry.index))[:_LOOKED_AT], *behind]:
+    for other in [*evidence.latest_before(entry.index), *behind]:
         if other.status == "ok" and _INSTALLS.search(command_of(other)):
             yield other
 
@@ -113,7 +112,7 @@ def _diagnose_project_module(evidence: Evidence, entry: EntryView, name: str) ->
     top = name.partition(".")[0]
     place = re.compile(rf"(?:(?P<root>[\w./@+-]{{1,120}})/)?{re.escape(top)}(?:\.py|/[\w./]{{1,80}})")
     script = re.search(r"python[\d.]*\s+((?:[\w.-]{1,40}/)+)([\w-]{1,60})\.py\b", command_of(entry))
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         path = evidence.relative_path(path_of(other) or "")
         match = place.fullmatch(path)
         if other.status != "ok" or match is None or not path.endswith(".py"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.evidence import Evidence
+from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence
 from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.texts import code, how_often
 from ctxmgr.diagnose.interface import diagnosis
@@ -24,7 +24,6 @@ _LACKS = lazy_pattern(
     r"|None",
     re.IGNORECASE,
 )
-_LOOKED_AT = 60
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -33,7 +32,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         command, said = command_of(entry), evidence.text(entry)[-6_000:]
         if not command or not _LACKS.search(said):
             continue
-        for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+        for other in evidence.latest_before(entry.index, MOST_CURRENT):
             match = _SETS.match(command_of(other))
             # Settings of another agent were never meant for this call.
             if match is None or other.status != "ok" or _runs_more(command_of(other)) or other.agent != entry.agent:
@@ -55,7 +54,7 @@ _VARIABLE = lazy_pattern(r"(?<!\\)\$\{?([A-Za-z_]\w{0,40})\}?")
 def _diagnose_replaced_variables(evidence: Evidence) -> Diagnosis | None:
     """Say that the shell has replaced the variables in an unquoted text, as the result shows."""
     shown = [(each, evidence.text(each)[-_SHOWN:]) for each in reversed(evidence.tail)]
-    for entry in list(reversed(evidence.tail))[:_LOOKED_AT]:
+    for entry in reversed(evidence.tail):
         for mark, text in _HEREDOC.findall(command_of(entry)):
             for line in text.split("\n"):
                 name = _VARIABLE.search(line)

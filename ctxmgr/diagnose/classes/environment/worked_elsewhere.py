@@ -17,7 +17,6 @@ from ctxmgr.types.view import EntryView
 
 KIND: str = "workedElsewhere"
 
-_LOOKED_AT = 300
 _ABSENT = lazy_pattern(
     r"not found|no such|unknown|does not exist|doesn't exist|ENOENT|invalid|cannot find|can't find|could not "
     r"(?:find|read|open|locate)|missing|no rule|no \w+ (?:with|for|matches)|404\b|not a git|is not in",
@@ -55,7 +54,7 @@ def _diagnose_command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     last = _last_command(command)
     if not last:
         return None
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         if not _succeeded(evidence, other) or call_key(other) == call_key(entry) or _last_command(command_of(other)) != last:
             continue
         there = _folder(other)
@@ -235,7 +234,7 @@ def _assignments(command: str) -> list[str]:
 def _diagnose_value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say which value differs from the last successful call, if a person named it or it is nearly the same."""
     fields = fields_of(entry)
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         theirs = fields_of(other)
         if other.action != entry.action or other.status != "ok" or evidence.has_failed(other) or set(theirs) != set(fields):
             continue

@@ -31,7 +31,7 @@ _SCOPES = (
 )  # fmt: skip
 _COLUMNS = {"namespace": "-n", "database": "-d", "schema": "--schema", "region": "--region", "project": "--project"}
 _EVERY = lazy_pattern(r"\bkubectl\b.*\s(?:-A|--all-namespaces)\b")
-_LOOKED_AT, _LEAST_NAME = 300, 3
+_LEAST_NAME = 3
 
 
 class _Place(NamedTuple):
@@ -55,7 +55,7 @@ def _diagnose_installed_package(evidence: Evidence, entry: EntryView, said: str)
     if not name or name.startswith(("/", ".")) or not plain_name(name):
         return None
     holds = re.compile(rf"(?<![\w@+-])((?:[~.]{{0,2}}/)?(?:[\w.@+-]{{1,60}}/){{0,10}})({_MODULES})/{re.escape(name)}(?![\w-])")
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         found = None if other.status != "ok" or evidence.has_failed(other) else holds.search(evidence.text(other))
         folder = evidence.relative_path(found.group(1).rstrip("/")) if found else ""
         # The call names that folder already.
@@ -100,7 +100,7 @@ def _diagnose_seen_name(evidence: Evidence, entry: EntryView, name: str) -> Diag
     word = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
     own = list(_places(entry))
     asked = {each.value for each in own} | set(call_input(entry).split())
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         # Names in another program are a different kind of name.
         if other.status != "ok" or evidence.has_failed(other) or not _same_program(entry, other):
             continue

@@ -50,7 +50,7 @@ _KINDS = (
 )
 _DUMPS = lazy_pattern(r"\b(?:xxd|hexdump|od|cat -A|cat -v|cat -e|repr|file|ascii)\b|-A\b")
 _FILE = lazy_pattern(r"[\w@+-][\w./@+-]{0,120}\.?\w{1,10}|\.[\w.-]{1,40}")
-_LOOKED_AT, _READ, _NEAR = 120, 6_000, 24
+_READ, _NEAR = 6_000, 24
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -67,7 +67,7 @@ def _diagnose_shown_character(evidence: Evidence, entry: EntryView) -> Diagnosis
     error = _raw_result(entry)
     words = {word.casefold() for word in re.findall(r"\w{3,60}", f"{call_input(entry)}\n{error}")}
     for kind in _KINDS:
-        for other in [entry, *evidence.entries_before(evidence.recent[-1].index + 1)][:_LOOKED_AT]:
+        for other in [entry, *evidence.latest]:
             dumps = _DUMPS.search(command_of(other)) is not None
             # An ordinary output may hold such bytes intentionally. A dump was made to find them, and nobody
             # intends a byte order mark.
@@ -102,7 +102,7 @@ def _find_adjacent_word(kind: _Kind, raw: str, match: re.Match[str]) -> str:
 
 def _find_file(evidence: Evidence, name: str) -> str:
     """Return the file that was last seen to hold a name, or ""."""
-    for other in list(evidence.entries_before(evidence.recent[-1].index + 1))[:_LOOKED_AT]:
+    for other in evidence.latest:
         file = next(_list_named_files(other), "")
         if file and other.status == "ok" and not evidence.has_failed(other) and name in evidence.text(other):
             return file
@@ -130,7 +130,7 @@ def _diagnose_lookalike(evidence: Evidence, entry: EntryView) -> Diagnosis | Non
     for name in (each for each in asked if not each.isascii()):
         parts = unicodedata.normalize("NFD", name), unicodedata.normalize("NFC", name)
         others = [part for part in parts if part != name]
-        for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+        for other in evidence.latest_before(entry.index):
             raw = _raw_result(other)
             # Both forms were seen, so they are not the difference.
             if other.status != "ok" or not any(part in raw for part in others) or name in raw:

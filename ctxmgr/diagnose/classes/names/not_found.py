@@ -83,7 +83,7 @@ def _diagnose_address(evidence: Evidence, entry: EntryView, said: str) -> Diagno
     parts = [part for part in path.split("/") if _FIXED.fullmatch(part)]
     failed_paths = {match.group(1) for each in evidence.failing_calls for match in [_URL.search(call_input(each))] if match}
     best: tuple[float, str, EntryView] | None = None
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         if other.status != "ok" or evidence.has_failed(other):
             continue
         for match in _ROUTE.finditer(f"{call_input(other)}\n{evidence.text(other)[:12_000]}"):
@@ -122,7 +122,7 @@ def _diagnose_address(evidence: Evidence, entry: EntryView, said: str) -> Diagno
     )  # fmt: skip
 
 
-_SHORT_ANSWER, _LOOKED_AT, _LEAST_ROUTE = 4_000, 200, 0.4
+_SHORT_ANSWER, _LEAST_ROUTE = 4_000, 0.4
 
 
 def _diagnose_suggestion(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:

@@ -77,7 +77,6 @@ _PLACE_FIELDS = (
     "warehouse",
 )
 _LEAST = 2
-_LOOKED_AT = 300
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -183,7 +182,7 @@ def _diagnose_unchanged_file(evidence: Evidence) -> Diagnosis | None:
         own = next((word for word in asked_paths(entry) if _WRITTEN.search(word)), "")
         stems = set(_STEM.findall(own.rpartition("/")[2].rpartition(".")[0].casefold()))
         seen = [path for each in evidence.recent for path in asked_paths(each)]
-        for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if own and stems else ():
+        for other in evidence.latest_before(entry.index) if own and stems else ():
             # The look itself shows the unchanged file.
             if other.status != "ok" or call_key(other) == call_key(entry) or evidence.has_failed(other):
                 continue
@@ -235,7 +234,7 @@ def _uses(evidence: Evidence, term: str) -> dict[str, str]:
     """Return the names that hold a term in outputs, each with the newest line that uses it."""
     word = re.compile(rf"[\w-]{{0,40}}{re.escape(term)}[\w-]{{0,40}}", re.IGNORECASE)
     found: dict[str, str] = {}
-    for entry in list(reversed(evidence.recent))[:_LOOKED_AT]:
+    for entry in evidence.latest:
         for line in evidence.text(entry).split("\n")[:_MOST_LINES] if entry.status == "ok" else ():
             if len(found) < _MOST_USES and (match := word.search(line[:_LONGEST])) is not None:
                 found.setdefault(match.group(0), line)
@@ -250,7 +249,7 @@ def _find_unopened_file(
     about = _stems(use) - _stems(name)
     asked = [path for each in evidence.recent for path in asked_paths(each)]
     found: list[tuple[EntryView, str, str]] = []
-    for entry in list(evidence.entries_before(searches[-1].index))[:_LOOKED_AT]:
+    for entry in evidence.latest_before(searches[-1].index):
         for line in evidence.text(entry).split("\n")[:_MOST_LINES] if entry.status == "ok" and not _is_search(entry) else ():
             for match in PATH.finditer(line[:_LONGEST]):
                 path = match.group(1).rstrip("/.")
@@ -356,7 +355,7 @@ def _search_terms(entry: EntryView) -> list[str]:
 def _find_output(evidence: Evidence, term: str, entry: EntryView) -> tuple[EntryView, str] | None:
     """Return the newest output that has the term, and in which file."""
     word = re.compile(rf"(?<![\w-]){re.escape(term)}(?![\w-])")
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         # The failed search repeats its own term.
         if other.status != "ok" or call_key(other) == call_key(entry) or evidence.has_failed(other):
             continue

@@ -102,7 +102,6 @@ _REVISIONS = lazy_pattern(
     r"\bgit (?:-\S+ \S+ )?(?:checkout|switch|merge|rebase|branch|push|pull|fetch|cherry-pick|log|diff|show|reset|worktree|tag"
     r"|rev-parse|clone|revert|bisect|describe|range-diff)\b"
 )
-_LOOKED_AT = 400
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -177,7 +176,7 @@ def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: st
 def _find_recorded_names(evidence: Evidence, entry: EntryView, noun: str) -> dict[str, tuple[EntryView, str]]:
     """Return the names of such things in earlier calls, each with the newest call that has it and the line there."""
     found: dict[str, tuple[EntryView, str]] = {}
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         # A failing answer repeats the wrong name.
         if evidence.has_failed(other):
             continue
@@ -249,7 +248,7 @@ def _other_database(evidence: Evidence, entry: EntryView) -> tuple[str, EntryVie
     asked = "\n".join(call_input(each) for each in evidence.failing_calls)
     found = [
         (file, other)
-        for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]
+        for other in evidence.latest_before(entry.index)
         if other.status == "ok" and not evidence.has_failed(other)
         for file in _DATABASE.findall(evidence.text(other)[:20_000])
         if file.rpartition("/")[2] not in asked and plain_name(file)

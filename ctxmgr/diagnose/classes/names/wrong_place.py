@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.evidence import Evidence, clock
+from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, same_file, tool_phrase
 from ctxmgr.diagnose.evidence.files import Mention, asked_paths, find_move, is_file_name, listed_paths, mentions
 from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, how_often, join_names, plain_name
@@ -30,7 +30,6 @@ _QUOTED = lazy_pattern(
     r"[`'\"‘]([^`'\"’\n]{2,300})[`'\"’]|(?<![\w/.~-])((?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){0,14}[\w@+-][\w.@+-]{0,100})(?![\w/])"
 )
 _MOST_NAMES = 12
-_LOOKED_AT = 60
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -106,7 +105,7 @@ def _diagnose_folder(evidence: Evidence, entry: EntryView, path: str, line: str)
     # Outside of the project, its folders prove nothing.
     if not top or outside or is_file_name(top):
         return None
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index, MOST_CURRENT):
         if other.status != "ok" or not _TREE.search(command_of(other)):
             continue
         shown = [word.removeprefix("./") for word in _FOLDER.findall(evidence.text(other)[:20_000])]
@@ -188,7 +187,7 @@ def _find_package_root(path: str) -> str | None:
 def _diagnose_similar_names(evidence: Evidence, entry: EntryView, path: str, name: str, line: str) -> Diagnosis | None:
     """Say what is in the folder instead of the file, if a listing of that folder was recorded."""
     folder = path.rstrip("/").rpartition("/")[0]
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index, MOST_CURRENT):
         if other.status != "ok" or not re.search(r"\b(?:ls|find|tree|dir)\b|LS$|Glob$|list", command_of(other) or other.action):
             continue
         said = evidence.text(other)

@@ -46,7 +46,6 @@ _ROOTS = (
     (lazy_pattern(r"\.(?:h|hh|hpp|hxx)$"), lazy_pattern(r"\b(gcc|g\+\+|cc|c\+\+|clang|clang\+\+)\b"), "-I{root}"),
     (lazy_pattern(r"\.rb$"), lazy_pattern(r"\b(ruby|rspec|rake)\b"), "-I{root}"),
 )
-_LOOKED_AT = 300
 
 
 class _Way(NamedTuple):
@@ -155,7 +154,7 @@ def _is_within(place: str, word: str) -> bool:
 def _list_notes(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, str, Quote, bool]]:
     for message in reversed(evidence.user_texts):
         yield message.text, "the user", evidence.quote_message(message), True
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         # Only notes and manifests speak for the project. Any other output may be a stranger's.
         if other.status == "ok" and _DOCS.search(f"{path_of(other) or ''} {command_of(other)}"):
             text = evidence.text(other)
@@ -169,7 +168,7 @@ def _diagnose_root(evidence: Evidence, entry: EntryView, command: str, missing: 
             ran = program.search(command)
             if ran is None or not ending.search(name):
                 continue
-            for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+            for other in evidence.latest_before(entry.index):
                 if other.status != "ok":
                     continue
                 path = path_of(other) or ""

@@ -15,7 +15,6 @@ from ctxmgr.types.view import EntryView
 
 KIND: str = "notedWay"
 
-_LOOKED_AT = 200
 # `export A=b`, a Dockerfile's `ENV A=b`, `set A=b` in Windows, `$env:A=b` in PowerShell
 _EXPORT = lazy_pattern(
     rf"^(?:{LINE_NUMBER}|\s{{0,6}})(?:export |ENV |set |\$env:)?([A-Z][A-Z0-9_]{{2,30}})=[\"']?([\w./:@+-]{{2,120}})",
@@ -62,7 +61,7 @@ def _diagnose_exported_variable(evidence: Evidence, entry: EntryView) -> Diagnos
     if not begins or not _LACKS.search(said):
         return None
     calls = "\n".join(command_of(each) for each in evidence.recent)
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         # An error repeats variables without setting them.
         if other.status != "ok" or evidence.has_failed(other):
             continue

@@ -25,7 +25,7 @@ from ctxmgr.types.view import EntryView
 
 KIND: str = "recordFact"
 
-_LOOKED_AT, _MOST, _LEAST_NAME = 200, 8_000, 4
+_MOST, _LEAST_NAME = 8_000, 4
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -70,7 +70,7 @@ def _diagnose_fact(evidence: Evidence, fact: Fact, error: re.Match[str], entry: 
     if fact.undone and re.search(fact.undone, call_key(entry)):
         return None
     names = {**(named_groups(asked) if asked else {}), **named_groups(error)}
-    for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
+    for other in evidence.latest:
         if other.id == entry.id or other.status != "ok" or evidence.has_failed(other):
             continue
         # A fact that was undone does not hold any more, whatever showed it before.
@@ -138,13 +138,13 @@ def _has_second_part(evidence: Evidence, fact: Fact, names: dict[str, str], othe
         each.status == "ok"
         and set(_list_subjects(each)).isdisjoint(_list_subjects(other))
         and pattern.search(evidence.text(each)[:_MOST])
-        for each in evidence.recent[-_LOOKED_AT:]
+        for each in evidence.latest
     )
 
 
 def _was_changed(evidence: Evidence, path: str) -> bool:
     """Whether a call that changes something names that file."""
-    return any(may_change(each) and _contains_name(path, call_input(each)) for each in evidence.recent[-_LOOKED_AT:])
+    return any(may_change(each) and _contains_name(path, call_input(each)) for each in evidence.latest)
 
 
 def _list_subjects(entry: EntryView) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, program_name, start_clause
+from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence, call_input, call_key, clock, program_name, start_clause
 from ctxmgr.diagnose.evidence.calls import command_of, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.files import asked_paths, find_move
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, Wait, find_wait
@@ -226,7 +226,7 @@ def _find_option(evidence: Evidence, entry: EntryView, asked: str) -> tuple[str,
     stems = {word[:5].casefold() for word in re.findall(r"[A-Za-z]{4,30}", asked)}
     near: tuple[str, EntryView] | None = None
     # Only the help and the source of the program itself name its options.
-    for other in list(evidence.entries_before(entry.index))[:_MOST_LOOKS]:
+    for other in evidence.latest_before(entry.index, MOST_CURRENT):
         said = evidence.text(other)
         if other.status == "open" or not any(word in f"{call_input(other)}" for word in programs) or evidence.has_failed(other):
             continue
@@ -242,7 +242,7 @@ def _find_option(evidence: Evidence, entry: EntryView, asked: str) -> tuple[str,
     return near
 
 
-_MOST_LOOKS, _FIRST = 60, 6
+_FIRST = 6
 _WRAPPERS = frozenset(
     ("nice", "timeout", "bash", "python", "python3", "node", "nohup", "env", "sudo", "stdbuf", "workspace", "work", "home")
 )

@@ -31,14 +31,13 @@ _ASKS = lazy_pattern(
     r"|\b(?:answer|reply|confirm|tell me|let me know)\b",
     re.IGNORECASE,
 )
-_LOOKED_AT = 300
 
 
 def find_open_transaction(evidence: Evidence, entry: EntryView, database: str | None) -> EntryView | None:
     """Return the newest call before another one that began a transaction in a database and left it open."""
     name = (database or "").rpartition("/")[2]
     ended: list[EntryView] = []
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if name else ():
+    for other in evidence.latest_before(entry.index) if name else ():
         asked = call_input(other)
         # The session of a command ends with it.
         if (
@@ -120,7 +119,7 @@ def find_taker(evidence: Evidence, entry: EntryView, said: str) -> EntryView | N
     asked = call_input(entry)
     ids = find_ids(said) | find_ids(asked)
     given_back: set[str] = set()
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         if other.status != "ok" or evidence.has_failed(other):
             continue
         name = _call_verbs(other)

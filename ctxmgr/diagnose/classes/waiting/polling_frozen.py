@@ -6,7 +6,7 @@ import re
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import mask_volatile
-from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, clock, may_change
+from ctxmgr.diagnose.evidence import CHECKS, MOST_CURRENT, Evidence, call_input, call_key, clock, may_change
 from ctxmgr.diagnose.evidence.calls import ENDED, command_of, runs_in_background, tool_phrase
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -92,7 +92,7 @@ def _diagnose_repeated_remedy(evidence: Evidence) -> Diagnosis | None:
         )
         quotes = [evidence.quote(follows[-1])]
         known = {each.id for each in follows}
-        for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
+        for other in evidence.latest[:MOST_CURRENT]:
             said = evidence.text(other)[:4_000]
             amounts = list(dict.fromkeys(_QUANTITY.findall(said)))
             if other.id not in known and word in said and amounts:
@@ -248,7 +248,7 @@ _COMMON = word_set(
     "node test tests file files line exit code"
 )
 _QUOTED = lazy_pattern(r"[\"'`]([\w./:@+-]{4,120})[\"'`]")
-_LOOKED_AT, _MOST_BEGUN = 60, 3
+_MOST_BEGUN = 3
 
 
 def _diagnose_awaited_failure(evidence: Evidence) -> Diagnosis | None:
@@ -292,7 +292,7 @@ def _list_shown_failures(evidence: Evidence, same: list[EntryView]) -> list[tupl
     named = " ".join([call_input(last), *(f"{command_of(each)} {evidence.text(each)[:60]}" for each in started_calls)])
     subjects = {word.casefold() for word in _SUBJECT.findall(named)} - _COMMON
     found: list[tuple[EntryView, list[str]]] = []
-    for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
+    for other in evidence.latest[:MOST_CURRENT]:
         # An output from before the first poll may belong to an earlier run.
         is_earlier = other.index < same[0].index - _BEFORE
         if is_earlier or call_key(other) == call_key(last) or other.status == "open" or may_change(other):

@@ -36,7 +36,6 @@ _ENDS = lazy_pattern(
 )
 _LOOKS = lazy_pattern(r"\b(?:lsof|netstat|curl|wget|grep|cat|sed)\b|\bss -|\bnc ")
 _WRAPPERS = frozenset(("cd", "nohup", "timeout", "setsid", "sleep", "echo", "export", "curl", "npm", "npx", "yarn", "pnpm"))
-_LOOKED_AT = 400
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -62,7 +61,7 @@ def _diagnose_other_answerer(evidence: Evidence) -> Diagnosis | None:
         asked = None if _NO_ANSWER.search(evidence.text(entry)) else _ASKED.search(call_input(entry))
         port = asked.group(1) if asked else ""
         # The last start counts, with what was recorded about it.
-        before = list(evidence.entries_before(entry.index))[:_LOOKED_AT] if port else []
+        before = evidence.latest_before(entry.index) if port else []
         start = next((each for each in before if runs_in_background(command_of(each)) and port in command_of(each)), None)
         if start is None or any(_ENDS.search(command_of(each)) for each in before if each.index > start.index):
             continue
@@ -247,7 +246,7 @@ def _diagnose_own_server(evidence: Evidence, begun: EntryView, cause: str, port:
 def _find_started_server(evidence: Evidence, entry: EntryView) -> EntryView | None:
     """Return the call that left a server running, if it is of the same kind as a call that fails now."""
     failing = {" ".join(words) for each in evidence.failing_calls for words in split_command(command_of(each))}
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         command = command_of(other)
         # A process that was ended since may have been that server.
         if _ENDS.search(command) and other.status == "ok":
@@ -298,7 +297,7 @@ def _is_same_program(one: EntryView, other: EntryView) -> bool:
 def _find_starter(evidence: Evidence, entry: EntryView, port: str) -> tuple[EntryView, bool] | None:
     """Return the earlier call of the session that took the port, and whether the record shows that it did."""
     pattern = re.compile(rf"(?<!\d){port}(?!\d)")
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         command = command_of(other)
         if _ENDS.search(command or other.action) and other.status == "ok":
             return None  # some process was ended since, and may have been the holder
@@ -320,7 +319,7 @@ def _find_starter(evidence: Evidence, entry: EntryView, port: str) -> tuple[Entr
 
 def _find_listing(evidence: Evidence, port: str) -> tuple[EntryView, str, str] | None:
     pattern = re.compile(rf":{port}(?!\d)")
-    for other in reversed(evidence.recent[-_LOOKED_AT:]):
+    for other in evidence.latest:
         if re.search(r"\b(?:docker|podman)\b.{0,40}\bps\b", command_of(other)):
             line = next((line for line in evidence.text(other).split("\n") if re.search(rf":{port}->", line)), "")
             first = evidence.text(other).lstrip().upper().startswith("NAMES")

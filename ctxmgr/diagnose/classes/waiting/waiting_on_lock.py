@@ -13,7 +13,7 @@ from ctxmgr.diagnose.classes.waiting.lock_holders import (
     find_taker,
 )
 from ctxmgr.diagnose.errors.table import known_error
-from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, start_clause
+from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence, Message, call_input, clock, start_clause
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, runs_in_background, split_command
 from ctxmgr.diagnose.evidence.files import Content
 from ctxmgr.diagnose.evidence.interactive_commands import find_wait
@@ -57,7 +57,6 @@ _PID = lazy_pattern(r"\b(?:pid|process)[ =:]{1,3}(\d{2,8})\b|\b(\d{2,8})\b\s*\((
 # Files that are named "lock" but only pin versions
 _MANIFEST = lazy_pattern(r"package-lock\.json|\b(?:poetry|Cargo|yarn|uv|Gemfile|composer|Pipfile|flake|bun)\.lock")
 _COMMON = frozenset(("cd", "timeout", "nohup", "echo", "sleep", "bash", "sh", "python3", "python", "node", "export", "set"))
-_LOOKED_AT = 300
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -337,7 +336,7 @@ def _find_output_place(evidence: Evidence, holder: EntryView) -> str | None:
 def _find_locking_program(evidence: Evidence, entry: EntryView, lock: str) -> tuple[str, EntryView] | None:
     """Return another program whose source names the lock's file, and the call that showed the source."""
     name = lock.rpartition("/")[2]
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         if other.status != "ok" or len(name) <= len(".lock") or name not in evidence.text(other):
             continue
         for program in re.findall(r"[\w./-]{2,80}\.(?:py|sh|js|ts|rb|pl)\b", call_input(other)):
@@ -357,7 +356,7 @@ def _find_failed_lookup(evidence: Evidence, number: str, lock: str | None) -> En
     none = re.compile(
         rf"no (?:such )?process\b[^\n]{{0,20}}\b{number}\b|\b{number}\b[^\n]{{0,30}}no such process", re.IGNORECASE
     )
-    for each in list(reversed(evidence.recent))[:40]:
+    for each in evidence.latest[:MOST_CURRENT]:
         said = evidence.text(each)
         # An open or denied look-up has found nothing.
         if each.status == "open" or (each.status == "denied"):
@@ -448,7 +447,7 @@ def _find_holder(evidence: Evidence, entry: EntryView, lock: str | None) -> Entr
     }
     # If the program makes the lock itself, another call of that program holds it.
     if not lock or _is_of_program(entry, lock):
-        own = (other for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if _may_hold(evidence, other))
+        own = (other for other in evidence.latest_before(entry.index) if _may_hold(evidence, other))
         found = next(
             (
                 other
@@ -463,7 +462,7 @@ def _find_holder(evidence: Evidence, entry: EntryView, lock: str | None) -> Entr
         if found is not None or not lock:
             return found
     name = lock.rpartition("/")[2]
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         command = command_of(other)
         if _may_hold(evidence, other) and (name in command or _program_names(evidence, other, name)):
             return other
@@ -508,7 +507,7 @@ def _find_started_holder(evidence: Evidence, entry: EntryView, lock: str | None)
     """Return the call left running whose number the lock's file shows as its holder."""
     name = (lock or "").rpartition("/")[2]
     looks = [
-        other for other in list(reversed(evidence.recent))[:_LOOKED_AT]
+        other for other in evidence.latest
         if name and other.status == "ok" and name in command_of(other) and _SHOWS_HOLDER.search(command_of(other))
     ]  # fmt: skip
     numbers = {number for other in looks for number in re.findall(r"\b\d{2,8}\b", evidence.text(other)[:2_000])}
@@ -521,7 +520,7 @@ def _find_listing(evidence: Evidence, entry: EntryView, lock: str) -> EntryView 
     # A short name occurs in any listing.
     if len(name) < 5:
         return None
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         if (
             other.status == "ok"
             and re.match(r"\s*(?:ls|find|tree|stat|cat)\b", command_of(other))

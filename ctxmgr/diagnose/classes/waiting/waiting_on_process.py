@@ -25,7 +25,7 @@ _FILE = lazy_pattern(
 )
 """A loop that ends when a file exists. A loop that ends when a file is gone waits for a lock."""
 _REDIRECT = lazy_pattern(r"(?<!2)>{1,2} ?([\w./-]{3,120})")
-_LOOKED_AT, _MOST_BEGUN = 200, 6
+_MOST_BEGUN = 6
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -127,7 +127,7 @@ def _diagnose_failed_maker(evidence: Evidence, entry: EntryView, maker: EntryVie
 
 def _list_started_calls(evidence: Evidence, entry: EntryView) -> list[EntryView]:
     """Return the calls that left something running before another call, the newest first."""
-    return [each for each in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if runs_in_background(command_of(each))]
+    return [each for each in evidence.latest_before(entry.index) if runs_in_background(command_of(each))]
 
 
 def _log_file(begun: EntryView) -> str | None:

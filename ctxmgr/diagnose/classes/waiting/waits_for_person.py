@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from ctxmgr.detect.text import vocabulary
-from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, clock, may_change
+from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence, Message, call_input, call_key, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import Item, answers, find_ids
 from ctxmgr.diagnose.evidence.messages import user_sentences
@@ -176,11 +176,11 @@ def _list_pending_answers(evidence: Evidence) -> list[EntryView]:
 def _find_named_decider(evidence: Evidence, same: list[EntryView]) -> tuple[str, EntryView] | None:
     """Return the name of whoever is to decide, and the call whose output has it, where an output names one."""
     last = same[-1]
-    earlier = list(evidence.entries_before(last.index))[:_LOOKED_AT]
+    earlier = evidence.latest_before(last.index, MOST_CURRENT)
     beside_state = (
         (name.strip(), each) for each in [*reversed(same), *earlier] for name in _NAMED.findall(evidence.text(each)[:4_000])
     )
-    approvers = ((name, each) for each in [last, *earlier][:_LOOKED_AT] for name in _list_approvers(evidence.text(each)))
+    approvers = ((name, each) for each in [last, *earlier] for name in _list_approvers(evidence.text(each)))
     # A name beside the state is surer than a list of approvers.
     named = next(beside_state, None) or next(approvers, None)
     # Longer texts are sentences, not names.
@@ -332,8 +332,8 @@ _STANDS_IN = lazy_pattern(
 
 def _find_noted_person(evidence: Evidence, step: EntryView, about: set[str]) -> _Person | None:
     """Return the person whom notes name for a decision; from lines for paths, the one for a recorded path."""
-    paths = "\n".join(evidence.text(each)[:4_000] for each in list(evidence.entries_before(step.index + 1))[:_LOOKED_AT])
-    for entry in list(evidence.entries_before(step.index + 1))[:_LOOKED_AT]:
+    paths = "\n".join(evidence.text(each)[:4_000] for each in evidence.latest_before(step.index + 1, MOST_CURRENT))
+    for entry in evidence.latest_before(step.index + 1, MOST_CURRENT):
         said = evidence.text(entry)[:8_000]
         if entry.status == "open":
             continue
@@ -354,7 +354,7 @@ def _find_deputy(evidence: Evidence, person: _Person) -> _Person | None:
     parts = [part for part in re.split(r"[\W_]+", person.name) if len(part) > 2]
     if not parts:
         return None
-    for entry in list(reversed(evidence.recent))[:_LOOKED_AT]:
+    for entry in evidence.latest[:MOST_CURRENT]:
         for line in evidence.text(entry)[:8_000].split("\n"):
             match = _STANDS_IN.search(line)
             if match is not None and _AWAY.search(line) and parts[-1].casefold() in line.casefold():
@@ -414,7 +414,6 @@ _BY = lazy_pattern(
     r"|(?:on duty|on call|assigned to|contact|waiting for|pending with)[: ]{1,2}(@?[A-Z][\w.-]{1,30}(?: [A-Z][\w.-]{1,30})?)",
 )
 _NOBODY = word_set("the a an this that your you user human person somebody someone anyone production staging another")
-_LOOKED_AT = 60
 
 
 def _is_pending(evidence: Evidence, entry: EntryView) -> bool:
