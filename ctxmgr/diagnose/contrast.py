@@ -60,7 +60,7 @@ def explain_contrast(evidence: Evidence) -> CauseExplanation | None:
     if not evidence.loop:
         return None
     # For a stall, describe the call that does not return, whatever failed before.
-    if evidence.finding is not None and evidence.finding.severity == "hung":
+    if evidence.is_hung:
         return CauseExplanation(_diagnose_silence(evidence, evidence.loop[-1]))
     if evidence.finding is None and evidence.recent[-1].status == "open":
         return CauseExplanation(_diagnose_silence(evidence, evidence.recent[-1]))
@@ -163,7 +163,7 @@ def _find_last_success(evidence: Evidence, step: EntryView) -> EntryView | None:
     """Return the last success of the same call before the loop, if its answer was different."""
     now = mask_volatile(evidence.text(step))
     for other in evidence.entries_before(min(evidence.onset, step.index)):
-        if call_key(other) == call_key(step) and other.status == "ok" and not evidence.has_failed(other):
+        if call_key(other) == call_key(step) and evidence.has_succeeded(other):
             # With the same output, the difference can't be told.
             return other if mask_volatile(evidence.text(other)) != now else None
     return None

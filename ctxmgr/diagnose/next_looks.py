@@ -165,7 +165,7 @@ def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
         return known
     command = command_of(step)
     said = evidence.text(step)
-    works = step.status == "ok" and not evidence.has_failed(step)
+    works = evidence.has_succeeded(step)
     # The call works, so something after it must change.
     if works and said.strip() and not may_change(step) and not _SEARCHES.search(command):
         return _look_behind_answer(evidence, step)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple, cast
 
 from ctxmgr.diagnose.evidence.items import find_json, find_objects
-from ctxmgr.diagnose.evidence.texts import plain_name
+from ctxmgr.diagnose.evidence.texts import first_group, plain_name
 from ctxmgr.text.patterns import lazy_pattern, word_set
 
 Kind = Literal["required", "unexpected", "type", "choice", "form"]
@@ -234,7 +234,7 @@ def _violation(path: tuple[str | int, ...], message: str, rest: str, options: tu
         return Violation(path, "choice", "", options, had)
     form = _FORM.search(message) or _DATED.search(message)
     if form is not None:
-        return Violation(path, "form", next(group for group in form.groups() if group), (), had)
+        return Violation(path, "form", first_group(form), (), had)
     # Go names the type only after the place.
     if not type_ and rest:
         type_ = _TYPES.get(re.sub(r"^[\[\]*]+", "", rest).lower(), "array" if rest.startswith("[]") else "")

@@ -25,7 +25,7 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.base.paths import packaged_text
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, edited_paths, fields_of, split_command
-from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, first_group, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.log import fast_json
 from ctxmgr.text.patterns import lazy_pattern
@@ -392,7 +392,7 @@ def _call_slots(evidence: Evidence, entry: EntryView) -> dict[str, str]:
     ]
     program = next((words[0].rpartition("/")[2] for words in split_command(command) if words[0] != "cd"), "")
     found = {
-        "host": next((group for group in host.groups() if group), "") if host else "",
+        "host": first_group(host),
         "method": _method(entry, command),
         "address": address.group(1) if (address := _ADDRESS.search(asked)) else "",
         "path": writes.group(1) if writes else paths[-1] if paths else "",
@@ -423,7 +423,7 @@ def _data_file(evidence: Evidence, entry: EntryView, command: str) -> str:
 def _target(command: str) -> str:
     """Return the host of an ssh, scp or rsync call."""
     match = _LOGIN.search(command)
-    return next((group for group in match.groups() if group), "") if match else ""
+    return first_group(match)
 
 
 def _last_frames(evidence: Evidence, entry: EntryView) -> str:

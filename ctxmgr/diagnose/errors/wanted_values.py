@@ -234,7 +234,7 @@ def find_form(evidence: Evidence, entry: EntryView, violation: Violation) -> Kno
     mark = re.compile(rf"[\"']?{re.escape(name)}[\"']?\s?:\s?(?=\S)")
     for other in evidence.latest_before(entry.index):
         # A call like the refused one shows the refused form.
-        if other.status != "ok" or evidence.has_failed(other) or (may_change(other) and other.action == entry.action):
+        if not evidence.has_succeeded(other) or (may_change(other) and other.action == entry.action):
             continue
         text = strip_line_numbers(evidence.text(other)[:_MOST])
         for match in mark.finditer(text):
@@ -288,7 +288,7 @@ def find_sibling_name(evidence: Evidence, entry: EntryView, violation: Violation
     parent = given_value(given, violation.path[:-1]) if len(violation.path) > 1 else given
     neighbours = set(cast("dict[str, Any]", parent)) - {violation.name} if isinstance(parent, dict) else set[str]()
     for other in evidence.latest_before(entry.index) if len(neighbours) > 1 else ():
-        if other.status != "ok" or evidence.has_failed(other):
+        if not evidence.has_succeeded(other):
             continue
         for fields in find_objects(evidence.text(other)[:_MOST]):
             new = [name for name in fields if name not in neighbours and name in violation.options]

@@ -28,7 +28,7 @@ FOLDER_FIELDS = ("workdir", "cwd", "working_directory", "directory")
 _TELLING = ("pattern", "query", "url", "prompt", "name", "description")
 EDITOR_VERBS = ("view", "create", "str_replace", "insert", "undo_edit")
 """Values that editing tools have in a field named "command". A tuple, because a recorded value may have any type."""
-_MOST_COMMAND = 4_000
+_MOST_COMMAND, _MOST_QUESTION = 4_000, 2_000
 _MOST_WORDS = 80
 _KEPT = 1_000
 """Number of commands whose words are cached."""
@@ -181,10 +181,24 @@ def subject(entry: EntryView, name: Callable[[str], str] | None = None) -> str:
     return f"{action} of {code(told, 60)}" if isinstance(told, str) else f"{action} call"
 
 
-def call_phrase(entry: EntryView, room: int = 90) -> str:
+def call_phrase(entry: EntryView, room: int = 90, article: str = "The") -> str:
     """Return a call as the beginning of a sentence: its command as a quote, else "The Read call"."""
     command = command_of(entry)
-    return code(command, room) if command else f"The {tool_phrase(entry)} call"
+    return code(command, room) if command else f"{article} {tool_phrase(entry)} call"
+
+
+def question_of(entry: EntryView) -> str:
+    """Return the first line of what a call asks a person."""
+    fields = fields_of(entry)
+    asked = fields.get("questions") or fields.get("question") or fields.get("message") or entry.input
+    return text_of(asked, _MOST_QUESTION).split("\n")[0].strip()
+
+
+def folder_of(entry: EntryView) -> str:
+    """Return the folder that a call names for itself, by `cd` or in a field, or ""."""
+    moved = [words[1] for words in split_command(command_of(entry)) if words[0] == "cd" and len(words) > 1]
+    fields = fields_of(entry)
+    return moved[-1] if moved else next((str(fields[name]) for name in FOLDER_FIELDS if isinstance(fields.get(name), str)), "")
 
 
 def is_readable(path: str) -> bool:
@@ -346,7 +360,7 @@ def program_name(entry: EntryView) -> str:
 
 def may_change(entry: EntryView) -> bool:
     """Whether an action may change files or the like. A command is judged by the program it runs."""
-    fields = cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
+    fields = fields_of(entry)
     verb = next((value for name in ("action", "operation") if isinstance(value := fields.get(name), str)), "")
     command = command_of(entry)
     # A request to a server that sends no data changes nothing.

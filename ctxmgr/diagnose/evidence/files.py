@@ -240,7 +240,7 @@ class Mention(NamedTuple):
 def mentions(evidence: Evidence, name: str, before: int) -> Iterator[Mention]:
     """Yield where the record has a file or folder with this name, newest first: in calls that worked and in their output."""
     for entry in evidence.entries_before(before):
-        if entry.status != "ok" or evidence.has_failed(entry):
+        if not evidence.has_succeeded(entry):
             continue
         for path in _given_paths(entry):
             if path.rstrip("/").rpartition("/")[2] == name:

@@ -239,11 +239,11 @@ def find_listing(evidence: Evidence, entry: EntryView, field: str, value: str, n
     """
     worked = {
         str(fields_of(each).get(field)) for each in evidence.recent
-        if each.action == entry.action and each.status == "ok" and not evidence.has_failed(each)
+        if each.action == entry.action and evidence.has_succeeded(each)
     }  # fmt: skip
     for other in evidence.latest_before(entry.index):
         # An answer of the same tool lists what was asked for, not what can be asked for.
-        if other.status != "ok" or evidence.has_failed(other) or (other.action == entry.action and not command_of(other)):
+        if not evidence.has_succeeded(other) or (other.action == entry.action and not command_of(other)):
             continue
         for rows in find_lists(evidence.text(other)[:_READ]):
             for column in rows[0]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ctxmgr.diagnose.evidence.calls import call_input, command_of, may_change
 from ctxmgr.diagnose.evidence.messages import Message
 from ctxmgr.diagnose.evidence.session import Evidence
-from ctxmgr.diagnose.evidence.texts import clock, plain_name
+from ctxmgr.diagnose.evidence.texts import clock, contains_word, find_line, plain_name
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Quote
 from ctxmgr.types.view import EntryView
@@ -150,7 +150,7 @@ def _list_texts(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, Mes
     for message in reversed(evidence.user_texts):
         yield message.text, message
     for other in evidence.latest_before(entry.index):
-        if other.status == "ok" and not evidence.has_failed(other):
+        if evidence.has_succeeded(other):
             # The agent's own recent text may have the same wrong name as its call.
             if other.agent != entry.agent or other.index < evidence.tail[0].index or not may_change(other) or command_of(other):
                 yield call_input(other), other
@@ -158,16 +158,15 @@ def _list_texts(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, Mes
 
 
 def _was_tried(evidence: Evidence, word: str, entry: EntryView) -> bool:
-    pattern = re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])")
     return any(
-        pattern.search(call_input(each))
+        contains_word(word, call_input(each))
         for each in evidence.failing_calls
         if evidence.text(each)[:400] == evidence.text(entry)[:400]
     )
 
 
 def _counterpart(evidence: Evidence, word: str, text: str, place: Message | EntryView, alike: float) -> Counterpart:
-    line = next((line for line in text.split("\n") if word in line), word)
+    line = find_line(text, word, word)
     if isinstance(place, Message):
         return Counterpart(word, f"the user{clock(place.at)}", evidence.quote_message(place, line), True, False, alike, None)
     used = word in call_input(place)

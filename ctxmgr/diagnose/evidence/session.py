@@ -15,12 +15,14 @@ from ctxmgr.diagnose.evidence.calls import (
     CHECKS,
     call_input,
     call_key,
+    call_phrase,
     command_of,
     edited_paths,
     is_readable,
     may_change,
     program_name,
     reports_failure,
+    runs_in_background,
     same_file,
     short_path,
     split_command,
@@ -33,6 +35,7 @@ from ctxmgr.diagnose.evidence.texts import (
     clip_ends,
     clock,
     excerpt,
+    how_often,
     plain_name,
     strip_wrapper,
     text_of,
@@ -221,6 +224,16 @@ class Evidence:
         """The calls of the trouble without a result, newest first."""
         return [entry for entry in reversed(self.loop) if entry.status == "open"]
 
+    @property
+    def is_hung(self) -> bool:
+        """Whether the finding is a call that does not return."""
+        return self.finding is not None and self.finding.severity == "hung"
+
+    @property
+    def hanging_calls(self) -> list[EntryView]:
+        """The open calls, newest first. An open call beside a loop is usually just in progress, and is not among them."""
+        return self.open_calls if self.finding is None or self.is_hung else []
+
     @cached_property
     def onset(self) -> int:
         """Index of the first entry of the loop; the number of entries if there is none."""
@@ -315,6 +328,14 @@ class Evidence:
         """The successful calls that edit files, oldest first."""
         return [entry for entry in self.recent if entry.status == "ok" and edited_paths(entry)]
 
+    def has_succeeded(self, entry: EntryView) -> bool:
+        """Whether a call ended ok, and its text reports no failure."""
+        return entry.status == "ok" and not self.has_failed(entry)
+
+    def describe_failure(self, entry: EntryView, room: int) -> str:
+        """Return which call fails, with ``room`` characters of its command, and how often, as the beginning of a sentence."""
+        return f"{call_phrase(entry, room)} fails{how_often(self.times(entry))}"
+
     def equal_calls(self, entry: EntryView) -> list[EntryView]:
         """Return the entries with the very same call, oldest first."""
         return self._calls_by_key.get(call_key(entry), [])
@@ -331,6 +352,10 @@ class Evidence:
     def latest_before(self, index: int, most: int = MOST_LATEST) -> list[EntryView]:
         """Return the newest entries before an index, newest first."""
         return list(islice(self.entries_before(index), most))
+
+    def background_calls(self, before: int) -> list[EntryView]:
+        """Return the calls before an index that left something running, newest first."""
+        return [each for each in self.latest_before(before) if runs_in_background(command_of(each))]
 
     def entries_before(self, index: int) -> Iterator[EntryView]:
         """Yield the entries before an index, newest first."""

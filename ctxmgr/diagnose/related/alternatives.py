@@ -107,7 +107,7 @@ def _find_free_sibling(evidence: Evidence, steps: Sequence[EntryView]) -> Altern
     for other in evidence.latest_before(steps[0].index):
         text = evidence.text(other)[:_READ]
         # Only an answer with the call's own name lists its siblings.
-        if other.status != "ok" or evidence.has_failed(other) or own not in text:
+        if not evidence.has_succeeded(other) or own not in text:
             continue
         parts = re.split(r"\}\s*,|\n", text)
         free = [
@@ -264,7 +264,7 @@ def _find_other_field(evidence: Evidence, steps: Sequence[EntryView]) -> Alterna
         re.findall(r"[\w.@-]+", said)
     )
     for other in evidence.latest_before(entry.index):
-        if other.status != "ok" or evidence.has_failed(other):
+        if not evidence.has_succeeded(other):
             continue
         for whole in _OBJECT.findall(evidence.text(other)[:_READ]):
             fields = {name: text or number for name, text, number in _FIELD.findall(whole)}
@@ -300,7 +300,7 @@ def _find_other_release(evidence: Evidence, steps: Sequence[EntryView]) -> Alter
     for name, version in dict.fromkeys(_PINNED.findall(said)):
         there = re.compile(rf"(?<![\w.-]){re.escape(name)}(?:-|==|@)v?(\d{{1,3}}(?:\.\d{{1,3}}){{1,2}})(?!\d)", re.IGNORECASE)
         for other in evidence.latest_before(steps[0].index):
-            if other.status != "ok" or evidence.has_failed(other):
+            if not evidence.has_succeeded(other):
                 continue
             found = [
                 each

@@ -18,7 +18,7 @@ from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, list_changes
 from ctxmgr.diagnose.evidence.files import is_file_name
 from ctxmgr.diagnose.evidence.messages import forbids
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
-from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name, strip_line_numbers
+from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, contains_word, join_names, plain_name, strip_line_numbers
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.related_lines import COMMON, find_names, quotable_parts
 from ctxmgr.text.patterns import lazy_pattern, word_set
@@ -66,7 +66,7 @@ def diagnose_note(kind: str, evidence: Evidence, entry: EntryView, name: str = "
     best: _Note | None = None
     for other in evidence.latest_before(entry.index):
         # A note that another agent read is not known to this agent.
-        if other.status != "ok" or evidence.has_failed(other) or other.agent != entry.agent:
+        if not evidence.has_succeeded(other) or other.agent != entry.agent:
             continue
         for text in _paragraphs(evidence, other):
             folded = set(_NAME.findall(text.casefold()))
@@ -293,12 +293,12 @@ def find_way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str
     best: tuple[float, NotedWay] | None = None
     for other in evidence.latest_before(entry.index):
         # The answer to an edit is the agent's own text.
-        if other.status != "ok" or evidence.has_failed(other) or list_changes(other):
+        if not evidence.has_succeeded(other) or list_changes(other):
             continue
         for unit in _split_units(evidence.text(other)[:_MOST_TEXT]):
             verb = _SAYS.search(unit)
             shared = len(_find_stems(unit) & stems)
-            same = any(re.search(rf"(?<![\w-]){re.escape(part)}(?![\w-])", unit) for part in parts)
+            same = any(contains_word(part, unit) for part in parts)
             rank = shared + 2 * same + (about is not None and about.search(unit) is not None)
             # A note must say what to do, not only mention the subject.
             if verb is None or rank < _LEAST_SHARED or (best is not None and rank <= best[0]):

@@ -387,7 +387,7 @@ def _places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tuple[En
     telling = telling if tells(telling) and len(telling) >= _LEAST_LINE else ""
     for entry in [*reversed(evidence.recent[-_MOST_RECORDS:]), *reversed(evidence.related[-_MOST_RECORDS:])]:
         key = call_key(entry)
-        if key in keys or entry.status != "ok" or evidence.has_failed(entry) or command_of(entry).strip() in _SAYS_NOTHING:
+        if key in keys or not evidence.has_succeeded(entry) or command_of(entry).strip() in _SAYS_NOTHING:
             continue
         keys.add(key)
         if telling and telling in evidence.text(entry):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, may_change
-from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, fields_of, list_changes, path_of
+from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, fields_of, list_changes, path_of, question_of
 from ctxmgr.diagnose.evidence.items import list_items
 from ctxmgr.diagnose.evidence.texts import (
     LINE_NUMBER,
@@ -50,7 +50,7 @@ def _questions(evidence: Evidence) -> list[tuple[str, int, int]]:
     found: dict[str, tuple[str, int, int]] = {}
     for entry in evidence.loop:
         if vocabulary.asks_human(entry.action):
-            text = _asked_text(entry)
+            text = question_of(entry)
             key = _normalize(text)
             first = found.pop(key, (text, entry.index, 0))
             # An answered question was not asked in vain.
@@ -85,15 +85,6 @@ def _is_unanswered(evidence: Evidence, entry: EntryView) -> bool:
     return len(said) <= _SHORT and _NO_ANSWER.search(said) is not None
 
 
-def _asked_text(entry: EntryView) -> str:
-    fields = fields_of(entry)
-    return (
-        text_of(fields.get("questions") or fields.get("question") or fields.get("message") or entry.input, 1_000)
-        .split("\n")[0]
-        .strip()
-    )
-
-
 def _answer(evidence: Evidence, asked: str, index: int) -> tuple[str, Message | EntryView, str] | None:
     """Return an earlier question with the same meaning, and the answer of a person that followed it."""
     open_: str | None = None
@@ -116,9 +107,9 @@ def _answer(evidence: Evidence, asked: str, index: int) -> tuple[str, Message | 
             and entry.status == "ok"
             and not _is_unanswered(evidence, entry)
             and vocabulary.asks_human(entry.action)
-            and _is_same_question(_asked_text(entry), asked)
+            and _is_same_question(question_of(entry), asked)
         ):
-            found = _find_reply(evidence, entry, index) or (_asked_text(entry), entry, evidence.text(entry))
+            found = _find_reply(evidence, entry, index) or (question_of(entry), entry, evidence.text(entry))
     return found
 
 
@@ -126,7 +117,7 @@ def _find_reply(evidence: Evidence, asking: EntryView, until: int) -> tuple[str,
     """Return what a person said right after a call that asks, if the call's own result is no answer."""
     # Some tools only confirm that the question was sent. The answer comes as a message.
     reply = next((m for m in evidence.user_texts if m.after is not None and asking.index <= m.after < until), None)
-    return (_asked_text(asking), reply, reply.text) if reply and len(evidence.text(asking)) < _RECEIPT else None
+    return (question_of(asking), reply, reply.text) if reply and len(evidence.text(asking)) < _RECEIPT else None
 
 
 _RECEIPT = 40
@@ -136,8 +127,8 @@ _RECEIPT = 40
 def _find_related_answer(evidence: Evidence, asked: str) -> tuple[str, Message | EntryView, str] | None:
     # For other sessions, only the calls are available, not the messages.
     for entry in reversed(evidence.related[-_MOST_RELATED:]):
-        if entry.status == "ok" and vocabulary.asks_human(entry.action) and _is_same_question(_asked_text(entry), asked):
-            return _asked_text(entry), entry, text_of(entry.output, 2_000)
+        if entry.status == "ok" and vocabulary.asks_human(entry.action) and _is_same_question(question_of(entry), asked):
+            return question_of(entry), entry, text_of(entry.output, 2_000)
     return None
 
 
@@ -244,7 +235,7 @@ def _statements(evidence: Evidence) -> Iterator[str]:
     yield from (message.text for message in evidence.messages[last_by_user + 1 :] if message.by == "agent")
     for entry in evidence.tail:
         # The user's last words answer all sentences before them.
-        asks = vocabulary.asks_human(entry.action) and _PERMISSION.search(_asked_text(entry)) is not None
+        asks = vocabulary.asks_human(entry.action) and _PERMISSION.search(question_of(entry)) is not None
         if entry.index > (-1 if since is None else since) and not (asks or command_of(entry) or edited_paths(entry)):
             values = fields_of(entry).values()
             yield from (value for value in values if isinstance(value, str) and len(value) <= _LONGEST and _PROSE.search(value))
@@ -289,7 +280,7 @@ def _diagnose_documented_answer(evidence: Evidence) -> Diagnosis | None:
         if vocabulary.asks_human(entry.action):
             # An answer ends the questions before it.
             unanswered = entry.status != "ok" or _is_unanswered(evidence, entry)
-            asked = [*asked, _asked_text(entry)] if unanswered else []
+            asked = [*asked, question_of(entry)] if unanswered else []
     # No document gives a permission that a person has to give.
     chooses = len(asked) > 1 and _CHOICE.search(asked[-1]) is not None and not _PERMISSION.search(asked[-1])
     words = _significant_words(asked[-1]) if chooses else frozenset[str]()

@@ -8,7 +8,7 @@ from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, path_of, same_file, split_command
 from ctxmgr.diagnose.evidence.files import is_file_name
-from ctxmgr.diagnose.evidence.texts import code, plain_name
+from ctxmgr.diagnose.evidence.texts import code, first_group, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -48,7 +48,7 @@ _LEAST = 2
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return why the check does not see the edits."""
     # A check that never ends does not show what it sees.
-    if evidence.finding is not None and evidence.finding.severity == "hung":
+    if evidence.is_hung:
         return None
     distinct = {entry.index: entry for entry in [*evidence.rounds, *evidence.failing_calls]}
     for entry in distinct.values():
@@ -293,7 +293,7 @@ def _diagnose_other_build(evidence: Evidence, entry: EntryView, command: str, ed
     if not builds or runs is None:
         return None
     made = builds[0][1].rstrip("/")
-    places = [part.rstrip("/") for part in next(group for group in runs.groups() if group).split(":")]
+    places = [part.rstrip("/") for part in first_group(runs).split(":")]
     if (
         # Compare only plain paths, since a variable may stand for either one.
         not plain_name(made)

@@ -11,8 +11,8 @@ from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.classes.statements.documented_way import list_commands
 from ctxmgr.diagnose.errors.table import read_table
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import command_of, edited_paths
-from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, edited_paths
+from ctxmgr.diagnose.evidence.texts import capital, code, find_line, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -60,7 +60,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 def unaffected_calls(evidence: Evidence) -> Iterator[tuple[EntryView, list[EntryView], list[EntryView]]]:
     """Yield calls with the same answer before and after several edits: the call, the equal ones, and the edits."""
     # A hung call has no answer, so no answer stayed the same.
-    if evidence.finding is not None and evidence.finding.severity == "hung":
+    if evidence.is_hung:
         return
     last = evidence.recent[-_FEW:]
     for entry in reversed(last[-6:]):
@@ -103,7 +103,7 @@ def _diagnose_missing_step(
                 or not (set(_WORD.findall(" ".join(words[1:]))) & about)
             ):
                 continue
-            call = code(command_of(entry), 80) if command_of(entry) else f"The {entry.action[:40]} call"
+            call = call_phrase(entry, 80)
             cause = (
                 f"{call} ends the same after {len(edits)} edits, {len(same)} times. "
                 f"{capital(evidence.source(other))} names a step, "
@@ -176,14 +176,14 @@ def _answer(
     stem = path.rpartition("/")[2].partition(".")[0]
     slots = {"{file}": code(file, 80), "{stem}": code(stem, 40), "{stem_word}": stem if stem.isidentifier() else "MODULE",
              "{name}": code(name, 90)}  # fmt: skip
-    call = code(command_of(entry), 80) if command_of(entry) else f"The {entry.action[:40]} call"
+    call = call_phrase(entry, 80)
     keeps, step = holder.keeps, holder.step
     for slot, text in slots.items():
         keeps, step = keeps.replace(slot, text), step.replace(slot, text)
     cause = f"{call} answers the same after {len(edits)} edits, {len(same)} times, because {keeps}."
     quotes = [evidence.quote(entry), evidence.quote(edits[-1], path)]
     if other is not None:
-        quotes.append(evidence.quote(other, next((line for line in evidence.text(other).split("\n") if name in line), None)))
+        quotes.append(evidence.quote(other, find_line(evidence.text(other), name)))
     return diagnosis(
         KIND, cause, step, *quotes, check="The outcome must change; if it does not, the edits are not the cause.",
         confidence="medium",

@@ -8,7 +8,7 @@ from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, may_change
 from ctxmgr.diagnose.evidence.calls import edited_paths, fields_of, list_changes, path_of, same_file, written_content
 from ctxmgr.diagnose.evidence.files import FOREIGN
-from ctxmgr.diagnose.evidence.texts import ORDERS, code, plain_name
+from ctxmgr.diagnose.evidence.texts import ORDERS, code, contains_word, first_group, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -116,10 +116,10 @@ def _diagnose_included_text(evidence: Evidence, entry: EntryView) -> Diagnosis |
         return None
     # The quoted line contains the name in any case.
     rest = said.replace(quoted[0], "")
-    names = [next(group for group in match.groups() if group) for match in _REFERS.finditer(text)]
+    names = [first_group(match) for match in _REFERS.finditer(text)]
     name = next(
         # Without the name in the error, it may be any of them.
-        (each for each in names if re.search(rf"(?<![\w-]){re.escape(each)}(?![\w-])", rest) and plain_name(each)),
+        (each for each in names if contains_word(each, rest) and plain_name(each)),
         None,
     )
     if name is None:

@@ -8,7 +8,15 @@ from collections.abc import Callable, Iterator
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.classes.edits.edits_not_used import unaffected_calls
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, list_changes, path_of, same_file, split_command
+from ctxmgr.diagnose.evidence.calls import (
+    call_phrase,
+    command_of,
+    edited_paths,
+    list_changes,
+    path_of,
+    same_file,
+    split_command,
+)
 from ctxmgr.diagnose.evidence.files import is_file_name
 from ctxmgr.diagnose.evidence.texts import code, plain_name, strip_line_numbers
 from ctxmgr.diagnose.interface import diagnosis
@@ -44,7 +52,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
                 found = next(form(evidence, file, shown, edits[0].index), None)
                 if found is not None:
                     why, step, other, line = found
-                    call = code(command_of(entry), 80) if command_of(entry) else f"The {entry.action[:40]} call"
+                    call = call_phrase(entry, 80)
                     cause = f"{call} ends the same after {len(edits)} edits, {len(same)} times: {why}."
                     return diagnosis(
                         KIND, cause, step, evidence.quote(other, line), evidence.quote(entry),

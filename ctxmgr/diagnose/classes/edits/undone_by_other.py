@@ -51,7 +51,7 @@ def _diagnose_switched_state(evidence: Evidence) -> Diagnosis | None:
     settings: dict[tuple[str, ...], list[tuple[str, str, str, EntryView]]] = {}
     for entry in evidence.recent[-_LAST:]:
         # A failed command sets no state.
-        if entry.status == "ok" and not evidence.has_failed(entry):
+        if evidence.has_succeeded(entry):
             for slot, value, shown in _settings(entry):
                 settings.setdefault(slot, []).append((entry.agent, value, shown, entry))
     for sets in settings.values():

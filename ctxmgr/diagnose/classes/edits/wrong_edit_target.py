@@ -353,11 +353,7 @@ def _diagnose_partial_view(evidence: Evidence, entry: EntryView, path: str, chan
     """Say which line is nearest in an output that shows the file among other things."""
     name = path.rpartition("/")[2]
     for other in evidence.entries_before(entry.index):
-        if (
-            other.status != "ok"
-            or evidence.has_failed(other)
-            or (name not in call_input(other) and name not in evidence.text(other))
-        ):
+        if not evidence.has_succeeded(other) or (name not in call_input(other) and name not in evidence.text(other)):
             continue
         if "\n@@" in evidence.text(other):
             continue  # a diff shows what it would replace, not what is there

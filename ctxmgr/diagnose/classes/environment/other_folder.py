@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.table import read_table
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, command_of, fields_of, path_of, split_command
-from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name
+from ctxmgr.diagnose.evidence.calls import command_of, folder_of, path_of
+from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -52,10 +52,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 
 def _current_folder(evidence: Evidence, entry: EntryView) -> str:
     """Return the folder in which a call runs, as far as the call itself names it."""
-    moved = [words[1] for words in split_command(command_of(entry)) if words[0] == "cd" and len(words) > 1]
-    fields = fields_of(entry)
-    named = next((str(fields[name]) for name in FOLDER_FIELDS if isinstance(fields.get(name), str)), "")
-    return evidence.relative_path((moved[-1] if moved else named).rstrip("/"))
+    return evidence.relative_path(folder_of(entry).rstrip("/"))
 
 
 def _find_manifest_folder(evidence: Evidence, entry: EntryView, need: _ManifestNeed) -> tuple[str, EntryView, bool] | None:
@@ -111,14 +108,13 @@ def _has_own_manifest(evidence: Evidence, need: _ManifestNeed, here: str) -> boo
 
 
 def _answer(evidence: Evidence, entry: EntryView, need: _ManifestNeed, folder: str, other: EntryView, moved: bool) -> Diagnosis:
-    command, times = command_of(entry), evidence.times(entry)
+    command = command_of(entry)
     here = _current_folder(evidence, entry)
     where = code(here, 60) if here and plain_name(here) else "the root folder of the project"
     source = evidence.source(other)
     cause = (
-        f"{code(command, 90)} fails{how_often(times)}: it runs in {where}, and the "
-        f"{code(need.called, 40)}"
-        " that is meant is in another folder. "
+        f"{evidence.describe_failure(entry, 90)}: it runs in {where}, and the {code(need.called, 40)} that is meant is in"
+        " another folder. "
     )
     if moved:
         cause += f"The `cd {folder}` of an earlier call does not last: each call starts in its own folder again."

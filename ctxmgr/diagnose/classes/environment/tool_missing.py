@@ -8,7 +8,7 @@ from collections import Counter
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.files import mentions
-from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name, quote_match
+from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, first_group, join_names, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.notes import diagnose_note
 from ctxmgr.text.patterns import lazy_pattern
@@ -81,7 +81,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         said = evidence.text(entry)[:4_000]
         command = command_of(entry)
         match = _COMMAND.search(said) if command else _TOOL.search(said)
-        name = next((group for group in match.groups() if group), "") if match else ""
+        name = first_group(match)
         if not name:
             continue
         if not command:
@@ -146,7 +146,7 @@ def _list_missing_programs(evidence: Evidence) -> list[str]:
     found: dict[str, None] = {}
     for entry in reversed(evidence.tail):
         for match in _COMMAND.finditer(evidence.text(entry)[:4_000]) if command_of(entry) else ():
-            name = next(group for group in match.groups() if group)
+            name = first_group(match)
             if _is_run(command_of(entry), name):
                 found.setdefault(name)
     return list(found)
@@ -164,7 +164,7 @@ def _find_program(evidence: Evidence, name: str) -> tuple[str, EntryView] | None
             return each.path, each.entry
     for other in reversed(evidence.recent):
         lists = any(words[0].rpartition("/")[2] in _SHOWS for words in split_command(command_of(other)))
-        if other.status != "ok" or evidence.has_failed(other) or not (lists or path_of(other)):
+        if not evidence.has_succeeded(other) or not (lists or path_of(other)):
             continue
         for match in place.finditer(evidence.text(other)[:20_000]):
             shown = match.group(1)
@@ -185,7 +185,7 @@ def _find_successful_call(evidence: Evidence, like: str) -> EntryView | None:
     words = like.split()
     program_words = words[:1] if words[-1].startswith("-") else words
     for other in reversed(evidence.recent):
-        if other.status == "ok" and not evidence.has_failed(other):
+        if evidence.has_succeeded(other):
             for ran in split_command(command_of(other)):
                 if ran[: len(program_words)] == program_words:
                     return other

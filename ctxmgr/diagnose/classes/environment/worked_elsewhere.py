@@ -7,7 +7,7 @@ import json
 import re
 
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, Message, call_input, call_key, clock, program_name
-from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, command_of, fields_of, split_command, tool_phrase
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, folder_of, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.texts import clean, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
@@ -55,10 +55,10 @@ def _diagnose_command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     if not last:
         return None
     for other in evidence.latest_before(entry.index):
-        if not _succeeded(evidence, other) or call_key(other) == call_key(entry) or _last_command(command_of(other)) != last:
+        if not evidence.has_succeeded(other) or call_key(other) == call_key(entry) or _last_command(command_of(other)) != last:
             continue
-        there = _folder(other)
-        if there and not evidence.same_place(_folder(entry) or ".", there) and plain_name(there):
+        there = folder_of(other)
+        if there and not evidence.same_place(folder_of(entry) or ".", there) and plain_name(there):
             # A failing test does not fail for lack of its folder.
             if CHECKS.search(command) and not _NO_PLACE.search(evidence.text(entry)):
                 return None
@@ -67,10 +67,6 @@ def _diagnose_command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
         if variables and all(plain_name(each) for each in variables):
             return _explain_variables(evidence, entry, other, last, variables)
     return None
-
-
-def _succeeded(evidence: Evidence, entry: EntryView) -> bool:
-    return entry.status == "ok" and not evidence.has_failed(entry)
 
 
 def _explain_folder(evidence: Evidence, entry: EntryView, other: EntryView, last: str, name: str) -> Diagnosis:
@@ -105,7 +101,7 @@ def _diagnose_settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None
         return None
     failing = [each for each in evidence.tail if evidence.has_failed(each) and _same_tool(each, entry)]
     first = min((each.index for each in failing), default=entry.index)
-    worked = [each for each in evidence.entries_before(first) if _succeeded(evidence, each) and _same_tool(each, entry)]
+    worked = [each for each in evidence.entries_before(first) if evidence.has_succeeded(each) and _same_tool(each, entry)]
     lost = _find_lost_settings(evidence, entry, failing, worked)
     # Many differences prove nothing. One failure is too few to speak of all.
     if not lost or len(lost) > _LEAST or len(failing) < _LEAST:
@@ -220,13 +216,6 @@ def _last_command(command: str) -> str:
     return " ".join(parts[-1]) if parts else ""
 
 
-def _folder(entry: EntryView) -> str:
-    """Return the folder that a call names for itself, or ""."""
-    moved = [words[1] for words in split_command(command_of(entry)) if words[0] == "cd" and len(words) > 1]
-    fields = fields_of(entry)
-    return moved[-1] if moved else next((str(fields[name]) for name in FOLDER_FIELDS if isinstance(fields.get(name), str)), "")
-
-
 def _assignments(command: str) -> list[str]:
     return [word for word in re.split(r"[\s;&|]+", command)[:20] if _ASSIGNED.match(word)]
 
@@ -236,7 +225,7 @@ def _diagnose_value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     fields = fields_of(entry)
     for other in evidence.latest_before(entry.index):
         theirs = fields_of(other)
-        if other.action != entry.action or other.status != "ok" or evidence.has_failed(other) or set(theirs) != set(fields):
+        if other.action != entry.action or not evidence.has_succeeded(other) or set(theirs) != set(fields):
             continue
         changed = [name for name in fields if fields[name] != theirs[name]]
         # If two fields changed, it is unclear which one matters.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ctxmgr.diagnose.errors.refusals import unknown_names
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, call_phrase, command_of, fields_of, split_command
-from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, first_group, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -50,13 +50,13 @@ _MODULE = lazy_pattern(
 def _diagnose_installed_package(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Say in which folder of the project a package is installed that the call does not find from its own folder."""
     match = _MODULE.search(said)
-    name = next((group for group in match.groups() if group), "") if match else ""
+    name = first_group(match)
     # A relative import names a file, not a package.
     if not name or name.startswith(("/", ".")) or not plain_name(name):
         return None
     holds = re.compile(rf"(?<![\w@+-])((?:[~.]{{0,2}}/)?(?:[\w.@+-]{{1,60}}/){{0,10}})({_MODULES})/{re.escape(name)}(?![\w-])")
     for other in evidence.latest_before(entry.index):
-        found = None if other.status != "ok" or evidence.has_failed(other) else holds.search(evidence.text(other))
+        found = None if not evidence.has_succeeded(other) else holds.search(evidence.text(other))
         folder = evidence.relative_path(found.group(1).rstrip("/")) if found else ""
         # The call names that folder already.
         if found is None or not folder or folder in (".", evidence.folder) or f"{folder}/" in command_of(entry):
@@ -102,7 +102,7 @@ def _diagnose_seen_name(evidence: Evidence, entry: EntryView, name: str) -> Diag
     asked = {each.value for each in own} | set(call_input(entry).split())
     for other in evidence.latest_before(entry.index):
         # Names in another program are a different kind of name.
-        if other.status != "ok" or evidence.has_failed(other) or not _same_program(entry, other):
+        if not evidence.has_succeeded(other) or not _same_program(entry, other):
             continue
         said = evidence.text(other)
         line = next((line for line in said.split("\n") if word.search(line)), None)

@@ -104,7 +104,7 @@ def _find_file(evidence: Evidence, name: str) -> str:
     """Return the file that was last seen to hold a name, or ""."""
     for other in evidence.latest:
         file = next(_list_named_files(other), "")
-        if file and other.status == "ok" and not evidence.has_failed(other) and name in evidence.text(other):
+        if file and evidence.has_succeeded(other) and name in evidence.text(other):
             return file
     return ""
 

@@ -10,7 +10,7 @@ from ctxmgr.diagnose.evidence import Evidence, call_input, may_change
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import find_listing, topic_words
 from ctxmgr.diagnose.evidence.nearest_names import Counterpart, find_nearest_offered, find_nearest_recorded, likeness
-from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, quote_match
+from ctxmgr.diagnose.evidence.texts import capital, code, contains_word, find_line, join_names, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis
@@ -84,7 +84,7 @@ def _diagnose_address(evidence: Evidence, entry: EntryView, said: str) -> Diagno
     failed_paths = {match.group(1) for each in evidence.failing_calls for match in [_URL.search(call_input(each))] if match}
     best: tuple[float, str, EntryView] | None = None
     for other in evidence.latest_before(entry.index):
-        if other.status != "ok" or evidence.has_failed(other):
+        if not evidence.has_succeeded(other):
             continue
         for match in _ROUTE.finditer(f"{call_input(other)}\n{evidence.text(other)[:12_000]}"):
             route = match.group(1).rstrip("/.")
@@ -115,7 +115,7 @@ def _diagnose_address(evidence: Evidence, entry: EntryView, said: str) -> Diagno
         f"Make the same call to {code(route, 90)}, the nearest address of the record, with your own values in it; if "
         "the record's is not the one you need, look in the documentation of that server."
     )
-    line = next((line for line in evidence.text(other).split("\n") if route in line), call_input(other))
+    line = find_line(evidence.text(other), route, call_input(other))
     return diagnosis(
         KIND, cause, step, evidence.quote(entry), evidence.quote(other, line),
         check="The answer must no longer be that there is nothing.",
@@ -168,7 +168,7 @@ def _is_given(unknown: Unknown, asked: str, said: str) -> bool:
     return (
         plain_name(name)
         and not _ABOUT_FILES.search(line)
-        and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", asked) is not None
+        and contains_word(name, asked)
         and unknown.name.casefold() not in _NO_NOUN
     )
 
@@ -288,9 +288,8 @@ def _list_codes(entries: Iterable[EntryView], name: str) -> list[str]:
 
 
 def _is_in_record(evidence: Evidence, name: str) -> bool:
-    word = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
-    return any(word.search(message.text) for message in evidence.user_texts) or any(
-        word.search(call_input(entry)) for entry in evidence.recent
+    return any(contains_word(name, message.text) for message in evidence.user_texts) or any(
+        contains_word(name, call_input(entry)) for entry in evidence.recent
     )
 
 

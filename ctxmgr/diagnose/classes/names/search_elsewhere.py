@@ -184,7 +184,7 @@ def _diagnose_unchanged_file(evidence: Evidence) -> Diagnosis | None:
         seen = [path for each in evidence.recent for path in asked_paths(each)]
         for other in evidence.latest_before(entry.index) if own and stems else ():
             # The look itself shows the unchanged file.
-            if other.status != "ok" or call_key(other) == call_key(entry) or evidence.has_failed(other):
+            if not evidence.has_succeeded(other) or call_key(other) == call_key(entry):
                 continue
             for match in PATH.finditer(evidence.text(other)[:20_000]):
                 path = match.group(1).rstrip(".")
@@ -357,7 +357,7 @@ def _find_output(evidence: Evidence, term: str, entry: EntryView) -> tuple[Entry
     word = re.compile(rf"(?<![\w-]){re.escape(term)}(?![\w-])")
     for other in evidence.latest_before(entry.index):
         # The failed search repeats its own term.
-        if other.status != "ok" or call_key(other) == call_key(entry) or evidence.has_failed(other):
+        if not evidence.has_succeeded(other) or call_key(other) == call_key(entry):
             continue
         for line in evidence.text(other).split("\n")[:2_000]:
             match = word.search(line)

@@ -11,7 +11,16 @@ from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths
 from ctxmgr.diagnose.evidence.files import is_file_name
 from ctxmgr.diagnose.evidence.nearest_names import likeness
-from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import (
+    capital,
+    code,
+    find_line,
+    find_nearest,
+    first_group,
+    join_names,
+    plain_name,
+    replace_word,
+)
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis
@@ -111,7 +120,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         folded = said.casefold()
         for noun, signs, pattern in _UNKNOWN:
             match = pattern.search(said) if any(sign in folded for sign in signs) else None
-            name = next((group for group in match.groups() if group), "") if match else ""
+            name = first_group(match)
             # A name that the call does not have comes from a hook or a library.
             if name and name.rpartition(".")[2] and name in asked and _is_reference(noun, name, command_of(entry)):
                 found = _answer(evidence, entry, noun, name, said)
@@ -151,7 +160,7 @@ def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: st
             sorted(set(places) - unfit) if noun in ("remote", "table") else fair if noun == "column" and of_one_table else []
         )
         return _diagnose_unlike_name(evidence, entry, noun, name, candidates)
-    line = next((line for line in said.split("\n") if name in line), said)
+    line = find_line(said, name)
     quotes = [evidence.quote(entry, line)]
     cause = f"There is no {noun} {code(name, 80)}."
     if near in places:
@@ -184,14 +193,14 @@ def _find_recorded_names(evidence: Evidence, entry: EntryView, noun: str) -> dic
         for text, command in ((evidence.text(other), command_of(other)), (call_input(other), "")):
             for each in _list_names(noun, text, command, _requested_text(evidence, entry)):
                 if plain_name(each):
-                    found.setdefault(each, (other, next((line for line in text.split("\n") if each in line), text)))
+                    found.setdefault(each, (other, find_line(text, each)))
     return found
 
 
 def _describe_replacement(command: str, noun: str, name: str, near: str) -> str:
     """Return the step that puts a known name in the place of an unknown one, as a corrected command where it is short."""
     if command and len(command) < 160:
-        corrected = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", lambda _: near, command)
+        corrected = replace_word(command, name, near)
         if corrected != command:
             return f"Run {code(corrected, 170)}."
     return f"Use the {noun} {code(near, 80)} in place of {code(name, 80)}."
@@ -249,7 +258,7 @@ def _other_database(evidence: Evidence, entry: EntryView) -> tuple[str, EntryVie
     found = [
         (file, other)
         for other in evidence.latest_before(entry.index)
-        if other.status == "ok" and not evidence.has_failed(other)
+        if evidence.has_succeeded(other)
         for file in _DATABASE.findall(evidence.text(other)[:20_000])
         if file.rpartition("/")[2] not in asked and plain_name(file)
     ]

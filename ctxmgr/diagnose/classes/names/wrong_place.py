@@ -7,7 +7,7 @@ import re
 from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, same_file, tool_phrase
 from ctxmgr.diagnose.evidence.files import Mention, asked_paths, find_move, is_file_name, listed_paths, mentions
-from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, how_often, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, find_line, find_nearest, how_often, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -237,4 +237,4 @@ def _find_mention_line(evidence: Evidence, mention: Mention) -> str:
     name = mention.path.rpartition("/")[2]
     if mention.given:
         return mention.path
-    return next((line for line in evidence.text(mention.entry).split("\n") if name in line), mention.path)
+    return find_line(evidence.text(mention.entry), name, mention.path)

@@ -15,6 +15,7 @@ from ctxmgr.diagnose.evidence.texts import (
     capital,
     clean,
     code,
+    contains_word,
     how_often,
     join_names,
     plain_name,
@@ -195,7 +196,7 @@ def _find_closed_name(evidence: Evidence, line: str) -> tuple[Message, str, list
         sentences = split_sentences(message.text)
         for place, sentence in enumerate(sentences[:-1]):
             other = sentences[place + 1]
-            named = any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", sentence) for name in names)
+            named = any(contains_word(name, sentence) for name in names)
             is_way = _OTHER_WAY.search(other) and forbids(other) is None and not ORDERS.search(f"{sentence} {other}")
             if (
                 named

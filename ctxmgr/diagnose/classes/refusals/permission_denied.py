@@ -135,7 +135,7 @@ def _find_permitted_name(evidence: Evidence, sentence: str) -> tuple[str, EntryV
     """Return a proper name from a rule that an answer has and no refused call used, with that answer."""
     asked = "\n".join(call_input(each) for each in evidence.failing_calls)
     names = [name for name in _PROPER.findall(sentence) if name not in asked and plain_name(name)]
-    looks = [each for each in reversed(evidence.recent) if each.status == "ok" and not evidence.has_failed(each)]
+    looks = [each for each in reversed(evidence.recent) if evidence.has_succeeded(each)]
     found = ((name, each) for name in names for each in looks if re.search(rf"\b{re.escape(name)}\b", evidence.text(each)))
     return next(found, None)
 

@@ -10,7 +10,7 @@ from ctxmgr.diagnose.errors.wanted_values import convert_value, iso_date
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered, likeness
-from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, contains_word, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -87,7 +87,7 @@ def _diagnose_outdated_version(evidence: Evidence, entry: EntryView, said: str) 
         if newer is None or isinstance(value, bool):
             continue
         shown = (each for each in evidence.entries_before(entry.index) if each.status == "ok" and name in evidence.text(each))
-        source = next((evidence.source(each) for each in shown if _contains_word(own, evidence.text(each))), "")
+        source = next((evidence.source(each) for each in shown if contains_word(own, evidence.text(each))), "")
         cause = (
             f"The {tool_phrase(entry)} call rests on {code(name, 40)} "
             f"{code(own, 40)}{f', from {source}' if source else ''}, and the"
@@ -134,7 +134,7 @@ def _diagnose_exceeded_bound(evidence: Evidence, entry: EntryView, said: str) ->
     if match is None:
         return None
     most = match.group(1).rstrip(".,")
-    names = [name for name in argument_names(entry) if _contains_word(name, said[:4_000])]
+    names = [name for name in argument_names(entry) if contains_word(name, said[:4_000])]
     name = next(iter(names), None)
     value = fields_of(entry).get(name) if name is not None else None
     value = value if isinstance(value, int | float | str) else _option_value(entry, name)
@@ -195,7 +195,7 @@ def _diagnose_quoted_value(evidence: Evidence, entry: EntryView, said: str, opti
     quoted = dict.fromkeys(one or other for one, other in _VALUE.findall(said[:4_000]))
     # A word that the call does not have is the answer's own.
     values = [
-        word for word in quoted if word not in options and word not in keys and _contains_word(word, call) and plain_name(word)
+        word for word in quoted if word not in options and word not in keys and contains_word(word, call) and plain_name(word)
     ]
     values = [word for word in values if word.casefold() not in NO_NAMES]
     wrong = max(values, key=lambda each: max(likeness(each, option) for option in options), default=None)
@@ -203,7 +203,7 @@ def _diagnose_quoted_value(evidence: Evidence, entry: EntryView, said: str, opti
         return None
     near = find_nearest_offered(wrong, options, 0.6)
     fields = (name for pair in _FIELD.findall(said[:4_000]) for name in pair if name and name != wrong)
-    field = next((name for name in fields if _contains_word(name, call)), None)
+    field = next((name for name in fields if contains_word(name, call)), None)
     what = f"{code(field, 40)} is {code(wrong, 60)}" if field else f"it was given {code(wrong, 60)}"
     shown = call_phrase(entry, 70)
     cause = f"{shown} is refused: {what}, and only {join_names(options, 8)} are allowed."
@@ -267,12 +267,12 @@ def _find_argument(entry: EntryView, said: str, match: re.Match[str]) -> tuple[s
     line = said[said.rfind("\n", 0, match.start()) + 1 :].split("\n")[0]
     near = said[max(0, match.start() - 200) : match.end() + 200]
     names = argument_names(entry)
-    key = next((each for each in names if _contains_word(each, line)), None)
-    key = key or next((each for each in names if len(each) > 2 and _contains_word(each, near)), None)
+    key = next((each for each in names if contains_word(each, line)), None)
+    key = key or next((each for each in names if len(each) > 2 and contains_word(each, near)), None)
     quoted = (
         one
         for one, _ in _VALUE.findall(near)
-        if one and one != key and one not in names and _contains_word(one, call_input(entry))
+        if one and one != key and one not in names and contains_word(one, call_input(entry))
     )
     own = fields_of(entry).get(key) if key is not None and not command_of(entry) else None
     plain = str(own)[:60] if isinstance(own, str | int | float) and own != "" else None
@@ -290,7 +290,3 @@ def _option_value(entry: EntryView, key: str | None) -> str | None:
     )
     value = (match.group(1) or match.group(2)) if match else ""
     return value if value and re.fullmatch(r"[\w .,:/+@-]{1,60}", value) else None
-
-
-def _contains_word(word: str, text: str) -> bool:
-    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None

@@ -24,7 +24,7 @@ from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of
 from ctxmgr.diagnose.evidence.items import find_objects
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered
-from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, join_texts, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -120,7 +120,7 @@ def _diagnose_violations(evidence: Evidence, entry: EntryView) -> Diagnosis | No
     cause = f"{call_phrase(entry, 70)} is refused: {'; '.join(_describe_demand(each, given) for each, _, _ in parts)}."
     # Names that are only not allowed need no value, so one sentence can say what to give.
     if all(each.kind == "unexpected" and (each.options or sure or " names, " in step) for each, step, sure in parts):
-        cause += f" Give {_join_texts([step for _, step, _ in parts])}."
+        cause += f" Give {join_texts([step for _, step, _ in parts])}."
     replaced = " ".join(step for _, step, _ in parts)
     texts = [
         step
@@ -128,7 +128,7 @@ def _diagnose_violations(evidence: Evidence, entry: EntryView) -> Diagnosis | No
         # A name replaced by another is mentioned with the other one.
         if each.kind != "unexpected" or f"in place of {code(each.name, 40)}" not in replaced.replace(step, "")
     ]
-    step = f"Make the same call with {_join_texts(texts)}; keep the other arguments as they are."
+    step = f"Make the same call with {join_texts(texts)}; keep the other arguments as they are."
     # A value that the record does not hold would be a guess.
     if any(each.kind == "required" and not sure for each, _, sure in parts):
         step += " Take a value that nothing names from the task, or ask the user."
@@ -142,10 +142,6 @@ _MOST_PLACES = 5
 _GIVES_FILE = lazy_pattern(
     r"(?:\s-f|--file(?:name)?|--values|--config|--from-file|file://|[=@])\s?=?[\w./-]{1,120}\.(?:ya?ml|json|toml)\b"
 )
-
-
-def _join_texts(texts: list[str]) -> str:
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
 def _locate_violation(violation: Violation, given: object) -> Violation:

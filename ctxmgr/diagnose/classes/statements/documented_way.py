@@ -10,7 +10,7 @@ from ctxmgr.diagnose.errors.refusals import unknown_names
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.messages import forbids
-from ctxmgr.diagnose.evidence.texts import LINE_NUMBER, capital, code, how_often, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import LINE_NUMBER, capital, code, find_line, how_often, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -103,7 +103,7 @@ def _find_way(evidence: Evidence, entry: EntryView, command: str) -> _Way | None
     for text, source, quote, by_user in _list_notes(evidence, entry):
         for each in list_commands(text):
             # A note may show a command as one not to run.
-            if forbids(next((line for line in text.split("\n") if each in line), "")) is not None:
+            if forbids(find_line(text, each, "")) is not None:
                 continue
             added = _find_added_words(each, command, commands)
             if added:

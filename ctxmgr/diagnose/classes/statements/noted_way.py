@@ -41,7 +41,7 @@ _OTHER = lazy_pattern(r"AssertionError|timed out|[?:\]] ?\Z")
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the note that is about the failure of a call."""
     # A hung call has said nothing that a note could be about.
-    if evidence.finding is not None and evidence.finding.severity == "hung":
+    if evidence.is_hung:
         return None
     for entry in evidence.failing_calls[:3]:
         if _OTHER.search(evidence.text(entry)[-4_000:]):
@@ -63,7 +63,7 @@ def _diagnose_exported_variable(evidence: Evidence, entry: EntryView) -> Diagnos
     calls = "\n".join(command_of(each) for each in evidence.recent)
     for other in evidence.latest_before(entry.index):
         # An error repeats variables without setting them.
-        if other.status != "ok" or evidence.has_failed(other):
+        if not evidence.has_succeeded(other):
             continue
         found = [(name, value) for name, value in _EXPORT.findall(evidence.text(other)[:20_000])
                  if name.startswith(begins) and f"{name}=" not in calls and plain_name(value)]  # fmt: skip

@@ -18,7 +18,7 @@ from ctxmgr.diagnose.evidence.calls import (
     path_of,
     split_command,
 )
-from ctxmgr.diagnose.evidence.texts import capital, how_often, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, contains_word, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -71,7 +71,7 @@ def _diagnose_fact(evidence: Evidence, fact: Fact, error: re.Match[str], entry: 
         return None
     names = {**(named_groups(asked) if asked else {}), **named_groups(error)}
     for other in evidence.latest:
-        if other.id == entry.id or other.status != "ok" or evidence.has_failed(other):
+        if other.id == entry.id or not evidence.has_succeeded(other):
             continue
         # A fact that was undone does not hold any more, whatever showed it before.
         if fact.undone and re.search(fact.undone, call_key(other)):
@@ -161,7 +161,7 @@ def _list_subjects(entry: EntryView) -> Iterator[str]:
 
 def _contains_name(path: str, text: str) -> bool:
     name = path.rstrip("/").rpartition("/")[2]
-    return len(name) >= _LEAST_NAME and name in text and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) is not None
+    return len(name) >= _LEAST_NAME and name in text and contains_word(name, text)
 
 
 def _answer(

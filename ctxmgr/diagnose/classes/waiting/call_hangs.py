@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence, call_input, call_key, clock, program_name, start_clause
-from ctxmgr.diagnose.evidence.calls import command_of, split_command, tool_phrase
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.files import asked_paths, find_move
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, Wait, find_wait
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
@@ -20,6 +20,7 @@ KIND: str = "callHangs"
 
 _INPUT = "it waits for input that nobody types"
 _SERVER = "it does not end by itself: it runs until it is stopped"
+_CHECK = "It must return; run it with a time limit, so that it can't hang again."
 _FOLLOWS = lazy_pattern(r"\s(?:-\w*[fFw]|--follow|--watch)\b|\bwatch \b")
 _FOLLOW_OPTION = lazy_pattern(r"\s(?:-[fFw]|--follow(?:=\S+)?|--watch)(?=\s|$)")
 _STEP_FOLLOW = "It is the call without the option that follows; to wait for something, give it a limit, `timeout 60 COMMAND`."
@@ -43,14 +44,12 @@ _ASKED = lazy_pattern(r"[\w ,.()\[\]/?:>'-]{3,70}")
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return what an open call waits for, or a call that was stopped because it did not return."""
-    # An open call beside a loop is usually just in progress.
-    hangs = evidence.open_calls if evidence.finding is None or evidence.finding.severity == "hung" else []
     for entry in evidence.failing_calls:
         if command_of(entry) and _was_stopped(evidence, entry):
             found = _diagnose_stopped_call(evidence, entry)
             if found is not None:
                 return found
-    for entry in hangs:
+    for entry in evidence.hanging_calls:
         command = command_of(entry)
         # Earlier interrupted attempts of the program may hold its question.
         before = [each for each in evidence.entries_before(entry.index) if each.status == "interrupted"][:_MOST_BEFORE]
@@ -153,29 +152,25 @@ def _diagnose_prompt(evidence: Evidence, entry: EntryView, command: str) -> Diag
     if len(asked) < 3 or _MEASURES.search(asked) or (asked[-1:] in ":>$#%" and len(asked.split()) > _MOST_ASKED):
         return None
     shown = f"{code(asked, 70)}" if _ASKED.fullmatch(asked) else "a question"
-    call = code(command, 100) if command else f"Your {tool_phrase(entry)} call"
-    cause = (
-        f"{call}{start_clause(entry)} {_describe_end(entry)}: its output ends in a prompt, {shown}, and it waits for input "
-        "that nobody types."
-    )
+    cause = f"{_describe_start(entry)}: its output ends in a prompt, {shown}, and it waits for input that nobody types."
     quotes = [evidence.quote(entry, asked), evidence.quote(entry, command or call_input(entry)[:300])]
     # A pager waits for a key, not for an answer.
     if asked in ("(END)", "--More--") or asked.endswith(("(END)", "--More--")):
         step = "Stop it and run it without its pager: `PAGER=cat`, `--no-pager`, or with `| cat` at its end."
-        return diagnosis(KIND, cause, step, *quotes, check=_describe_check())
+        return diagnosis(KIND, cause, step, *quotes, check=_CHECK)
     if _SECRET.search(asked):
         step = (
             "Stop it. Ask the user to do this step or to say how it is to log in; do not guess what it asks for, and "
             "run it non-interactive."
         )
-        return diagnosis(KIND, cause, step, *quotes, check=_describe_check())
+        return diagnosis(KIND, cause, step, *quotes, check=_CHECK)
     if _HOST_KEY.search(said[-_MOST_END:]):
         step = (
             "Stop it. Ask the user whether the fingerprint of this host key is right; if it is, add the key to "
             "`known_hosts` and"
             " make the call with `-o BatchMode=yes`, which fails in place of asking."
         )
-        return diagnosis(KIND, cause, step, *quotes, check=_describe_check())
+        return diagnosis(KIND, cause, step, *quotes, check=_CHECK)
     option = _find_option(evidence, entry, asked)
     if option is not None:
         name, shown = option
@@ -184,8 +179,8 @@ def _diagnose_prompt(evidence: Evidence, entry: EntryView, command: str) -> Diag
             " ask (if what it"
             " asks is what the user wants)."
         )
-        return diagnosis(KIND, cause, step, *quotes, evidence.quote(shown), check=_describe_check())
-    return diagnosis(KIND, cause, _describe_unattended_run(command), *quotes, check=_describe_check())
+        return diagnosis(KIND, cause, step, *quotes, evidence.quote(shown), check=_CHECK)
+    return diagnosis(KIND, cause, _describe_unattended_run(command), *quotes, check=_CHECK)
 
 
 def _describe_unattended_run(command: str) -> str:
@@ -259,17 +254,14 @@ def _diagnose_earlier_question(evidence: Evidence, entry: EntryView, command: st
         asked = matches[-1].group(0).strip()
         shown = code(asked, 90) if _ASKED.fullmatch(asked) else "a question"
         whose = "" if other.index == entry.index else f", as {evidence.source(other)} shows"
-        cause = (
-            f"{code(command, 100)}{start_clause(entry)} {_describe_end(entry)}: it asks a question, {shown}{whose}, and"
-            " waits for an answer that nobody gives."
-        )
+        cause = f"{_describe_start(entry)}: it asks a question, {shown}{whose}, and waits for an answer that nobody gives."
         option = _find_option(evidence, entry, asked)
         step = (
             _describe_unattended_run(command)
             if option is None
             else f"Stop it and run it with {code(option[0], 50)}, which {evidence.source(option[1])} names."
         )
-        return diagnosis(KIND, cause, step, evidence.quote(other, asked), check=_describe_check())
+        return diagnosis(KIND, cause, step, evidence.quote(other, asked), check=_CHECK)
     return None
 
 
@@ -294,16 +286,13 @@ def _diagnose_stack_dump(evidence: Evidence, entry: EntryView, command: str) -> 
     places = [
         code(f"{evidence.name(file)}:{line} in {name}", 90) + inside.get((file, line, name), "") for file, line, name in own[:4]
     ]
-    cause = (
-        f"{code(command, 90)}{start_clause(entry)} {_describe_end(entry)}. The dump of its stack shows where it stands:"
-        f" {', '.join(places)}."
-    )
+    cause = f"{_describe_start(entry, 90)}. The dump of its stack shows where it stands: {', '.join(places)}."
     step = (
         f"More time can't help. Read these lines, {' and '.join(places[:2])}: find what each waits for (a queue, a"
         " lock, a thread, an answer),"
         " and which case never puts, releases or counts it; mend that and run it once with a time limit."
     )
-    return diagnosis(KIND, cause, step, evidence.quote(entry), check=_describe_check(), confidence="medium")
+    return diagnosis(KIND, cause, step, evidence.quote(entry), check=_CHECK, confidence="medium")
 
 
 def _diagnose_command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
@@ -328,14 +317,14 @@ def _diagnose_command(evidence: Evidence, entry: EntryView, command: str) -> Dia
         how = f"{'as long as' if ends else 'until'}{shown or ' its condition'} holds"
         why = f", and why{shown} {'still holds' if ends else 'fails'}" if shown else ""
         cause = (
-            f"{_describe_start(evidence, entry, command)}: it repeats {how}, without a limit, "
+            f"{_describe_start(entry)}: it repeats {how}, without a limit, "
             f"and nothing in the record shows that it will{' end' if ends else ''}."
         )
         step = (
             "Stop it. Look once at what it waits for, the state and the log of what should bring it "
             f"about{why}; if you wait again, set a limit, as with `timeout 60 COMMAND`."
         )
-        return diagnosis(KIND, cause, step, evidence.quote(entry, command), check=_describe_check())
+        return diagnosis(KIND, cause, step, evidence.quote(entry, command), check=_CHECK)
     asks = _diagnose_asking_program(evidence, entry, command)
     if asks is not None:
         return asks
@@ -357,20 +346,20 @@ def _diagnose_asking_program(evidence: Evidence, entry: EntryView, command: str)
         line = next((line for line in content.lines[:4_000] if _READS_INPUT.search(line)), None)
         if line is not None:
             source = evidence.source(content.entry)
-            cause = f"{_describe_start(evidence, entry, command)}: {_INPUT}. {capital(source)} shows {code(line.strip(), 110)}."
+            cause = f"{_describe_start(entry)}: {_INPUT}. {capital(source)} shows {code(line.strip(), 110)}."
             return diagnosis(
                 KIND,
                 cause,
                 _STEP_INPUT,
                 evidence.quote(entry, command),
                 evidence.quote(content.entry, line),
-                check=_describe_check(),
+                check=_CHECK,
             )
     return None
 
 
 def _diagnose_network(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis:
-    cause = f"{_describe_start(evidence, entry, command)}. It needs the network, and no answer is recorded."
+    cause = f"{_describe_start(entry)}. It needs the network, and no answer is recorded."
     step = (
         "Stop it and make the call once with a time limit, such as `timeout 60 COMMAND`; if it ends without an answer, tell the"
         " user that the other side does not answer."
@@ -394,7 +383,7 @@ def _diagnose_earlier_duration(evidence: Evidence, entry: EntryView, command: st
             and other.duration_ms < 120_000
         ):
             cause = (
-                f"{_describe_start(evidence, entry, command)}; the same call returned after {other.duration_ms / 1000:.1f}"
+                f"{_describe_start(entry)}; the same call returned after {other.duration_ms / 1000:.1f}"
                 f" seconds{clock(other.ts)}."
             )
             changed = evidence.changes(other.index, entry.index)
@@ -418,8 +407,7 @@ def _diagnose_moved_file(evidence: Evidence, entry: EntryView) -> Diagnosis | No
     for name in asked_paths(entry):
         move = find_move(evidence, entry, name)
         if move is not None:
-            own = code(command_of(entry), 100) if command_of(entry) else f"Your {tool_phrase(entry)} call"
-            cause = f"{own}{start_clause(entry)} {_describe_end(entry)}: it uses {code(name, 60)}, and {move.told}."
+            cause = f"{_describe_start(entry)}: it uses {code(name, 60)}, and {move.told}."
             step = f"Stop it, and use {code(move.place, 80)}, which {move.who} named, in place of {code(name, 60)}."
             quotes = (evidence.quote_message(move.message), evidence.quote(entry, command_of(entry) or call_input(entry)[:300]))
             return diagnosis(KIND, cause, step, *quotes, check=f"{code(move.place, 80)} must hold what you need.")
@@ -442,17 +430,14 @@ def _diagnose_child(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
 
 
 def _answer(evidence: Evidence, entry: EntryView, command: str, wait: Wait) -> Diagnosis:
-    cause = f"{_describe_start(evidence, entry, command)}: {wait.why}."
-    return diagnosis(KIND, cause, wait.step, evidence.quote(entry, command), check=_describe_check())
+    cause = f"{_describe_start(entry)}: {wait.why}."
+    return diagnosis(KIND, cause, wait.step, evidence.quote(entry, command), check=_CHECK)
 
 
-def _describe_start(evidence: Evidence, entry: EntryView, command: str) -> str:
-    return f"{code(command, 100)}{start_clause(entry)} {_describe_end(entry)}"
+def _describe_start(entry: EntryView, room: int = 100) -> str:
+    """Return which call does not return, and since when, as the beginning of a sentence."""
+    return f"{call_phrase(entry, room, 'Your')}{start_clause(entry)} {_describe_end(entry)}"
 
 
 def _describe_end(entry: EntryView) -> str:
     return "has not returned" if entry.status == "open" else "did not return by itself"
-
-
-def _describe_check() -> str:
-    return "It must return; run it with a time limit, so that it can't hang again."

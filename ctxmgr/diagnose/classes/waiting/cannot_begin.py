@@ -11,7 +11,7 @@ from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, program_name
 from ctxmgr.diagnose.evidence.calls import command_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import Item, answers, find_ids, parse_heads, parse_row
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
-from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, contains_word, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis
@@ -110,7 +110,7 @@ def _find_subject(poll: _Poll, item: Item) -> str | None:
     firsts = {*list(item.fields.values())[:1], item.fields.get("name", ""), item.fields.get("id", "")}
     # Ids first, because a plain word may occur in any row.
     for name in sorted(poll.names, key=lambda each: (not re.search(r"[\d_-]", each), -len(each), each)):
-        if name in firsts or (re.search(r"[\d_-]", name) and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", item.text)):
+        if name in firsts or (re.search(r"[\d_-]", name) and contains_word(name, item.text)):
             return name
     return None
 

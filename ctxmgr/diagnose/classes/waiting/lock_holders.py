@@ -40,11 +40,7 @@ def find_open_transaction(evidence: Evidence, entry: EntryView, database: str | 
     for other in evidence.latest_before(entry.index) if name else ():
         asked = call_input(other)
         # The session of a command ends with it.
-        if (
-            other.status != "ok"
-            or evidence.has_failed(other)
-            or (command_of(other) and not runs_in_background(command_of(other)))
-        ):
+        if not evidence.has_succeeded(other) or (command_of(other) and not runs_in_background(command_of(other))):
             continue
         if _ENDS.search(asked):
             ended.append(other)
@@ -120,7 +116,7 @@ def find_taker(evidence: Evidence, entry: EntryView, said: str) -> EntryView | N
     ids = find_ids(said) | find_ids(asked)
     given_back: set[str] = set()
     for other in evidence.latest_before(entry.index):
-        if other.status != "ok" or evidence.has_failed(other):
+        if not evidence.has_succeeded(other):
             continue
         name = _call_verbs(other)
         shared = ids & (find_ids(call_input(other)) | find_ids(evidence.text(other)))

@@ -10,7 +10,7 @@ from ctxmgr.diagnose.evidence import Evidence, call_input, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import answers
 from ctxmgr.diagnose.evidence.messages import Message, find_task_words, user_sentences
-from ctxmgr.diagnose.evidence.texts import clean, code, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import clean, code, contains_word, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.related_lines import find_names
 from ctxmgr.text.patterns import lazy_pattern
@@ -144,7 +144,7 @@ def _pairs(ring: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _names_agent(needs: str, who: str) -> bool:
-    return re.search(rf"(?<![\w-]){re.escape(who[:60])}(?![\w-])", needs) is not None
+    return contains_word(who[:60], needs)
 
 
 def _needed_thing(needs: str, who: str) -> str:
@@ -411,9 +411,7 @@ _FILE = lazy_pattern(r"(?<![\w/.-])[\w/-]{1,60}\.[a-z]{1,5}(?![\w/])")
 
 def _is_meant_for(wait: _Wait, other: str, agents: set[str]) -> bool:
     """Whether the words are for the other agent: they name it, or say "you" and there are only two agents."""
-    return re.search(rf"(?<![\w-]){re.escape(other[:60])}(?![\w-])", wait.to) is not None or (
-        len(agents) == 2 and re.search(r"\byour?\b", wait.text, re.IGNORECASE) is not None
-    )
+    return _names_agent(wait.to, other) or (len(agents) == 2 and re.search(r"\byour?\b", wait.text, re.IGNORECASE) is not None)
 
 
 def _answer(evidence: Evidence, first: _Wait, second: _Wait) -> Diagnosis:

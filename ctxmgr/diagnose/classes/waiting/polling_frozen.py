@@ -7,7 +7,7 @@ import re
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import CHECKS, MOST_CURRENT, Evidence, call_input, call_key, clock, may_change
-from ctxmgr.diagnose.evidence.calls import ENDED, command_of, runs_in_background, tool_phrase
+from ctxmgr.diagnose.evidence.calls import ENDED, command_of, tool_phrase
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
@@ -48,7 +48,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     if any(_STARTS.search(entry.action) or _STARTS.search(command_of(entry)) for entry in evidence.rounds):
         return None  # each round starts new work, so each time another run is polled
     for entry in evidence.rounds:
-        if entry.status != "ok" or evidence.has_failed(entry) or may_change(entry):
+        if not evidence.has_succeeded(entry) or may_change(entry):
             continue
         same = [each for each in evidence.loop if call_key(each) == call_key(entry)]
         said = evidence.text(entry)
@@ -288,7 +288,7 @@ def _are_answered_alike(evidence: Evidence, same: list[EntryView]) -> bool:
 def _list_shown_failures(evidence: Evidence, same: list[EntryView]) -> list[tuple[EntryView, list[str]]]:
     """Return the other calls that show an end of what equal calls wait for, the newest first, each with the lines that do."""
     last = same[-1]
-    started_calls = [each for each in evidence.entries_before(last.index) if runs_in_background(command_of(each))][:_MOST_BEGUN]
+    started_calls = evidence.background_calls(last.index)[:_MOST_BEGUN]
     named = " ".join([call_input(last), *(f"{command_of(each)} {evidence.text(each)[:60]}" for each in started_calls)])
     subjects = {word.casefold() for word in _SUBJECT.findall(named)} - _COMMON
     found: list[tuple[EntryView, list[str]]] = []
@@ -313,12 +313,8 @@ def _list_shown_failures(evidence: Evidence, same: list[EntryView]) -> list[tupl
 
 def _reads_started_log(evidence: Evidence, poll: EntryView) -> bool:
     """Whether a call looks at the file into which a background process of the agent writes."""
-    started_commands = (
-        command_of(each) for each in evidence.entries_before(poll.index) if runs_in_background(command_of(each))
-    )
-    return any(
-        file.rpartition("/")[2] in call_input(poll) for command in started_commands for file in _REDIRECT.findall(command)
-    )
+    commands = map(command_of, evidence.background_calls(poll.index))
+    return any(file.rpartition("/")[2] in call_input(poll) for command in commands for file in _REDIRECT.findall(command))
 
 
 _REDIRECT = lazy_pattern(r">{1,2} ?([\w./-]{3,120})")

@@ -19,7 +19,7 @@ from ctxmgr.diagnose.evidence.files import Content
 from ctxmgr.diagnose.evidence.interactive_commands import find_wait
 from ctxmgr.diagnose.evidence.items import list_items
 from ctxmgr.diagnose.evidence.messages import user_sentences
-from ctxmgr.diagnose.evidence.texts import capital, code, plain_name, quote_match, text_of
+from ctxmgr.diagnose.evidence.texts import capital, code, first_group, plain_name, quote_match, text_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Confidence, Diagnosis, Quote
@@ -204,7 +204,7 @@ def _diagnose_process_holder(
         return diagnosis(KIND, f"{cause} It is held by {name}, process {number}.", step, *quotes)
     pid = _PID.search(said)
     if pid is not None:
-        number = next(group for group in pid.groups() if group)
+        number = first_group(pid)
         gone = _find_failed_lookup(evidence, number, lock)
         if gone is not None:
             file = code(lock, 90) if lock and plain_name(lock) else "the file that holds its number"

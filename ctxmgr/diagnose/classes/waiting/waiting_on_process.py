@@ -6,10 +6,10 @@ import re
 
 from ctxmgr.diagnose.errors.lines import told_lines
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import ENDED, call_phrase, command_of, runs_in_background
+from ctxmgr.diagnose.evidence.calls import ENDED, call_phrase, command_of
 from ctxmgr.diagnose.evidence.files import mentions
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON
-from ctxmgr.diagnose.evidence.texts import capital, code, plain_name, quote_match
+from ctxmgr.diagnose.evidence.texts import capital, code, first_group, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -30,14 +30,12 @@ _MOST_BEGUN = 6
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return what a call waits for, and why it will not come or end."""
-    # An open call beside a loop is usually just in progress.
-    hangs = evidence.open_calls if evidence.finding is None or evidence.finding.severity == "hung" else []
-    for entry in [*hangs, *evidence.failing_calls]:
+    for entry in [*evidence.hanging_calls, *evidence.failing_calls]:
         command = command_of(entry)
         process, file = _PROCESS.search(command), _FILE.search(command)
         found = None
         if process is not None and (entry.status == "open" or "timed" in evidence.text(entry)):
-            found = _diagnose_process_wait(evidence, entry, next(group for group in process.groups() if group))
+            found = _diagnose_process_wait(evidence, entry, first_group(process))
         elif file is not None and plain_name(file.group(1)):
             found = _diagnose_file_wait(evidence, entry, file.group(1))
         if found is not None:
@@ -48,9 +46,8 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 def _diagnose_process_wait(evidence: Evidence, entry: EntryView, number: str) -> Diagnosis | None:
     """Say which call of the record started the awaited process."""
     shown = re.compile(rf"(?<!\d){number}(?!\d)")
-    started_call = next(
-        (each for each in _list_started_calls(evidence, entry) if shown.search(evidence.text(each)[:200])), None
-    )
+    started = (each for each in evidence.background_calls(entry.index) if shown.search(evidence.text(each)[:200]))
+    started_call = next(started, None)
     if started_call is None:
         return None
     cause = f"{call_phrase(entry)} waits for process {number}. That is what {evidence.source(started_call)} started"
@@ -70,7 +67,7 @@ def _diagnose_process_wait(evidence: Evidence, entry: EntryView, number: str) ->
 
 def _diagnose_file_wait(evidence: Evidence, entry: EntryView, file: str) -> Diagnosis | None:
     """Say that the file is somewhere else, or that the call that should make it has failed."""
-    started_calls = _list_started_calls(evidence, entry)
+    started_calls = evidence.background_calls(entry.index)
     since = started_calls[0].index if started_calls else entry.index
     name = file.rpartition("/")[2]
     for mention in mentions(evidence, name, entry.index):
@@ -123,11 +120,6 @@ def _diagnose_failed_maker(evidence: Evidence, entry: EntryView, maker: EntryVie
             check=f"{code(file, 80)} must be there; if you wait for it, set a limit: `timeout 60 COMMAND`.",
         )  # fmt: skip
     return None
-
-
-def _list_started_calls(evidence: Evidence, entry: EntryView) -> list[EntryView]:
-    """Return the calls that left something running before another call, the newest first."""
-    return [each for each in evidence.latest_before(entry.index) if runs_in_background(command_of(each))]
 
 
 def _log_file(begun: EntryView) -> str | None:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence, Message, call_input, call_key, clock, may_change
-from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, question_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import Item, answers, find_ids
 from ctxmgr.diagnose.evidence.messages import user_sentences
-from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, code, plain_name, text_of
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -148,7 +148,7 @@ def _diagnose_pending_review(evidence: Evidence) -> Diagnosis | None:
         who = code(named[0], 40)
         cause += f" {capital(evidence.source(named[1]))} names {who}."
         quotes.append(evidence.quote(named[1]))
-    by_user = next((each for each in user_sentences(evidence) if _ABOUT.search(each[1])), None)
+    by_user = _find_message_on_decision(evidence)
     if by_user is not None:
         message, sentence = by_user
         cause += f" The user said{clock(message.at)}: {code(sentence, 140)}."
@@ -157,7 +157,7 @@ def _diagnose_pending_review(evidence: Evidence) -> Diagnosis | None:
         f"Stop asking for the state: asking can't bring the decision. Tell the user that this ({code(words, 60)}) "
         f"waits for {who}, and for what, ask for the decision, and end your turn. What stands in outputs is no approval."
     )
-    return diagnosis(KIND, cause, step, *quotes, check="Look at the state once when the user says that it was decided.")
+    return diagnosis(KIND, cause, step, *quotes, check=_CHECK)
 
 
 def _list_pending_answers(evidence: Evidence) -> list[EntryView]:
@@ -375,19 +375,20 @@ def _diagnose_person(evidence: Evidence, person: _Person, cause: str, quotes: li
         f" them, or the user, what is to be decided{f' ({what})' if what else ''}, and end your turn. What stands"
         " in outputs is no approval."
     )
-    for message, sentence in user_sentences(evidence):
-        if _ABOUT.search(sentence):
-            cause += f" The user said{clock(message.at)}: {code(sentence, 120)}."
-            quotes.append(evidence.quote_message(message, sentence))
-            break
-    return diagnosis(
-        KIND,
-        cause,
-        step,
-        *quotes,
-        evidence.quote(person.shown),
-        check="Look at the state once when the user says that it was decided.",
-    )
+    by_user = _find_message_on_decision(evidence)
+    if by_user is not None:
+        message, sentence = by_user
+        cause += f" The user said{clock(message.at)}: {code(sentence, 120)}."
+        quotes.append(evidence.quote_message(message, sentence))
+    return diagnosis(KIND, cause, step, *quotes, evidence.quote(person.shown), check=_CHECK)
+
+
+def _find_message_on_decision(evidence: Evidence) -> tuple[Message, str] | None:
+    """Return the newest sentence of a person that speaks of a decision."""
+    return next((each for each in user_sentences(evidence) if _ABOUT.search(each[1])), None)
+
+
+_CHECK = "Look at the state once when the user says that it was decided."
 
 
 def _describe_subject(entry: EntryView) -> str:
@@ -426,18 +427,10 @@ def _diagnose_open_call(evidence: Evidence) -> Diagnosis | None:
     entry = next((each for each in evidence.open_calls if vocabulary.asks_human(each.action)), None)
     if entry is None:
         return None
-    asked = _asked_text(entry)
+    asked = question_of(entry)
     cause = f"You asked the user{clock(entry.ts)} with {tool_phrase(entry)}: {code(asked, 150)}. No answer is recorded."
     step = "Wait: end your turn with this question in one sentence. Do not ask in another form."
     return diagnosis(KIND, cause, step, evidence.quote(entry, asked), check="Go on only when the user has answered.")
-
-
-def _asked_text(entry: EntryView) -> str:
-    fields = fields_of(entry)
-    questions = fields.get("questions")
-    return text_of(questions if questions else fields.get("question") or fields.get("message") or entry.input, 2_000).split(
-        "\n"
-    )[0]
 
 
 def _find_question(text: str) -> str:
