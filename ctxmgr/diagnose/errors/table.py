@@ -25,7 +25,7 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.base.paths import packaged_text
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, edited_paths, fields_of, split_command
-from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, first_group, how_often, plain_name
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, first_group, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.log import fast_json
 from ctxmgr.text.patterns import lazy_pattern
@@ -315,7 +315,7 @@ def answer(
     if means is None or step is None:
         return None
     step = _PLACES.sub(lambda place: _known_place(place.group(0), slots), step)
-    start = start or f"{call_phrase(entry, 90)} fails{how_often(evidence.times(entry))}"
+    start = start or f"{evidence.describe_failure(entry, 90)}"
     words = row.words(match)
     cause = f"{start}, because {means}{f': {words}' if words else ''}."
     line = next((line.strip() for line in evidence.text(entry).split("\n") if match.group(0).split("\n")[0] in line), "")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ctxmgr.diagnose.errors.refusals import last_match
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import command_of, path_of
-from ctxmgr.diagnose.evidence.texts import code, how_often, plain_name
+from ctxmgr.diagnose.evidence.texts import code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -93,7 +93,7 @@ def _explain_environment(evidence: Evidence, entry: EntryView, name: str, into: 
     if inside == call:
         step = f"Run it in that environment: {code(f'. {into}/bin/activate && {call}', 140)}."
     cause = (
-        f"{code(call, 80)} fails{how_often(evidence.times(entry))}: {code(name, 50)} is installed in the environment "
+        f"{evidence.describe_failure(entry, 80)}: {code(name, 50)} is installed in the environment "
         f"{code(into, 60)} ({code(command_of(other), 60)}), and the Python that runs the call does not look there."
     )
     return diagnosis(
@@ -147,10 +147,9 @@ def _version(match: re.Match[str] | None) -> str | None:
 
 
 def _answer(evidence: Evidence, entry: EntryView, name: str, runs: str, into: str, other: EntryView) -> Diagnosis:
-    times = evidence.times(entry)
     command = code(command_of(other), 60)
     cause = (
-        f"{code(command_of(entry), 80)} fails{how_often(times)}: it runs with Python {runs}, which "
+        f"{evidence.describe_failure(entry, 80)}: it runs with Python {runs}, which "
         "has no"
         f" {code(name, 50)}. {command} installs for Python {into}, another interpreter."
     )

@@ -6,7 +6,7 @@ import re
 
 from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence
 from ctxmgr.diagnose.evidence.calls import command_of
-from ctxmgr.diagnose.evidence.texts import code, how_often
+from ctxmgr.diagnose.evidence.texts import code
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -98,10 +98,9 @@ def _runs_more(command: str) -> bool:
 
 
 def _answer(evidence: Evidence, entry: EntryView, other: EntryView, name: str | None) -> Diagnosis:
-    times = evidence.times(entry)
     what = code(name, 60) if name else f"what {code(command_of(other), 60)} sets"
     cause = (
-        f"{code(command_of(entry), 80)} fails{how_often(times)}: {what} is not there for it. It was "
+        f"{evidence.describe_failure(entry, 80)}: {what} is not there for it. It was "
         "set by a call of"
         f" its own, {code(command_of(other), 90)}, and is lost with that: each call has its own shell."
     )

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.refusals import unknown_names
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, call_phrase, command_of, fields_of, split_command
-from ctxmgr.diagnose.evidence.texts import capital, code, first_group, how_often, plain_name
+from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, command_of, fields_of, split_command
+from ctxmgr.diagnose.evidence.texts import capital, code, first_group, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -61,10 +61,9 @@ def _diagnose_installed_package(evidence: Evidence, entry: EntryView, said: str)
         # The call names that folder already.
         if found is None or not folder or folder in (".", evidence.folder) or f"{folder}/" in command_of(entry):
             continue
-        times = evidence.times(entry)
         source = evidence.source(other)
         cause = (
-            f"{code(command_of(entry), 90)} fails{how_often(times)}: {code(name, 60)} is not found from"
+            f"{evidence.describe_failure(entry, 90)}: {code(name, 60)} is not found from"
             f" where it is loaded. {capital(source)} shows it in {code(f'{folder}/{found.group(2)}', 90)}."
         )
         step = (
@@ -162,14 +161,12 @@ def _column(other: EntryView, said: str, line: str, name: str) -> _Place | None:
 def _answer(
     evidence: Evidence, entry: EntryView, name: str, place: _Place, own: list[_Place], other: EntryView, line: str
 ) -> Diagnosis:
-    call = call_phrase(entry, 90)
-    times = evidence.times(entry)
     mine = next((each for each in own if each.word == place.word), None)
     # kubectl looks in this namespace if none is named.
     here = f" ({code(mine.value, 60)})" if mine and plain_name(mine.value) else " (`default`)" if place.word == "-n" else ""
     source = evidence.source(other)
     cause = (
-        f"{call} fails{how_often(times)}: {code(name, 60)} is not in the place where it looks{here}. "
+        f"{evidence.describe_failure(entry, 90)}: {code(name, 60)} is not in the place where it looks{here}. "
         f"{capital(source)} shows it in another one, {code(place.value, 80)}."
     )
     option = f"{place.word} {place.value}" if place.word.startswith("-") else place.value

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, path_of, split_command
-from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name, text_of
+from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
+from ctxmgr.diagnose.evidence.texts import capital, code, plain_name, text_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -111,11 +111,10 @@ def _find_file(evidence: Evidence, name: str) -> str:
 
 def _answer(evidence: Evidence, entry: EntryView, other: EntryView, kind: _Kind, name: str, file: str) -> Diagnosis:
     file = file if plain_name(file) else ""
-    call = call_phrase(entry, 90)
-    times = evidence.times(entry)
     where = f" in {code(evidence.relative_path(file), 80)}" if file and name != file else ""
     source = "the error itself" if other.id == entry.id else evidence.source(other)
-    cause = f"{call} fails{how_often(times)}: {code(name, 60)}{where} {kind.means}, which cannot be seen; {source} shows it."
+    what = f"{code(name, 60)}{where} {kind.means}, which cannot be seen; {source} shows it"
+    cause = f"{evidence.describe_failure(entry, 90)}: {what}."
     step = f"{kind.step.replace('{file}', code(evidence.relative_path(file), 80) if file else 'the file it comes from')}."
     return diagnosis(
         KIND, cause, step, evidence.quote(other), evidence.quote(entry), check="The name in the answer must be without it.",

@@ -7,7 +7,6 @@ import re
 from ctxmgr.diagnose.errors.lines import list_offers
 from ctxmgr.diagnose.errors.table import best_step
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
-from ctxmgr.diagnose.evidence.calls import call_phrase
 from ctxmgr.diagnose.evidence.messages import forbids, split_sentences
 from ctxmgr.diagnose.evidence.texts import (
     ORDERS,
@@ -16,7 +15,6 @@ from ctxmgr.diagnose.evidence.texts import (
     clean,
     code,
     contains_word,
-    how_often,
     join_names,
     plain_name,
     quote_match,
@@ -104,10 +102,8 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 
 
 def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
-    call = call_phrase(entry, 80)
-    times = evidence.times(entry)
     expired = "have expired" if re.search("expired", line, re.IGNORECASE) else "are refused"
-    cause = f"{call} fails{how_often(times)}: the credentials it uses {expired}, {quote_match(_REFUSED, line)}."
+    cause = f"{evidence.describe_failure(entry, 80)}: the credentials it uses {expired}, {quote_match(_REFUSED, line)}."
     quotes = [evidence.quote(entry, line)]
     scope = _find_missing_scope(evidence, entry)
     # A missing permission shows which credentials to ask for.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.evidence import CHECKS, Evidence
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of
-from ctxmgr.diagnose.evidence.texts import clip, how_often
+from ctxmgr.diagnose.evidence.calls import command_of
+from ctxmgr.diagnose.evidence.texts import clip
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -57,11 +57,9 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
             if found is None:
                 continue
             size, limit, unit = found
-            call = call_phrase(entry, 80)
-            times = evidence.times(entry)
             unit_text = f" {unit}" if unit else ""
             cause = (
-                f"{call} fails{how_often(times)}, because what it asks for is too large or too long: "
+                f"{evidence.describe_failure(entry, 80)}, because what it asks for is too large or too long: "
                 f"`{size}`{unit_text}, and the limit is `{limit}`. Waiting or sending it again can't change that."
             )
             step = (

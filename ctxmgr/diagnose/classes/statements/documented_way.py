@@ -10,7 +10,7 @@ from ctxmgr.diagnose.errors.refusals import unknown_names
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.messages import forbids
-from ctxmgr.diagnose.evidence.texts import LINE_NUMBER, capital, code, find_line, how_often, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import LINE_NUMBER, capital, code, find_line, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -78,10 +78,9 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 
 
 def _answer(evidence: Evidence, entry: EntryView, command: str, missing: list[str], way: _Way) -> Diagnosis:
-    times = evidence.times(entry)
     lack = f": it does not find {join_names(missing)}" if missing else ""
     cause = (
-        f"{code(command, 90)} fails{how_often(times)}{lack}. "
+        f"{evidence.describe_failure(entry, 90)}{lack}. "
         f"{capital(way.source)} names another way, {code(way.command, 90)}, with "
         f"{join_names(way.added, 3)}, which you have not tried."
     )

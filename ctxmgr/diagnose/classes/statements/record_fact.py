@@ -18,7 +18,7 @@ from ctxmgr.diagnose.evidence.calls import (
     path_of,
     split_command,
 )
-from ctxmgr.diagnose.evidence.texts import capital, contains_word, how_often, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, contains_word, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -175,7 +175,7 @@ def _answer(
         or not all(plain_name(value) for key, value in shown.items() if key in ("file", "place") and value)
     ):
         return None
-    start = start or f"{call_phrase(entry, 80)} fails{how_often(evidence.times(entry))}"
+    start = start or f"{evidence.describe_failure(entry, 80)}"
     source = evidence.source(other)
     cause = f"{start}, because {means}. {capital(source)} shows it."
     return diagnosis(
