@@ -160,8 +160,7 @@ def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
         step: the call.
         told: the most informative lines of its output.
     """
-    known = _find_known_look(evidence, step, told)
-    if known is not None:
+    if (known := _find_known_look(evidence, step, told)) is not None:
         return known
     command = command_of(step)
     said = evidence.text(step)

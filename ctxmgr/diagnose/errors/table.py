@@ -253,8 +253,7 @@ def known_error(kind: str, evidence: Evidence, *, late: bool, once: bool = False
         if not once and evidence.times(entry) < 2 and len(evidence.failing_calls) < 2:
             continue
         for row, match in matching_rows(evidence, entry):
-            found = answer(kind, evidence, entry, row, match) if row.late == late and row.fails else None
-            if found is not None:
+            if (found := answer(kind, evidence, entry, row, match) if row.late == late and row.fails else None) is not None:
                 return found
     return None
 
@@ -496,7 +495,6 @@ def known_success(kind: str, evidence: Evidence) -> Diagnosis | None:
             own = min(same.times, len(evidence.equal_calls(same.entry)))
             forms = " and other forms of it say" if own < same.times else " says"
             start = f"{call_phrase(same.entry)}{forms} the same {same.times} times"
-            found = answer(kind, evidence, same.entry, row, same.match, start)
-            if found is not None:
+            if (found := answer(kind, evidence, same.entry, row, same.match, start)) is not None:
                 return found
     return None

@@ -86,8 +86,7 @@ def list_arguments(evidence: Evidence, entry: EntryView) -> Any:
         return inline
     for word in re.findall(r"[\w./-]{1,120}\.json\b", command):
         seen = evidence.last_content(word.removeprefix("//"), entry.index)
-        value = next(iter(find_json(seen.text)), None) if seen is not None else None
-        if value is not None:
+        if (value := next(iter(find_json(seen.text)), None) if seen is not None else None) is not None:
             return value
     return fields_of(entry)
 

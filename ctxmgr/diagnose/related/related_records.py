@@ -255,8 +255,7 @@ def _find_way_around(
     evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis, related: Sequence[RelatedLine]
 ) -> _WayAround:
     """Return what the user or another record names that may be a way around an external cause."""
-    way = _find_named_by_user(evidence, steps, found, _OTHER_WAY)
-    if way is not None:
+    if (way := _find_named_by_user(evidence, steps, found, _OTHER_WAY)) is not None:
         return way
     shown = [each for each in related[:1] if each.names and each.of_failure]
     return _WayAround(shown[0].sentence if shown else "", _describe_look(shown, later=True), ())

@@ -41,8 +41,7 @@ _SHOWN = lazy_pattern(
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return which output is cut again and again, and how to get the rest."""
-    page = _diagnose_first_page(evidence)
-    if page is not None:
+    if (page := _diagnose_first_page(evidence)) is not None:
         return page
     for entry in evidence.rounds:
         # The first time, the agent only learns that the output is cut.

@@ -52,8 +52,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return why an edit is refused."""
     for entry in evidence.failing_calls:
         for path, change in _list_requested_changes(evidence, entry)[:20]:
-            found = _diagnose_edit(evidence, entry, path, change)
-            if found is not None:
+            if (found := _diagnose_edit(evidence, entry, path, change)) is not None:
                 return found
     return next(
         (found for entry in evidence.rounds[:6] if (found := _diagnose_substitution(evidence, entry)) is not None), None
@@ -115,8 +114,7 @@ def _diagnose_edit(evidence: Evidence, entry: EntryView, path: str, change: Chan
     # A tool may refuse for another reason than the text. An empty text is an insertion.
     if not _REFUSED.search(said) or not change.old.strip():
         return None
-    found = _diagnose_unseen_part(evidence, entry, path, change)
-    if found is not None:
+    if (found := _diagnose_unseen_part(evidence, entry, path, change)) is not None:
         return found
     known = evidence.last_content(path, entry.index)
     # Without the file's content, only an output that shows a part of it can help.

@@ -127,8 +127,7 @@ def _diagnose_command(evidence: Evidence, entry: EntryView, command: str, name: 
                 KIND, cause, f"Do the same with {code(like, 40)}.", *quotes, check="The new command must print a result."
             )
     # If a similar program has worked, no note is needed. Otherwise a note knows the project's way.
-    noted = diagnose_note(KIND, evidence, entry, name)
-    if noted is not None:
+    if (noted := diagnose_note(KIND, evidence, entry, name)) is not None:
         return noted
     failed = {command_of(each) for each in evidence.failing_calls}
     like = next((each for each in _LIKE.get(name, ()) if not any(each in command for command in failed)), None)

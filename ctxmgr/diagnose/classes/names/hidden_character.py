@@ -56,8 +56,7 @@ _READ, _NEAR = 6_000, 24
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return which name of a failing call holds an invisible character."""
     for entry in evidence.failing_calls[:4]:
-        found = _diagnose_shown_character(evidence, entry) or _diagnose_lookalike(evidence, entry)
-        if found is not None:
+        if (found := _diagnose_shown_character(evidence, entry) or _diagnose_lookalike(evidence, entry)) is not None:
             return found
     return None
 

@@ -47,8 +47,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the unknown name, and the nearest known one."""
     for entry in evidence.refusals():
         said = evidence.text(entry)
-        address = _diagnose_address(evidence, entry, said)
-        if address is not None:
+        if (address := _diagnose_address(evidence, entry, said)) is not None:
             return address
         asked = f"{call_input(entry)}\n{_recently_written_text(evidence, entry)}"
         for unknown in unknown_names(said):
@@ -57,8 +56,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
                 found = _diagnose_listed_names(evidence, entry, unknown) or _answer(evidence, entry, unknown, said)
                 if found is not None:
                     return found
-        found = _diagnose_suggestion(evidence, entry, said)
-        if found is not None:
+        if (found := _diagnose_suggestion(evidence, entry, said)) is not None:
             return found
     return None
 

@@ -81,8 +81,7 @@ _LEAST = 2
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return where an earlier output has what is searched in vain."""
-    watched = _diagnose_moved_file(evidence) or _diagnose_unchanged_file(evidence)
-    if watched is not None:
+    if (watched := _diagnose_moved_file(evidence) or _diagnose_unchanged_file(evidence)) is not None:
         return watched
     if (excluded := _diagnose_excluded_value(evidence)) is not None:
         return excluded

@@ -156,8 +156,7 @@ def _diagnose_other_manifest(evidence: Evidence, entry: EntryView, command: str,
 
 
 def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
-    other = _diagnose_other_manifest(evidence, entry, command, name, way)
-    if other is not None:
+    if (other := _diagnose_other_manifest(evidence, entry, command, name, way)) is not None:
         return other
     suggested = [other for other in _list_suggestions(evidence.text(entry), name) if plain_name(other)]
     manifest, names, shown = _find_known_names(evidence, way, name, entry)

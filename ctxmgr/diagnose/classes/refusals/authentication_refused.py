@@ -120,8 +120,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
         if place is None:
             step = f"Log in the way the user said, {code(sentence, 140)}, and then make the call once."
         return diagnosis(KIND, cause, step, *quotes, check="The answer must no longer be a refusal; if it is, ask the user.")
-    closed = _diagnose_closed_name(evidence, line, cause, quotes)
-    if closed is not None:
+    if (closed := _diagnose_closed_name(evidence, line, cause, quotes)) is not None:
         return closed
     way = find_way_in_note(evidence, entry, _CREDENTIAL)
     if way is not None:

@@ -57,8 +57,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         way = _find_permitted_way(evidence, entry)
         if way is not None:
             return _answer(evidence, entry, line, way)
-        noted = _diagnose_note(evidence, entry, line)
-        if noted is not None:
+        if (noted := _diagnose_note(evidence, entry, line)) is not None:
             return noted
         # A single refusal may belong to a search that goes on.
         if entry.status == "denied" or (evidence.times(entry) > 1 and _DENIED.search(blanks_for_underscores(said))):

@@ -91,16 +91,12 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         # An error inside a program is no refusal of the command line that started it, unless data was given there.
         if command_of(entry) and "{" not in command_of(entry) and _RAISED.search(said):
             continue
-        found = _diagnose_violations(evidence, entry)
-        if found is not None:
+        if (found := _diagnose_violations(evidence, entry)) is not None:
             return found
         asked = _compare_arguments(entry, said)
-        if asked.wanted or asked.unwanted:
-            found = _answer(evidence, entry, asked)
-            if found is not None:
-                return found
-        found = _diagnose_value(evidence, entry, said)
-        if found is not None:
+        if (asked.wanted or asked.unwanted) and (found := _answer(evidence, entry, asked)) is not None:
+            return found
+        if (found := _diagnose_value(evidence, entry, said)) is not None:
             return found
     return None
 

@@ -46,8 +46,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     for entry in evidence.failing_calls[:3]:
         if _OTHER.search(evidence.text(entry)[-4_000:]):
             continue
-        found = _diagnose_exported_variable(evidence, entry) or diagnose_note(KIND, evidence, entry)
-        if found is not None:
+        if (found := _diagnose_exported_variable(evidence, entry) or diagnose_note(KIND, evidence, entry)) is not None:
             return found
     return None
 

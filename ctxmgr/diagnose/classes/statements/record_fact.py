@@ -38,8 +38,7 @@ def find_fact(evidence: Evidence, *, late: bool) -> Diagnosis | None:
     for entry in evidence.failing_calls[:6]:
         for fact in fact_rows():
             error = _match_error(evidence, fact, entry) if fact.late == late and fact.fails else None
-            found = _diagnose_fact(evidence, fact, error, entry) if error is not None else None
-            if found is not None:
+            if (found := _diagnose_fact(evidence, fact, error, entry) if error is not None else None) is not None:
                 return found
     return None if evidence.failing_calls or late else _find_success_fact(evidence)
 
@@ -50,8 +49,7 @@ def _find_success_fact(evidence: Evidence) -> Diagnosis | None:
         same = same_answer(evidence, partial(_match_error, evidence, fact)) if fact.ok else None
         if same is not None:
             start = f"{call_phrase(same.entry, 80)} says the same {same.times} times"
-            found = _diagnose_fact(evidence, fact, same.match, same.entry, start)
-            if found is not None:
+            if (found := _diagnose_fact(evidence, fact, same.match, same.entry, start)) is not None:
                 return found
     return None
 

@@ -54,8 +54,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         # Earlier interrupted attempts of the program may hold its question.
         before = [each for each in evidence.entries_before(entry.index) if each.status == "interrupted"][:_MOST_BEFORE]
         for each in [entry, *(each for each in before if program_name(each) == program_name(entry))]:
-            found = _diagnose_prompt(evidence, each, command_of(each))
-            if found is not None:
+            if (found := _diagnose_prompt(evidence, each, command_of(each))) is not None:
                 return found
         found = (
             _diagnose_moved_file(evidence, entry)
@@ -155,32 +154,28 @@ def _diagnose_prompt(evidence: Evidence, entry: EntryView, command: str) -> Diag
     cause = f"{_describe_start(entry)}: its output ends in a prompt, {shown}, and it waits for input that nobody types."
     quotes = [evidence.quote(entry, asked), evidence.quote(entry, command or call_input(entry)[:300])]
     # A pager waits for a key, not for an answer.
-    if asked in ("(END)", "--More--") or asked.endswith(("(END)", "--More--")):
+    if asked.endswith(("(END)", "--More--")):
         step = "Stop it and run it without its pager: `PAGER=cat`, `--no-pager`, or with `| cat` at its end."
-        return diagnosis(KIND, cause, step, *quotes, check=_CHECK)
-    if _SECRET.search(asked):
+    elif _SECRET.search(asked):
         step = (
             "Stop it. Ask the user to do this step or to say how it is to log in; do not guess what it asks for, and "
             "run it non-interactive."
         )
-        return diagnosis(KIND, cause, step, *quotes, check=_CHECK)
-    if _HOST_KEY.search(said[-_MOST_END:]):
+    elif _HOST_KEY.search(said[-_MOST_END:]):
         step = (
             "Stop it. Ask the user whether the fingerprint of this host key is right; if it is, add the key to "
-            "`known_hosts` and"
-            " make the call with `-o BatchMode=yes`, which fails in place of asking."
+            "`known_hosts` and make the call with `-o BatchMode=yes`, which fails in place of asking."
         )
-        return diagnosis(KIND, cause, step, *quotes, check=_CHECK)
-    option = _find_option(evidence, entry, asked)
-    if option is not None:
-        name, shown = option
+    elif (option := _find_option(evidence, entry, asked)) is not None:
+        name, source = option
         step = (
-            f"Stop it and run it with {code(name, 50)}, which {evidence.source(shown)} names, so that it does not"
-            " ask (if what it"
-            " asks is what the user wants)."
+            f"Stop it and run it with {code(name, 50)}, which {evidence.source(source)} names, so that it does not ask"
+            " (if what it asks is what the user wants)."
         )
-        return diagnosis(KIND, cause, step, *quotes, evidence.quote(shown), check=_CHECK)
-    return diagnosis(KIND, cause, _describe_unattended_run(command), *quotes, check=_CHECK)
+        quotes.append(evidence.quote(source))
+    else:
+        step = _describe_unattended_run(command)
+    return diagnosis(KIND, cause, step, *quotes, check=_CHECK)
 
 
 def _describe_unattended_run(command: str) -> str:
@@ -325,8 +320,7 @@ def _diagnose_command(evidence: Evidence, entry: EntryView, command: str) -> Dia
             f"about{why}; if you wait again, set a limit, as with `timeout 60 COMMAND`."
         )
         return diagnosis(KIND, cause, step, evidence.quote(entry, command), check=_CHECK)
-    asks = _diagnose_asking_program(evidence, entry, command)
-    if asks is not None:
+    if (asks := _diagnose_asking_program(evidence, entry, command)) is not None:
         return asks
     # Network programs come last, because they may also hang for any of the reasons above.
     if any(_NETWORK.match(" ".join(words)) for words in split_command(command)):

@@ -276,13 +276,17 @@ def _list_waits(evidence: Evidence, agents: set[str]) -> list[_Wait]:
         for entry in reversed(evidence.recent[-_LAST:]) if (text := _sentence(call_input(entry)) or _reason(entry))
     ]  # fmt: skip
     own = {wait.who for wait in calls}
-    said = [
+    # A call that waits is surer than words.
+    return calls + [wait for wait in _list_spoken_waits(evidence, agents) if wait.who not in own]
+
+
+def _list_spoken_waits(evidence: Evidence, agents: set[str]) -> list[_Wait]:
+    """Return the messages of agents that say they wait, newest first."""
+    return [
         _Wait(message.who, text, message.at, evidence.quote_message(message, text), _addressed(message, agents))
         for message in reversed(evidence.messages[-_LAST:])
-        # A call that waits is surer than words.
-        if message.by == "agent" and message.who not in own and (text := _sentence(message.text))
+        if message.by == "agent" and (text := _sentence(message.text))
     ]
-    return calls + said
 
 
 def _addressed(message: Message, agents: set[str]) -> str:
@@ -300,14 +304,9 @@ _MOST_AGENTS, _MOST_STEPS, _MOST_NEEDS = 8, 400, 60
 
 def _diagnose_ring(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
     """Say that three or more agents wait for each other in a ring, and who may begin according to the user."""
-    said = [
-        _Wait(message.who, text, message.at, evidence.quote_message(message, text), _addressed(message, agents))
-        for message in reversed(evidence.messages[-_LAST:])
-        if message.by == "agent" and (text := _sentence(message.text))
-    ]
     edges: dict[str, dict[str, _Wait]] = {}
     # What an agent said tells more than its call that waits.
-    for wait in (*said, *_list_waits(evidence, agents)):
+    for wait in (*_list_spoken_waits(evidence, agents), *_list_waits(evidence, agents)):
         for other in agents - {wait.who}:
             known = other in edges.get(wait.who, {}) or not _is_meant_for(wait, other, agents)
             if not known and _still_waits(evidence, wait.who) and not _was_answered(evidence, wait, other):

@@ -42,8 +42,7 @@ _PLAIN = lazy_pattern(r"[\w ,.()%-]+")
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the final state that is polled."""
-    found = _diagnose_other_name(evidence) or _diagnose_repeated_remedy(evidence)
-    if found is not None:
+    if (found := _diagnose_other_name(evidence) or _diagnose_repeated_remedy(evidence)) is not None:
         return found
     if any(_STARTS.search(entry.action) or _STARTS.search(command_of(entry)) for entry in evidence.rounds):
         return None  # each round starts new work, so each time another run is polled

@@ -77,8 +77,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         if _LOCKED.search(said) and command_of(entry):
             line = next(line for line in reversed(said.split("\n")) if _LOCKED.search(line))
             return _diagnose_refusal(evidence, entry, said, line)
-        found = _diagnose_open_call(evidence, entry)
-        if found is not None:
+        if (found := _diagnose_open_call(evidence, entry)) is not None:
             return found
     return None
 
@@ -235,8 +234,7 @@ def _diagnose_file_holder(evidence: Evidence, entry: EntryView, lock: str | None
         )
         return diagnosis(KIND, cause, step, *quotes, evidence.quote(shown), confidence="medium")
     # The table knows locks that are none: a mount point in use, a limit of processes, a missing right to the lock's file.
-    known = known_error(KIND, evidence, late=False)
-    if known is not None:
+    if (known := known_error(KIND, evidence, late=False)) is not None:
         return known
     what = f" {code(lock, 80)}" if lock and plain_name(lock) else ""
     # A lease that a tool grants has neither a process nor a file.

@@ -88,8 +88,7 @@ def _diagnose_file_wait(evidence: Evidence, entry: EntryView, file: str) -> Diag
     # Of several jobs, only one that names the file surely makes it.
     makers = started_calls if len(started_calls) == 1 else [each for each in started_calls if name in command_of(each)]
     for maker in makers[:_MOST_BEGUN]:
-        found = _diagnose_failed_maker(evidence, entry, maker, file)
-        if found is not None:
+        if (found := _diagnose_failed_maker(evidence, entry, maker, file)) is not None:
             return found
     return None
 
