@@ -176,9 +176,9 @@ def subject(entry: EntryView, name: Callable[[str], str] | None = None) -> str:
     if path and is_readable(path):
         return f"{action} of {(name or short_path)(path)}"
     fields = fields_of(entry)
-    told = next((fields[name] for name in _TELLING if isinstance(fields.get(name), str) and fields[name]), None)
-    told = entry.input if told is None and isinstance(entry.input, str) and entry.input else told
-    return f"{action} of {code(told, 60)}" if isinstance(told, str) else f"{action} call"
+    subject_field = next((fields[name] for name in _TELLING if isinstance(fields.get(name), str) and fields[name]), None)
+    subject_field = entry.input if subject_field is None and isinstance(entry.input, str) and entry.input else subject_field
+    return f"{action} of {code(subject_field, 60)}" if isinstance(subject_field, str) else f"{action} call"
 
 
 def call_phrase(entry: EntryView, room: int = 90, article: str = "The") -> str:

@@ -76,7 +76,7 @@ def messages_of(events: Iterable[EventView]) -> list[Message]:
         ):
             found[-1] = Message(who, by, last.at, (last.text + text)[:_MOST_TEXT], event.type, event.after)
         else:
-            found.append(Message(who, by, event.ts, text[:_MOST_TEXT], event.type, event.after, _addressees(event.data)))
+            found.append(Message(who, by, event.ts, text[:_MOST_TEXT], event.type, event.after, _find_addressees(event.data)))
     return found
 
 
@@ -91,7 +91,7 @@ def _message_text(data: Any, more: Sequence[str] = ()) -> str:
     return text_of(data)
 
 
-def _addressees(data: Any) -> str:
+def _find_addressees(data: Any) -> str:
     fields = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
     return next((text for name in ("to", "recipient", "recipients") if (text := text_of(fields.get(name), 400))), "")
 

@@ -56,7 +56,7 @@ class Counterpart(NamedTuple):
 def find_nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least: float = _NEAR) -> Counterpart | None:
     """Return the recorded name most like one that a call named in vain, or None; ``least`` as in `likeness`."""
     best: Counterpart | None = None
-    parts = _name_parts(name)
+    parts = _find_name_parts(name)
     stems = {part[:4] for part in parts} | {part[:1] + _VOWEL.sub("", part[1:])[:2] for part in parts if len(part) > _SHORT}
     digits = re.sub(r"\D", "", name)
     # The word after FROM or JOIN is a table, not a column that could have been meant.
@@ -71,7 +71,7 @@ def find_nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least
                 0.0
                 if len(word) < 3
                 else likeness(name, word) + (_LISTED if lists else 0.0)
-                if word[:2].casefold() == name[:2].casefold() or parts & _name_parts(word)
+                if word[:2].casefold() == name[:2].casefold() or parts & _find_name_parts(word)
                 else 0.0
             )
             if isinstance(place, Message):
@@ -93,7 +93,7 @@ def find_nearest_recorded(evidence: Evidence, name: str, entry: EntryView, least
                 or _was_tried(evidence, word, entry)
             ):
                 continue
-            best = _counterpart(evidence, word, text, place, alike)
+            best = _make_counterpart(evidence, word, text, place, alike)
             if alike >= 1:
                 return best
     return best
@@ -122,7 +122,7 @@ def likeness(one: str, other: str) -> float:
         _is_abbreviation(part, second) for part in re.split(r"[\W_]+", first)
     ):
         ratio = max(ratio, _NEAR)
-    mine, theirs = _name_parts(one), _name_parts(other)
+    mine, theirs = _find_name_parts(one), _find_name_parts(other)
     whole = (first.startswith(second) or second.startswith(first)) and len(second) > 0.55 * len(first)
     stems = {part[:4] for part in mine if len(part) > 3} & {part[:4] for part in theirs if len(part) > 3}
     shared = len(mine & theirs) / max(len(mine | theirs), 1)
@@ -142,7 +142,7 @@ def _is_abbreviation(part: str, word: str) -> bool:
     return all(letter in letters for letter in part) and not any(letter in "aeiou" for letter in part[1:])
 
 
-def _name_parts(name: str) -> frozenset[str]:
+def _find_name_parts(name: str) -> frozenset[str]:
     return frozenset(part.casefold() for part in _PART.findall(name[:120]) if len(part) > 1)
 
 
@@ -165,7 +165,7 @@ def _was_tried(evidence: Evidence, word: str, entry: EntryView) -> bool:
     )
 
 
-def _counterpart(evidence: Evidence, word: str, text: str, place: Message | EntryView, alike: float) -> Counterpart:
+def _make_counterpart(evidence: Evidence, word: str, text: str, place: Message | EntryView, alike: float) -> Counterpart:
     line = find_line(text, word, word)
     if isinstance(place, Message):
         return Counterpart(word, f"the user{clock(place.at)}", evidence.quote_message(place, line), True, False, alike, None)

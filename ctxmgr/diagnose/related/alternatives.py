@@ -71,7 +71,7 @@ def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alt
             yield found
 
 
-def _shape(name: str) -> str:
+def _mask_digits(name: str) -> str:
     return re.sub(r"\d+", "9", name)
 
 
@@ -82,7 +82,11 @@ def _find_value_in_form(evidence: Evidence, steps: Sequence[EntryView]) -> Alter
         for message in reversed(evidence.user_texts):
             name = next(
                 # The example itself is no name given by the user.
-                (each for each in _NAME.findall(message.text) if _shape(each) == _shape(example) and each != example),
+                (
+                    each
+                    for each in _NAME.findall(message.text)
+                    if _mask_digits(each) == _mask_digits(example) and each != example
+                ),
                 None,
             )
             if name is not None:
@@ -112,7 +116,7 @@ def _find_free_sibling(evidence: Evidence, steps: Sequence[EntryView]) -> Altern
         parts = re.split(r"\}\s*,|\n", text)
         free = [
             name for part in parts if _FREE.search(part) and not _HELD.search(part)
-            for name in _NAME.findall(part)[:1] if name != own and _shape(name) == _shape(own) and plain_name(name)
+            for name in _NAME.findall(part)[:1] if name != own and _mask_digits(name) == _mask_digits(own) and plain_name(name)
         ]  # fmt: skip
         if free:
             names = join_names(dict.fromkeys(free), _MOST)
@@ -206,7 +210,7 @@ def _find_installed_version(evidence: Evidence, steps: Sequence[EntryView]) -> A
     ):
         return None
     # The version is sufficient, so it is not the cause.
-    if _numbers(shows[1]) >= _numbers(least):
+    if _version_numbers(shows[1]) >= _version_numbers(least):
         return None
     cause = f"It runs with {program} {code(shows[1], 20)}, and the project asks for {code(least, 20)} or newer."
     for other in evidence.latest:
@@ -214,7 +218,7 @@ def _find_installed_version(evidence: Evidence, steps: Sequence[EntryView]) -> A
         found = [
             m.group(1)
             for line in lines
-            if (m := _VERSION.fullmatch(line.strip(" *"))) and _numbers(m.group(1)) >= _numbers(least)
+            if (m := _VERSION.fullmatch(line.strip(" *"))) and _version_numbers(m.group(1)) >= _version_numbers(least)
         ]
         # The installed version that is too old is not offered.
         if other.status == "ok" and found and other.id != shows[2].id and program[:4] in call_input(other):
@@ -229,7 +233,7 @@ def _find_installed_version(evidence: Evidence, steps: Sequence[EntryView]) -> A
     )
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _version_numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part)
 
 
@@ -306,7 +310,7 @@ def _find_other_release(evidence: Evidence, steps: Sequence[EntryView]) -> Alter
                 each
                 for each in there.findall(evidence.text(other)[:_READ])
                 # A release that the conflict names is part of it.
-                if _numbers(each) > _numbers(version) and each not in said
+                if _version_numbers(each) > _version_numbers(version) and each not in said
             ]
             if found:
                 source = evidence.source(other)

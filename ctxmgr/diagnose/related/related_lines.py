@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from math import fsum, log1p
 from typing import NamedTuple
 
-from ctxmgr.diagnose.errors.lines import addresses_reader, is_error_word, reasons, telling_line, tells
+from ctxmgr.diagnose.errors.lines import addresses_reader, is_error_word, is_telling, reasons, telling_line
 from ctxmgr.diagnose.errors.table import find_topic
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, may_change, program_name
 from ctxmgr.diagnose.evidence.calls import command_of, list_changes
@@ -226,7 +226,7 @@ class _Search:
         line = telling_line(evidence, steps[0]).casefold()
         self.named = {word[:_STEM] for word in re.findall(r"[a-z]{5,}", line) if word not in COMMON}
         self.agent = steps[0].agent
-        places = list(_places(evidence, steps))
+        places = list(_list_places(evidence, steps))
         programs = Counter(program_name(place) for place, _, _ in places if isinstance(place, EntryView))
         self.program = program_name(steps[0]) if programs[program_name(steps[0])] <= _FEW else None
         self.topic = find_topic(said)
@@ -334,7 +334,7 @@ class _Search:
                 yield _Unit(text, _comparison_words(text), _ADDS if names else 0.0, bool(names))
 
     def _split_units(self, said: str) -> Iterator[_Unit]:
-        for text in _pieces(said):
+        for text in _split_into_pieces(said):
             names = [name for name in find_names(text) if name not in self.known]
             extra = (_ADDS if names else 0.0) + (_PRESCRIBED if PRESCRIBES.search(text) else 0.0)
             yield _Unit(text, _comparison_words(text), extra, bool(names))
@@ -379,12 +379,12 @@ def _requested_text(entry: EntryView) -> str:
     return command_of(entry) or call_input(entry)
 
 
-def _places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tuple[EntryView | Message, str, str]]:
+def _list_places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tuple[EntryView | Message, str, str]]:
     """Yield the records to compare, each with its request and its text, the newest first."""
     keys = {call_key(step) for step in steps}
     first = min(step.index for step in steps)
     telling = telling_line(evidence, steps[0])
-    telling = telling if tells(telling) and len(telling) >= _LEAST_LINE else ""
+    telling = telling if is_telling(telling) and len(telling) >= _LEAST_LINE else ""
     for entry in [*reversed(evidence.recent[-_MOST_RECORDS:]), *reversed(evidence.related[-_MOST_RECORDS:])]:
         key = call_key(entry)
         if key in keys or not evidence.has_succeeded(entry) or command_of(entry).strip() in _SAYS_NOTHING:
@@ -470,7 +470,7 @@ def _is_known(member: str, known: str) -> bool:
     return bool(value) and name in known and value in known
 
 
-def _pieces(said: str) -> Iterator[str]:
+def _split_into_pieces(said: str) -> Iterator[str]:
     """Yield the lines of a text; long lines as sentences or members. Orders and a client's lines around it are left out."""
     for row in said.split("\n")[:_LINES]:
         line = _NUMBERED.sub("", row).strip()
@@ -495,12 +495,12 @@ def quotable_parts(text: str) -> list[str]:
     A span or a value may be repeated if it is a name or a few plain words, and no request.
     """
     spans = [span for span in _SPAN.findall(text) if _is_plain(span)]
-    members = [f"{name} {value}" for name, value in _members(text) if _is_plain(value)]
+    members = [f"{name} {value}" for name, value in _list_members(text) if _is_plain(value)]
     quoted = " ".join([*spans, *members])
     return list(dict.fromkeys([*spans, *members, *(name for name in find_names(text) if name not in quoted)]))
 
 
-def _members(text: str) -> Iterator[tuple[str, str]]:
+def _list_members(text: str) -> Iterator[tuple[str, str]]:
     """Yield the members of a JSON, YAML or settings line with their values."""
     for name, quoted, bare in _MEMBER.findall(text):
         value = (quoted or bare).strip()

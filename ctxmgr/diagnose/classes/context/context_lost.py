@@ -33,7 +33,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         again = _list_repeated_lookups(evidence, compactions[-2].after or 0)
     # A lost value is the better cause, since repeated look-ups follow from it.
     if len(again) >= _LEAST and _find_dropped_value(evidence, last, place) is None:
-        return _answer(evidence, compactions, last, again)
+        return _explain_repeated_lookups(evidence, compactions, last, again)
     return _diagnose_dropped_value(evidence, last, place)
 
 
@@ -59,7 +59,7 @@ def _list_repeated_lookups(evidence: Evidence, place: int) -> list[tuple[EntryVi
     return list(found.values())
 
 
-def _answer(
+def _explain_repeated_lookups(
     evidence: Evidence, compactions: list[Message], last: Message, again: list[tuple[EntryView, EntryView]]
 ) -> Diagnosis:
     names = [evidence.name(path) if (path := path_of(each)) else command_of(each) or tool_phrase(each) for each, _ in again]

@@ -37,15 +37,15 @@ _MOST_RELATED = 400
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the earlier answer."""
-    for asked, index, times in _questions(evidence):
-        answered = _answer(evidence, asked, index) or _find_related_answer(evidence, asked)
+    for asked, index, times in _list_questions(evidence):
+        answered = _find_earlier_answer(evidence, asked, index) or _find_related_answer(evidence, asked)
         if answered is not None:
             question, answer, quote_from = answered
             return _diagnose_repeated_question(evidence, asked, times, question, answer, quote_from)
     return _diagnose_documented_answer(evidence) or _diagnose_repeated_weighing(evidence)
 
 
-def _questions(evidence: Evidence) -> list[tuple[str, int, int]]:
+def _list_questions(evidence: Evidence) -> list[tuple[str, int, int]]:
     """Return the repeated questions to a person in the loop, each with the index of the first one and its count."""
     found: dict[str, tuple[str, int, int]] = {}
     for entry in evidence.loop:
@@ -85,7 +85,7 @@ def _is_unanswered(evidence: Evidence, entry: EntryView) -> bool:
     return len(said) <= _SHORT and _NO_ANSWER.search(said) is not None
 
 
-def _answer(evidence: Evidence, asked: str, index: int) -> tuple[str, Message | EntryView, str] | None:
+def _find_earlier_answer(evidence: Evidence, asked: str, index: int) -> tuple[str, Message | EntryView, str] | None:
     """Return an earlier question with the same meaning, and the answer of a person that followed it."""
     open_: str | None = None
     found: tuple[str, Message | EntryView, str] | None = None
@@ -204,21 +204,21 @@ def _diagnose_repeated_weighing(evidence: Evidence) -> Diagnosis | None:
     Agents weigh options in messages, and in calls that ask, propose or object. The recurring words are the subject. A
     decision is a sentence of a person or a document that says so and holds these words.
     """
-    stated = list(_statements(evidence))[-_MOST:]
+    stated = list(_list_statements(evidence))[-_MOST:]
     said = [text for text in stated if _WEIGHS.search(text)]
     # Weighing something twice is ordinary care.
     if len(said) < _THRICE:
         return None
     counts: dict[str, int] = {}
     for text in stated:
-        for word in _significant_words(text):
+        for word in _find_significant_words(text):
             counts[word] = counts.get(word, 0) + 1
     recurring = {word for word, count in counts.items() if count >= _TWICE}
     # If few words recur, more of them must be shared. Otherwise, any sentence on the topic would match.
     least = _TWICE if len(recurring) >= _TWICE else _THRICE
     for message in reversed(evidence.user_texts):
         for sentence in re.findall(r"[^.!?\n]{3,300}[.!?]?", message.text[:8_000]):
-            words = _significant_words(sentence)
+            words = _find_significant_words(sentence)
             shared = words & recurring and len(words & counts.keys()) >= least - 1
             # A question, or the place of the decisions, may hold words of one, but decides nothing.
             if _SETTLED.search(sentence) and shared and not _POINTS.search(sentence):
@@ -228,7 +228,7 @@ def _diagnose_repeated_weighing(evidence: Evidence) -> Diagnosis | None:
     return _diagnose_documented_decision(evidence, said, recurring, set(counts), least)
 
 
-def _statements(evidence: Evidence) -> Iterator[str]:
+def _list_statements(evidence: Evidence) -> Iterator[str]:
     """Yield what agents said since a person last spoke, and the sentences in their calls, in order."""
     last_by_user = max((place for place, message in enumerate(evidence.messages) if message.by == "user"), default=-1)
     since = evidence.messages[last_by_user].after if last_by_user >= 0 else None
@@ -259,7 +259,7 @@ def _diagnose_documented_decision(
     found = _find_decision(evidence, recurring, all_words, least)
     # An agent that follows the decision weighs something else.
     last = next((_written_text(each).casefold() for each in reversed(evidence.recent) if may_change(each)), "")
-    names = _decision_names(found.line, all_words) if found is not None else []
+    names = _find_decision_names(found.line, all_words) if found is not None else []
     if found is None or (names and all(name.casefold() in last for name in names)):
         return None
     return _diagnose_decided(said, *_describe_decision(evidence, found, names))
@@ -283,11 +283,11 @@ def _diagnose_documented_answer(evidence: Evidence) -> Diagnosis | None:
             asked = [*asked, question_of(entry)] if unanswered else []
     # No document gives a permission that a person has to give.
     chooses = len(asked) > 1 and _CHOICE.search(asked[-1]) is not None and not _PERMISSION.search(asked[-1])
-    words = _significant_words(asked[-1]) if chooses else frozenset[str]()
+    words = _find_significant_words(asked[-1]) if chooses else frozenset[str]()
     found = _find_decision(evidence, words, words, _THRICE)
     if found is None:
         return None
-    where, what, quote = _describe_decision(evidence, found, _decision_names(found.line, set(words)))
+    where, what, quote = _describe_decision(evidence, found, _find_decision_names(found.line, set(words)))
     cause = f"You asked {len(asked)} times, last {code(asked[-1], 110)}, and nobody answers. It is decided already: {where}."
     step = f"Take {what}, and go on with the task by it; do not ask again."
     return diagnosis(KIND, cause, step, quote, check="Ask again only if something new speaks against it.", confidence="medium")
@@ -298,8 +298,8 @@ def _find_decision(
 ) -> _Decision | None:
     """Return the decision with most of the words, at least so many of them, and one that it must be about."""
     best: tuple[int, _Decision] | None = None
-    for each in _decisions(evidence):
-        own = _significant_words(each.line)
+    for each in _list_decisions(evidence):
+        own = _find_significant_words(each.line)
         shared = len(own & words)
         if own & about and shared >= least and (best is None or shared > best[0]):
             best = (shared, each)
@@ -326,7 +326,7 @@ def _written_text(entry: EntryView) -> str:
     return "\n".join(change.new for change in list_changes(entry)) or call_input(entry)
 
 
-def _decisions(evidence: Evidence) -> Iterator[_Decision]:
+def _list_decisions(evidence: Evidence) -> Iterator[_Decision]:
     """Yield what documents, notes and lists that were read say to be decided, the newest first."""
     for entry in evidence.latest:
         place = f"{entry.action} {path_of(entry) or ''} {command_of(entry)}"
@@ -335,7 +335,7 @@ def _decisions(evidence: Evidence) -> Iterator[_Decision]:
             continue
         text = evidence.text(entry)[:12_000]
         if text.lstrip()[:1] in ("{", "["):
-            yield from _decided_items(entry, text)
+            yield from _list_decided_items(entry, text)
             continue
         # The status of a record with a single one is that of all its lines.
         states = _STATUS.findall(text)
@@ -344,7 +344,7 @@ def _decisions(evidence: Evidence) -> Iterator[_Decision]:
         yield from (_Decision(entry, line) for line in lines if _SETTLED.search(line) or (accepted and _PROSE.search(line)))
 
 
-def _decided_items(entry: EntryView, text: str) -> Iterator[_Decision]:
+def _list_decided_items(entry: EntryView, text: str) -> Iterator[_Decision]:
     """Yield the items of a list of decisions that are not open."""
     for item in list_items(text):
         line = ", ".join(f"{name}: {value}" for name, value in item.fields.items() if value not in ("null", ""))
@@ -369,13 +369,13 @@ def _strip_markers(line: str) -> str:
     return strip_line_numbers(line).lstrip("-*> ")
 
 
-def _decision_names(line: str, words: set[str]) -> list[str]:
+def _find_decision_names(line: str, words: set[str]) -> list[str]:
     """Return the names of a decision: the weighed options in its first sentence, and whatever is written like a name."""
     sentence = re.split(r"(?<=[\w)])[.;](?=\s)", _strip_markers(line))[0]
     sentence = " ; ".join(part for part in re.split(r"[,;:]", sentence) if not _REFUSED.search(part))
     runs: list[list[str]] = [[]]
     for token in re.findall(r"[\w-]+(?:[./][\w-]+)*|;", sentence):
-        if _significant_words(token) & words and not _SETTLED.fullmatch(token):
+        if _find_significant_words(token) & words and not _SETTLED.fullmatch(token):
             runs[-1].append(token)
         else:
             runs += [[]] if not _NAMED.fullmatch(token) else [[token], []]
@@ -383,7 +383,7 @@ def _decision_names(line: str, words: set[str]) -> list[str]:
     return list(dict.fromkeys(name for name in found if len(name) > 1))[:4]
 
 
-def _significant_words(text: str) -> frozenset[str]:
+def _find_significant_words(text: str) -> frozenset[str]:
     return frozenset(
         _ENDING.sub("", word)
         for word in re.findall(r"[\w-]{3,40}", text[:4_000].casefold().replace("-", " - "))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ctxmgr.diagnose.errors.lines import tells
+from ctxmgr.diagnose.errors.lines import is_telling
 from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, program_name
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, path_of, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.files import is_file_name
@@ -49,7 +49,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
             continue
         line = _find_cut_notice(evidence.text(entry))
         if line is not None:
-            return _answer(evidence, entry, line, evidence.times(entry))
+            return _explain_cut(evidence, entry, line, evidence.times(entry))
     return _diagnose_cut_failure(evidence)
 
 
@@ -66,9 +66,13 @@ def _diagnose_cut_failure(evidence: Evidence) -> Diagnosis | None:
         if evidence.has_failed(entry)
     )
     # If a remaining line says why, the cut does not matter.
-    if times < 2 or not cut or any(tells(line) for line in evidence.text(cut[0][0]).split("\n") if line.strip() != cut[0][1]):
+    if (
+        times < 2
+        or not cut
+        or any(is_telling(line) for line in evidence.text(cut[0][0]).split("\n") if line.strip() != cut[0][1])
+    ):
         return None
-    return _answer(evidence, *cut[0], times)
+    return _explain_cut(evidence, *cut[0], times)
 
 
 # The caller itself left the rest out: `make 2>&1 | tail -n 5`
@@ -160,14 +164,14 @@ def _diagnose_first_page(evidence: Evidence) -> Diagnosis | None:
         return diagnosis(
             KIND,
             cause,
-            _next_page(last, rest),
+            _describe_next_page(last, rest),
             evidence.quote(last),
             check="The answer must hold entries that you have not seen yet.",
         )
     return None
 
 
-def _next_page(entry: EntryView, rest: _Rest) -> str:
+def _describe_next_page(entry: EntryView, rest: _Rest) -> str:
     if not rest.token:
         return (
             "Ask for the next part with the argument that the tool has for it (an offset, a page number, a higher limit), or"
@@ -209,7 +213,7 @@ def _find_cut_notice(said: str) -> str | None:
     return None
 
 
-def _answer(evidence: Evidence, entry: EntryView, line: str, times: int) -> Diagnosis:
+def _explain_cut(evidence: Evidence, entry: EntryView, line: str, times: int) -> Diagnosis:
     path, command = path_of(entry), command_of(entry)
     what = (
         code(command, 80)
@@ -225,9 +229,9 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, times: int) -> Diag
     part = _FIRST.search(line)
     if part is not None and (total := _TOTAL.search(line)) is not None:
         cause = f"{cause[:-1]}, of {total.group(1)} lines in all."
-    hit = None if own else _find_hit(evidence, entry, path if path and not command else _shown_file(command))
+    hit = None if own else _find_hit(evidence, entry, path if path and not command else _find_shown_file(command))
     if hit is not None:
-        step = _read_from(evidence, entry, hit)
+        step = _describe_read(evidence, entry, hit)
     elif path and not command:
         name = evidence.name(path)
         field = next((name for name in ("offset", "start_line", "view_range") if name in fields_of(entry)), "offset")
@@ -269,7 +273,7 @@ _LINE_FIELD = lazy_pattern(r"line(?:_?(?:no|num|number))?|lineno")
 _BEFORE, _MANY = 5, 40
 
 
-def _shown_file(command: str) -> str:
+def _find_shown_file(command: str) -> str:
     """Return the only file that a command names, or ""."""
     files = {word for words in split_command(command) for word in words[1:] if is_file_name(word)}
     return files.pop() if len(files) == 1 else ""
@@ -291,11 +295,11 @@ def _find_hit(evidence: Evidence, entry: EntryView, file: str) -> _Hit | None:
         ]
         found = [_Hit(other, file, int(number), line.strip()) for number, line in hits if line.strip() not in shown]
         if found:
-            return next((hit for hit in found if tells(hit.line)), found[0])
+            return next((hit for hit in found if is_telling(hit.line)), found[0])
     return None
 
 
-def _read_from(evidence: Evidence, entry: EntryView, hit: _Hit) -> str:
+def _describe_read(evidence: Evidence, entry: EntryView, hit: _Hit) -> str:
     """Return how to read a file around a line that a search found."""
     first, name = max(1, hit.number - _BEFORE), evidence.name(hit.file)
     how = f"from line {first} on (offset {first}, limit {_MANY})"

@@ -93,14 +93,14 @@ def _last_lines(evidence: Evidence, entry: EntryView) -> str:
 
 def _list_same_checks(evidence: Evidence, entry: EntryView) -> list[EntryView]:
     """Return the calls that run the same file in another form and end alike."""
-    end, files = _last_lines(evidence, entry), _named_files(entry)
+    end, files = _last_lines(evidence, entry), _list_named_files(entry)
     # A check that passes silently ends like any other.
     if not end.strip():
         return []
-    return [each for each in evidence.tail if files & _named_files(each) and _last_lines(evidence, each) == end]
+    return [each for each in evidence.tail if files & _list_named_files(each) and _last_lines(evidence, each) == end]
 
 
-def _named_files(entry: EntryView) -> set[str]:
+def _list_named_files(entry: EntryView) -> set[str]:
     return {word.removeprefix("./") for words in split_command(command_of(entry)) for word in words if is_file_name(word)}
 
 
@@ -243,7 +243,7 @@ def _diagnose_stale_program(evidence: Evidence, entry: EntryView, command: str, 
     # If two places are named, the wrong place explains more than an old build.
     if elsewhere is not None:
         return elsewhere
-    words = _artefact(command)
+    words = _find_built_file(command)
     source = next((path for each in reversed(edits) for path in edited_paths(each) if path.endswith(_SOURCES)), None)
     # A command that builds before it runs can't be stale.
     if words is None or source is None or _BUILDS.search(command):
@@ -321,7 +321,7 @@ def _contains_path(one: str, other: str) -> bool:
 _BUILT = ("build", "target", "bin", "dist", "out", "classes", "lib")
 
 
-def _artefact(command: str) -> list[str] | None:
+def _find_built_file(command: str) -> list[str] | None:
     """Return the built file that a command runs: a program, or the argument of java, node and the like."""
     for words in split_command(command):
         if words[0].startswith(("./", *(f"{part}/" for part in _BUILT))):

@@ -45,7 +45,7 @@ class _Holder(NamedTuple):
 
 
 @cache
-def _holders() -> tuple[_Holder, ...]:
+def _load_holders() -> tuple[_Holder, ...]:
     """Return the holders in the order of the table, which has those with more conditions first."""
     return tuple(_Holder(**row) for row in read_table("holder"))
 
@@ -142,14 +142,14 @@ def _diagnose_holder(
     first = edits[0].index
     since = [each for each in evidence.recent if each.index > first and each.status != "open"]
     asked = "\n".join([f"{each.action}\n{call_input(each)[:2_000]}" for each in [*since, entry] if not edited_paths(each)])
-    for holder in _holders():
+    for holder in _load_holders():
         # A call has renewed it, so something else keeps the old state.
         if not re.search(holder.runs, asked) or not re.search(holder.edited, path) or re.search(holder.renews, asked):
             continue
         shown = _find_holder_name(evidence, entry, holder, path)
         if shown is None:
             continue
-        return _answer(evidence, entry, same, edits, holder, path, *shown)
+        return _explain_holder(evidence, entry, same, edits, holder, path, *shown)
     return None
 
 
@@ -168,7 +168,7 @@ def _find_holder_name(evidence: Evidence, entry: EntryView, holder: _Holder, pat
     return None
 
 
-def _answer(
+def _explain_holder(
     evidence: Evidence, entry: EntryView, same: Sequence[EntryView], edits: Sequence[EntryView], holder: _Holder, path: str,
     name: str, other: EntryView | None,
 ) -> Diagnosis:  # fmt: skip

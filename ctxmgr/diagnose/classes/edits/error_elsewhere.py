@@ -94,7 +94,7 @@ def _diagnose_parse_error(evidence: Evidence, entry: EntryView) -> Diagnosis | N
         # After a single edit elsewhere, the agent may still be on its way to the right file.
         if _has_few_changes(changed) or any(same_file(path, each) for path, _ in places for each in changed):
             return None
-        return _answer(evidence, entry, changed, path, line, "", quoted)
+        return _explain_place(evidence, entry, changed, path, line, "", quoted)
     return None
 
 
@@ -202,10 +202,10 @@ def _diagnose_unchanged_file(evidence: Evidence, entry: EntryView, changed: dict
         part in path.rpartition("/")[2] for part in ("test_", "_test.", ".test.", ".spec.", "conftest")
     ):
         return None
-    return _answer(evidence, entry, changed, path, line, f": {_quote_error(causes[-1].strip())}", said[-500:])
+    return _explain_place(evidence, entry, changed, path, line, f": {_quote_error(causes[-1].strip())}", said[-500:])
 
 
-def _answer(
+def _explain_place(
     evidence: Evidence,
     entry: EntryView,
     changed: dict[str, list[EntryView]],

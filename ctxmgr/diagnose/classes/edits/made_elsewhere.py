@@ -131,12 +131,12 @@ def _find_second_setting(evidence: Evidence, file: str, shown: list[EntryView], 
     replaced = [change for each in own for change in list_changes(each)]
     written = "\n".join(change.new for change in replaced) or "\n".join(map(call_input, own))
     texts = ["\n".join(old.lines) if old is not None else "", *(change.old for change in replaced)]
-    before = {setting for text in texts for setting in _settings(text) if setting[0] in written}
-    before -= set(_settings(replaced[-1].new if replaced else ""))
+    before = {setting for text in texts for setting in _list_settings(text) if setting[0] in written}
+    before -= set(_list_settings(replaced[-1].new if replaced else ""))
     edited = [path for each in evidence.edits for path in edited_paths(each)] if before else []
     for other in shown if before else ():
         for line in evidence.text(other)[:_MOST].split("\n"):
-            setting = next(_settings(_PLACE.sub("", line)), ("", ""))
+            setting = next(_list_settings(_PLACE.sub("", line)), ("", ""))
             if setting not in before:
                 continue
             place = _PLACE.match(line)
@@ -165,7 +165,7 @@ def _find_import(evidence: Evidence, shown: list[EntryView], path: str) -> tuple
     return next(((each, _PLACE.sub("", line).strip()) for each, line in lines if len(stem) > 2 and reads.search(line)), None)
 
 
-def _settings(text: str) -> Iterator[tuple[str, str]]:
+def _list_settings(text: str) -> Iterator[tuple[str, str]]:
     """Yield the names to which the lines of a text give values, with these."""
     return ((match.group("name"), match.group("value").strip().rstrip(";,")) for match in _SETTING.finditer(text))
 
@@ -236,7 +236,7 @@ def _find_copy(evidence: Evidence, file: str, shown: list[EntryView], first: int
         user = _find_trace(evidence, f"{copy}{file.removeprefix(source)}", since) or _find_user(
             evidence, copy, line, shown, since
         )
-        if user is None or any(_renews(each, copy, how) for each in since):
+        if user is None or any(_may_renew(each, copy, how) for each in since):
             continue
         yield (
             f"it uses {code(copy, 60)}, as {evidence.source(user[0])} shows ({code(user[1], 90)}), a copy of {code(source, 60)}"
@@ -326,7 +326,7 @@ def _name_renewal(evidence: Evidence, entry: EntryView, lines: list[str], place:
 _PROGRAMS = {"py": "python3", "js": "node", "mjs": "node", "cjs": "node", "rb": "ruby", "pl": "perl"}
 
 
-def _renews(entry: EntryView, copy: str, how: str) -> bool:
+def _may_renew(entry: EntryView, copy: str, how: str) -> bool:
     """Whether a call may have renewed a copy: it runs what renews it, or copies to that place itself."""
     command = command_of(entry)
     # A call that only shows the script does not run it.

@@ -42,7 +42,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         agents = {who for who, _ in writes[-4:]}
         # One hand-over of a file is teamwork. It is a conflict only if most writes alternate between two agents.
         if len(turns) >= _LEAST and len(agents) == 2 and len(turns) * 2 > len(writes) and plain_name(path):
-            return _answer(evidence, path, writes, len(turns))
+            return _explain_turns(evidence, path, writes, len(turns))
     return _diagnose_switched_state(evidence)
 
 
@@ -52,7 +52,7 @@ def _diagnose_switched_state(evidence: Evidence) -> Diagnosis | None:
     for entry in evidence.recent[-_LAST:]:
         # A failed command sets no state.
         if evidence.has_succeeded(entry):
-            for slot, value, shown in _settings(entry):
+            for slot, value, shown in _list_settings(entry):
                 settings.setdefault(slot, []).append((entry.agent, value, shown, entry))
     for sets in settings.values():
         turns = [(one, two) for one, two in pairwise(sets) if one[0] != two[0] and one[1] != two[1]]
@@ -62,7 +62,7 @@ def _diagnose_switched_state(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
-def _settings(entry: EntryView) -> Iterator[tuple[tuple[str, ...], str, str]]:
+def _list_settings(entry: EntryView) -> Iterator[tuple[tuple[str, ...], str, str]]:
     """Yield what a call sets: the call without one of its values, that value, and the call in words for a reader."""
     for words in split_command(command_of(entry)):
         plain = [word for word in words if not word.startswith("-")]
@@ -106,7 +106,7 @@ def _list_written_files(entry: EntryView) -> list[str]:
     return list(dict.fromkeys(word for word in words if re.fullmatch(r"[\w./@+-]{1,160}\.\w{1,8}", word)))
 
 
-def _answer(evidence: Evidence, path: str, writes: list[tuple[str, EntryView]], turns: int) -> Diagnosis:
+def _explain_turns(evidence: Evidence, path: str, writes: list[tuple[str, EntryView]], turns: int) -> Diagnosis:
     (one, first), (two, second) = next(pair for pair in reversed(list(pairwise(writes))) if pair[0][0] != pair[1][0])
     names = [name if plain_name(name := clean(who)[:40]) else "another agent" for who in (one, two)]
     values = [code(changes[-1].new, 60) if (changes := list_changes(entry)) else "" for entry in (first, second)]

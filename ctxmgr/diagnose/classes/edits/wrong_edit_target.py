@@ -77,7 +77,7 @@ def _diagnose_substitution(evidence: Evidence, entry: EntryView) -> Diagnosis | 
     # The matches of a real regular expression can't be told from its text.
     if known is None or re.search(r"[*+^$\\(\[{?]|\.\*", match.group(3).replace("\\.", "")) or old in known.text:
         return None
-    number = _nearest_line(old, known)
+    number = _find_nearest_line_number(old, known)
     if number is None:
         return None
     line = known.lines[number - known.first]
@@ -90,7 +90,7 @@ def _diagnose_substitution(evidence: Evidence, entry: EntryView) -> Diagnosis | 
         f"Make the change with line {number} of {name}, exactly as it stands there{_describe_line(line)}, as the pattern, or"
         " with your edit tool."
     )
-    return _diagnosis(evidence, entry, known, cause, step, f"Read {name} after the change: line {number} must show it.")
+    return _build_diagnosis(evidence, entry, known, cause, step, f"Read {name} after the change: line {number} must show it.")
 
 
 _TWICE = 2
@@ -135,8 +135,8 @@ def _diagnose_absent_text(evidence: Evidence, entry: EntryView, known: Content, 
     # An edit that was made already fails because its own result is there. A short text is there by chance.
     if new.strip() and len(new) > 8 and new in known.text and old not in new:
         return _diagnose_finished_edit(evidence, entry, known, change)
-    missing = _first_missing(old, known)
-    number = _nearest_line(missing, known)
+    missing = _find_missing_line(old, known)
+    number = _find_nearest_line_number(missing, known)
     other = _find_other_file(evidence, path, old, entry)
     # A nearly equal line of this file is likelier than the whole text in another one.
     if other is not None and (number is None or _similarity(missing, known.lines[number - known.first]) < 0.9):
@@ -168,9 +168,8 @@ def _diagnose_rewritten_file(
         return None
     name, source = evidence.name(path), evidence.source(between[-1])
     cause = (
-        f"{_describe_edit(evidence, entry, path)}: {_target(change.old.strip().split(chr(10))[0], change)} any more. You read "
-        f"it{clock(known.entry.ts)},"
-        f" and {source} came after that and may have rewritten it (quotes, blanks, order)."
+        f"{_describe_edit(evidence, entry, path)}: {_absence_text(change.old.strip().split(chr(10))[0], change)} any more. "
+        f"You read it{clock(known.entry.ts)}, and {source} came after that and may have rewritten it (quotes, blanks, order)."
     )
     step = f"Read {name} again as it is now, and take the text of the edit from there."
     return diagnosis(
@@ -186,7 +185,7 @@ def _describe_edit(evidence: Evidence, entry: EntryView, path: str) -> str:
     return f"{what} of {evidence.name(path)} can't work{often}"
 
 
-def _target(missing: str, change: Change) -> str:
+def _absence_text(missing: str, change: Change) -> str:
     return f"{change.name} {code(missing)} is not in the file"
 
 
@@ -198,16 +197,18 @@ def _diagnose_different_line(
     case = line.casefold() == missing.casefold()
     how = " (only blanks or indentation differ)" if blanks else " (only capitals differ)" if case else ""
     name = evidence.name(known.path)
-    cause = f"{_describe_edit(evidence, entry, known.path)}: {_target(missing, change)}. Line {number} is {code(line)}{how}."
+    cause = (
+        f"{_describe_edit(evidence, entry, known.path)}: {_absence_text(missing, change)}. Line {number} is {code(line)}{how}."
+    )
     if known.edits:
-        cause += f" Your own later edits changed the file after you read it{_read_time(evidence, known)}."
+        cause += f" Your own later edits changed the file after you read it{_describe_read_time(evidence, known)}."
     field = change.name.removeprefix("its ")
     first = f"Read {name} around line {number} again. Then make" if known.doubtful else "Make"
     step = (
         f"{first} the edit with line {number} of {name}, exactly as it stands there{_describe_line(line)}, as {field}, and"
         " keep your new text."
     )
-    return _diagnosis(
+    return _build_diagnosis(
         evidence, entry, known, cause, step,
         f"Read {name} after the edit: line {number} must show the change; then run the check.",
     )  # fmt: skip
@@ -227,10 +228,10 @@ def _diagnose_missing_text(
     # The text may be in lines that are not known.
     if not known.whole or known.doubtful:
         return None
-    cause = f"{_describe_edit(evidence, entry, known.path)}: {_target(missing, change)}, and no line of it comes close."
+    cause = f"{_describe_edit(evidence, entry, known.path)}: {_absence_text(missing, change)}, and no line of it comes close."
     name = evidence.name(known.path)
     step = f"Search the project for a part of {code(missing.strip(), 60)} to find the file that holds it, and edit that one."
-    return _diagnosis(
+    return _build_diagnosis(
         evidence, entry, known, cause, step, f"If no file holds it, {name} has to get it as a new line.", "medium"
     )
 
@@ -248,13 +249,13 @@ def _diagnose_repeated_text(
         "Add the line above or below the place you mean to the text to replace, so that it is unique and occurs only once; use"
         " an option such as `replace_all` only if you mean all of them."
     )
-    above = [(place, line) for place in places[:_FEW] if (line := _line_above(known, place, places))]
+    above = [(place, line) for place in places[:_FEW] if (line := _quote_line_above(known, place, places))]
     if above:
         step += f" {'; '.join(f'line {place} is below {line}' for place, line in above)}.".replace(" line", " Line", 1)
-    return _diagnosis(evidence, entry, known, cause, step, "The edit must report one replacement.")
+    return _build_diagnosis(evidence, entry, known, cause, step, "The edit must report one replacement.")
 
 
-def _line_above(known: Content, place: int, places: list[int]) -> str:
+def _quote_line_above(known: Content, place: int, places: list[int]) -> str:
     """Return the nearest line above a position that no other position has above it, as a quote; else the nearest one, or ""."""
     above = known.lines[: place - known.first][-_FAR:]
     lines = [(distance, line) for distance, line in enumerate(reversed(above), 1) if line.strip()]
@@ -274,7 +275,7 @@ def _diagnose_finished_edit(evidence: Evidence, entry: EntryView, known: Content
         " and the old text is gone."
     )
     step = f"Leave {evidence.name(known.path)} as it is and go on with what comes after this edit."
-    return _diagnosis(evidence, entry, known, cause, step, "Run the check that the edit was for.")
+    return _build_diagnosis(evidence, entry, known, cause, step, "Run the check that the edit was for.")
 
 
 def _diagnose_other_file(evidence: Evidence, entry: EntryView, other: Content, change: Change, path: str) -> Diagnosis:
@@ -286,7 +287,7 @@ def _diagnose_other_file(evidence: Evidence, entry: EntryView, other: Content, c
         f"line {number}."
     )
     step = f"Make this edit in {name} instead."
-    return _diagnosis(evidence, entry, other, cause, step, f"Read {name} around line {number} after the edit.")
+    return _build_diagnosis(evidence, entry, other, cause, step, f"Read {name} around line {number} after the edit.")
 
 
 _PARTLY = lazy_pattern(
@@ -357,24 +358,24 @@ def _diagnose_partial_view(evidence: Evidence, entry: EntryView, path: str, chan
             continue  # a diff shows what it would replace, not what is there
         lines = tuple(line for line in evidence.text(other).split("\n") if line.strip())
         shown = Content(path, lines, 1, False, other)
-        missing = _first_missing(change.old, shown)
+        missing = _find_missing_line(change.old, shown)
         if missing in lines:
             return None
-        number = _nearest_line(missing, shown)
+        number = _find_nearest_line_number(missing, shown)
         # All of a few lines may be unlike, because the rest is not shown.
         if number is None or len(lines) < _FEW:
             continue
         line = lines[number - 1]
         source = evidence.source(other)
         cause = (
-            f"{_describe_edit(evidence, entry, path)}: {_target(missing, change)}. {capital(source)} shows "
+            f"{_describe_edit(evidence, entry, path)}: {_absence_text(missing, change)}. {capital(source)} shows "
             f"{code(line)} in its place."
         )
         step = (
             f"Read {evidence.name(path)} again, and make the edit with {code(line)}, exactly as it stands there, and "
             "keep your new value."
         )
-        return _diagnosis(
+        return _build_diagnosis(
             evidence, entry, shown, cause, step, f"Read {evidence.name(path)} after the edit; then run the check."
         )
     return None
@@ -385,9 +386,10 @@ def _diagnose_unread_file(evidence: Evidence, entry: EntryView, path: str, chang
         return None  # it may have been read before the entries at hand
     first = next((line for line in change.old.split("\n") if line.strip()), change.old)
     name = evidence.name(path)
-    cause = f"{_describe_edit(evidence, entry, path)}: {_target(first, change)}, and you have not read {name} in this session."
+    absence = _absence_text(first, change)
+    cause = f"{_describe_edit(evidence, entry, path)}: {absence}, and you have not read {name} in this session."
     quotes = [evidence.quote(entry)]
-    for commit, other in _commits(evidence, entry, path):
+    for commit, other in _list_commits(evidence, entry, path):
         cause += f" {capital(evidence.source(other))} has a commit of it that may have changed that: {code(commit, 110)}."
         quotes.append(evidence.quote(other, commit))
         break
@@ -401,7 +403,7 @@ def _diagnose_unread_file(evidence: Evidence, entry: EntryView, path: str, chang
 _COMMIT = lazy_pattern(r"^[\s*|\\/]*[0-9a-f]{7,40} (?:\([^)\n]{1,80}\) )?(\S[^\n]{4,200})$", re.MULTILINE)
 
 
-def _commits(evidence: Evidence, entry: EntryView, path: str) -> Iterator[tuple[str, EntryView]]:
+def _list_commits(evidence: Evidence, entry: EntryView, path: str) -> Iterator[tuple[str, EntryView]]:
     """Yield the commits of the log whose subject names a file and says more, the newest first."""
     stem = path.rpartition("/")[2].partition(".")[0]
     for other in evidence.entries_before(entry.index):
@@ -433,14 +435,14 @@ def _diagnose_missing_reread(evidence: Evidence, entry: EntryView, path: str) ->
     return None
 
 
-def _first_missing(old: str, known: Content) -> str:
+def _find_missing_line(old: str, known: Content) -> str:
     """Return the first line of the text to replace that the file does not have; else its first line."""
     lines = [line for line in old.split("\n")[:200] if line.strip()]
     have = set(known.lines)
     return next((line for line in lines if line not in have), lines[0] if lines else old)
 
 
-def _nearest_line(missing: str, known: Content) -> int | None:
+def _find_nearest_line_number(missing: str, known: Content) -> int | None:
     line_text = missing.strip()[:_LONG]
     best, place = _ALIKE, None
     folded = "".join(line_text.split()).casefold()
@@ -480,12 +482,12 @@ def _find_other_file(evidence: Evidence, path: str, old: str, entry: EntryView) 
     return None
 
 
-def _read_time(evidence: Evidence, known: Content) -> str:
+def _describe_read_time(evidence: Evidence, known: Content) -> str:
     words = evidence.source(known.entry)
     return words[words.rfind(" at ") :] if " at " in words else ""
 
 
-def _diagnosis(
+def _build_diagnosis(
     evidence: Evidence, entry: EntryView, known: Content, cause: str, step: str, check: str, confidence: Confidence = "high"
 ) -> Diagnosis:
     sure = "medium" if known.doubtful else confidence

@@ -58,7 +58,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
             continue
         named = _find_environment(evidence, entry, command)
         if named is not None:
-            return _answer(evidence, entry, command, missing, named)
+            return _explain_environment(evidence, entry, command, missing, named)
     return None
 
 
@@ -69,7 +69,7 @@ def _is_project_module(evidence: Evidence, module: str) -> bool:
     return any(own.search(evidence.relative_path(path)) for entry in evidence.recent if (path := path_of(entry)))
 
 
-def _answer(evidence: Evidence, entry: EntryView, command: str, missing: str, named: _Environment) -> Diagnosis:
+def _explain_environment(evidence: Evidence, entry: EntryView, command: str, missing: str, named: _Environment) -> Diagnosis:
     cause = f"{evidence.describe_failure(entry, 90)}: {code(missing, 60)} is not there for the interpreter it runs with. "
     corrected = _correct_command(command, named.text)
     if named.by is None:
@@ -99,7 +99,7 @@ def _find_environment(evidence: Evidence, entry: EntryView, command: str) -> _En
                     text, f"The user named the environment{clock(message.at)}:", evidence.quote_message(message), 0
                 )
     output: _Environment | None = None
-    own = _own_folders(evidence, entry)
+    own = _find_program_folders(evidence, entry)
     for other in evidence.latest_before(entry.index):
         # Only a call that worked shows that an environment is in use.
         if other.status != "ok":
@@ -124,7 +124,7 @@ def _find_environment(evidence: Evidence, entry: EntryView, command: str) -> _En
     return output
 
 
-def _own_folders(evidence: Evidence, entry: EntryView) -> set[str]:
+def _find_program_folders(evidence: Evidence, entry: EntryView) -> set[str]:
     """Return the folders in which a look-up found the failing program. Their environment is the one in use."""
     program = program_name(entry)
     lines = [

@@ -28,7 +28,7 @@ class _ManifestNeed(NamedTuple):
 
 
 @cache
-def _manifest_needs() -> tuple[_ManifestNeed, ...]:
+def _load_manifest_needs() -> tuple[_ManifestNeed, ...]:
     return tuple(_ManifestNeed(**row) for row in read_table("manifest"))
 
 
@@ -42,15 +42,15 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     for entry in evidence.failing_calls:
         command = command_of(entry)
         said = evidence.text(entry)[:8_000]
-        for need in _manifest_needs() if command else ():
+        for need in _load_manifest_needs() if command else ():
             if re.search(need.program, command) and re.search(need.said, said, re.IGNORECASE):
                 found = _find_manifest_folder(evidence, entry, need)
                 if found is not None:
-                    return _answer(evidence, entry, need, *found)
+                    return _explain_folder(evidence, entry, need, *found)
     return None
 
 
-def _current_folder(evidence: Evidence, entry: EntryView) -> str:
+def _find_current_folder(evidence: Evidence, entry: EntryView) -> str:
     """Return the folder in which a call runs, as far as the call itself names it."""
     return evidence.relative_path(folder_of(entry).rstrip("/"))
 
@@ -58,8 +58,8 @@ def _current_folder(evidence: Evidence, entry: EntryView) -> str:
 def _find_manifest_folder(evidence: Evidence, entry: EntryView, need: _ManifestNeed) -> tuple[str, EntryView, bool] | None:
     """Return the folder with the manifest, the call that shows it, and whether a `cd` of an earlier call went there."""
     path = re.compile(_PATH.format(name=need.name))
-    here = _current_folder(evidence, entry)
-    tried_folders = {_current_folder(evidence, each) for each in evidence.failing_calls}
+    here = _find_current_folder(evidence, entry)
+    tried_folders = {_find_current_folder(evidence, each) for each in evidence.failing_calls}
     lacking = "\n".join(evidence.text(each)[:8_000] for each in evidence.failing_calls)
     tried_folders |= {evidence.relative_path(match.group(1).rstrip("/")) for match in path.finditer(lacking)}
     task = " ".join(message.text for message in evidence.user_texts).casefold()
@@ -107,9 +107,11 @@ def _has_own_manifest(evidence: Evidence, need: _ManifestNeed, here: str) -> boo
     )
 
 
-def _answer(evidence: Evidence, entry: EntryView, need: _ManifestNeed, folder: str, other: EntryView, moved: bool) -> Diagnosis:
+def _explain_folder(
+    evidence: Evidence, entry: EntryView, need: _ManifestNeed, folder: str, other: EntryView, moved: bool
+) -> Diagnosis:
     command = command_of(entry)
-    here = _current_folder(evidence, entry)
+    here = _find_current_folder(evidence, entry)
     where = code(here, 60) if here and plain_name(here) else "the root folder of the project"
     source = evidence.source(other)
     cause = (

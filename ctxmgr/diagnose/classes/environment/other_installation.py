@@ -42,7 +42,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         if missing is None:
             continue
         name = missing.group(1)
-        runs = _version(_RUNS.search(f"{command_of(entry)}\n{evidence.text(entry)[:6_000]}"))
+        runs = _read_version(_RUNS.search(f"{command_of(entry)}\n{evidence.text(entry)[:6_000]}"))
         found = (
             _diagnose_environment(evidence, entry, name)
             or (_diagnose_project_module(evidence, entry, name) if runs is None else None)
@@ -64,22 +64,22 @@ def _list_installs(evidence: Evidence, entry: EntryView) -> Iterator[EntryView]:
 def _diagnose_other_version(evidence: Evidence, entry: EntryView, name: str, runs: str | None) -> Diagnosis | None:
     """Say that it was installed for another version of Python. An installation for the same version would not explain it."""
     for other in _list_installs(evidence, entry) if runs is not None else ():
-        into = _version(_INTO.search(evidence.text(other)[:8_000]))
+        into = _read_version(_INTO.search(evidence.text(other)[:8_000]))
         if into not in (None, runs):
-            return _answer(evidence, entry, name, str(runs), str(into), other)
+            return _explain_other_version(evidence, entry, name, str(runs), str(into), other)
     return None
 
 
 def _diagnose_environment(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
     """Say that a virtual environment has it, while the failing call runs a Python outside of it."""
     call, top = command_of(entry), name.partition(".")[0].casefold()
-    runs = _environment(call)
+    runs = _find_used_environment(call)
     # An activated shell may live on, so that its environment runs the call.
     activated = any(command_of(each).endswith("bin/activate") for each in evidence.recent)
     if _ELSEWHERE.search(call) or (activated and not runs):
         return None
     for other in _list_installs(evidence, entry):
-        into = _environment(command_of(other))
+        into = _find_used_environment(command_of(other))
         listing = re.sub(r"[-.]", "_", f"{command_of(other)}\n{evidence.text(other)[:8_000]}".casefold())
         if into not in (*_SYSTEM, runs) and re.search(rf"(?<![a-z\d]){re.escape(top)}(?![a-z\d])", listing):
             return _explain_environment(evidence, entry, name, into, other)
@@ -102,7 +102,7 @@ def _explain_environment(evidence: Evidence, entry: EntryView, name: str, into: 
     )  # fmt: skip
 
 
-def _environment(command: str) -> str:
+def _find_used_environment(command: str) -> str:
     """Return the last environment whose Python or pip a command uses, or "" if it names none."""
     return next((match.group(1) for match in reversed(list(_ENVIRONMENT.finditer(command)))), "")
 
@@ -138,7 +138,7 @@ def _diagnose_project_module(evidence: Evidence, entry: EntryView, name: str) ->
     return None
 
 
-def _version(match: re.Match[str] | None) -> str | None:
+def _read_version(match: re.Match[str] | None) -> str | None:
     if match is None:
         return None
     groups = [group for group in match.groups() if group]
@@ -146,7 +146,9 @@ def _version(match: re.Match[str] | None) -> str | None:
     return text if re.fullmatch(r"\d\.\d{1,2}", text) else None
 
 
-def _answer(evidence: Evidence, entry: EntryView, name: str, runs: str, into: str, other: EntryView) -> Diagnosis:
+def _explain_other_version(
+    evidence: Evidence, entry: EntryView, name: str, runs: str, into: str, other: EntryView
+) -> Diagnosis:
     command = code(command_of(other), 60)
     cause = (
         f"{evidence.describe_failure(entry, 80)}: it runs with Python {runs}, which "

@@ -35,14 +35,14 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         for other in evidence.latest_before(entry.index, MOST_CURRENT):
             match = _SETS.match(command_of(other))
             # Settings of another agent were never meant for this call.
-            if match is None or other.status != "ok" or _runs_more(command_of(other)) or other.agent != entry.agent:
+            if match is None or other.status != "ok" or _does_more_than_set(command_of(other)) or other.agent != entry.agent:
                 continue
             name = match.group("variable") or match.group("alias") or match.group("other")
             named = name is not None and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said) is not None
             activates = name is None and re.search(r"No module named|not found|not set", said, re.IGNORECASE) is not None
             # Otherwise, the failing call sets it itself.
             if (named or activates) and command_of(other).strip() not in command:
-                return _answer(evidence, entry, other, name)
+                return _explain_lost_setting(evidence, entry, other, name)
     return _diagnose_replaced_variables(evidence) if evidence.failing_calls or evidence.repeated_calls else None
 
 
@@ -90,14 +90,14 @@ def _explain_replaced_variables(
     )  # fmt: skip
 
 
-def _runs_more(command: str) -> bool:
+def _does_more_than_set(command: str) -> bool:
     """Whether a command does more than set something. Then its setting was for that purpose."""
     return re.search(r"&&|;\s*\S|\n\s*\S|\|\|", command.strip().rstrip(";")) is not None and not re.fullmatch(
         r"(?:\s*export\s+\w+=\S*\s*(?:&&|;)?)+", command
     )
 
 
-def _answer(evidence: Evidence, entry: EntryView, other: EntryView, name: str | None) -> Diagnosis:
+def _explain_lost_setting(evidence: Evidence, entry: EntryView, other: EntryView, name: str | None) -> Diagnosis:
     what = code(name, 60) if name else f"what {code(command_of(other), 60)} sets"
     cause = (
         f"{evidence.describe_failure(entry, 80)}: {what} is not there for it. It was "

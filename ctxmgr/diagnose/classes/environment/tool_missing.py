@@ -191,7 +191,7 @@ def _find_successful_call(evidence: Evidence, like: str) -> EntryView | None:
     return None
 
 
-def _nearest_tool(name: str, offered: list[str]) -> str | None:
+def _find_nearest_tool(name: str, offered: list[str]) -> str | None:
     """Return the offered tool that shares the rarest word with a name; of several, that with its first word, else None."""
     words = {each: set(_PART.findall(each.casefold())) for each in offered}
     word_counts = Counter(word for each in words.values() for word in each)
@@ -234,7 +234,7 @@ def _diagnose_tool(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis
     offered = [word for word in re.findall(r"[\w.-]{2,60}", offers) if word != name and plain_name(word)]
     offered = _list_tools_of_kind(name, offered)
     worked = {each: worked[each] for each in _list_tools_of_kind(name, list(worked))}
-    near = _nearest_tool(name, offered) or find_nearest(name, worked, 0.5) or find_nearest(name, offered, 0.5)
+    near = _find_nearest_tool(name, offered) or find_nearest(name, worked, 0.5) or find_nearest(name, offered, 0.5)
     cause = f"There is no tool {code(name, 60)}."
     quotes = [evidence.quote(entry)]
     if near is not None and near in worked:

@@ -63,7 +63,7 @@ def _diagnose_command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
             if CHECKS.search(command) and not _NO_PLACE.search(evidence.text(entry)):
                 return None
             return _explain_folder(evidence, entry, other, last, evidence.name(there))
-        variables = [word for word in _assignments(command_of(other)) if word not in command]
+        variables = [word for word in _list_assignments(command_of(other)) if word not in command]
         if variables and all(plain_name(each) for each in variables):
             return _explain_variables(evidence, entry, other, last, variables)
     return None
@@ -99,9 +99,9 @@ def _diagnose_settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None
     # A test runner's options change what is run, not whether it can run.
     if CHECKS.search(command_of(entry)):
         return None
-    failing = [each for each in evidence.tail if evidence.has_failed(each) and _same_tool(each, entry)]
+    failing = [each for each in evidence.tail if evidence.has_failed(each) and _is_same_tool(each, entry)]
     first = min((each.index for each in failing), default=entry.index)
-    worked = [each for each in evidence.entries_before(first) if evidence.has_succeeded(each) and _same_tool(each, entry)]
+    worked = [each for each in evidence.entries_before(first) if evidence.has_succeeded(each) and _is_same_tool(each, entry)]
     lost = _find_lost_settings(evidence, entry, failing, worked)
     # Many differences prove nothing. One failure is too few to speak of all.
     if not lost or len(lost) > _LEAST or len(failing) < _LEAST:
@@ -142,7 +142,7 @@ def _find_lost_settings(
     common: set[tuple[str, str]] = _list_settings(worked[0]) if worked else set()
     for each in worked[1:_SETTLED]:
         common &= _list_settings(each)
-    failed = [each for each in evidence.recent if evidence.has_failed(each) and _same_tool(each, entry)]
+    failed = [each for each in evidence.recent if evidence.has_failed(each) and _is_same_tool(each, entry)]
     common -= {pair for each in failed for pair in _list_settings(each)}
     unnamed = {name for name, _ in common if any(name not in dict(_list_settings(each)) for each in tried)}
 
@@ -173,7 +173,7 @@ def _find_message(evidence: Evidence, value: str) -> Message | None:
     return next((each for each in reversed(evidence.user_texts) if word.search(each.text)), None)
 
 
-def _same_tool(one: EntryView, other: EntryView) -> bool:
+def _is_same_tool(one: EntryView, other: EntryView) -> bool:
     if bool(command_of(one)) != bool(command_of(other)) or one.agent != other.agent:
         return False
     return program_name(one) == program_name(other) if command_of(one) else one.action == other.action
@@ -186,7 +186,9 @@ def _list_settings(entry: EntryView) -> set[tuple[str, str]]:
         plain = {name: value for name, value in fields_of(entry).items() if isinstance(value, str | int)}
         return {(name, str(value)) for name, value in plain.items() if len(str(value)) <= _LONGEST}
     program = program_name(entry)
-    found: set[tuple[str, str]] = {(name, value) for word in _assignments(command) for name, _, value in [word.partition("=")]}
+    found: set[tuple[str, str]] = {
+        (name, value) for word in _list_assignments(command) for name, _, value in [word.partition("=")]
+    }
     for words in split_command(command):
         if words[0].rpartition("/")[2] != program:
             continue
@@ -216,7 +218,7 @@ def _last_command(command: str) -> str:
     return " ".join(parts[-1]) if parts else ""
 
 
-def _assignments(command: str) -> list[str]:
+def _list_assignments(command: str) -> list[str]:
     return [word for word in re.split(r"[\s;&|]+", command)[:20] if _ASSIGNED.match(word)]
 
 

@@ -97,25 +97,27 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 
 def _diagnose_seen_name(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
     word = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
-    own = list(_places(entry))
+    own = list(_list_places(entry))
     asked = {each.value for each in own} | set(call_input(entry).split())
     for other in evidence.latest_before(entry.index):
         # Names in another program are a different kind of name.
-        if not evidence.has_succeeded(other) or not _same_program(entry, other):
+        if not evidence.has_succeeded(other) or not _is_same_program(entry, other):
             continue
         said = evidence.text(other)
         line = next((line for line in said.split("\n") if word.search(line)), None)
         if line is None:
             continue
-        place = _column(other, said, line, name) or next((each for each in _places(other) if each not in own), None)
+        place = _find_place_in_table(other, said, line, name) or next(
+            (each for each in _list_places(other) if each not in own), None
+        )
         # The same place was asked, so the name is gone from there.
         if place is None or not plain_name(place.value) or place.value in asked:
             continue
-        return _answer(evidence, entry, name, place, own, other, line)
+        return _explain_other_place(evidence, entry, name, place, own, other, line)
     return None
 
 
-def _same_program(entry: EntryView, other: EntryView) -> bool:
+def _is_same_program(entry: EntryView, other: EntryView) -> bool:
     if not command_of(entry):
         return entry.action == other.action
     mine, theirs = ({words[0].rpartition("/")[2] for words in split_command(command_of(each))} for each in (entry, other))
@@ -123,7 +125,7 @@ def _same_program(entry: EntryView, other: EntryView) -> bool:
     return bool((mine & theirs) - {"cd", "echo", "cat", "grep", "ls", "sleep"})
 
 
-def _places(entry: EntryView) -> Iterator[_Place]:
+def _list_places(entry: EntryView) -> Iterator[_Place]:
     """Yield the places in which a call looks: options of scope, paths of databases, fields, and its folder."""
     for words in split_command(command_of(entry)):
         for number, word in enumerate(words):
@@ -146,7 +148,7 @@ def _places(entry: EntryView) -> Iterator[_Place]:
             yield _Place("in", value)
 
 
-def _column(other: EntryView, said: str, line: str, name: str) -> _Place | None:
+def _find_place_in_table(other: EntryView, said: str, line: str, name: str) -> _Place | None:
     """Return the place that the first column of a table gives for the row of a name."""
     # Only a table with a column of places shows the place of a row.
     head = next((each.split() for each in said.split("\n") if each.split() and each.split()[0].casefold() in _COLUMNS), None)
@@ -158,7 +160,7 @@ def _column(other: EntryView, said: str, line: str, name: str) -> _Place | None:
     return _Place(_COLUMNS[head[0].casefold()], cells[0])
 
 
-def _answer(
+def _explain_other_place(
     evidence: Evidence, entry: EntryView, name: str, place: _Place, own: list[_Place], other: EntryView, line: str
 ) -> Diagnosis:
     mine = next((each for each in own if each.word == place.word), None)

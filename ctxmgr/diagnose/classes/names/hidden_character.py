@@ -84,7 +84,7 @@ def _diagnose_shown_character(evidence: Evidence, entry: EntryView) -> Diagnosis
             # A character beside another name has nothing to do with the call.
             if file or (name and name.casefold() in words):
                 file = file or next(iter(files), "") or _find_file(evidence, name)
-                return _answer(evidence, entry, other, kind, name or file, file)
+                return _explain_character(evidence, entry, other, kind, name or file, file)
     return None
 
 
@@ -108,7 +108,7 @@ def _find_file(evidence: Evidence, name: str) -> str:
     return ""
 
 
-def _answer(evidence: Evidence, entry: EntryView, other: EntryView, kind: _Kind, name: str, file: str) -> Diagnosis:
+def _explain_character(evidence: Evidence, entry: EntryView, other: EntryView, kind: _Kind, name: str, file: str) -> Diagnosis:
     file = file if plain_name(file) else ""
     where = f" in {code(evidence.relative_path(file), 80)}" if file and name != file else ""
     source = "the error itself" if other.id == entry.id else evidence.source(other)

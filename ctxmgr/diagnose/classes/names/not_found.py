@@ -53,7 +53,9 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         for unknown in unknown_names(said):
             if _is_given(unknown, asked, said):
                 # A list shows what is beside each name, which says more than similarity.
-                found = _diagnose_listed_names(evidence, entry, unknown) or _answer(evidence, entry, unknown, said)
+                found = _diagnose_listed_names(evidence, entry, unknown) or _diagnose_unknown_name(
+                    evidence, entry, unknown, said
+                )
                 if found is not None:
                     return found
         if (found := _diagnose_suggestion(evidence, entry, said)) is not None:
@@ -134,7 +136,11 @@ def _diagnose_suggestion(evidence: Evidence, entry: EntryView, said: str) -> Dia
     ]
     pairs = [(likeness(word, name), word, name) for word in words for name in meant]
     best = max(pairs, default=None)
-    return _answer(evidence, entry, Unknown(best[1], "", 0), said) if best is not None and best[0] >= _ALIKE else None
+    return (
+        _diagnose_unknown_name(evidence, entry, Unknown(best[1], "", 0), said)
+        if best is not None and best[0] >= _ALIKE
+        else None
+    )
 
 
 _ALIKE = 0.6
@@ -213,7 +219,7 @@ def _is_same_kind(name: str, other: str) -> bool:
     return first is None or second is None or first.group(1) == second.group(1)
 
 
-def _answer(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -> Diagnosis | None:
+def _diagnose_unknown_name(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -> Diagnosis | None:
     name = unknown.name
     noun = unknown.noun if unknown.noun and unknown.noun not in _NO_NOUN and len(unknown.noun) < 40 else "such name as"
     call = call_phrase(entry, 90)

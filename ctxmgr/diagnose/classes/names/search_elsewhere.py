@@ -95,7 +95,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
             same = [each for each in empty if term.casefold() in _search_text(each).casefold()]
             found = _find_output(evidence, term, entry) if len(same) >= _LEAST else None
             if found is not None:
-                return _answer(evidence, entry, term, same, *found)
+                return _explain_other_place(evidence, entry, term, same, *found)
     return _diagnose_unopened_file(evidence, empty) or _diagnose_single_place(evidence, empty)
 
 
@@ -107,7 +107,7 @@ def _diagnose_moved_file(evidence: Evidence) -> Diagnosis | None:
         tried = move is not None and any(same_file(move.place, path) for e in evidence.recent for path in asked_paths(e))
         if move is None or tried or entry.status != "ok" or may_change(entry):
             continue
-        cause = f"{call_phrase(entry, 80)} is answered the same each time. {capital(move.told)}."
+        cause = f"{call_phrase(entry, 80)} is answered the same each time. {capital(move.description)}."
         return diagnosis(
             KIND, cause, f"Look at {code(move.place, 90)}, which {move.who} named, and not at the old place again.",
             evidence.quote_message(move.message), evidence.quote(entry), check="It must hold what you wait for.",
@@ -133,10 +133,10 @@ def _diagnose_excluded_value(evidence: Evidence) -> Diagnosis | None:
     for value in sorted(find_ids(call_key(empty[-1]))):
         same = [entry for entry in empty if value in find_ids(call_key(entry))]
         for message, sentence in user_sentences(evidence) if len(same) >= _SEVERAL else ():
-            other = _meant_value(sentence, value)
+            other = _find_meant_value(sentence, value)
             # A value that was asked for as well did not help.
             if other and not any(other in call_key(entry) for entry in evidence.recent if entry.index >= same[0].index):
-                return _answer_excluded_value(evidence, same, value, other, message, sentence)
+                return _explain_excluded_value(evidence, same, value, other, message, sentence)
     return None
 
 
@@ -146,7 +146,7 @@ def _finds_nothing(evidence: Evidence, entry: EntryView) -> bool:
     return entry.status == "ok" and nothing and (bool(asks) or _is_search(entry))
 
 
-def _meant_value(sentence: str, value: str) -> str:
+def _find_meant_value(sentence: str, value: str) -> str:
     """Return the only value in the form of another one that a sentence names and does not exclude, if it excludes the other."""
     parts = _PART.split(sentence)
     excluded = any(value in find_ids(part) and _EXCLUDES.search(part) for part in parts)
@@ -157,7 +157,7 @@ def _meant_value(sentence: str, value: str) -> str:
     return meant.pop() if excluded and len(meant) == 1 and value not in meant else ""
 
 
-def _answer_excluded_value(
+def _explain_excluded_value(
     evidence: Evidence, same: list[EntryView], value: str, other: str, message: Message, sentence: str
 ) -> Diagnosis:
     cause = (
@@ -207,7 +207,7 @@ def _diagnose_unchanged_file(evidence: Evidence) -> Diagnosis | None:
 def _diagnose_unopened_file(evidence: Evidence, empty: list[EntryView]) -> Diagnosis | None:
     """Say which file a text that was read names for such values, if no search looked there and no call opened it."""
     for term in dict.fromkeys(term for entry in reversed(empty) for term in _search_terms(entry)):
-        for name, use in _uses(evidence, term).items():
+        for name, use in _list_uses(evidence, term).items():
             same = [each for each in empty if any(word.casefold() in name.casefold() for word in _search_terms(each))]
             if len(same) < _LEAST:
                 continue
@@ -229,7 +229,7 @@ def _diagnose_unopened_file(evidence: Evidence, empty: list[EntryView]) -> Diagn
     return None
 
 
-def _uses(evidence: Evidence, term: str) -> dict[str, str]:
+def _list_uses(evidence: Evidence, term: str) -> dict[str, str]:
     """Return the names that hold a term in outputs, each with the newest line that uses it."""
     word = re.compile(rf"[\w-]{{0,40}}{re.escape(term)}[\w-]{{0,40}}", re.IGNORECASE)
     found: dict[str, str] = {}
@@ -245,7 +245,7 @@ def _find_unopened_file(
 ) -> tuple[EntryView, str, str] | None:
     """Return the line that names a file for what the use of a name is about, if nothing has looked into that file."""
     use = re.sub(r"^[^\s:]+:\d+:", "", use)  # the place that a search puts before a line
-    about = _stems(use) - _stems(name)
+    about = _find_stems(use) - _find_stems(name)
     asked = [path for each in evidence.recent for path in asked_paths(each)]
     found: list[tuple[EntryView, str, str]] = []
     for entry in evidence.latest_before(searches[-1].index):
@@ -254,22 +254,22 @@ def _find_unopened_file(
                 path = match.group(1).rstrip("/.")
                 if (
                     is_file_name(path) and "/" in path and plain_name(path)
-                    and about & _stems(line.replace(path, " "))
+                    and about & _find_stems(line.replace(path, " "))
                     and not any(same_file(path, each) for each in asked)
-                    and not any(_covers(evidence, path, each) for each in searches)
+                    and not any(_has_searched(evidence, path, each) for each in searches)
                 ):  # fmt: skip
                     found.append((entry, line, path))
     # Several files that are named alike decide nothing.
     return found[0] if len({path for _, _, path in found}) == 1 else None
 
 
-def _stems(text: str) -> set[str]:
+def _find_stems(text: str) -> set[str]:
     """Return the beginnings of the long words of a text, so that `environ` is `environment`; `env` is that too."""
     words = _WORDS.findall(text.casefold())
     return {word[:_STEM_LETTERS] for word in words} | ({"enviro"} if "env" in words else set())
 
 
-def _covers(evidence: Evidence, path: str, entry: EntryView) -> bool:
+def _has_searched(evidence: Evidence, path: str, entry: EntryView) -> bool:
     """Whether a search has looked into a file: it lies in the searched folder, and no filter of names leaves it out."""
     filters = _FILTER.findall(command_of(entry))
     ending = path.rpartition(".")[2]
@@ -374,14 +374,14 @@ def _find_output(evidence: Evidence, term: str, entry: EntryView) -> tuple[Entry
             if (
                 path is not None
                 and plain_name(path)
-                and not any(evidence.same_place(path, place) for place in _places(entry))
+                and not any(evidence.same_place(path, place) for place in _list_places(entry))
                 and not _is_in_searched_place(evidence, path, entry)
             ):
                 return other, path
     return None
 
 
-def _places(entry: EntryView) -> list[str]:
+def _list_places(entry: EntryView) -> list[str]:
     command = command_of(entry)
     if command:
         return [word for words in split_command(command) for word in words[1:] if not word.startswith("-")]
@@ -394,12 +394,14 @@ def _is_in_searched_place(evidence: Evidence, path: str, entry: EntryView) -> bo
     own = evidence.relative_path(path)
     return any(
         (place := evidence.relative_path(each)) in ("", ".") or own.startswith(f"{place.rstrip('/')}/")
-        for each in _places(entry)
+        for each in _list_places(entry)
     )
 
 
-def _answer(evidence: Evidence, entry: EntryView, term: str, same: list[EntryView], other: EntryView, path: str) -> Diagnosis:
-    places = [evidence.name(place) for place in _places(entry) if plain_name(place) and term not in place]
+def _explain_other_place(
+    evidence: Evidence, entry: EntryView, term: str, same: list[EntryView], other: EntryView, path: str
+) -> Diagnosis:
+    places = [evidence.name(place) for place in _list_places(entry) if plain_name(place) and term not in place]
     where = f" in {code(places[-1], 60)}" if places else ""
     call = code(command_of(entry), 80) if command_of(entry) else f"{tool_phrase(entry)}"
     source = evidence.source(other)

@@ -122,7 +122,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
             name = first_group(match)
             # A missing prerequisite of a target is a file, which is a matter of wrong_place.
             if name and _is_asked(name, command) and "needed by" not in said[match.start() :][:200] if match else False:
-                return _answer(evidence, entry, command, name or "", way)
+                return _diagnose_unknown_name(evidence, entry, command, name or "", way)
     return None
 
 
@@ -155,7 +155,7 @@ def _diagnose_other_manifest(evidence: Evidence, entry: EntryView, command: str,
     return None
 
 
-def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
+def _diagnose_unknown_name(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
     if (other := _diagnose_other_manifest(evidence, entry, command, name, way)) is not None:
         return other
     suggested = [other for other in _list_suggestions(evidence.text(entry), name) if plain_name(other)]
@@ -232,12 +232,12 @@ def _find_known_names(evidence: Evidence, way: _Way, name: str, entry: EntryView
 def _list_manifest_names(manifest: str, text: str) -> list[str]:
     """Return the names that can be called, as the first 100,000 characters of a manifest list them."""
     if manifest in _WITH_SCRIPTS:
-        return _scripts(text)
+        return _list_scripts(text)
     pattern = _PATTERNS.get(manifest, _TARGET)
     return [name for match in pattern.finditer(text[:100_000]) for name in match.groups() if name]
 
 
-def _scripts(text: str) -> list[str]:
+def _list_scripts(text: str) -> list[str]:
     try:
         value: Any = json.loads(text)
     except (ValueError, RecursionError):

@@ -123,7 +123,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
             name = first_group(match)
             # A name that the call does not have comes from a hook or a library.
             if name and name.rpartition(".")[2] and name in asked and _is_reference(noun, name, command_of(entry)):
-                found = _answer(evidence, entry, noun, name, said)
+                found = _diagnose_unknown_name(evidence, entry, noun, name, said)
                 if found is not None:
                     return found
     return None
@@ -144,7 +144,7 @@ def _is_reference(noun: str, name: str, command: str) -> bool:
     return noun != "branch" or (_REVISIONS.search(command) is not None and not is_file_name(name))
 
 
-def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: str) -> Diagnosis | None:
+def _diagnose_unknown_name(evidence: Evidence, entry: EntryView, noun: str, name: str, said: str) -> Diagnosis | None:
     by_user = {each for message in evidence.user_texts for each in _list_names(noun, message.text) if plain_name(each)}
     places = _find_recorded_names(evidence, entry, noun)
     # Neither the name itself nor its last part alone is a candidate.
@@ -232,7 +232,7 @@ def _diagnose_unlike_name(evidence: Evidence, entry: EntryView, noun: str, name:
     if not known:
         return None
     cause = f"There is no {noun} {code(name, 80)}. The record knows {join_names(known)}."
-    other = _other_database(evidence, entry) if noun == "table" else None
+    other = _find_other_database(evidence, entry) if noun == "table" else None
     if other is not None:
         file, shown = other
         cause += f" {capital(evidence.source(shown))} names another database, {code(file, 80)}."
@@ -249,7 +249,7 @@ def _diagnose_unlike_name(evidence: Evidence, entry: EntryView, noun: str, name:
 _DATABASE = lazy_pattern(r"(?<![\w./~-])((?:[\w.@~-]{0,60}/){0,10}[\w.-]{1,80}\.(?:db|sqlite3?|duckdb))(?![\w-]|\.\w)")
 
 
-def _other_database(evidence: Evidence, entry: EntryView) -> tuple[str, EntryView] | None:
+def _find_other_database(evidence: Evidence, entry: EntryView) -> tuple[str, EntryView] | None:
     """Return a database file that an answer names and no failing call has opened, if the call opens such a file."""
     opened = _DATABASE.search(command_of(entry))
     if opened is None:
@@ -285,20 +285,20 @@ def _list_names(noun: str, text: str, command: str = "", asked: str = "") -> Ite
     """
     text = text[:20_000]
     if noun == "column":
-        return _column_names(text, command, asked)
+        return _list_column_names(text, command, asked)
     if noun == "host":
-        return _host_names(text)
+        return _list_host_names(text)
     if noun == "branch":
-        return (name for name in _all_groups(_BRANCH, text) if not name.startswith("-"))
+        return (name for name in _list_groups(_BRANCH, text) if not name.startswith("-"))
     if noun == "remote":
         # Only a bare `git remote` prints nothing but names.
         pattern, is_list = _REMOTE, re.fullmatch(r"\s*git remote\s*", command) is not None
     else:
         pattern, is_list = _TABLE, ".tables" in command and "create" not in text.lower()
-    return itertools.chain(text.split() if is_list else (), _all_groups(pattern, text))
+    return itertools.chain(text.split() if is_list else (), _list_groups(pattern, text))
 
 
-def _column_names(text: str, command: str, asked: str) -> Iterator[str]:
+def _list_column_names(text: str, command: str, asked: str) -> Iterator[str]:
     for table, body in _CREATED.findall(text):
         # Columns of a table that the statement does not use are no candidates.
         if re.search(rf"\b{re.escape(table)}\b", asked, re.IGNORECASE) is None:
@@ -307,15 +307,15 @@ def _column_names(text: str, command: str, asked: str) -> Iterator[str]:
         yield from (found.group(1) for found in columns if found and found.group(1).lower() not in _NO_COLUMN)
     if re.search(r"\b(?:describe|desc|show columns)\b", command, re.IGNORECASE):
         yield from _DESCRIBED.findall(text)
-    yield from _all_groups(_TABLE_INFO, text)
+    yield from _list_groups(_TABLE_INFO, text)
 
 
-def _host_names(text: str) -> Iterator[str]:
+def _list_host_names(text: str) -> Iterator[str]:
     # Names of files look like hosts.
-    return (name for name in _all_groups(_HOST, text) if name.rpartition(".")[2].lower() not in _FILES)
+    return (name for name in _list_groups(_HOST, text) if name.rpartition(".")[2].lower() not in _FILES)
 
 
-def _all_groups(pattern: re.Pattern[str], text: str) -> Iterator[str]:
+def _list_groups(pattern: re.Pattern[str], text: str) -> Iterator[str]:
     return (name for match in pattern.finditer(text) for name in match.groups() if name)
 
 

@@ -38,14 +38,14 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         said = evidence.text(entry)
         # A long log may hold many such lines. The first ones are about the call.
         for line in [line for line in said.split("\n")[:400] if _MISSING.search(line)][:6]:
-            for path in _missing_paths(entry, line):
+            for path in _list_missing_paths(entry, line):
                 found = _diagnose_move(evidence, entry, path, line) or _diagnose_path(evidence, entry, path, line)
                 if found is not None:
                     return found
     return None
 
 
-def _missing_paths(entry: EntryView, line: str) -> list[str]:
+def _list_missing_paths(entry: EntryView, line: str) -> list[str]:
     """Return the paths that a message calls missing and that the call itself or its program named."""
     groups: list[tuple[str, str]] = _QUOTED.findall(line[:1_000])
     named = [one or other for one, other in groups]
@@ -63,7 +63,7 @@ def _diagnose_move(evidence: Evidence, entry: EntryView, path: str, line: str) -
     move = find_move(evidence, entry, path)
     if move is None or _is_in_failing_call(evidence, move.place):
         return None
-    cause = f"{_describe_failure(evidence, entry, path, line)} {capital(move.told)}."
+    cause = f"{_describe_failure(evidence, entry, path, line)} {capital(move.description)}."
     step = f"Use {code(move.place, 100)}, which {move.who} named, in place of {code(evidence.name(path), 100)}."
     return diagnosis(
         KIND, cause, step, evidence.quote_message(move.message), evidence.quote(entry, line),

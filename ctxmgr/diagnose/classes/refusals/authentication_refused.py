@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.errors.lines import list_offers
-from ctxmgr.diagnose.errors.table import best_step
+from ctxmgr.diagnose.errors.table import any_known_error
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.evidence.messages import forbids, split_sentences
 from ctxmgr.diagnose.evidence.texts import (
@@ -97,11 +97,11 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         if match is None or _CERTIFICATE.search(said) or _SYNTAX.search(evidence.line(entry, _REFUSED)):
             continue
         line = evidence.line(entry, _REFUSED)
-        return _answer(evidence, entry, line)
+        return _explain_refusal(evidence, entry, line)
     return None
 
 
-def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
+def _explain_refusal(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     expired = "have expired" if re.search("expired", line, re.IGNORECASE) else "are refused"
     cause = f"{evidence.describe_failure(entry, 80)}: the credentials it uses {expired}, {quote_match(_REFUSED, line)}."
     quotes = [evidence.quote(entry, line)]
@@ -139,7 +139,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
             " another form of the call helps."
         )
         return diagnosis(KIND, cause, step, *quotes)
-    known = best_step(KIND, evidence)
+    known = any_known_error(KIND, evidence)
     # Widely known refusals have a precise step of their own.
     if known is not None:
         return known

@@ -77,8 +77,8 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         else:
             breaking = _list_outside_edits(evidence, sentence)
         # A single violation may be a slip. A constraint that the user withdrew does not count.
-        if len(breaking) >= _LEAST and not _was_taken_back(evidence, message, sentence):
-            return _answer(evidence, message, sentence, breaking)
+        if len(breaking) >= _LEAST and not _was_withdrawn(evidence, message, sentence):
+            return _explain_violation(evidence, message, sentence, breaking)
     return _diagnose_reminder(evidence) or _diagnose_repeated_refusal(evidence)
 
 
@@ -101,16 +101,17 @@ def _diagnose_reminder(evidence: Evidence) -> Diagnosis | None:
         # A long message gives a new task, even if it says "again".
         if not _AGAIN.search(reminder.text) or len(reminder.text) > _MOST_WORDS:
             continue
-        words = _content(reminder.text)
-        first = max(said[:place], key=lambda each: len(words & _content(each.text)))
-        shared = words & _content(first.text)
+        words = _find_content_words(reminder.text)
+        first = max(said[:place], key=lambda each: len(words & _find_content_words(each.text)))
+        shared = words & _find_content_words(first.text)
         # The messages share few words, so something else is repeated.
         if len(shared) < _LEAST:
             continue
         sentence = max(
-            re.findall(r"[^.!?\n]{3,300}[.!?]?", first.text) or [first.text], key=lambda each: len(words & _content(each))
+            re.findall(r"[^.!?\n]{3,300}[.!?]?", first.text) or [first.text],
+            key=lambda each: len(words & _find_content_words(each)),
         ).strip()
-        times = 1 + sum(bool(_AGAIN.search(each.text) and shared & _content(each.text)) for each in said[:place]) + 1
+        times = 1 + sum(bool(_AGAIN.search(each.text) and shared & _find_content_words(each.text)) for each in said[:place]) + 1
         after = reminder.after if reminder.after is not None else -1
         own = [m for m in evidence.messages if m.by == "agent" and m.after is not None and m.after >= after]
         later = [entry for entry in evidence.recent if entry.index > after]
@@ -153,8 +154,8 @@ def _diagnose_repeated_refusal(evidence: Evidence) -> Diagnosis | None:
         return None
     first = said.index(refusals[0])
     rules = [(each, part.strip()) for each in said[:first] for part in _PARTS.findall(each.text) if BINDS.search(part)]
-    made = _content("\n".join(call_input(each) for each in evidence.edits[-_MOST_EDITS:]))
-    rule = max(rules, key=lambda each: len(made & _content(each[1])), default=None)
+    made = _find_content_words("\n".join(call_input(each) for each in evidence.edits[-_MOST_EDITS:]))
+    rule = max(rules, key=lambda each: len(made & _find_content_words(each[1])), default=None)
     if rule is None:
         return None
     message, sentence = rule
@@ -178,7 +179,7 @@ _PARTS = lazy_pattern(r"[^!?\n.]{3,300}(?:\.(?=\S)[^!?\n.]{1,200}){0,6}[.!?]?")
 _MOST_WORDS, _MOST_EDITS = 400, 10
 
 
-def _content(text: str) -> frozenset[str]:
+def _find_content_words(text: str) -> frozenset[str]:
     return frozenset(
         word
         for each in re.findall(r"[\w./-]{4,60}", text[:4_000].casefold())
@@ -269,7 +270,7 @@ def _diagnose_over_limit(
     )
 
 
-def _was_taken_back(evidence: Evidence, message: Message, sentence: str) -> bool:
+def _was_withdrawn(evidence: Evidence, message: Message, sentence: str) -> bool:
     """Whether the user later mentioned the same thing without forbidding it."""
     later = evidence.user_texts[evidence.user_texts.index(message) + 1 :]
     things = {*_PATH.findall(sentence), *(word for word in _VERBS.split() if word in sentence.casefold())}
@@ -283,7 +284,7 @@ def _list_forbidden_changes(evidence: Evidence, sentence: str) -> list[EntryView
     if ban is None or not _TOUCH.search(sentence) or re.search(r"\b(?:only|except)\b", sentence[: ban.start()]):
         return []
     protected = _PATH.findall(sentence[ban.start() :])[:1]
-    return [entry for entry in evidence.loop if any(_changes(entry, path) for path in protected)]
+    return [entry for entry in evidence.loop if any(_changes_path(entry, path) for path in protected)]
 
 
 def _list_outside_edits(evidence: Evidence, sentence: str) -> list[EntryView]:
@@ -321,7 +322,7 @@ _MANIFESTS = (
 """Commands that change a file without naming it."""
 
 
-def _changes(entry: EntryView, protected: str) -> bool:
+def _changes_path(entry: EntryView, protected: str) -> bool:
     if any(_is_in_place(path, protected) for path in edited_paths(entry)):
         return True
     command = command_of(entry)
@@ -362,7 +363,7 @@ def _runs_forbidden(evidence: Evidence, entry: EntryView, literal: str | None, v
     return re.search(rf"(?<![\w/-]){re.escape(target)}(?![\w-])", f"{command}\n{evidence.text(entry)[:2_000]}") is not None
 
 
-def _answer(evidence: Evidence, message: Message, sentence: str, breaking: list[EntryView]) -> Diagnosis:
+def _explain_violation(evidence: Evidence, message: Message, sentence: str, breaking: list[EntryView]) -> Diagnosis:
     last = breaking[-1]
     what = (
         code(command_of(last), 80)

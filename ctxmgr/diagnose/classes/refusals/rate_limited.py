@@ -59,7 +59,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         if match is None:
             continue
         line = evidence.line(entry, _LIMITED)
-        return _answer(evidence, entry, said, line)
+        return _explain_limit(evidence, entry, said, line)
     return None
 
 
@@ -72,7 +72,7 @@ def _list_counted_answers(evidence: Evidence) -> list[EntryView]:
     return [entry for entry in reversed(evidence.tail) if _LIMITED.search(blanks_for_underscores(evidence.text(entry)))]
 
 
-def _answer(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis:
+def _explain_limit(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis:
     # A used-up quota comes back with the day or with money, so waiting for seconds does not help.
     if _USED_UP.search(said):
         cause = f"The server refuses because the quota is used up: {quote_match(_USED_UP, said)}. A short wait does not help."
@@ -97,24 +97,24 @@ def _answer(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagn
     )
     if re.search(r"\b429\b", said) and "429" not in cause:
         cause += " It answers 429."
-    wait = _longest_wait(said)
+    wait = _find_longest_wait(said)
     until = _find_end(entry, said)
     quotes = [evidence.quote(entry, said[:600])]
-    spacing = _mean_interval(limited)
+    spacing = _compute_mean_interval(limited)
     if wait is not None:
-        cause += f" It asks for a wait of {_duration(wait)}"
+        cause += f" It asks for a wait of {_duration_text(wait)}"
         cause += (
-            f"; your last {len(limited)} calls came about {_duration(spacing)} apart."
+            f"; your last {len(limited)} calls came about {_duration_text(spacing)} apart."
             if spacing is not None and spacing < wait
             else "."
         )
-        step = f"Wait {_duration(wait)}{_describe_start(entry)} before you make this call again, and make it once."
+        step = f"Wait {_duration_text(wait)}{_describe_start(entry)} before you make this call again, and make it once."
     elif until is not None:
         cause += f" The limit ends (it is reset) at {until}."
         step = f"Do not make this call before {until}; then make it once."
     else:
         if spacing is not None and len(limited) > 1:
-            cause += f" Your last {len(limited)} calls came about {_duration(spacing)} apart."
+            cause += f" Your last {len(limited)} calls came about {_duration_text(spacing)} apart."
         known = _find_limit(evidence, entry)
         step = known.step if known else _STEP_UNKNOWN
         cause += known.cause if known else ""
@@ -177,8 +177,8 @@ def _describe_wait(fields: dict[str, str]) -> str:
         return f"Smaller or other calls count too: make none before the limit is reset at {code(reset, 50)}."
     if window is not None:
         return (
-            f"Make no such call for a whole window, {_duration(float(window))}: a refused call may count too, and may start"
-            " the window anew. Then make it once, with no more than the limit allows."
+            f"Make no such call for a whole window, {_duration_text(float(window))}: a refused call may count too, and may"
+            " start the window anew. Then make it once, with no more than the limit allows."
         )
     if every is not None:
         return (
@@ -197,7 +197,7 @@ def _find_end(entry: EntryView, said: str) -> str | None:
     return next((value for name, value in members if _ENDS.search(name) and _MOMENT.match(value)), None)
 
 
-def _longest_wait(said: str) -> float | None:
+def _find_longest_wait(said: str) -> float | None:
     """Return the longest wait in seconds that the answer names. Plain numbers are seconds."""
     found: list[float] = []
     for number, unit, rest in _SECONDS.findall(said[:20_000]):
@@ -209,7 +209,7 @@ def _longest_wait(said: str) -> float | None:
     return max(fair) if fair else None
 
 
-def _mean_interval(limited: list[EntryView]) -> float | None:
+def _compute_mean_interval(limited: list[EntryView]) -> float | None:
     times = [moment for entry in limited if entry.ts and (moment := parse_time(entry.ts)) is not None]
     return max(0.0, (times[-1] - times[0]) / (len(times) - 1)) if len(times) > 1 else None
 
@@ -218,7 +218,7 @@ def _describe_start(entry: EntryView) -> str:
     return f", counted from the last refusal{clock(entry.ts)}," if entry.ts else ""
 
 
-def _duration(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     if seconds < 120:
         rounded = round(seconds) if seconds >= 1 else round(seconds, 1)
         return "1 second" if rounded == 1 else f"{rounded} seconds"

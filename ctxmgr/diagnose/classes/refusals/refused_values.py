@@ -137,7 +137,7 @@ def _diagnose_exceeded_bound(evidence: Evidence, entry: EntryView, said: str) ->
     names = [name for name in argument_names(entry) if contains_word(name, said[:4_000])]
     name = next(iter(names), None)
     value = fields_of(entry).get(name) if name is not None else None
-    value = value if isinstance(value, int | float | str) else _option_value(entry, name)
+    value = value if isinstance(value, int | float | str) else _find_option_value(entry, name)
     # A long value can't be shown, and without a name nobody knows what is too large.
     if name is None or value is None or len(str(value)) > _SHORT:
         return None
@@ -276,10 +276,10 @@ def _find_argument(entry: EntryView, said: str, match: re.Match[str]) -> tuple[s
     )
     own = fields_of(entry).get(key) if key is not None and not command_of(entry) else None
     plain = str(own)[:60] if isinstance(own, str | int | float) and own != "" else None
-    return key, next(quoted, None) or plain or _option_value(entry, key)
+    return key, next(quoted, None) or plain or _find_option_value(entry, key)
 
 
-def _option_value(entry: EntryView, key: str | None) -> str | None:
+def _find_option_value(entry: EntryView, key: str | None) -> str | None:
     """Return the value that a command assigns to a name."""
     match = (
         re.search(

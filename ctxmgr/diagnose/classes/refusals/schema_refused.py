@@ -94,7 +94,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         if (found := _diagnose_violations(evidence, entry)) is not None:
             return found
         asked = _compare_arguments(entry, said)
-        if (asked.wanted or asked.unwanted) and (found := _answer(evidence, entry, asked)) is not None:
+        if (asked.wanted or asked.unwanted) and (found := _diagnose_arguments(evidence, entry, asked)) is not None:
             return found
         if (found := _diagnose_value(evidence, entry, said)) is not None:
             return found
@@ -265,7 +265,7 @@ def _list_names(patterns: Iterable[re.Pattern[str]], said: str) -> list[str]:
     return list(dict.fromkeys(fair))[:8]
 
 
-def _answer(evidence: Evidence, entry: EntryView, asked: _Arguments) -> Diagnosis | None:
+def _diagnose_arguments(evidence: Evidence, entry: EntryView, asked: _Arguments) -> Diagnosis | None:
     free = asked.unwanted or asked.given
     pairs: list[tuple[str, str]] = []
     lacking: list[str] = []
@@ -315,7 +315,7 @@ def _diagnose_unknown_argument(evidence: Evidence, entry: EntryView, asked: _Arg
     call = call_phrase(entry, 70)
     wrong, takes = asked.unwanted[0], names or asked.offered
     known_names = f"The answer names {join_names(takes, 8)}"
-    if takes == ["--help"] and (options := _options_of_help(evidence, entry, wrong)) is not None:
+    if takes == ["--help"] and (options := _list_options_in_help(evidence, entry, wrong)) is not None:
         takes, shown = options
         known_names = f"{capital(evidence.source(shown))} names {join_names(takes, 8)}"
     near = find_nearest_offered(wrong, takes, 0.65) or (takes[0] if len(takes) == 1 and takes != ["--help"] else None)
@@ -334,7 +334,7 @@ def _diagnose_unknown_argument(evidence: Evidence, entry: EntryView, asked: _Arg
 _HELP_LINE = lazy_pattern(r"^\s{1,8}(?:-\w,? )?(--[a-z][\w-]{1,40})[ =]?(?:<?\[?([A-Za-z_]{2,20})[\]>]?)?", re.MULTILINE)
 
 
-def _options_of_help(evidence: Evidence, entry: EntryView, wrong: str) -> tuple[list[str], EntryView] | None:
+def _list_options_in_help(evidence: Evidence, entry: EntryView, wrong: str) -> tuple[list[str], EntryView] | None:
     """Return the options in a help text of the same command that the call lacks (for a date, those for dates), and the help."""
     asked = command_of(entry)
     words = asked.split(" -")[0].split()

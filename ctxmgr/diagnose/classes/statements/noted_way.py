@@ -68,14 +68,14 @@ def _diagnose_exported_variable(evidence: Evidence, entry: EntryView) -> Diagnos
                  if name.startswith(begins) and f"{name}=" not in calls and plain_name(value)]  # fmt: skip
         if not found:
             continue
-        told = " ".join(f"{name}={value}" for name, value in found[:2])
+        variables = " ".join(f"{name}={value}" for name, value in found[:2])
         cause = (
-            f"{failure_text(evidence, entry)} {capital(evidence.source(other))} sets {code(told, 140)}, and no call of this "
-            "session has it: a shell that reads no such file runs without."
+            f"{failure_text(evidence, entry)} {capital(evidence.source(other))} sets {code(variables, 140)}, and no call of "
+            "this session has it: a shell that reads no such file runs without."
         )
         better = re.sub(
             rf"(?<![\w./-]){re.escape(program_name(entry))}(?=\s)",
-            lambda ran, told=told: f"{told} {ran.group(0)}",
+            lambda ran, variables=variables: f"{variables} {ran.group(0)}",
             command_of(entry),
             count=1,
         )

@@ -76,7 +76,7 @@ def _diagnose_fact(evidence: Evidence, fact: Fact, error: re.Match[str], entry: 
             return None
         shown = _find_proof(evidence, fact, names, entry, other, named)
         if shown is not None:
-            return _answer(evidence, entry, fact, other, *shown, start)
+            return _explain_fact(evidence, entry, fact, other, *shown, start)
     return None
 
 
@@ -92,7 +92,7 @@ def _find_proof(
     text = f"{evidence.text(other)[:_MOST]}\n{made[:_MOST]}"
     for match in pattern.finditer(text):
         groups = {**names, **named_groups(match)}
-        if not _bears_out(evidence, fact, groups, other, text, named):
+        if not _is_about_subject(evidence, fact, groups, other, text, named):
             continue
         if fact.about == "source":
             place = groups.get("place") or _find_subject(other, r"\.(?:c|cc|cpp|cxx)$")
@@ -115,7 +115,7 @@ def _may_show(fact: Fact, entry: EntryView, other: EntryView, file: str) -> bool
     return fact.about != "command" or any(_contains_name(each, command) for each in _list_subjects(entry))
 
 
-def _bears_out(evidence: Evidence, fact: Fact, groups: dict[str, str], other: EntryView, text: str, named: str) -> bool:
+def _is_about_subject(evidence: Evidence, fact: Fact, groups: dict[str, str], other: EntryView, text: str, named: str) -> bool:
     """Whether what a match names is what the fact is about, and its second part is shown where it has one."""
     name = groups.get("name", "")
     if fact.about == "name" and not _contains_name(name, named):
@@ -162,7 +162,7 @@ def _contains_name(path: str, text: str) -> bool:
     return len(name) >= _LEAST_NAME and name in text and contains_word(name, text)
 
 
-def _answer(
+def _explain_fact(
     evidence: Evidence, entry: EntryView, fact: Fact, other: EntryView, slots: dict[str, str], line: str, start: str
 ) -> Diagnosis | None:
     shown = {key: evidence.relative_path(value) if key in ("file", "place") else value for key, value in slots.items()}

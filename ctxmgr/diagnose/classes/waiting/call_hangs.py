@@ -90,7 +90,7 @@ def _diagnose_stopped_call(evidence: Evidence, entry: EntryView) -> Diagnosis | 
     dumped = _diagnose_stack_dump(evidence, entry, command) if _DUMP.search(evidence.text(entry)) else None
     found = dumped or _diagnose_prompt(evidence, entry, command) or _diagnose_earlier_question(evidence, entry, command)
     wait = _find_wait(command) if found is None else None
-    return found if wait is None else _answer(evidence, entry, command, wait)
+    return found if wait is None else _explain_wait(evidence, entry, command, wait)
 
 
 def _find_wait(command: str) -> Wait | None:
@@ -294,13 +294,13 @@ def _diagnose_command(evidence: Evidence, entry: EntryView, command: str) -> Dia
     # A background process blocks nobody.
     background = re.search(r"&\s*$", command) is not None
     if (wait := _find_wait(command)) is not None:
-        return _answer(evidence, entry, command, wait)
+        return _explain_wait(evidence, entry, command, wait)
     if not background and _FOLLOWS.search(command) and not _STARTS.search(command) and RUNS_ON.search(command):
         plain = " ".join(_FOLLOW_OPTION.sub(" ", command).split())
         wait = Wait(_SERVER, f"Stop it and run {code(plain, 120)}, which shows what is there and ends. {_STEP_FOLLOW}")
-        return _answer(evidence, entry, command, wait)
+        return _explain_wait(evidence, entry, command, wait)
     if not background and (RUNS_ON.search(command) or re.search(r"\bdocker[ -]compose up\b(?!.*(?:-d\b|--detach))", command)):
-        return _answer(
+        return _explain_wait(
             evidence, entry, command, Wait(_SERVER, _STEP_SERVER),
         )  # fmt: skip
     loops = _LOOPS.search(command)
@@ -401,7 +401,7 @@ def _diagnose_moved_file(evidence: Evidence, entry: EntryView) -> Diagnosis | No
     for name in asked_paths(entry):
         move = find_move(evidence, entry, name)
         if move is not None:
-            cause = f"{_describe_start(entry)}: it uses {code(name, 60)}, and {move.told}."
+            cause = f"{_describe_start(entry)}: it uses {code(name, 60)}, and {move.description}."
             step = f"Stop it, and use {code(move.place, 80)}, which {move.who} named, in place of {code(name, 60)}."
             quotes = (evidence.quote_message(move.message), evidence.quote(entry, command_of(entry) or call_input(entry)[:300]))
             return diagnosis(KIND, cause, step, *quotes, check=f"{code(move.place, 80)} must hold what you need.")
@@ -423,7 +423,7 @@ def _diagnose_child(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     return diagnosis(KIND, cause, step, evidence.quote(last), confidence="medium")
 
 
-def _answer(evidence: Evidence, entry: EntryView, command: str, wait: Wait) -> Diagnosis:
+def _explain_wait(evidence: Evidence, entry: EntryView, command: str, wait: Wait) -> Diagnosis:
     cause = f"{_describe_start(entry)}: {wait.why}."
     return diagnosis(KIND, cause, wait.step, evidence.quote(entry, command), check=_CHECK)
 

@@ -146,7 +146,7 @@ def _diagnose_disabled(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
             off = _OFF_KEY.fullmatch(key) and value.casefold() in _TRUE
             off = off or (_ON_KEY.fullmatch(key) and value.casefold() in _FALSE)
             # A state with a reason beside it is described by the reason.
-            off = off or (_STATE_KEY.fullmatch(key) and _OFF_STATE.fullmatch(value) and not _reasons(item))
+            off = off or (_STATE_KEY.fullmatch(key) and _OFF_STATE.fullmatch(value) and not _find_reasons(item))
             known = key in seen
             seen.add(key)
             if not off or known or _is_resumed(evidence, entry, name):
@@ -175,7 +175,7 @@ def _is_resumed(evidence: Evidence, shown: EntryView, name: str) -> bool:
     return any(_RESUMES.search(f"{each.action} {call_input(each)}") for each in later)
 
 
-def _reasons(item: Item) -> dict[str, str]:
+def _find_reasons(item: Item) -> dict[str, str]:
     return {
         key: value for key, value in item.fields.items()
         if value not in _NO_REASON and (_REASON_KEY.fullmatch(key) or _HOLD_KEY.fullmatch(item.key))
@@ -192,15 +192,15 @@ def _diagnose_hold(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
             or not _WAITS.search(evidence.text(entry))
         ):
             continue
-        reasons = dict(sorted(_reasons(item).items(), key=lambda each: _LACKS_KEY.match(each[0]) is None))
+        reasons = dict(sorted(_find_reasons(item).items(), key=lambda each: _LACKS_KEY.match(each[0]) is None))
         named = [value for value in reasons.values() if plain_name(value) and re.search(r"[\d_./-]", value)]
         # If it names nothing, the reason does not say what to provide.
         if not reasons or not named or not (_HOLD_KEY.fullmatch(item.key) or any(_HOLD_KEY.fullmatch(key) for key in reasons)):
             continue
-        told = ", ".join(
+        stated = ", ".join(
             f"{code(key, 30)} {code(value, _SHORT)}" for key, value in list(reasons.items())[:4] if len(value.split()) <= _LEAST
         )
-        cause = f"{_describe_poll(poll)}: the answer itself says why it is held: {told}."
+        cause = f"{_describe_poll(poll)}: the answer itself says why it is held: {stated}."
         near = find_nearest_recorded(evidence, named[0].rpartition("/")[2], poll.last)
         quotes = [evidence.quote(entry)]
         if near is not None:

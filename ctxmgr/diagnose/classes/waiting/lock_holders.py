@@ -118,7 +118,7 @@ def find_taker(evidence: Evidence, entry: EntryView, said: str) -> EntryView | N
     for other in evidence.latest_before(entry.index):
         if not evidence.has_succeeded(other):
             continue
-        name = _call_verbs(other)
+        name = _find_call_verbs(other)
         shared = ids & (find_ids(call_input(other)) | find_ids(evidence.text(other)))
         # Newest first: a thing given back after it was taken is free.
         if _GIVES.search(name):
@@ -128,7 +128,7 @@ def find_taker(evidence: Evidence, entry: EntryView, said: str) -> EntryView | N
     return None
 
 
-def _call_verbs(entry: EntryView) -> str:
+def _find_call_verbs(entry: EntryView) -> str:
     """Return the words for what a call does: the name of its tool, or the first plain words of its commands."""
     # Git and look-ups take no locks of this kind.
     commands = [words for words in split_command(command_of(entry)) if words[0] not in ("git", "cat", "ls", "cd")]

@@ -65,8 +65,8 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         for second in waits:
             # Each pair only once.
             if first.who < second.who and _is_meant_for(first, second.who, agents) and _is_meant_for(second, first.who, agents):
-                return _answer(evidence, first, second)
-    return _diagnose_ring(evidence, agents) or _diagnose_looks_for_news(evidence) or _diagnose_idle_agents(evidence, agents)
+                return _explain_pair(evidence, first, second)
+    return _diagnose_ring(evidence, agents) or _diagnose_mutual_looks(evidence) or _diagnose_idle_agents(evidence, agents)
 
 
 class _Need(NamedTuple):
@@ -130,7 +130,7 @@ def _explain_need_ring(evidence: Evidence, ring: list[str], needs: list[_Need]) 
         f"{', '.join(names[:-1])} and {names[-1]} wait for each other in a ring, as {sources[0]} shows: {shown}. None of them"
         " can be first."
     )
-    each = ", ".join(code(f"{who} of {of}", 60) for who, of in _pairs(names))
+    each = ", ".join(code(f"{who} of {of}", 60) for who, of in _pair_with_next(names))
     step = (
         f"End the ring: take one of these needs away ({each}), where the user's task allows it, by a first part that is made"
         " without it, and tell the others. If it is not yours to decide, put the ring to the user."
@@ -138,7 +138,7 @@ def _explain_need_ring(evidence: Evidence, ring: list[str], needs: list[_Need]) 
     return diagnosis(KIND, cause, step, *(evidence.quote(need.entry) for need in needs), check="One of them must go on.")
 
 
-def _pairs(ring: Sequence[str]) -> list[tuple[str, str]]:
+def _pair_with_next(ring: Sequence[str]) -> list[tuple[str, str]]:
     """Return each of a ring with the next one."""
     return list(zip(ring, [*ring[1:], *ring[:1]], strict=True))
 
@@ -147,7 +147,7 @@ def _names_agent(needs: str, who: str) -> bool:
     return contains_word(who[:60], needs)
 
 
-def _needed_thing(needs: str, who: str) -> str:
+def _find_needed_thing(needs: str, who: str) -> str:
     """Return the needed file or name: the first one that is not the other agent's name."""
     names = [name for name in _THING.findall(needs) if name != who and plain_name(name)]
     return next((name for name in names if re.search(r"[./_-]", name)), names[0] if names else "")
@@ -159,7 +159,7 @@ _THING = lazy_pattern(r"[\w./-]{2,80}")
 def _explain_needs(evidence: Evidence, one: _Need, two: _Need) -> Diagnosis:
     named = [each.who for each in (one, two) if evidence.was_said_by_user(f"You are {each.who}") or evidence.agent == each.who]
     own, other = (two, one) if named[:1] == [two.who] else (one, two)
-    mine, theirs = _needed_thing(own.needs, other.who), _needed_thing(other.needs, own.who)
+    mine, theirs = _find_needed_thing(own.needs, other.who), _find_needed_thing(other.needs, own.who)
     cause = (
         f"{own.who} and {other.who} wait for each other: {own.who} needs {code(mine, 60)} of {other.who}, as"
         f" {evidence.source(own.entry)} "
@@ -184,7 +184,7 @@ _LOOK = lazy_pattern(r"sleep|poll|wait|log|fetch|cat|tail|grep|status|get|list|r
 _LEAST_LOOKS, _ENDED = 3, 16
 
 
-def _diagnose_looks_for_news(evidence: Evidence) -> Diagnosis | None:
+def _diagnose_mutual_looks(evidence: Evidence) -> Diagnosis | None:
     """Say that the agents of a loop only look for news of each other."""
     last = {entry.agent: entry for entry in evidence.loop[-_ENDED:]}
     if len(last) < 2 or not all(_is_look(entry) for entry in last.values()):
@@ -271,9 +271,10 @@ def _list_waits(evidence: Evidence, agents: set[str]) -> list[_Wait]:
     calls = [
         _Wait(
             entry.agent, text, entry.ts, evidence.quote(entry, text), call_input(entry),
-            "" if _sentence(call_input(entry)) else tool_phrase(entry),
+            "" if _find_waiting_sentence(call_input(entry)) else tool_phrase(entry),
         )
-        for entry in reversed(evidence.recent[-_LAST:]) if (text := _sentence(call_input(entry)) or _reason(entry))
+        for entry in reversed(evidence.recent[-_LAST:])
+        if (text := _find_waiting_sentence(call_input(entry)) or _describe_wait(entry))
     ]  # fmt: skip
     own = {wait.who for wait in calls}
     # A call that waits is surer than words.
@@ -283,13 +284,13 @@ def _list_waits(evidence: Evidence, agents: set[str]) -> list[_Wait]:
 def _list_spoken_waits(evidence: Evidence, agents: set[str]) -> list[_Wait]:
     """Return the messages of agents that say they wait, newest first."""
     return [
-        _Wait(message.who, text, message.at, evidence.quote_message(message, text), _addressed(message, agents))
+        _Wait(message.who, text, message.at, evidence.quote_message(message, text), _addressee_text(message, agents))
         for message in reversed(evidence.messages[-_LAST:])
-        if message.by == "agent" and (text := _sentence(message.text))
+        if message.by == "agent" and (text := _find_waiting_sentence(message.text))
     ]
 
 
-def _addressed(message: Message, agents: set[str]) -> str:
+def _addressee_text(message: Message, agents: set[str]) -> str:
     """Return the text that names whom a message waits for: its own if it names an agent, else also the addressees."""
     named = any(_names_agent(message.text, agent) for agent in agents if agent != message.who)
     return message.text if named else f"{message.to}\n{message.text}"
@@ -309,12 +310,12 @@ def _diagnose_ring(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
     for wait in (*_list_spoken_waits(evidence, agents), *_list_waits(evidence, agents)):
         for other in agents - {wait.who}:
             known = other in edges.get(wait.who, {}) or not _is_meant_for(wait, other, agents)
-            if not known and _still_waits(evidence, wait.who) and not _was_answered(evidence, wait, other):
+            if not known and _is_still_waiting(evidence, wait.who) and not _was_answered(evidence, wait, other):
                 edges.setdefault(wait.who, {})[other] = wait
     ring = _find_ring(edges)
     if not ring:
         return None
-    waits = [edges[who][of] for who, of in _pairs(ring)]
+    waits = [edges[who][of] for who, of in _pair_with_next(ring)]
     names = [clean(who)[:30] for who in ring]
     shown = "; ".join(
         f"{who} for {of}, {code(wait.text, 80)}"
@@ -329,7 +330,7 @@ def _diagnose_ring(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
         )
         return diagnosis(KIND, cause, step, *(wait.quote for wait in waits))
     message, sentence = rule
-    begins = _who_begins(sentence, waits)
+    begins = _find_first_agent(sentence, waits)
     who = f" By that {clean(begins.who)[:30]} can begin now." if begins else ""
     step = (
         f"Go by what the user said{clock(message.at)}: {code(sentence, 200)}.{who} Tell the others so in one message, do your"
@@ -338,7 +339,7 @@ def _diagnose_ring(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
     return diagnosis(KIND, cause, step, evidence.quote_message(message, sentence), *(wait.quote for wait in waits))
 
 
-def _still_waits(evidence: Evidence, who: str) -> bool:
+def _is_still_waiting(evidence: Evidence, who: str) -> bool:
     """Whether an agent has changed nothing since it spoke last."""
     spoke = max((-1 if each.after is None else each.after for each in evidence.messages if each.who == who), default=-1)
     return not any(entry.agent == who and entry.index > spoke and may_change(entry) for entry in evidence.recent[-_LAST:])
@@ -379,7 +380,7 @@ def _find_order(evidence: Evidence, ring: list[str]) -> tuple[Message, str] | No
     return None
 
 
-def _who_begins(sentence: str, waits: list[_Wait]) -> _Wait | None:
+def _find_first_agent(sentence: str, waits: list[_Wait]) -> _Wait | None:
     """Return the wait that shares most words with what the user said, if only one does."""
     own = set(_LONG_WORD.findall(sentence.casefold()))
     shared = sorted(
@@ -391,7 +392,7 @@ def _who_begins(sentence: str, waits: list[_Wait]) -> _Wait | None:
 _LONG_WORD = lazy_pattern(r"[\w./-]{4,40}")
 
 
-def _reason(entry: EntryView) -> str:
+def _describe_wait(entry: EntryView) -> str:
     """Return what a call that only waits says it waits for."""
     if not _WAITING.search(entry.action):
         return ""
@@ -399,7 +400,7 @@ def _reason(entry: EntryView) -> str:
     return (", ".join(fields) or call_input(entry)).strip()[:200]
 
 
-def _sentence(text: str) -> str:
+def _find_waiting_sentence(text: str) -> str:
     parts = [part.strip() for part in _PARTS.findall(text[:4_000]) if _WAITS.search(part)]
     return max(parts, key=lambda part: len(_FILE.findall(part)), default="")
 
@@ -413,7 +414,7 @@ def _is_meant_for(wait: _Wait, other: str, agents: set[str]) -> bool:
     return _names_agent(wait.to, other) or (len(agents) == 2 and re.search(r"\byour?\b", wait.text, re.IGNORECASE) is not None)
 
 
-def _answer(evidence: Evidence, first: _Wait, second: _Wait) -> Diagnosis:
+def _explain_pair(evidence: Evidence, first: _Wait, second: _Wait) -> Diagnosis:
     one, two = (clean(each.who)[:40] for each in (first, second))
     cause = f"{one} and {two} wait for each other. {first.sentence} {second.sentence}"
     own = evidence.agent if evidence.agent in (first.who, second.who) else second.who

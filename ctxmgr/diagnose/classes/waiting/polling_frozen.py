@@ -54,7 +54,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         # A changing answer is progress. A long one is a log with many words for states.
         if len(same) < _LEAST or len(said) > 4_000 or not _are_answered_alike(evidence, same):
             continue
-        states = _STATE.findall(said) or _bare_states(entry, said)
+        states = _STATE.findall(said) or _list_bare_states(entry, said)
         # A single running part may still change the rest.
         if not states or _ALIVE.search(" ".join(states)):
             continue
@@ -147,7 +147,7 @@ def _is_nearly_same(one: str, other: str) -> bool:
     return one != other and len(longer) - len(shorter) <= 2 and len(shorter) - same <= 2 and same >= 4
 
 
-def _bare_states(entry: EntryView, said: str) -> list[str]:
+def _list_bare_states(entry: EntryView, said: str) -> list[str]:
     """Return the states in a short answer of nothing but words, if the call asked for a state."""
     words = said.split()
     # A longer answer holds words like "done" by chance.

@@ -47,7 +47,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
             continue
         line = evidence.line(entry, _TAKEN)
         port = _find_port(line, command_of(entry)) or _find_port_in_context(evidence, entry, said)
-        return _answer(evidence, entry, line, port) if port else None
+        return _diagnose_taken_port(evidence, entry, line, port) if port else None
     return _diagnose_other_answerer(evidence)
 
 
@@ -128,21 +128,21 @@ def _find_port_in_context(evidence: Evidence, entry: EntryView, said: str) -> st
     return None
 
 
-def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagnosis:
+def _diagnose_taken_port(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagnosis:
     quotes = [evidence.quote(entry, line)]
-    told = _find_message_about(evidence, port)
+    demand = _find_message_about(evidence, port)
     # The user wants this very port, so another one is no remedy.
-    fixed = told is not None and _FIXED.search(told[1]) is not None
+    fixed = demand is not None and _FIXED.search(demand[1]) is not None
     cause = (
         f"{code(command_of(entry) or tool_phrase(entry), 90)} can't start: port {port} is taken, {quote_match(_TAKEN, line)}."
     )
     own = _find_starter(evidence, entry, port)
     listing = _find_listing(evidence, port)
     if own is not None:
-        quotes += [evidence.quote_message(*told)] if told is not None and fixed else []
+        quotes += [evidence.quote_message(*demand)] if demand is not None and fixed else []
         return _diagnose_own_holder(evidence, entry, port, *own, cause, quotes, fixed=fixed)
-    if told is not None:
-        message, sentence = told
+    if demand is not None:
+        message, sentence = demand
         cause += f" The user said{clock(message.at)}: {code(sentence, 150)}."
         quotes.append(evidence.quote_message(message, sentence))
     other = _next_port(port)
@@ -162,7 +162,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagn
             else f"start yours on another port, such as {other}, or ask the user."
         )
         return diagnosis(KIND, cause, step, *quotes, check=check)
-    if told is not None:
+    if demand is not None:
         step = (
             f"See what holds it with `ss -ltnp` and leave that alone: tell the user that port {port}, which is to stay as it"
             " is, is taken, and ask whether what holds it may be stopped."
@@ -268,7 +268,7 @@ def _find_message_about(evidence: Evidence, port: str) -> tuple[Message, str] | 
     return next(((message, sentence) for message, sentence in user_sentences(evidence) if pattern.search(sentence)), None)
 
 
-def _programs(command: str) -> set[str]:
+def _list_programs(command: str) -> set[str]:
     """Return the files that a command runs, else its programs with their first word."""
     files = {
         word.rpartition("/")[2]
@@ -291,7 +291,7 @@ def _is_same_program(one: EntryView, other: EntryView) -> bool:
         }
         for each in (one, other)
     ]
-    return bool(words[0] & words[1]) or bool(_programs(command_of(one)) & _programs(command_of(other)))
+    return bool(words[0] & words[1]) or bool(_list_programs(command_of(one)) & _list_programs(command_of(other)))
 
 
 def _find_starter(evidence: Evidence, entry: EntryView, port: str) -> tuple[EntryView, bool] | None:
@@ -301,7 +301,7 @@ def _find_starter(evidence: Evidence, entry: EntryView, port: str) -> tuple[Entr
         command = command_of(other)
         if _ENDS.search(command or other.action) and other.status == "ok":
             return None  # some process was ended since, and may have been the holder
-        same = runs_in_background(command) and bool(_programs(command) & _programs(command_of(entry)))
+        same = runs_in_background(command) and bool(_list_programs(command) & _list_programs(command_of(entry)))
         # Another program on the port may have failed to take it too.
         if other.status not in ("ok", "open") or not (same or pattern.search(command)) or evidence.has_failed(other):
             continue

@@ -101,7 +101,7 @@ def _diagnose_refusal(evidence: Evidence, entry: EntryView, said: str, line: str
     taker = find_taker(evidence, entry, said)
     if taker is not None:
         return diagnose_taker(evidence, taker, cause, quotes)
-    named_holder = _holder_in_members(said) or _holder_in_words(said)
+    named_holder = _find_holder_in_members(said) or _find_holder_in_words(said)
     if named_holder is not None:
         return diagnosis(KIND, f"{cause} {named_holder.cause}", named_holder.step, *quotes, confidence=named_holder.confidence)
     who = _WHO.search(said)
@@ -123,7 +123,7 @@ def _diagnose_own_holder(evidence: Evidence, holder: EntryView, lock: str | None
         return _diagnose_likely_holder(evidence, holder, lock, cause, quotes)
     cause += f" {_describe_own_holder(evidence, holder)}."
     quotes.append(evidence.quote(holder, command_of(holder)))
-    number = _process_number(holder)
+    number = _find_process_number(holder)
     which = f"process {number}, {code(command_of(holder), 80)}" if number else code(command_of(holder), 90)
     shown = _find_output_place(evidence, holder)
     waits = find_wait(split_command(command_of(holder))[-1]) if split_command(command_of(holder)) else None
@@ -268,7 +268,7 @@ _NAME = lazy_pattern(r"@?[A-Za-z][\w.@'-]{1,40}(?: [A-Z][\w.'-]{1,30}){0,2}")
 _MOMENT = lazy_pattern(r"(?:\d{4}-\d\d-\d\d)?[T ]?(?:\d{1,2}:\d\d[\d:.]{0,10} ?(?:Z|UTC|[+-]\d\d:?\d\d)?)?")
 
 
-def _holder_in_members(said: str) -> _Holder | None:
+def _find_holder_in_members(said: str) -> _Holder | None:
     """Return the holder and the end of the lock, from the members of a structured answer."""
     fields = [each for item in list_items(said) for each in item.fields.items()] if "{" in said else []
     who = next((value for name, value in fields if _HOLDER.search(name) and _NAME.fullmatch(value)), "")
@@ -283,7 +283,7 @@ _IN_WORDS = lazy_pattern(
 )
 
 
-def _holder_in_words(said: str) -> _Holder | None:
+def _find_holder_in_words(said: str) -> _Holder | None:
     """Return the holder and the end of the lock, from the refusing sentence: "C-17 is leased by mara until 16:30"."""
     match = _IN_WORDS.search(said)
     # The holder is a program or another call, which can't be asked.
@@ -308,7 +308,7 @@ def _describe_holder(who: str, until: str) -> _Holder:
     return _Holder(f"{cause}.", step)
 
 
-def _process_number(holder: EntryView) -> str | None:
+def _find_process_number(holder: EntryView) -> str | None:
     """Return the number of the process that a call left running, or the id that its client has for it."""
     said = text_of(holder.output, 400)
     match = (
@@ -325,7 +325,7 @@ def _find_output_place(evidence: Evidence, holder: EntryView) -> str | None:
     file = re.search(r">{1,2} ?([\w./-]{3,80})", command_of(holder))
     if file is not None and file.group(1) != "/dev/null":
         return code(file.group(1), 60)
-    number = _process_number(holder)
+    number = _find_process_number(holder)
     looks = (each for each in reversed(evidence.recent) if each.index > holder.index and number and number in call_input(each))
     look = next(looks, None)
     return evidence.source(look) if look is not None else None
@@ -375,12 +375,12 @@ def _diagnose_open_call(evidence: Evidence, entry: EntryView) -> Diagnosis | Non
     # flock names its file on the command line.
     asked = _FILE.search(command) if re.search(r"\bflock\b|\blockfile\b", command) else None
     if asked is not None:
-        return _answer(evidence, entry, asked.group(1), None, command)
+        return _explain_awaited_lock(evidence, entry, asked.group(1), None, command)
     for content, lock, named in _list_named_locks(evidence, entry):
         waiting = _find_waiting_line(content.lines, named)
         # A program may name a lock without ever waiting for it.
         if waiting is not None:
-            return _answer(evidence, entry, lock, content.entry, waiting)
+            return _explain_awaited_lock(evidence, entry, lock, content.entry, waiting)
     return None
 
 
@@ -405,7 +405,7 @@ def _find_waiting_line(lines: Sequence[str], named: str) -> str | None:
     return next((line for line in lines[:2_000] if words.search(line)), None)
 
 
-def _answer(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | None, line: str) -> Diagnosis:
+def _explain_awaited_lock(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | None, line: str) -> Diagnosis:
     command = command_of(entry)
     cause = f"{code(command, 90)}{start_clause(entry)} has not returned: it waits for the lock {code(lock, 80)}."
     quotes = [evidence.quote(entry, command)]
@@ -452,7 +452,7 @@ def _find_holder(evidence: Evidence, entry: EntryView, lock: str | None) -> Entr
                 for other in own
                 if (
                     heads & {word for words in split_command(command_of(other)) for word in words[:3]}
-                    or (not lock and _runs_any(evidence, other, heads))
+                    or (not lock and _runs_or_locks_for(evidence, other, heads))
                 )
             ),
             None,
@@ -462,7 +462,7 @@ def _find_holder(evidence: Evidence, entry: EntryView, lock: str | None) -> Entr
     name = lock.rpartition("/")[2]
     for other in evidence.latest_before(entry.index):
         command = command_of(other)
-        if _may_hold(evidence, other) and (name in command or _program_names(evidence, other, name)):
+        if _may_hold(evidence, other) and (name in command or _does_source_name(evidence, other, name)):
             return other
     return None
 
@@ -485,13 +485,13 @@ def _is_of_program(entry: EntryView, lock: str) -> bool:
     return any(re.search(rf"(?:^|/)\.?{re.escape(head)}(?:/|\b)", lock) for head in heads if len(head) > 2)
 
 
-def _program_names(evidence: Evidence, started: EntryView, name: str) -> bool:
+def _does_source_name(evidence: Evidence, started: EntryView, name: str) -> bool:
     """Whether the source of the program that a call started was read, and names a file."""
     words = (word for words in split_command(command_of(started)) for word in words if re.fullmatch(r"[\w./-]+\.\w{1,4}", word))
     return any((seen := evidence.last_content(word, started.index)) is not None and name in seen.text for word in words)
 
 
-def _runs_any(evidence: Evidence, started: EntryView, programs: set[str]) -> bool:
+def _runs_or_locks_for(evidence: Evidence, started: EntryView, programs: set[str]) -> bool:
     """Whether a call names a lock of one of these programs, or starts a script whose recorded source runs one."""
     command = command_of(started)
     if any(re.search(rf"(?<![\w-]){re.escape(each)}[._-]lock(?![\w-])", command) for each in programs):
@@ -534,7 +534,7 @@ def _ask_to_end(evidence: Evidence, holder: EntryView, what: str) -> str:
 
 
 def _describe_own_holder(evidence: Evidence, holder: EntryView) -> str:
-    number = _process_number(holder)
+    number = _find_process_number(holder)
     process = f" ({'process ' if number.isdigit() else ''}{number})" if number else ""
     who = "You hold it yourself" if evidence.is_own(holder) else f"{evidence.maker(holder)} holds it"
     return f"{who}: {code(command_of(holder), 90)}{process}, started{clock(holder.ts)}, was not ended"

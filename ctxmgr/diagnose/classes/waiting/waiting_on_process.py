@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.errors.lines import told_lines
+from ctxmgr.diagnose.errors.lines import quotable_lines
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import ENDED, call_phrase, command_of
 from ctxmgr.diagnose.evidence.files import mentions
@@ -55,7 +55,7 @@ def _diagnose_process_wait(evidence: Evidence, entry: EntryView, number: str) ->
         cause += ": it does not end by itself, but runs until it is stopped."
         step = f"Stop waiting, and go on while process {number} runs; `kill {number}` ends it when you need it no more."
     else:
-        log = _log_file(started_call)
+        log = _find_log_file(started_call)
         look = f"at its output in {code(log, 90)}, and " if log is not None else ""
         cause += ", and the record does not show that it ends."
         step = f"Stop waiting. Look once {look}with `ps -o stat,etime,args -p {number}` whether it still runs and works."
@@ -95,7 +95,7 @@ def _diagnose_file_wait(evidence: Evidence, entry: EntryView, file: str) -> Diag
 
 def _diagnose_failed_maker(evidence: Evidence, entry: EntryView, maker: EntryView, file: str) -> Diagnosis | None:
     """Say that the job that should make a file has failed, according to a look at its log."""
-    log = _log_file(maker)
+    log = _find_log_file(maker)
     for look in evidence.entries_before(entry.index):
         if look.index <= maker.index:
             return None
@@ -105,7 +105,7 @@ def _diagnose_failed_maker(evidence: Evidence, entry: EntryView, maker: EntryVie
         # The newest look counts: a job that failed earlier may have been repaired.
         if line is None:
             return None
-        said = told_lines([line.strip()]) or quote_match(ENDED, line)
+        said = quotable_lines([line.strip()]) or quote_match(ENDED, line)
         cause = (
             f"{call_phrase(entry)} waits for {code(file, 80)}, and what was to make it has failed:"
             f" {evidence.source(look)} shows {said}. Nothing in the record makes it any more."
@@ -121,7 +121,7 @@ def _diagnose_failed_maker(evidence: Evidence, entry: EntryView, maker: EntryVie
     return None
 
 
-def _log_file(begun: EntryView) -> str | None:
+def _find_log_file(begun: EntryView) -> str | None:
     """Return the file into which a call that was left running writes, or None."""
     match = _REDIRECT.search(command_of(begun))
     return match.group(1) if match is not None and match.group(1) != "/dev/null" else None

@@ -108,7 +108,7 @@ def _diagnose_unanswered_question(evidence: Evidence) -> Diagnosis | None:
     asked = _find_question(question.text)
     last = polls[-1]
     cause = (
-        f"You asked the user{clock(question.at)}: {code(asked, 150)}. No answer is recorded, and you called {_call_text(last)}"
+        f"You asked the user{clock(question.at)}: {code(asked, 150)}. No answer is recorded, and you called {_quote_call(last)}"
         f" {len(polls)} times since; it can't answer for them."
     )
     return diagnosis(
@@ -134,7 +134,7 @@ def _diagnose_pending_review(evidence: Evidence) -> Diagnosis | None:
     match = _PENDING.search(blanks_for_underscores(said))
     words = said[match.start() : match.end()] if match else ""
     cause = (
-        f"{_call_text(last)}{_describe_subject(last)} was answered {len(same)} times that a person's approval or decision is "
+        f"{_quote_call(last)}{_describe_subject(last)} was answered {len(same)} times that a person's approval or decision is "
         f"missing: {code(words, 60)}."
     )
     quotes = [evidence.quote(last)]
@@ -206,7 +206,7 @@ def _diagnose_undecided(evidence: Evidence) -> Diagnosis | None:
         # A failure counts only if it says that it lacks the decision.
         if person is None or (evidence.has_failed(step) and not _REFUSES.search(evidence.text(step))):
             continue
-        cause = f"{_call_text(step)}{_describe_subject(step)} gets no further, because a person's decision is missing."
+        cause = f"{_quote_call(step)}{_describe_subject(step)} gets no further, because a person's decision is missing."
         return _diagnose_person(evidence, person, cause, [evidence.quote(step)], "")
     return None
 
@@ -228,7 +228,7 @@ def _find_person(evidence: Evidence, step: EntryView, *, decided: bool = False) 
             continue
         if made is not None and entry.index != made.index:
             return None  # the newest answer about it shows a decision
-        state = _decision_state(item)
+        state = _find_decision_state(item)
         if state == "" and not open_state:
             made = entry
         if not state:
@@ -281,7 +281,7 @@ _REFUSES = lazy_pattern(
 )
 
 
-def _decision_state(item: Item) -> str | None:
+def _find_decision_state(item: Item) -> str | None:
     """Return the state of a decision that an item shows as open; "" for a decision that was made, None for no decision."""
     for key, value in item.fields.items():
         if _DECIDES.search(key) and (value in ("null", "none", "false", "") or _OPEN_STATE.fullmatch(value)):
@@ -440,5 +440,5 @@ def _find_question(text: str) -> str:
     )
 
 
-def _call_text(entry: EntryView) -> str:
+def _quote_call(entry: EntryView) -> str:
     return code(command_of(entry) or tool_phrase(entry), 80)
