@@ -25,7 +25,17 @@ from ctxmgr.diagnose.evidence.calls import (
     written_content,
 )
 from ctxmgr.diagnose.evidence.messages import Message, split_sentences
-from ctxmgr.diagnose.evidence.texts import NUMBERED, ORDERS, clean, clock, code, plain_name, strip_line_numbers, text_of
+from ctxmgr.diagnose.evidence.texts import (
+    NUMBERED,
+    ORDERS,
+    agent_name,
+    clean,
+    clock,
+    code,
+    plain_name,
+    strip_line_numbers,
+    text_of,
+)
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -327,7 +337,7 @@ def find_move(evidence: Evidence, entry: EntryView, name: str) -> Move | None:
             continue
         place, sentence = _find_new_place(said, asked_paths(entry))
         if place and not ORDERS.search(sentence):
-            who = "the user" if message.by == "user" else clean(message.who)[:40]
+            who = "the user" if message.by == "user" else agent_name(message.who)
             return Move(message, sentence, place, who)
     return None
 

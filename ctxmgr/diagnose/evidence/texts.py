@@ -125,6 +125,11 @@ def capital(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
+def agent_name(name: str, most: int = 40) -> str:
+    """Return the name of an agent for a sentence."""
+    return clean(name)[:most]
+
+
 def how_often(times: int) -> str:
     """Return how often a call was made as the end of a clause, ", 3 times"; "" for a single call."""
     return f", {times} times" if times > 1 else ""

@@ -29,8 +29,8 @@ KIND: str = "decidedBefore"
 
 _QUESTION = lazy_pattern(r"[^.!?\n]{6,300}\?")
 _WORD = lazy_pattern(r"\w{2,}")
-_ALIKE = 0.72
-_MOST = 40
+_LEAST_ALIKE, _MOST_MESSAGES = 0.72, 40
+"""Similarity of two forms of one question, and last messages of agents that are read."""
 _MOST_RELATED = 400
 """Number of newest entries of other sessions in which an answer is searched for."""
 
@@ -58,7 +58,7 @@ def _list_questions(evidence: Evidence) -> list[tuple[str, int, int]]:
                 found[key] = (first[0], first[1], first[2] + 1)
     if evidence.finding is not None and evidence.finding.kind == "monologue":
         start = evidence.onset
-        for message in evidence.messages[-_MOST:]:
+        for message in evidence.messages[-_MOST_MESSAGES:]:
             if message.by == "agent" and (message.after is None or message.after >= start - 1):
                 for text in _QUESTION.findall(message.text)[-1:]:
                     key = _normalize(text)
@@ -75,14 +75,14 @@ _NO_ANSWER = lazy_pattern(
     r"|timed? ?out)\b",
     re.IGNORECASE,
 )
-_SHORT = 300
+_MOST_NO_ANSWER = 300
 """Maximum characters of a result that says that nobody answered."""
 
 
 def _is_unanswered(evidence: Evidence, entry: EntryView) -> bool:
     """Whether the result of a question says that nobody answered it."""
     said = evidence.text(entry).strip()
-    return len(said) <= _SHORT and _NO_ANSWER.search(said) is not None
+    return len(said) <= _MOST_NO_ANSWER and _NO_ANSWER.search(said) is not None
 
 
 def _find_earlier_answer(evidence: Evidence, asked: str, index: int) -> tuple[str, Message | EntryView, str] | None:
@@ -155,7 +155,7 @@ def _normalize(text: str) -> str:
 
 def _is_same_question(one: str, other: str) -> bool:
     first, second = _normalize(one), _normalize(other)
-    return bool(first and second) and difflib.SequenceMatcher(None, first, second, autojunk=False).ratio() >= _ALIKE
+    return bool(first and second) and difflib.SequenceMatcher(None, first, second, autojunk=False).ratio() >= _LEAST_ALIKE
 
 
 _WEIGHS = lazy_pattern(
@@ -195,7 +195,8 @@ _REFUSED = lazy_pattern(r"\b(?:not|no|never|out|lost|loses?|rejected|dropped|wor
 _TOKEN = lazy_pattern(r"[\w-]+(?:[./][\w-]+)*")
 # Names by their form: `PostgreSQL`, `HTTP2`, `oauth2`, `rabbit_3`
 _NAMED = lazy_pattern(r"[A-Z][\w-]*[A-Z0-9][\w-]*|[a-z]+[_-]?\d\w*")
-_THRICE, _TWICE, _LONGEST = 3, 2, 400
+_LEAST_STATEMENTS, _LEAST_RECURRING, _LEAST_SHARED, _MOST_STATEMENT = 3, 2, 3, 400
+"""Statements that weigh something, times that a word recurs, words that a decision shares, characters of a statement."""
 
 
 def _diagnose_repeated_weighing(evidence: Evidence) -> Diagnosis | None:
@@ -204,18 +205,18 @@ def _diagnose_repeated_weighing(evidence: Evidence) -> Diagnosis | None:
     Agents weigh options in messages, and in calls that ask, propose or object. The recurring words are the subject. A
     decision is a sentence of a person or a document that says so and holds these words.
     """
-    stated = list(_list_statements(evidence))[-_MOST:]
+    stated = list(_list_statements(evidence))[-_MOST_MESSAGES:]
     said = [text for text in stated if _WEIGHS.search(text)]
     # Weighing something twice is ordinary care.
-    if len(said) < _THRICE:
+    if len(said) < _LEAST_STATEMENTS:
         return None
     counts: dict[str, int] = {}
     for text in stated:
         for word in _find_significant_words(text):
             counts[word] = counts.get(word, 0) + 1
-    recurring = {word for word, count in counts.items() if count >= _TWICE}
+    recurring = {word for word, count in counts.items() if count >= _LEAST_RECURRING}
     # If few words recur, more of them must be shared. Otherwise, any sentence on the topic would match.
-    least = _TWICE if len(recurring) >= _TWICE else _THRICE
+    least = _LEAST_SHARED - 1 if len(recurring) > 1 else _LEAST_SHARED
     for message in reversed(evidence.user_texts):
         for sentence in re.findall(r"[^.!?\n]{3,300}[.!?]?", message.text[:8_000]):
             words = _find_significant_words(sentence)
@@ -238,7 +239,9 @@ def _list_statements(evidence: Evidence) -> Iterator[str]:
         asks = vocabulary.asks_human(entry.action) and _PERMISSION.search(question_of(entry)) is not None
         if entry.index > (-1 if since is None else since) and not (asks or command_of(entry) or edited_paths(entry)):
             values = fields_of(entry).values()
-            yield from (value for value in values if isinstance(value, str) and len(value) <= _LONGEST and _PROSE.search(value))
+            yield from (
+                value for value in values if isinstance(value, str) and len(value) <= _MOST_STATEMENT and _PROSE.search(value)
+            )
 
 
 class _Decision(NamedTuple):
@@ -284,7 +287,7 @@ def _diagnose_documented_answer(evidence: Evidence) -> Diagnosis | None:
     # No document gives a permission that a person has to give.
     chooses = len(asked) > 1 and _CHOICE.search(asked[-1]) is not None and not _PERMISSION.search(asked[-1])
     words = _find_significant_words(asked[-1]) if chooses else frozenset[str]()
-    found = _find_decision(evidence, words, words, _THRICE)
+    found = _find_decision(evidence, words, words, _LEAST_SHARED)
     if found is None:
         return None
     where, what, quote = _describe_decision(evidence, found, _find_decision_names(found.line, set(words)))

@@ -22,7 +22,8 @@ _FINISHED = lazy_pattern(
 _PLANNED = lazy_pattern(
     r"\b(?:i will|i'll|let me(?! know)|i am going to|i'm going to|next,? i|now i|i need to|i should)\b", re.IGNORECASE
 )
-_LEAST, _SHARED, _ANSWERS = 4, 0.4, 3
+_LEAST_MESSAGES, _LEAST_SHARED, _ANSWERS = 4, 0.4, 3
+"""Messages that say the same, their share of common words, and last messages that each answer somebody."""
 _PATH = lazy_pattern(r"(?<![\w/])((?:[\w.@-]{1,60}/){0,8}[\w@-]{1,60}\.[A-Za-z]\w{0,5})(?![\w/])")
 
 
@@ -106,10 +107,10 @@ def _count_trailing_repeats(evidence: Evidence, said: Message | None) -> int:
         each
         for each in last
         if words
-        and len(words & _find_long_words(each.text)) >= _SHARED * min(len(words), len(_find_long_words(each.text)) or 1)
+        and len(words & _find_long_words(each.text)) >= _LEAST_SHARED * min(len(words), len(_find_long_words(each.text)) or 1)
     ]
     # Few or mixed messages are a report.
-    return len(alike) if len(alike) >= _LEAST and len(alike) * 2 > len(last) else 0
+    return len(alike) if len(alike) >= _LEAST_MESSAGES and len(alike) * 2 > len(last) else 0
 
 
 def _find_long_words(text: str) -> frozenset[str]:

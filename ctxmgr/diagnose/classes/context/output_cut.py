@@ -32,7 +32,8 @@ _CUT = lazy_pattern(
 _TAG = lazy_pattern(r"</?[a-z][\w-]{1,40}>")
 _FIRST = lazy_pattern(r"\b(?:only )?(?:the )?first (\d[\d,]{0,8})(?: lines)?\b", re.IGNORECASE)
 _TOTAL = lazy_pattern(r"\b(?:has|of|total(?: of)?:?) (\d[\d,]{0,8}) lines\b", re.IGNORECASE)
-_MARK = 120
+_MOST_MARK, _MOST_NOTICE = 120, 400
+"""Characters of a mark in the middle of an output, and of a notice at one of its ends."""
 _SHOWN = lazy_pattern(
     r"(?:lines?|showing)\s*(?:lines? )?(\d{1,7})\s*(?:-|to|–)\s*(\d{1,7})\s*(?:of|/)\s*(\d{1,8})",
     re.IGNORECASE,
@@ -77,14 +78,14 @@ def _diagnose_cut_failure(evidence: Evidence) -> Diagnosis | None:
 
 # The caller itself left the rest out: `make 2>&1 | tail -n 5`
 _PIPED = lazy_pattern(r"\|\s?((?:head|tail)(?: -n)?(?: ?-?n?\s?(\d{1,2}))?)\s*$")
-_FEW = 10
+_FEW_LINES = 10
 
 
 def _find_own_cut(entry: EntryView) -> str | None:
     """Return the end of a command that keeps only a few lines of its output."""
     match = _PIPED.search(command_of(entry))
     # More than ten lines contain a whole message.
-    return match.group(0) if match and int(match.group(2) or _FEW) <= _FEW else None
+    return match.group(0) if match and int(match.group(2) or _FEW_LINES) <= _FEW_LINES else None
 
 
 _MORE = lazy_pattern(
@@ -152,7 +153,7 @@ def _diagnose_first_page(evidence: Evidence) -> Diagnosis | None:
         rest = _find_rest(evidence.text(last))
         asked = any(token in call_input(each) for each in evidence.recent if each.index > calls[0].index)
         # A token that was used since leaves no page out, and a call from long ago is no trouble.
-        if rest is None or len(calls) < _OFTEN or (rest.token and asked) or evidence.recent[-1].index - last.index > _NEAR:
+        if rest is None or len(calls) < _LEAST_CALLS or (rest.token and asked) or evidence.is_past(last):
             continue
         forms = len({call_key(each) for each in calls})
         shown = f" ({rest.sizes})" if rest.sizes else ""
@@ -196,7 +197,7 @@ def _describe_next_page(entry: EntryView, rest: _Rest) -> str:
     )
 
 
-_OFTEN, _NEAR = 3, 3
+_LEAST_CALLS = 3
 
 
 def _find_cut_notice(said: str) -> str | None:
@@ -205,10 +206,10 @@ def _find_cut_notice(said: str) -> str | None:
     lines = [_TAG.sub("", line) for line in lines]
     for line in [*lines[-4:], *lines[:3]]:
         # A numbered line is content that holds such words.
-        if len(line) < 400 and not NUMBERED.match(line) and _CUT.search(f" {line}"):
+        if len(line) < _MOST_NOTICE and not NUMBERED.match(line) and _CUT.search(f" {line}"):
             return line.strip()
     for line in lines:
-        if len(line) < _MARK and _CUT.search(f" {line}") and not NUMBERED.match(line) and line.strip()[:1] in "[(<….-=":
+        if len(line) < _MOST_MARK and _CUT.search(f" {line}") and not NUMBERED.match(line) and line.strip()[:1] in "[(<….-=":
             return line.strip()  # a mark on a separate line, in the middle of the output
     return None
 
@@ -270,7 +271,7 @@ class _Hit(NamedTuple):
 _SEARCHES = lazy_pattern(r"grep|\b(?:rg|ag|ack|awk|findstr)\b|search|find", re.IGNORECASE)
 _NUMBERED_HIT = lazy_pattern(r"^(?:[^\s:]{1,200}:)?(?:L|[Ll]ine )?(\d{1,7})[:\t]\s?(\S[^\n]{0,300})$", re.MULTILINE)
 _LINE_FIELD = lazy_pattern(r"line(?:_?(?:no|num|number))?|lineno")
-_BEFORE, _MANY = 5, 40
+_LINES_BEFORE, _LINES_READ = 5, 40
 
 
 def _find_shown_file(command: str) -> str:
@@ -301,10 +302,10 @@ def _find_hit(evidence: Evidence, entry: EntryView, file: str) -> _Hit | None:
 
 def _describe_read(evidence: Evidence, entry: EntryView, hit: _Hit) -> str:
     """Return how to read a file around a line that a search found."""
-    first, name = max(1, hit.number - _BEFORE), evidence.name(hit.file)
-    how = f"from line {first} on (offset {first}, limit {_MANY})"
+    first, name = max(1, hit.number - _LINES_BEFORE), evidence.name(hit.file)
+    how = f"from line {first} on (offset {first}, limit {_LINES_READ})"
     if command_of(entry) and plain_name(hit.file):
-        part = f"sed -n '{first},{first + _MANY}p' {hit.file}"
+        part = f"sed -n '{first},{first + _LINES_READ}p' {hit.file}"
         how = f"with {code(part)}"
     return (
         f"Read {name} {how}: {evidence.source(hit.entry)} found a line that is not shown here, line {hit.number}. Do not"

@@ -42,7 +42,8 @@ _COPIES = lazy_pattern(
     r"(?:^|/)(?:build|dist|site-packages|target|out|lib|\.next|node_modules|__pycache__|vendor|[^/\s]{1,100}\.egg)/"
 )
 _OUTPUT = lazy_pattern(r"-o\s+(\S{1,120})")
-_LEAST = 2
+_LEAST_RUNS, _LEAST_EDITS, _MOST_RUNS = 2, 2, 8
+"""Runs with the same outcome, edits between them, and newest runs that are compared."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -55,19 +56,19 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         command = command_of(entry)
         if not command or entry.status == "open":
             continue
-        runs = evidence.equal_calls(entry)[-8:]
+        runs = evidence.equal_calls(entry)[-_MOST_RUNS:]
         # Equal calls first, because they surely run the same check.
         outcome = _outcome
-        if len(runs) < _LEAST:
+        if len(runs) < _LEAST_RUNS:
             runs, outcome = _list_same_checks(evidence, entry), _last_lines
         # A changed outcome means that the check sees the edits.
-        if len(runs) < _LEAST or len({outcome(evidence, each) for each in runs[-_LEAST:]}) > 1:
+        if len(runs) < _LEAST_RUNS or len({outcome(evidence, each) for each in runs[-_LEAST_RUNS:]}) > 1:
             continue
         # Edits before the first of these outcomes prove nothing: the check may have seen them.
         start = next((each.index for each in runs if outcome(evidence, each) == outcome(evidence, entry)), entry.index)
         edits = [each for each in evidence.edits if start < each.index < entry.index]
         # A single edit without effect is usual. It may simply be the wrong edit.
-        if len(edits) < _LEAST:
+        if len(edits) < _LEAST_EDITS:
             continue
         found = (
             _diagnose_other_file(evidence, entry, edits)
@@ -117,7 +118,7 @@ def _diagnose_loaded_copy(evidence: Evidence, entry: EntryView, edits: list[Entr
         # A bundle on one line holds every name.
         for line in evidence.text(other)[:20_000].split("\n"):
             for path, stem in zip(edited, stems, strict=True):
-                copy = _find_loaded_copy(line, stem) if stem in line and len(line) < _LONG else None
+                copy = _find_loaded_copy(line, stem) if stem in line and len(line) < _MOST_LINE else None
                 # A build since the edits has renewed the copy, so it is not the cause.
                 if copy is None or any(same_file(copy, each) for each in edited) or _was_rebuilt(evidence, edits, copy):
                     continue
@@ -195,7 +196,7 @@ _LOADS = lazy_pattern(
     r"require|import|from|load|include|main|module|exec|run|node|python|java|path|use|entry|bin|test", re.IGNORECASE
 )
 _TESTS = lazy_pattern(r"(?:^|[/_.-])(?:tests?|specs?|check\w*|bench\w*|__tests__)(?:[/_.-]|$)", re.IGNORECASE)
-_LONG = 400
+_MOST_LINE = 400
 
 
 def _describe_check(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> str:

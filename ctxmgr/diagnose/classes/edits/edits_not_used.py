@@ -21,7 +21,8 @@ from ctxmgr.types.view import EntryView
 KIND: str = "editsNotUsed"
 
 _TURN = lazy_pattern(r"\b(?:In|Out|Cell In) ?\[\d+\]|^.{0,20}\bline \d+.{0,5}$|\bpid[ =:]*\d+", re.MULTILINE | re.IGNORECASE)
-_LEAST, _FEW = 2, 40
+_LEAST_CALLS, _LEAST_EDITS, _LEAST_WORDS, _LAST_ENTRIES, _MOST_CHECKS = 2, 2, 2, 40, 6
+"""Calls with the same answer, edits between them, words of a step; entries that are compared, last ones that may be checks."""
 
 
 class _Holder(NamedTuple):
@@ -62,17 +63,21 @@ def unaffected_calls(evidence: Evidence) -> Iterator[tuple[EntryView, list[Entry
     # A hung call has no answer, so no answer stayed the same.
     if evidence.is_hung:
         return
-    last = evidence.recent[-_FEW:]
-    for entry in reversed(last[-6:]):
+    last = evidence.recent[-_LAST_ENTRIES:]
+    for entry in reversed(last[-_MOST_CHECKS:]):
         # An edit that is refused again and again is no check.
         if entry.status == "open" or edited_paths(entry):
             continue
         outcome = _outcome(evidence, entry)
         same = [each for each in last if _outcome(evidence, each) == outcome and _is_same_call(each, entry)]
         # Edits before the first of the equal answers may be in effect already.
-        edits = [each for each in evidence.edits if same[0].index < each.index < same[-1].index] if len(same) >= _LEAST else []
+        edits = (
+            [each for each in evidence.edits if same[0].index < each.index < same[-1].index]
+            if len(same) >= _LEAST_CALLS
+            else []
+        )
         # All empty answers are equal.
-        if len(edits) >= _LEAST and outcome.strip():
+        if len(edits) >= _LEAST_EDITS and outcome.strip():
             yield entry, same, edits
 
 
@@ -84,7 +89,7 @@ def _diagnose_missing_step(
     ran = "\n".join(command_of(each) for each in since)
     paths = {evidence.relative_path(path) for each in edits for path in edited_paths(each)}
     stems = paths | {path.rpartition("/")[2].partition(".")[0] for path in paths}
-    about = {word for word in _WORD.findall(ran) if _CODED.search(word)} | {stem for stem in stems if len(stem) > _SHORT}
+    about = {word for word in _WORD.findall(ran) if _CODED.search(word)} | {stem for stem in stems if len(stem) > _SHORT_STEM}
     for other in evidence.entries_before(entry.index):
         # Text that the agent wrote itself is no documentation.
         if other.status != "ok" or edited_paths(other):
@@ -94,7 +99,7 @@ def _diagnose_missing_step(
             words = command.split()
             head = " ".join(words[:2])
             if (
-                len(words) < _LEAST
+                len(words) < _LEAST_WORDS
                 or "=" in words
                 or not words[0].islower()
                 # It was run since the edits, so it is not missing.
@@ -119,7 +124,7 @@ def _diagnose_missing_step(
 
 _WORD = lazy_pattern(r"[\w@][\w./:@+-]{2,60}\w")
 _CODED = lazy_pattern(r"[\d_./:@-]")
-_SHORT = 3
+_SHORT_STEM = 3
 
 
 def _outcome(evidence: Evidence, entry: EntryView) -> str:

@@ -35,7 +35,7 @@ _FILE = lazy_pattern(r"(?<![\w/.-])((?:[\w.@+-]{1,60}/){0,8}[\w@+-][\w.@+-]{0,60
 # A rule of make, with or without a line number before it: `dist/app.js: src/app.ts`. `CC := gcc` is none.
 _RULE = lazy_pattern(r"^(?:\s*\d+\s)?([\w./-]{2,80})\s?:(?!=)\s([^\n=]{2,200})$", re.MULTILINE)
 _BUILDS = lazy_pattern(r"\b(?:make|ninja|cmake|gcc|cc|clang|g\+\+|build|compile|setup\.py)\b")
-_HEAD, _MOST, _MOST_COPIES = 6, 8_000, 12
+_HEAD_LINES, _MOST_TEXT, _MOST_COPIES = 6, 8_000, 12
 
 _OtherFile = tuple[str, str, EntryView, str]
 """Why, what to do, the entry that shows it, and the line."""
@@ -68,7 +68,7 @@ def _find_source(evidence: Evidence, file: str, shown: list[EntryView], _: int) 
         # The head of another file says nothing about this one.
         if not path or not evidence.same_place(path, file):
             continue
-        for line in evidence.text(other).split("\n")[:_HEAD]:
+        for line in evidence.text(other).split("\n")[:_HEAD_LINES]:
             names = [name for name in _FILE.findall(line) if plain_name(name) and name.rpartition("/")[2] != _file_name(file)]
             if _MADE.search(line) and names:
                 shown_names = " and ".join(code(name, 80) for name in names[:2])
@@ -89,7 +89,7 @@ def _find_build_target(evidence: Evidence, file: str, shown: list[EntryView], fi
     if any(each.index > first and _BUILDS.search(call_input(each)) for each in evidence.recent):
         return
     for other in shown:
-        for match in _RULE.finditer(evidence.text(other)[:_MOST]):
+        for match in _RULE.finditer(evidence.text(other)[:_MOST_TEXT]):
             target, needs = match.groups()
             if (
                 _file_name(file) in {_file_name(word) for word in needs.split()}
@@ -135,7 +135,7 @@ def _find_second_setting(evidence: Evidence, file: str, shown: list[EntryView], 
     before -= set(_list_settings(replaced[-1].new if replaced else ""))
     edited = [path for each in evidence.edits for path in edited_paths(each)] if before else []
     for other in shown if before else ():
-        for line in evidence.text(other)[:_MOST].split("\n"):
+        for line in evidence.text(other)[:_MOST_TEXT].split("\n"):
             setting = next(_list_settings(_PLACE.sub("", line)), ("", ""))
             if setting not in before:
                 continue
@@ -161,7 +161,7 @@ def _find_import(evidence: Evidence, shown: list[EntryView], path: str) -> tuple
     reads = re.compile(
         rf"(?:\b(?:from|import|require|include|source|load|use|extends)\b).*(?<![\w-]){re.escape(stem)}(?![\w-])"
     )
-    lines = ((each, line) for each in shown for line in evidence.text(each)[:_MOST].split("\n"))
+    lines = ((each, line) for each in shown for line in evidence.text(each)[:_MOST_TEXT].split("\n"))
     return next(((each, _PLACE.sub("", line).strip()) for each, line in lines if len(stem) > 2 and reads.search(line)), None)
 
 
@@ -186,7 +186,7 @@ def _find_overriding_file(evidence: Evidence, file: str, shown: list[EntryView],
         return
     like = re.compile(rf"(?<![\w.-])((?:[\w.-]+/)*{re.escape(stem)}[._-][\w-]{{1,20}}\.{re.escape(ending)})(?![\w.-])")
     for other in shown:
-        text = evidence.text(other)[:_MOST]
+        text = evidence.text(other)[:_MOST_TEXT]
         match = like.search(text)
         # Both names must be in one text, and in code: a list of files shows that they exist, not that they are read.
         if (
@@ -253,7 +253,7 @@ def _list_recorded_copies(
 ) -> Iterator[tuple[EntryView, str, str, str, str]]:
     """Yield what a shown file, or a call before the edits, copies: the entry, from where, to where, what does so, the line."""
     for other in shown:
-        lines = strip_line_numbers(evidence.text(other)[:_MOST]).split("\n")
+        lines = strip_line_numbers(evidence.text(other)[:_MOST_TEXT]).split("\n")
         for place, line in enumerate(lines):
             for source, copy in _list_copies(line):
                 yield other, source, copy, _name_renewal(evidence, other, lines, place), line
@@ -280,7 +280,7 @@ def _find_trace(evidence: Evidence, twin: str, since: list[EntryView]) -> tuple[
     """Return the line of a failing call that comes from the copied file."""
     named = re.compile(rf"(?<![\w.-]){re.escape(twin)}[\"']?(?:[:,(]|$)")
     for entry in reversed(since):
-        for line in evidence.text(entry)[:_MOST].split("\n") if evidence.has_failed(entry) else ():
+        for line in evidence.text(entry)[:_MOST_TEXT].split("\n") if evidence.has_failed(entry) else ():
             if named.search(line):
                 return entry, line.strip()
     return None
@@ -295,7 +295,7 @@ def _find_user(
     read = (
         (entry, each.strip())
         for entry in shown
-        for each in strip_line_numbers(evidence.text(entry)[:_MOST]).split("\n")
+        for each in strip_line_numbers(evidence.text(entry)[:_MOST_TEXT]).split("\n")
         if each != line and not _NO_SETTING.match(each.strip()) and not _RULE.match(each)
     )
     for entry, each in (*ran, *read):

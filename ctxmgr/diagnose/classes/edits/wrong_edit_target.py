@@ -42,10 +42,13 @@ _UNREAD = lazy_pattern(
     r"(?:has|have) not been read|must be read|read (?:the file|it) (?:first|before)|modified since", re.IGNORECASE
 )
 _PATCH = lazy_pattern(r"\b(?:git (?:-\S+ )*(?:apply|am)|patch)\b[^\n|;&]{0,200}?(\S{1,200}\.(?:patch|diff))\b")
-_FEW, _FAR = 3, 30
-_ALIKE = 0.55
+_MOST_PLACES, _MOST_ABOVE, _FEW_LINES = 3, 30, 3
+"""Places of a repeated text that are shown, lines above one that are searched, lines of an output that show too little."""
+_LEAST_ALIKE, _NEARLY_EQUAL = 0.55, 0.9
+"""Similarity of the line that was meant, and of one that is likelier than the whole text in another file."""
 _MOST_LINES = 4_000
-_LONG = 400
+_MOST_LINE, _LEAST_NEW, _LEAST_OLD, _MOST_FILES = 400, 8, 12, 12
+"""Characters of a line that are compared, of a new and an old text that are nowhere by chance; files searched for the old."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -70,7 +73,7 @@ def _diagnose_substitution(evidence: Evidence, entry: EntryView) -> Diagnosis | 
     """Say that the pattern of a substitution is not in the file, so that it silently changes nothing."""
     match = _SED.search(command_of(entry))
     # A single substitution without effect may be a precaution.
-    if match is None or evidence.times(entry) < _TWICE:
+    if match is None or evidence.times(entry) < _LEAST_TIMES:
         return None
     old, path = re.sub(r"\\([^\w\s])", r"\1", match.group(3)), match.group(5)
     known = evidence.last_content(path, entry.index)
@@ -93,7 +96,7 @@ def _diagnose_substitution(evidence: Evidence, entry: EntryView) -> Diagnosis | 
     return _build_diagnosis(evidence, entry, known, cause, step, f"Read {name} after the change: line {number} must show it.")
 
 
-_TWICE = 2
+_LEAST_TIMES = 2
 
 
 def _list_requested_changes(evidence: Evidence, entry: EntryView) -> list[tuple[str, Change]]:
@@ -133,13 +136,13 @@ def _diagnose_absent_text(evidence: Evidence, entry: EntryView, known: Content, 
     """Say what stands in the place of a text that the file does not have."""
     old, new = change.old.strip("\n"), change.new.strip("\n")
     # An edit that was made already fails because its own result is there. A short text is there by chance.
-    if new.strip() and len(new) > 8 and new in known.text and old not in new:
+    if new.strip() and len(new) > _LEAST_NEW and new in known.text and old not in new:
         return _diagnose_finished_edit(evidence, entry, known, change)
     missing = _find_missing_line(old, known)
     number = _find_nearest_line_number(missing, known)
     other = _find_other_file(evidence, path, old, entry)
     # A nearly equal line of this file is likelier than the whole text in another one.
-    if other is not None and (number is None or _similarity(missing, known.lines[number - known.first]) < 0.9):
+    if other is not None and (number is None or _similarity(missing, known.lines[number - known.first]) < _NEARLY_EQUAL):
         return _diagnose_other_file(evidence, entry, other, change, path)
     if number is None:
         return _diagnose_missing_text(evidence, entry, known, missing, change)
@@ -249,7 +252,7 @@ def _diagnose_repeated_text(
         "Add the line above or below the place you mean to the text to replace, so that it is unique and occurs only once; use"
         " an option such as `replace_all` only if you mean all of them."
     )
-    above = [(place, line) for place in places[:_FEW] if (line := _quote_line_above(known, place, places))]
+    above = [(place, line) for place in places[:_MOST_PLACES] if (line := _quote_line_above(known, place, places))]
     if above:
         step += f" {'; '.join(f'line {place} is below {line}' for place, line in above)}.".replace(" line", " Line", 1)
     return _build_diagnosis(evidence, entry, known, cause, step, "The edit must report one replacement.")
@@ -257,7 +260,7 @@ def _diagnose_repeated_text(
 
 def _quote_line_above(known: Content, place: int, places: list[int]) -> str:
     """Return the nearest line above a position that no other position has above it, as a quote; else the nearest one, or ""."""
-    above = known.lines[: place - known.first][-_FAR:]
+    above = known.lines[: place - known.first][-_MOST_ABOVE:]
     lines = [(distance, line) for distance, line in enumerate(reversed(above), 1) if line.strip()]
     others = [known.lines[: other - known.first] for other in places if other != place]
     own = (line for distance, line in lines if not any(line in other[-distance:][:1] for other in others))
@@ -300,7 +303,7 @@ _AT_LINE = lazy_pattern(r"^(?:([^\s:]{1,200}):)?(\d{1,7})[:-](.*)$", re.MULTILIN
 
 def _diagnose_unseen_part(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
     """Say that the text is in a part of the file that no read has shown: a search has its line, but the reads are cut."""
-    first = next((line.strip() for line in change.old.split("\n") if len(line.strip()) >= _SHORT), "")
+    first = next((line.strip() for line in change.old.split("\n") if len(line.strip()) >= _LEAST_SEARCHED), "")
     name = path.rpartition("/")[2]
     looks = [each for each in evidence.entries_before(entry.index) if each.status == "ok" and not edited_paths(each)]
     views = [each for each in looks if same_file(path_of(each) or "", path) or name in command_of(each).split(" ")[-1]]
@@ -345,7 +348,8 @@ def _explain_unseen_part(
     )
 
 
-_SHORT = 8
+_LEAST_SEARCHED = 8
+"""Characters of a line that is searched for in the results of a search."""
 
 
 def _diagnose_partial_view(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
@@ -363,7 +367,7 @@ def _diagnose_partial_view(evidence: Evidence, entry: EntryView, path: str, chan
             return None
         number = _find_nearest_line_number(missing, shown)
         # All of a few lines may be unlike, because the rest is not shown.
-        if number is None or len(lines) < _FEW:
+        if number is None or len(lines) < _FEW_LINES:
             continue
         line = lines[number - 1]
         source = evidence.source(other)
@@ -443,13 +447,13 @@ def _find_missing_line(old: str, known: Content) -> str:
 
 
 def _find_nearest_line_number(missing: str, known: Content) -> int | None:
-    line_text = missing.strip()[:_LONG]
-    best, place = _ALIKE, None
+    line_text = missing.strip()[:_MOST_LINE]
+    best, place = _LEAST_ALIKE, None
     folded = "".join(line_text.split()).casefold()
     matcher = difflib.SequenceMatcher(autojunk=False)
     matcher.set_seq2(line_text)
     for number, line in enumerate(known.lines[:_MOST_LINES], known.first):
-        stripped = line.strip()[:_LONG]
+        stripped = line.strip()[:_MOST_LINE]
         if not stripped:
             continue
         # A line that differs only in spaces or capitals is the intended line.
@@ -462,13 +466,13 @@ def _find_nearest_line_number(missing: str, known: Content) -> int | None:
 
 
 def _similarity(one: str, other: str) -> float:
-    return difflib.SequenceMatcher(None, one.strip()[:_LONG], other.strip()[:_LONG], autojunk=False).ratio()
+    return difflib.SequenceMatcher(None, one.strip()[:_MOST_LINE], other.strip()[:_MOST_LINE], autojunk=False).ratio()
 
 
 def _find_other_file(evidence: Evidence, path: str, old: str, entry: EntryView) -> Content | None:
     """Return another file that was read and holds the text."""
     # A short text occurs in many files.
-    if len(old.strip()) < 12:
+    if len(old.strip()) < _LEAST_OLD:
         return None
     paths: set[str] = set()
     for other in evidence.entries_before(entry.index):
@@ -476,7 +480,7 @@ def _find_other_file(evidence: Evidence, path: str, old: str, entry: EntryView) 
         if named is None or named in paths or same_file(named, path):
             continue
         paths.add(named)
-        known = evidence.last_content(named, entry.index) if len(paths) <= 12 else None
+        known = evidence.last_content(named, entry.index) if len(paths) <= _MOST_FILES else None
         if known is not None and known.find_line_numbers(old):
             return known
     return None

@@ -53,14 +53,14 @@ _VARIABLE = lazy_pattern(r"(?<!\\)\$\{?([A-Za-z_]\w{0,40})\}?")
 
 def _diagnose_replaced_variables(evidence: Evidence) -> Diagnosis | None:
     """Say that the shell has replaced the variables in an unquoted text, as the result shows."""
-    shown = [(each, evidence.text(each)[-_SHOWN:]) for each in reversed(evidence.tail)]
+    shown = [(each, evidence.text(each)[-_MOST_SHOWN:]) for each in reversed(evidence.tail)]
     for entry in reversed(evidence.tail):
         for mark, text in _HEREDOC.findall(command_of(entry)):
             for line in text.split("\n"):
                 name = _VARIABLE.search(line)
                 bare = " ".join(_VARIABLE.sub("", line).split())
                 # Short lines occur by chance. A variable that the command sets is meant to be replaced.
-                if name is None or len(bare) < _LEAST or f"{name.group(1)}=" in command_of(entry):
+                if name is None or len(bare) < _LEAST_LINE or f"{name.group(1)}=" in command_of(entry):
                     continue
                 other = next(
                     # The line appears only without its variable, so the shell has replaced the variable.
@@ -72,7 +72,8 @@ def _diagnose_replaced_variables(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
-_SHOWN, _LEAST = 6_000, 8
+_MOST_SHOWN, _LEAST_LINE = 6_000, 8
+"""Last characters of a result in which a line is searched for, and characters of a line that no other has by chance."""
 
 
 def _explain_replaced_variables(

@@ -50,12 +50,13 @@ _KINDS = (
 )
 _DUMPS = lazy_pattern(r"\b(?:xxd|hexdump|od|cat -A|cat -v|cat -e|repr|file|ascii)\b|-A\b")
 _FILE = lazy_pattern(r"[\w@+-][\w./@+-]{0,120}\.?\w{1,10}|\.[\w.-]{1,40}")
-_READ, _NEAR = 6_000, 24
+_MOST_TEXT, _MOST_BESIDE, _MOST_CALLS = 6_000, 24, 4
+"""Characters of a result that are read, and those between a character and its name; failing calls that are looked at."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return which name of a failing call holds an invisible character."""
-    for entry in evidence.failing_calls[:4]:
+    for entry in evidence.failing_calls[:_MOST_CALLS]:
         if (found := _diagnose_shown_character(evidence, entry) or _diagnose_lookalike(evidence, entry)) is not None:
             return found
     return None
@@ -91,10 +92,12 @@ def _diagnose_shown_character(evidence: Evidence, entry: EntryView) -> Diagnosis
 def _find_adjacent_word(kind: _Kind, raw: str, match: re.Match[str]) -> str:
     """Return the word beside the character: a byte order mark comes before a name, a line end after it."""
     # Remove only the sign, because a name may end in M itself: `TEAM^M`.
-    before = re.search(r"([\w.-]{2,60})(?:\\r|\^M|\r)*\Z", raw[max(0, match.start() - _NEAR) : match.end()])
-    behind = re.match(r"\W{0,8}?(\w{2,60})", raw[match.end() : match.end() + 2 * _NEAR])
+    before = re.search(r"([\w.-]{2,60})(?:\\r|\^M|\r)*\Z", raw[max(0, match.start() - _MOST_BESIDE) : match.end()])
+    behind = re.match(r"\W{0,8}?(\w{2,60})", raw[match.end() : match.end() + 2 * _MOST_BESIDE])
     found = behind if kind is _KINDS[0] else before
-    if kind is _KINDS[0] and (dumped := re.search(r"\s{2,}\.{2,4}(\w{2,60})", raw[match.end() : match.end() + 3 * _NEAR])):
+    if kind is _KINDS[0] and (
+        dumped := re.search(r"\s{2,}\.{2,4}(\w{2,60})", raw[match.end() : match.end() + 3 * _MOST_BESIDE])
+    ):
         found = dumped
     return found.group(1) if found else ""
 
@@ -150,7 +153,7 @@ def _diagnose_lookalike(evidence: Evidence, entry: EntryView) -> Diagnosis | Non
 
 
 def _raw_result(entry: EntryView) -> str:
-    message, output = text_of(entry.error, _READ), text_of(entry.output, _READ)
+    message, output = text_of(entry.error, _MOST_TEXT), text_of(entry.output, _MOST_TEXT)
     return f"{message}\n{output}"
 
 

@@ -122,7 +122,8 @@ def _diagnose_address(evidence: Evidence, entry: EntryView, said: str) -> Diagno
     )  # fmt: skip
 
 
-_SHORT_ANSWER, _LEAST_ROUTE = 4_000, 0.4
+_SHORT_ANSWER, _LEAST_ROUTE, _SURELY_ALIKE = 4_000, 0.4, 0.8
+"""Characters of an answer that is no page; share of common parts of the nearest address; likeness of a sure name."""
 
 
 def _diagnose_suggestion(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
@@ -138,12 +139,12 @@ def _diagnose_suggestion(evidence: Evidence, entry: EntryView, said: str) -> Dia
     best = max(pairs, default=None)
     return (
         _diagnose_unknown_name(evidence, entry, Unknown(best[1], "", 0), said)
-        if best is not None and best[0] >= _ALIKE
+        if best is not None and best[0] >= _LEAST_ALIKE
         else None
     )
 
 
-_ALIKE = 0.6
+_LEAST_ALIKE = 0.6
 
 
 def _recently_written_text(evidence: Evidence, entry: EntryView) -> str:
@@ -158,10 +159,10 @@ def _recently_written_text(evidence: Evidence, entry: EntryView) -> str:
         and may_change(each)
         and not command_of(each)
     ]
-    return "\n".join(call_input(each)[:4_000] for each in own[-_EDITS:])
+    return "\n".join(call_input(each)[:4_000] for each in own[-_MOST_EDITS:])
 
 
-_EDITS = 8
+_MOST_EDITS = 8
 
 
 def _is_given(unknown: Unknown, asked: str, said: str) -> bool:
@@ -192,15 +193,15 @@ def _diagnose_listed_names(evidence: Evidence, entry: EntryView, unknown: Unknow
     ]
     others = [
         each for each in listing.siblings(topic_words(evidence, entry), *tried_names)
-        if each.rank >= _LIKELY and _is_same_kind(name, each.name)
+        if each.rank >= _LEAST_RANK and _is_same_kind(name, each.name)
     ]  # fmt: skip
     # The name is in the list, so it is refused for another reason.
     if not others or name in {row[listing.column] for row in listing.rows}:
         return None
-    best = [each for each in others if each.rank >= others[0].rank - _MARGIN][:_FEW]
+    best = [each for each in others if each.rank >= others[0].rank - _MARGIN][:_MOST_SHOWN]
     refused = join_names(dict.fromkeys(reversed(tried_names)), 4)
     cause = f"The {tool_phrase(entry)} call can't work: {evidence.source(listing.entry)} has no {refused}. It has "
-    cause += f"{', '.join(each.description for each in others[:_FEW])}."
+    cause += f"{', '.join(each.description for each in others[:_MOST_SHOWN])}."
     step = f"Make the same call with {code(field, 40)} {' or '.join(each.description for each in best)}"
     step += "." if len(best) == 1 else ", whichever the task is about."
     return diagnosis(
@@ -209,7 +210,8 @@ def _diagnose_listed_names(evidence: Evidence, entry: EntryView, unknown: Unknow
     )  # fmt: skip
 
 
-_LIKELY, _MARGIN, _FEW = 0.6, 0.12, 3
+_LEAST_RANK, _MARGIN, _MOST_SHOWN = 0.6, 0.12, 3
+"""Rank of a listed name that may be meant, its lead over one that is not, and names that are shown."""
 _NUMBERED = lazy_pattern(r"([A-Za-z]+[-_#]?)\d{2,}")
 
 
@@ -310,5 +312,5 @@ def _diagnose_recorded_name(evidence: Evidence, entry: EntryView, cause: str, na
         )
     return diagnosis(
         KIND, cause, step, evidence.quote(entry), found.quote, check="The answer must no longer name the missing one.",
-        confidence="high" if found.alike >= 0.8 else "medium",
+        confidence="high" if found.alike >= _SURELY_ALIKE else "medium",
     )  # fmt: skip

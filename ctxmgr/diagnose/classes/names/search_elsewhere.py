@@ -76,7 +76,10 @@ _PLACE_FIELDS = (
     "location",
     "warehouse",
 )
-_LEAST = 2
+_LEAST_SEARCHES, _LEAST_LOOKUPS, _MOST_LOOKS = 2, 3, 2
+"""Searches for one thing, look-ups of one value or in one place, and repeated looks at a file that are judged."""
+_MOST_SINCE, _MOST_EMPTY, _MOST_TERMS, _MOST_OTHERS = 6, 400, 6, 3
+"""Entries since the last search, characters of an answer that finds nothing, terms of a search, other places that are shown."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -87,13 +90,13 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         return excluded
     empty = [entry for entry in evidence.tail if _is_search(entry) and _is_empty(evidence, entry)]
     # A search from long ago is no trouble any more.
-    if len(empty) < _LEAST or evidence.recent[-1].index - empty[-1].index > _LATE:
+    if len(empty) < _LEAST_SEARCHES or evidence.is_past(empty[-1], _MOST_SINCE):
         return None
     for entry in reversed(empty):
         for term in _search_terms(entry):
             # One search in vain is a normal way to learn that nothing is there.
             same = [each for each in empty if term.casefold() in _search_text(each).casefold()]
-            found = _find_output(evidence, term, entry) if len(same) >= _LEAST else None
+            found = _find_output(evidence, term, entry) if len(same) >= _LEAST_SEARCHES else None
             if found is not None:
                 return _explain_other_place(evidence, entry, term, same, *found)
     return _diagnose_unopened_file(evidence, empty) or _diagnose_single_place(evidence, empty)
@@ -101,8 +104,8 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 
 def _diagnose_moved_file(evidence: Evidence) -> Diagnosis | None:
     """Say where a file is now, as somebody said, if its old place is looked at again and again without change."""
-    looks = evidence.rounds[:_LEAST] if evidence.finding is not None else []
-    for entry in [*evidence.repeated_calls[:_LEAST], *looks]:
+    looks = evidence.rounds[:_MOST_LOOKS] if evidence.finding is not None else []
+    for entry in [*evidence.repeated_calls[:_MOST_LOOKS], *looks]:
         move = next((move for name in asked_paths(entry) if (move := find_move(evidence, entry, name)) is not None), None)
         tried = move is not None and any(same_file(move.place, path) for e in evidence.recent for path in asked_paths(e))
         if move is None or tried or entry.status != "ok" or may_change(entry):
@@ -128,11 +131,11 @@ _PART = lazy_pattern(r"[,;:] | but | and (?=not )")
 def _diagnose_excluded_value(evidence: Evidence) -> Diagnosis | None:
     """Say that all look-ups in vain name one value, of which the user said that another one is meant."""
     empty = [entry for entry in evidence.tail if evidence.is_own(entry) and _finds_nothing(evidence, entry)]
-    if len(empty) < _SEVERAL or evidence.recent[-1].index - empty[-1].index > _LATE:
+    if len(empty) < _LEAST_LOOKUPS or evidence.is_past(empty[-1], _MOST_SINCE):
         return None
     for value in sorted(find_ids(call_key(empty[-1]))):
         same = [entry for entry in empty if value in find_ids(call_key(entry))]
-        for message, sentence in user_sentences(evidence) if len(same) >= _SEVERAL else ():
+        for message, sentence in user_sentences(evidence) if len(same) >= _LEAST_LOOKUPS else ():
             other = _find_meant_value(sentence, value)
             # A value that was asked for as well did not help.
             if other and not any(other in call_key(entry) for entry in evidence.recent if entry.index >= same[0].index):
@@ -177,7 +180,7 @@ def _explain_excluded_value(
 
 def _diagnose_unchanged_file(evidence: Evidence) -> Diagnosis | None:
     """Say which other recorded file has the same name, if one is looked at again and again without changing."""
-    for entry in evidence.repeated_calls[:_LEAST]:
+    for entry in evidence.repeated_calls[:_MOST_LOOKS]:
         own = next((word for word in asked_paths(entry) if _WRITTEN.search(word)), "")
         stems = set(_STEM.findall(own.rpartition("/")[2].rpartition(".")[0].casefold()))
         seen = [path for each in evidence.recent for path in asked_paths(each)]
@@ -209,7 +212,7 @@ def _diagnose_unopened_file(evidence: Evidence, empty: list[EntryView]) -> Diagn
     for term in dict.fromkeys(term for entry in reversed(empty) for term in _search_terms(entry)):
         for name, use in _list_uses(evidence, term).items():
             same = [each for each in empty if any(word.casefold() in name.casefold() for word in _search_terms(each))]
-            if len(same) < _LEAST:
+            if len(same) < _LEAST_SEARCHES:
                 continue
             found = _find_unopened_file(evidence, name, use, same)
             if found is None:
@@ -235,7 +238,7 @@ def _list_uses(evidence: Evidence, term: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for entry in evidence.latest:
         for line in evidence.text(entry).split("\n")[:_MOST_LINES] if entry.status == "ok" else ():
-            if len(found) < _MOST_USES and (match := word.search(line[:_LONGEST])) is not None:
+            if len(found) < _MOST_USES and (match := word.search(line[:_MOST_LINE])) is not None:
                 found.setdefault(match.group(0), line)
     return found
 
@@ -250,7 +253,7 @@ def _find_unopened_file(
     found: list[tuple[EntryView, str, str]] = []
     for entry in evidence.latest_before(searches[-1].index):
         for line in evidence.text(entry).split("\n")[:_MOST_LINES] if entry.status == "ok" and not _is_search(entry) else ():
-            for match in PATH.finditer(line[:_LONGEST]):
+            for match in PATH.finditer(line[:_MOST_LINE]):
                 path = match.group(1).rstrip("/.")
                 if (
                     is_file_name(path) and "/" in path and plain_name(path)
@@ -278,7 +281,7 @@ def _has_searched(evidence: Evidence, path: str, entry: EntryView) -> bool:
 
 _FILTER = lazy_pattern(r"(?:--include|--glob|--type|-g|-t|-i?name)[= ][\"']?([^\s\"']{1,60})")
 _WORDS = lazy_pattern(r"[a-z]{6,30}|(?<![a-z])env(?![a-z])")
-_STEM_LETTERS, _MOST_LINES, _LONGEST, _MOST_USES = 6, 2_000, 400, 4
+_STEM_LETTERS, _MOST_LINES, _MOST_LINE, _MOST_USES = 6, 2_000, 400, 4
 _WRITTEN = lazy_pattern(r"\.(?:log|out|err|jsonl|csv|db|sqlite3?|pid|html|xml)$")
 _STEM = lazy_pattern(r"[a-z]{3,}")
 
@@ -288,7 +291,7 @@ def _diagnose_single_place(evidence: Evidence, empty: list[EntryView]) -> Diagno
     last = empty[-1]
     own = [each for each in empty if each.action == last.action and not command_of(each)]
     for field, value in fields_of(last).items():
-        if field not in _PLACE_FIELDS or not isinstance(value, str) or len(own) < _SEVERAL:
+        if field not in _PLACE_FIELDS or not isinstance(value, str) or len(own) < _LEAST_LOOKUPS:
             continue
         # If another place was tried too, the place is not the fault.
         if any(fields_of(each).get(field) != value for each in evidence.tail if each.action == last.action):
@@ -298,7 +301,7 @@ def _diagnose_single_place(evidence: Evidence, empty: list[EntryView]) -> Diagno
         # A value that the list does not have is no place of that list.
         if listing is None or not others or value not in {row[listing.column] for row in listing.rows}:
             continue
-        descriptions = ", ".join(each.description for each in others[:_SEVERAL])
+        descriptions = ", ".join(each.description for each in others[:_MOST_OTHERS])
         cause = (
             f"All {len(own)} {tool_phrase(last)} calls that find nothing ask {code(field, 30)} {listing.describe(value)}. "
             f"{capital(evidence.source(listing.entry))} has others: {descriptions}."
@@ -309,12 +312,6 @@ def _diagnose_single_place(evidence: Evidence, empty: list[EntryView]) -> Diagno
             check="The answer must hold what you look for; if no place has it, say so.", confidence="medium",
         )  # fmt: skip
     return None
-
-
-_SEVERAL = 3
-
-
-_LATE = 6
 
 
 def _is_search(entry: EntryView) -> bool:
@@ -331,7 +328,7 @@ def _is_search(entry: EntryView) -> bool:
 def _is_empty(evidence: Evidence, entry: EntryView) -> bool:
     text = evidence.text(entry)
     # A long answer has found something, and holds such words by chance.
-    return entry.status in ("ok", "error") and len(text) < 400 and _NOTHING.match(text.strip()) is not None
+    return entry.status in ("ok", "error") and len(text) < _MOST_EMPTY and _NOTHING.match(text.strip()) is not None
 
 
 def _search_text(entry: EntryView) -> str:
@@ -348,7 +345,7 @@ def _search_terms(entry: EntryView) -> list[str]:
         dict.fromkeys(
             sorted((word for word in words if word not in ("name", "type", "include", "iname")), key=len, reverse=True)
         )
-    )[:6]
+    )[:_MOST_TERMS]
 
 
 def _find_output(evidence: Evidence, term: str, entry: EntryView) -> tuple[EntryView, str] | None:

@@ -131,12 +131,13 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 
 def _requested_text(evidence: Evidence, entry: EntryView) -> str:
     """Return the input of a call, and what its agent recently wrote into files that the call names."""
-    wrote = [each for each in evidence.edits[-_WROTE:] if each.agent == entry.agent and each.index < entry.index]
+    wrote = [each for each in evidence.edits[-_MOST_EDITS:] if each.agent == entry.agent and each.index < entry.index]
     names = {path.rpartition("/")[2]: each for each in wrote for path in edited_paths(each)}
     return "\n".join([call_input(entry), *(call_input(each) for name, each in names.items() if name in call_input(entry))])
 
 
-_WROTE = 12
+_MOST_EDITS, _MOST_COMMAND = 12, 160
+"""Last edits whose text counts as the call's own, and characters of a command that is repeated corrected."""
 
 
 def _is_reference(noun: str, name: str, command: str) -> bool:
@@ -155,7 +156,7 @@ def _diagnose_unknown_name(evidence: Evidence, entry: EntryView, noun: str, name
     near = near or (hint.group(1) if hint and plain_name(hint.group(1)) else None)
     if near is None:
         # With several tables, it is unclear whose columns are meant.
-        of_one_table = len(set(_FROM.findall(_requested_text(evidence, entry)))) == 1 and len(fair) > _MARGINAL
+        of_one_table = len(set(_FROM.findall(_requested_text(evidence, entry)))) == 1 and len(fair) > _FEW_NAMES
         candidates = (
             sorted(set(places) - unfit) if noun in ("remote", "table") else fair if noun == "column" and of_one_table else []
         )
@@ -199,7 +200,7 @@ def _find_recorded_names(evidence: Evidence, entry: EntryView, noun: str) -> dic
 
 def _describe_replacement(command: str, noun: str, name: str, near: str) -> str:
     """Return the step that puts a known name in the place of an unknown one, as a corrected command where it is short."""
-    if command and len(command) < 160:
+    if command and len(command) < _MOST_COMMAND:
         corrected = replace_word(command, name, near)
         if corrected != command:
             return f"Run {code(corrected, 170)}."
@@ -219,11 +220,12 @@ def _find_column(evidence: Evidence, entry: EntryView, name: str, known: list[st
         ((max(likeness(one, each) for one in tried_names), each) for each in known if each not in tried_names | own),
         reverse=True,
     )
-    fair = [rate for rate in rated if rate[0] >= _LIKE and rate[0] > rated[0][0] - _MARGIN]
+    fair = [rate for rate in rated if rate[0] >= _LEAST_ALIKE and rate[0] > rated[0][0] - _MARGIN]
     return fair[0][1] if len(fair) == 1 or (fair and fair[0][0] > fair[1][0]) else None
 
 
-_LIKE, _MARGIN, _MARGINAL = 0.6, 0.05, 2
+_LEAST_ALIKE, _MARGIN, _FEW_NAMES = 0.6, 0.05, 2
+"""Likeness of a column that was meant, its lead over the next one, and names that are too few to be a table's columns."""
 _FROM = lazy_pattern(r"\b(?:from|join|into|update)\s+[\"'`]?([\w.]{1,80})", re.IGNORECASE)
 
 

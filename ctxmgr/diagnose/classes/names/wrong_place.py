@@ -29,7 +29,10 @@ _COMMON = lazy_pattern(r"^(?:__init__\.py|index\.\w+|main\.\w+|mod\.rs|README(?:
 _QUOTED = lazy_pattern(
     r"[`'\"‘]([^`'\"’\n]{2,300})[`'\"’]|(?<![\w/.~-])((?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){0,14}[\w@+-][\w.@+-]{0,100})(?![\w/])"
 )
-_MOST_NAMES = 12
+_MOST_NAMES, _MOST_LINES, _MOST_MESSAGES = 12, 400, 6
+"""Paths in a message; lines of a result in which messages are searched for, and messages that are read."""
+_LEAST_NAME, _MOST_ELSEWHERE, _MOST_LISTED, _LEAST_FOLDERS = 3, 4, 200, 2
+"""Characters of a name that is rare, places that are compared, names in a useful listing, folders that a listing shows."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -37,7 +40,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     for entry in evidence.failing_calls:
         said = evidence.text(entry)
         # A long log may hold many such lines. The first ones are about the call.
-        for line in [line for line in said.split("\n")[:400] if _MISSING.search(line)][:6]:
+        for line in [line for line in said.split("\n")[:_MOST_LINES] if _MISSING.search(line)][:_MOST_MESSAGES]:
             for path in _list_missing_paths(entry, line):
                 found = _diagnose_move(evidence, entry, path, line) or _diagnose_path(evidence, entry, path, line)
                 if found is not None:
@@ -74,7 +77,7 @@ def _diagnose_move(evidence: Evidence, entry: EntryView, path: str, line: str) -
 def _diagnose_path(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagnosis | None:
     name = path.rstrip("/").rpartition("/")[2]
     # Short and common names occur everywhere.
-    if len(name) < 3 or not plain_name(path) or _COMMON.match(name):
+    if len(name) < _LEAST_NAME or not plain_name(path) or _COMMON.match(name):
         return None
     if _was_seen(evidence, entry, path):
         return None
@@ -88,7 +91,7 @@ def _diagnose_path(evidence: Evidence, entry: EntryView, path: str, line: str) -
         ):
             elsewhere.setdefault(mention.path.removeprefix("./"), mention)
         # With more places, the name is more likely to be a common one.
-        if len(elsewhere) >= 4:
+        if len(elsewhere) >= _MOST_ELSEWHERE:
             break
     if elsewhere:
         return _diagnose_other_place(evidence, entry, path, line, list(elsewhere.values()))
@@ -111,7 +114,7 @@ def _diagnose_folder(evidence: Evidence, entry: EntryView, path: str, line: str)
         shown = [word.removeprefix("./") for word in _FOLDER.findall(evidence.text(other)[:20_000])]
         there = [each for each in dict.fromkeys(word.rstrip("/") for word in shown) if plain_name(each)]
         # The folder exists, so the rest of the path is wrong.
-        if top in there or len(there) < _LEAST:
+        if top in there or len(there) < _LEAST_FOLDERS:
             continue
         source = capital(evidence.source(other))
         cause = (
@@ -127,7 +130,6 @@ def _diagnose_folder(evidence: Evidence, entry: EntryView, path: str, line: str)
 
 
 _FOLDER = lazy_pattern(r"^(\.?/?[\w.@-]{1,60}/)[\w./@-]{0,200}$", re.MULTILINE)
-_LEAST = 2
 
 
 def _was_seen(evidence: Evidence, entry: EntryView, path: str) -> bool:
@@ -228,7 +230,7 @@ def _list_names_in_folder(entry: EntryView, said: str, folder: str) -> list[str]
                 names.append(word)
                 break
         # A listing of thousands is no help.
-        if len(names) > 200:
+        if len(names) > _MOST_LISTED:
             break
     return names
 

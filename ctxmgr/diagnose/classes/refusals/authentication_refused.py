@@ -10,9 +10,9 @@ from ctxmgr.diagnose.evidence import Evidence, Message, clock
 from ctxmgr.diagnose.evidence.messages import forbids, split_sentences
 from ctxmgr.diagnose.evidence.texts import (
     ORDERS,
+    agent_name,
     blanks_for_underscores,
     capital,
-    clean,
     code,
     contains_word,
     join_names,
@@ -171,7 +171,7 @@ def _diagnose_closed_name(evidence: Evidence, line: str, cause: str, quotes: lis
     if closed is None:
         return None
     message, sentence, way = closed
-    who = "The user" if message.by == "user" else capital(clean(message.who)[:40])
+    who = "The user" if message.by == "user" else capital(agent_name(message.who))
     step = (
         f"Leave that one. {who} speaks of another way there, with {join_names(way, 3)}: if it is the way for you, go that way"
         " once; credentials that it names are for you only if the user agrees."

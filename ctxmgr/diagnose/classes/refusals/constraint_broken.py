@@ -62,7 +62,8 @@ _INSTALLS = lazy_pattern(
     r"\b(?:pip3?|uv|uv pip|poetry|pipenv|npm|pnpm|yarn|bun|cargo|gem|composer|apt|apt-get|brew|dnf|yum|conda|go"
     r"|dotnet)(?: -\S+)* (?:install|add|i|get|require)(?: -\S+)* (?!-r\b|\.(?:\s|$))[\w@./\[\]-]{2,60}"
 )
-_LEAST = 2
+_LEAST_TIMES, _LEAST_SHARED, _LEAST_LIMIT = 2, 2, 2
+"""Times that a constraint is broken, words that two messages share, and a number that is no article."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -77,7 +78,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         else:
             breaking = _list_outside_edits(evidence, sentence)
         # A single violation may be a slip. A constraint that the user withdrew does not count.
-        if len(breaking) >= _LEAST and not _was_withdrawn(evidence, message, sentence):
+        if len(breaking) >= _LEAST_TIMES and not _was_withdrawn(evidence, message, sentence):
             return _explain_violation(evidence, message, sentence, breaking)
     return _diagnose_reminder(evidence) or _diagnose_repeated_refusal(evidence)
 
@@ -99,13 +100,13 @@ def _diagnose_reminder(evidence: Evidence) -> Diagnosis | None:
     for place in range(len(said) - 1, 0, -1):
         reminder = said[place]
         # A long message gives a new task, even if it says "again".
-        if not _AGAIN.search(reminder.text) or len(reminder.text) > _MOST_WORDS:
+        if not _AGAIN.search(reminder.text) or len(reminder.text) > _MOST_REMINDER:
             continue
         words = _find_content_words(reminder.text)
         first = max(said[:place], key=lambda each: len(words & _find_content_words(each.text)))
         shared = words & _find_content_words(first.text)
         # The messages share few words, so something else is repeated.
-        if len(shared) < _LEAST:
+        if len(shared) < _LEAST_SHARED:
             continue
         sentence = max(
             re.findall(r"[^.!?\n]{3,300}[.!?]?", first.text) or [first.text],
@@ -142,15 +143,15 @@ _REFUSAL = lazy_pattern(
     r"|look at what i|read (?:what|again|it)|please read)",
     re.IGNORECASE,
 )
-_SHORT = 160
+_MOST_REFUSAL = 160
 
 
 def _diagnose_repeated_refusal(evidence: Evidence) -> Diagnosis | None:
     """Say that a person refuses the same result again and again, and what they had said it must be."""
     said = evidence.user_texts
-    refusals = [each for each in said[1:] if len(each.text) <= _SHORT and _REFUSAL.search(each.text.strip())]
+    refusals = [each for each in said[1:] if len(each.text) <= _MOST_REFUSAL and _REFUSAL.search(each.text.strip())]
     # Refusals from long ago were answered by later work.
-    if len(refusals) < _LEAST or refusals[-1] not in said[-_LEAST:]:
+    if len(refusals) < _LEAST_TIMES or refusals[-1] not in said[-_LEAST_TIMES:]:
         return None
     first = said.index(refusals[0])
     rules = [(each, part.strip()) for each in said[:first] for part in _PARTS.findall(each.text) if BINDS.search(part)]
@@ -176,7 +177,8 @@ def _diagnose_repeated_refusal(evidence: Evidence) -> Diagnosis | None:
 
 
 _PARTS = lazy_pattern(r"[^!?\n.]{3,300}(?:\.(?=\S)[^!?\n.]{1,200}){0,6}[.!?]?")
-_MOST_WORDS, _MOST_EDITS = 400, 10
+_MOST_REMINDER, _MOST_EDITS = 400, 10
+"""Characters of a message that only repeats another one, and last edits that a refusal may be about."""
 
 
 def _find_content_words(text: str) -> frozenset[str]:
@@ -211,7 +213,7 @@ def _list_over_limit(evidence: Evidence, sentence: str) -> tuple[list[EntryView]
     """
     match = _AT_MOST.search(sentence)
     limit = _parse_number(match.group("number")) if match else None
-    if match is None or limit is None or limit < _LEAST:
+    if match is None or limit is None or limit < _LEAST_LIMIT:
         # a limit of one is mostly an article
         return None
     unit = (match.group("unit") or "").casefold().rstrip("s")
@@ -227,17 +229,18 @@ def _list_over_limit(evidence: Evidence, sentence: str) -> tuple[list[EntryView]
         asked = [
             number for number in _NUMBER.findall(f"{call_input(entry)[:4_000]} {json.dumps(entry.input, default=str)[:4_000]}")
             # A number hundreds of times as large is an id.
-            if entry.status in ("error", "denied") and limit < (_parse_number(number) or 0) <= limit * _MOST_TIMES
+            if entry.status in ("error", "denied") and limit < (_parse_number(number) or 0) <= limit * _MOST_FACTOR
         ]  # fmt: skip
         if named or asked:
             over.append((entry, named[0] if named else asked[-1]))
     # If most failures are about something else, the limit is not the trouble.
-    if sum(max(1, evidence.times(entry)) for entry, _ in over) < _LEAST or len(over) < len(evidence.failing_calls) / 2:
+    if sum(max(1, evidence.times(entry)) for entry, _ in over) < _LEAST_TIMES or len(over) < len(evidence.failing_calls) / 2:
         return None
     return [entry for entry, _ in over], list(dict.fromkeys(number for _, number in over)), match.group("number").strip()
 
 
-_MOST_TIMES = 100
+_MOST_FACTOR = 100
+"""How many times as large as a limit a number may be that is no id."""
 
 
 def _parse_number(number: str) -> float | None:

@@ -21,6 +21,7 @@ _UNIT = (
 _FEWER = r"(?:limit(?:ed)?|max(?:imum)?(?:[ _-]?\w{1,12}){0,2}|at most|up to|no more than|not exceed|cap|allowed|allows)"
 # No digits, so that the next number to match is the first one that follows.
 _BETWEEN = r"[^\n\d]{0,60}?"
+_MOST_CALLS = 4
 _PAIRS = (
     (
         "limit",
@@ -48,7 +49,7 @@ _USED = lazy_pattern(r"\bused\b|remaining|per day|queries per|quota|timed? ?out|
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return by how much the call is too large."""
-    for entry in evidence.failing_calls[:4]:
+    for entry in evidence.failing_calls[:_MOST_CALLS]:
         # Numbers in a test's output are what is tested.
         if CHECKS.search(command_of(entry)):
             continue

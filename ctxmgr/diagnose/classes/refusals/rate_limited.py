@@ -65,9 +65,9 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 
 def _list_counted_answers(evidence: Evidence) -> list[EntryView]:
     """Return the answers that name a limit near the end, if the last calls only count the statuses they got."""
-    last = [entry for entry in evidence.recent[-_LATE:] if entry.status == "ok" and command_of(entry)]
+    last = [entry for entry in evidence.recent[-_LAST_ENTRIES:] if entry.status == "ok" and command_of(entry)]
     # A single 429 among other statuses is load, not a lasting limit.
-    if len(last) < _LEAST or not all(_ONLY_429.search(evidence.text(entry)) for entry in last[-_LEAST:]):
+    if len(last) < _LEAST_CALLS or not all(_ONLY_429.search(evidence.text(entry)) for entry in last[-_LEAST_CALLS:]):
         return []
     return [entry for entry in reversed(evidence.tail) if _LIMITED.search(blanks_for_underscores(evidence.text(entry)))]
 
@@ -128,7 +128,10 @@ def _explain_limit(evidence: Evidence, entry: EntryView, said: str, line: str) -
 # The output of a loop over `curl -w '%{http_code}'`: `429`, or `1 429` and `2 429`
 _ONLY_429 = lazy_pattern(r"\A\s{0,12}(?:\d{1,7} )?429\b(?:\s+(?:\d{1,7} )?429\b)*\s*\Z")
 _STEP_UNKNOWN = "Wait at least 60 seconds before you make this call again, and double the wait each time it is refused."
-_LATE, _LEAST = 8, 2
+_LAST_ENTRIES, _LEAST_CALLS, _LEAST_FIELDS = 8, 2, 2
+"""Newest entries that may count answers, calls that got nothing but 429, and members of an answer about a limit."""
+_SHORTEST_WAIT, _LONGEST_WAIT = 0.5, 7 * 86_400
+"""Seconds. Shorter ones are measured durations, and longer ones are no wait for an agent."""
 _LIMIT = lazy_pattern(
     r"window|period|interval|quota|burst|reset|remaining|renew|used|budget|allowance|(?:rate|max|limit|per)[ _-]?"
     r"(?:limit|per|calls|requests|minute|hour|day|week|month|second)|^limit",
@@ -160,7 +163,7 @@ def _find_limit(evidence: Evidence, entry: EntryView) -> _Limit | None:
             if _LIMIT.search(name) and plain_name(name) and (_NUMBER.fullmatch(value) or _TIME.fullmatch(value))
         }  # fmt: skip
         # A single value may be any number in an answer.
-        if other.index == entry.index or evidence.has_failed(other) or len(fields) < _LEAST:
+        if other.index == entry.index or evidence.has_failed(other) or len(fields) < _LEAST_FIELDS:
             continue
         shown_fields = ", ".join(f"{code(name, 40)} {code(value, 40)}" for name, value in list(fields.items())[:5])
         cause = f" {capital(evidence.source(other))} names the limit: {shown_fields}."
@@ -204,8 +207,7 @@ def _find_longest_wait(said: str) -> float | None:
         short = unit.lower()
         factor = 0.001 if short.startswith(("ms", "milli")) else _UNITS.get(short[:1], 1)
         found.append(float(number) * factor + (float(rest) if rest else 0))
-    # Shorter ones are measured durations, and longer ones are no wait for an agent.
-    fair = [seconds for seconds in found if 0.5 <= seconds <= 7 * 86_400]
+    fair = [seconds for seconds in found if _SHORTEST_WAIT <= seconds <= _LONGEST_WAIT]
     return max(fair) if fair else None
 
 

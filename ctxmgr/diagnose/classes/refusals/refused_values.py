@@ -21,7 +21,8 @@ NO_NAMES = frozenset(
     ["the", "a", "an", "this", "that", "field", "argument", "property", "value", "which", "it", "body", "is", "error", "fatal"]
 )
 """Words in the position of a field's name in an error that name no field."""
-_SHORT = 100
+_LONGEST_VALUE = 100
+"""Characters of a value that can be at fault, and is no text."""
 _KEY = lazy_pattern(r"[\"']([A-Za-z_]\w{0,60})[\"']\s*:|(?:^|\s)(--[a-z][\w-]{0,40})(?=[\s=]|$)|[?&]([A-Za-z_]\w{0,60})=")
 _REFUSES = lazy_pattern(
     r"not (?:one )?of|must be (?:one )?of|one of|invalid (?:value|choice|argument|option|parameter|enum)|not a "
@@ -81,7 +82,7 @@ def _diagnose_outdated_version(evidence: Evidence, entry: EntryView, said: str) 
     for name, value in fields_of(entry).items():
         own = str(value)
         # A long value is a text, not a version.
-        if not _REVISION.search(name) or not isinstance(value, int | str) or len(own) > _SHORT or not plain_name(own):
+        if not _REVISION.search(name) or not isinstance(value, int | str) or len(own) > _LONGEST_VALUE or not plain_name(own):
             continue
         newer = _find_other_version(name, own, head)
         if newer is None or isinstance(value, bool):
@@ -139,7 +140,7 @@ def _diagnose_exceeded_bound(evidence: Evidence, entry: EntryView, said: str) ->
     value = fields_of(entry).get(name) if name is not None else None
     value = value if isinstance(value, int | float | str) else _find_option_value(entry, name)
     # A long value can't be shown, and without a name nobody knows what is too large.
-    if name is None or value is None or len(str(value)) > _SHORT:
+    if name is None or value is None or len(str(value)) > _LONGEST_VALUE:
         return None
     shown = call_phrase(entry, 70)
     size = code(str(value), 40) if not isinstance(value, str) or value.isdigit() else f"{len(value)} characters"
@@ -158,12 +159,12 @@ def _diagnose_disallowed_value(evidence: Evidence, entry: EntryView, said: str) 
         return None
     options = offered_names(said[:4_000])
     # A single option is an example.
-    if len(options) < _TWO:
+    if len(options) < _LEAST_OPTIONS:
         return None
     return _diagnose_field(evidence, entry, said, options) or _diagnose_quoted_value(evidence, entry, said, options)
 
 
-_TWO = 2
+_LEAST_OPTIONS = 2
 
 
 def _diagnose_field(evidence: Evidence, entry: EntryView, said: str, options: list[str]) -> Diagnosis | None:
@@ -176,7 +177,7 @@ def _diagnose_field(evidence: Evidence, entry: EntryView, said: str, options: li
     field = field or _find_abbreviation(entry, said)
     own = fields_of(entry).get(field) if field is not None else None
     # An allowed value is refused for another reason.
-    if field is None or not isinstance(own, str) or own in options or len(own) > _SHORT:
+    if field is None or not isinstance(own, str) or own in options or len(own) > _LONGEST_VALUE:
         return None
     near = find_nearest_offered(own, options, 0.6)
     allowed = join_names(options, 8)

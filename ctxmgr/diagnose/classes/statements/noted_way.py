@@ -15,6 +15,7 @@ from ctxmgr.types.view import EntryView
 
 KIND: str = "notedWay"
 
+_MOST_CALLS = 3
 # `export A=b`, a Dockerfile's `ENV A=b`, `set A=b` in Windows, `$env:A=b` in PowerShell
 _EXPORT = lazy_pattern(
     rf"^(?:{LINE_NUMBER}|\s{{0,6}})(?:export |ENV |set |\$env:)?([A-Z][A-Z0-9_]{{2,30}})=[\"']?([\w./:@+-]{{2,120}})",
@@ -43,7 +44,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     # A hung call has said nothing that a note could be about.
     if evidence.is_hung:
         return None
-    for entry in evidence.failing_calls[:3]:
+    for entry in evidence.failing_calls[:_MOST_CALLS]:
         if _OTHER.search(evidence.text(entry)[-4_000:]):
             continue
         if (found := _diagnose_exported_variable(evidence, entry) or diagnose_note(KIND, evidence, entry)) is not None:

@@ -25,7 +25,8 @@ from ctxmgr.types.view import EntryView
 
 KIND: str = "recordFact"
 
-_MOST, _LEAST_NAME = 8_000, 4
+_MOST_TEXT, _LEAST_NAME, _MOST_CALLS = 8_000, 4, 6
+"""Characters of a result that are read, characters of a name that is rare, and failing calls that are looked at."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -35,7 +36,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 
 def find_fact(evidence: Evidence, *, late: bool) -> Diagnosis | None:
     """Return the fact that explains why a call fails, among the facts that are tried early or late."""
-    for entry in evidence.failing_calls[:6]:
+    for entry in evidence.failing_calls[:_MOST_CALLS]:
         for fact in fact_rows():
             error = _match_error(evidence, fact, entry) if fact.late == late and fact.fails else None
             if (found := _diagnose_fact(evidence, fact, error, entry) if error is not None else None) is not None:
@@ -58,12 +59,12 @@ def _match_error(evidence: Evidence, fact: Fact, entry: EntryView) -> re.Match[s
     """Return the place where a call says what a fact explains."""
     if fact.given and not re.search(fact.given, call_input(entry)):
         return None
-    return fact.error.search(evidence.text(entry)[-_MOST:])
+    return fact.error.search(evidence.text(entry)[-_MOST_TEXT:])
 
 
 def _diagnose_fact(evidence: Evidence, fact: Fact, error: re.Match[str], entry: EntryView, start: str = "") -> Diagnosis | None:
     """Return the diagnosis of a fact about a call, if another call shows that the fact holds."""
-    named = f"{call_input(entry)}\n{evidence.text(entry)[-_MOST:]}"
+    named = f"{call_input(entry)}\n{evidence.text(entry)[-_MOST_TEXT:]}"
     asked = re.search(fact.given, call_input(entry)) if fact.given else None
     if fact.undone and re.search(fact.undone, call_key(entry)):
         return None
@@ -89,7 +90,7 @@ def _find_proof(
         return None
     pattern = fact.pattern(names)
     made = "\n".join(change.new for change in list_changes(other)) or (call_input(other) if edited_paths(other) else "")
-    text = f"{evidence.text(other)[:_MOST]}\n{made[:_MOST]}"
+    text = f"{evidence.text(other)[:_MOST_TEXT]}\n{made[:_MOST_TEXT]}"
     for match in pattern.finditer(text):
         groups = {**names, **named_groups(match)}
         if not _is_about_subject(evidence, fact, groups, other, text, named):
@@ -135,7 +136,7 @@ def _has_second_part(evidence: Evidence, fact: Fact, names: dict[str, str], othe
     return len(pattern.findall(text)) > 1 or any(
         each.status == "ok"
         and set(_list_subjects(each)).isdisjoint(_list_subjects(other))
-        and pattern.search(evidence.text(each)[:_MOST])
+        and pattern.search(evidence.text(each)[:_MOST_TEXT])
         for each in evidence.latest
     )
 

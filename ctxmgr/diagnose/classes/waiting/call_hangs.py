@@ -38,7 +38,8 @@ _NETWORK = lazy_pattern(
 )
 
 
-_MOST_ASKED = 14
+_MOST_PROMPT_WORDS, _MOST_FRAMES, _USUAL_MS = 14, 4, 120_000
+"""Words of a shell's prompt, frames of a stack dump that are shown, and a duration that shows how long the call should take."""
 _ASKED = lazy_pattern(r"[\w ,.()\[\]/?:>'-]{3,70}")
 
 
@@ -74,6 +75,7 @@ _STOPPED = lazy_pattern(
 )
 """Results of a call that waited for somebody."""
 _MOST_END, _MOST_START, _MOST_BEFORE = 600, 120, 3
+"""Characters at either end of a result where a client says so; earlier attempts that are read."""
 
 
 def _was_stopped(evidence: Evidence, entry: EntryView) -> bool:
@@ -148,7 +150,7 @@ def _diagnose_prompt(evidence: Evidence, entry: EntryView, command: str) -> Diag
     match = _PROMPT.search(said[-400:])
     asked = match.group("asked").strip() if match else ""
     # A long line that ends like a shell's prompt is output, and so is a measure of progress.
-    if len(asked) < 3 or _MEASURES.search(asked) or (asked[-1:] in ":>$#%" and len(asked.split()) > _MOST_ASKED):
+    if len(asked) < 3 or _MEASURES.search(asked) or (asked[-1:] in ":>$#%" and len(asked.split()) > _MOST_PROMPT_WORDS):
         return None
     shown = f"{code(asked, 70)}" if _ASKED.fullmatch(asked) else "a question"
     cause = f"{_describe_start(entry)}: its output ends in a prompt, {shown}, and it waits for input that nobody types."
@@ -210,7 +212,7 @@ def _find_option(evidence: Evidence, entry: EntryView, asked: str) -> tuple[str,
     """Return the option that avoids a question, according to the help or the source of the program, and its entry."""
     command = command_of(entry)
     programs = {
-        name for words in split_command(command) for word in words[:_FIRST]
+        name for words in split_command(command) for word in words[:_MOST_PROGRAM_WORDS]
         if len(name := word.rpartition("/")[2]) > 2 and name[0].isalpha() and "=" not in word and name not in _WRAPPERS
     }  # fmt: skip
     stems = {word[:5].casefold() for word in re.findall(r"[A-Za-z]{4,30}", asked)}
@@ -232,7 +234,7 @@ def _find_option(evidence: Evidence, entry: EntryView, asked: str) -> tuple[str,
     return near
 
 
-_FIRST = 6
+_MOST_PROGRAM_WORDS = 6
 _WRAPPERS = frozenset(
     ("nice", "timeout", "bash", "python", "python3", "node", "nohup", "env", "sudo", "stdbuf", "workspace", "work", "home")
 )
@@ -275,11 +277,12 @@ def _diagnose_stack_dump(evidence: Evidence, entry: EntryView, command: str) -> 
         for before, frame in pairwise(frames) if _LIBRARY.search(before[0]) and plain_name(before[2])
     }  # fmt: skip
     own = list(dict.fromkeys(frame for frame in frames if not _LIBRARY.search(frame[0]) and not _LIBRARY.search(frame[2])))
-    if not own or not all(plain_name(part.strip("<>")) for frame in own[:4] for part in frame):
+    if not own or not all(plain_name(part.strip("<>")) for frame in own[:_MOST_FRAMES] for part in frame):
         # paths with spaces or special characters are not shown
         return None
     places = [
-        code(f"{evidence.name(file)}:{line} in {name}", 90) + inside.get((file, line, name), "") for file, line, name in own[:4]
+        code(f"{evidence.name(file)}:{line} in {name}", 90) + inside.get((file, line, name), "")
+        for file, line, name in own[:_MOST_FRAMES]
     ]
     cause = f"{_describe_start(entry, 90)}. The dump of its stack shows where it stands: {', '.join(places)}."
     step = (
@@ -374,7 +377,7 @@ def _diagnose_earlier_duration(evidence: Evidence, entry: EntryView, command: st
             and other.status == "ok"
             and other.duration_ms is not None
             # A long duration then is no proof that the call would have returned by now.
-            and other.duration_ms < 120_000
+            and other.duration_ms < _USUAL_MS
         ):
             cause = (
                 f"{_describe_start(entry)}; the same call returned after {other.duration_ms / 1000:.1f}"

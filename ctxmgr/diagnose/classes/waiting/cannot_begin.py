@@ -49,7 +49,10 @@ _WANTS_KEY = lazy_pattern(
 _OFFERS_KEY = lazy_pattern(
     r"(?:labels?|tags?|queues?|pools?|class(?:es)?|capabilit\w+|partitions?|runners?|zones?|sizes?|names?)", re.IGNORECASE
 )
-_SHORT, _LEAST, _LATE, _MOST, _MOST_TEXT = 60, 3, 3, 40, 4_000
+_LEAST_LOOKS, _MOST_STATES, _MOST_TEXT, _MOST_HEADS = 3, 2, 4_000, 40
+"""Looks at one thing, states that they show, characters of a look's answer, and newest entries that may be heads of tables."""
+_QUOTED, _MOST_REASONS, _MOST_REASON_WORDS = 60, 4, 3
+"""Characters of a quoted value, reasons that are shown, and words of one that is no sentence."""
 _WORD = lazy_pattern(r"[A-Za-z][\w.-]{3,60}")
 _COMMON = word_set(
     "sleep curl grep head tail status list show view describe wait jobs state runs timeout json name output kubectl airflow "
@@ -78,7 +81,7 @@ def _find_poll(evidence: Evidence) -> _Poll | None:
     looks = [entry for entry in evidence.tail if entry.status in ("ok", "error") and not CHECKS.search(command_of(entry))]
     waiting = [entry for entry in looks if len(said := evidence.text(entry)) < _MOST_TEXT and _WAITS.search(said)]
     # Work that waited long ago may run by now.
-    if not waiting or evidence.recent[-1].index - waiting[-1].index > _LATE:
+    if not waiting or evidence.is_past(waiting[-1]):
         return None
     last = waiting[-1]
     own = _list_look_names(last)
@@ -86,14 +89,14 @@ def _find_poll(evidence: Evidence) -> _Poll | None:
     same = [entry for entry in waiting if program_name(entry) == program_name(last) and own & _list_look_names(entry)]
     name_counts = Counter(name for entry in same for name in own & _list_look_names(entry))
     shared = {name for name, times in name_counts.items() if times == len(same)} or {
-        name for name, times in name_counts.items() if times >= _LEAST
+        name for name, times in name_counts.items() if times >= _LEAST_LOOKS
     }
     states = {
         " ".join(sorted({match.group(0).casefold() for match in _WAITS.finditer(evidence.text(entry))}))
-        for entry in same[-_LEAST:]
+        for entry in same[-_LEAST_LOOKS:]
     }
     # More than two states show that it moves.
-    if len(same) < _LEAST or len(states) > 2 or not shared:
+    if len(same) < _LEAST_LOOKS or len(states) > _MOST_STATES or not shared:
         return None
     rows = [line for line in evidence.text(last).split("\n") if _WAITS.search(line)]
     shared |= find_ids("\n".join(rows))
@@ -125,9 +128,9 @@ def _describe_poll(poll: _Poll) -> str:
 def _list_items(evidence: Evidence) -> Iterator[tuple[EntryView, Item]]:
     """Yield the items of the answers, including the rows of tables whose head was shown separately."""
     yield from answers(evidence)
-    for head in list(reversed(evidence.recent))[:_MOST]:
+    for head in evidence.latest[:_MOST_HEADS]:
         heads = parse_heads(evidence.text(head)[:600])
-        for entry in list(reversed(evidence.recent))[:_MOST] if heads else ():
+        for entry in evidence.latest[:_MOST_HEADS] if heads else ():
             # One call may show the head of a table, and the next its rows, as with `grep`.
             if entry.index != head.index and program_name(entry) == program_name(head):
                 for line in evidence.text(entry)[:_MOST_TEXT].split("\n"):
@@ -155,11 +158,11 @@ def _diagnose_disabled(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
             own = item.fields.get("name") or item.fields.get("id") or ""
             name = own if plain_name(own) else name
             cause = (
-                f"{_describe_poll(poll)}. {capital(source)} shows {code(f'{key}: {value}', _SHORT)} for"
-                f" {code(name, _SHORT)}: so it does not begin."
+                f"{_describe_poll(poll)}. {capital(source)} shows {code(f'{key}: {value}', _QUOTED)} for"
+                f" {code(name, _QUOTED)}: so it does not begin."
             )
             step = (
-                f"Stop polling. {code(name, _SHORT)} stays so until {code(f'{key}: {value}', _SHORT)} is changed:"
+                f"Stop polling. {code(name, _QUOTED)} stays so until {code(f'{key}: {value}', _QUOTED)} is changed:"
                 " resume or un-pause it, if the "
                 "user's task covers that, else ask the user whether you may; then look at its state once."
             )
@@ -198,16 +201,18 @@ def _diagnose_hold(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
         if not reasons or not named or not (_HOLD_KEY.fullmatch(item.key) or any(_HOLD_KEY.fullmatch(key) for key in reasons)):
             continue
         stated = ", ".join(
-            f"{code(key, 30)} {code(value, _SHORT)}" for key, value in list(reasons.items())[:4] if len(value.split()) <= _LEAST
+            f"{code(key, 30)} {code(value, _QUOTED)}"
+            for key, value in list(reasons.items())[:_MOST_REASONS]
+            if len(value.split()) <= _MOST_REASON_WORDS
         )
         cause = f"{_describe_poll(poll)}: the answer itself says why it is held: {stated}."
         near = find_nearest_recorded(evidence, named[0].rpartition("/")[2], poll.last)
         quotes = [evidence.quote(entry)]
         if near is not None:
-            cause += f" {capital(near.source)} has {code(near.name, _SHORT)}."
+            cause += f" {capital(near.source)} has {code(near.name, _QUOTED)}."
             quotes.append(near.quote)
         step = f"Stop polling. Provide what it waits for, {code(named[0], 80)}" + (
-            f"; {code(near.name, _SHORT)} may be it under another name: give it the name that is wanted, or name"
+            f"; {code(near.name, _QUOTED)} may be it under another name: give it the name that is wanted, or name"
             " that one in the job. If that is not "
             "yours to do, tell the user."
             if near is not None
@@ -239,7 +244,7 @@ def _diagnose_missing_value(evidence: Evidence, poll: _Poll) -> Diagnosis | None
                 if value in call_input(other)
                 for word in re.findall(r"[\w./-]{3,80}\.ya?ml\b", call_input(other))
             ]
-            where = f" in {code(files[-1], _SHORT)}" if files and plain_name(files[-1]) else ""
+            where = f" in {code(files[-1], _QUOTED)}" if files and plain_name(files[-1]) else ""
             cause = (
                 f"{_describe_poll(poll)}: it wants {code(key, 30)} {code(value, 50)}, and nothing offers that."
                 f" {capital(evidence.source(shown))} "

@@ -10,7 +10,7 @@ from ctxmgr.diagnose.evidence import Evidence, call_input, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import answers
 from ctxmgr.diagnose.evidence.messages import Message, find_task_words, user_sentences
-from ctxmgr.diagnose.evidence.texts import clean, code, contains_word, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import agent_name, code, contains_word, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.related_lines import find_names
 from ctxmgr.text.patterns import lazy_pattern
@@ -34,7 +34,8 @@ _WAITS = lazy_pattern(
     re.IGNORECASE,
 )
 _WAITING = lazy_pattern(r"wait|sleep|await|poll|pause|idle", re.IGNORECASE)
-_LAST = 40
+_LAST_RECORDS = 40
+"""Newest entries, and newest messages, that show who waits now."""
 
 
 class _Wait(NamedTuple):
@@ -49,13 +50,13 @@ class _Wait(NamedTuple):
     def sentence(self) -> str:
         """What the agent said, or the call with which it waits."""
         said = f"called {self.call}{clock(self.at)} with" if self.call else f"said{clock(self.at)}:"
-        return f"{clean(self.who)[:40]} {said} {code(self.text, 130)}."
+        return f"{agent_name(self.who)} {said} {code(self.text, 130)}."
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return which agents wait for each other, in their own words."""
-    agents = {entry.agent for entry in evidence.recent[-_LAST:]} | {
-        m.who for m in evidence.messages[-_LAST:] if m.by == "agent"
+    agents = {entry.agent for entry in evidence.recent[-_LAST_RECORDS:]} | {
+        m.who for m in evidence.messages[-_LAST_RECORDS:] if m.by == "agent"
     }
     shown = _diagnose_needs(evidence)
     if shown is not None or len(agents) < 2:
@@ -107,13 +108,13 @@ def _diagnose_need_ring(evidence: Evidence, found: list[_Need]) -> Diagnosis | N
         known = newest.setdefault(need.who, need)
         # An answer may have several rows about one.
         if known.entry.index == need.entry.index and known.needs != need.needs:
-            newest[need.who] = known._replace(needs=f"{known.needs}, {need.needs}"[:_MOST_STEPS])
+            newest[need.who] = known._replace(needs=f"{known.needs}, {need.needs}"[:_MOST_NEED_TEXT])
     edges = {
         who: {other: need for other in newest if other != who and _names_agent(need.needs, other)}
         for who, need in newest.items()
     }  # fmt: skip
     ring = _find_ring(edges)
-    loop = evidence.loop[-_ENDED:]
+    loop = evidence.loop[-_LAST_ENTRIES:]
     last = "\n".join(f"{entry.agent} {call_input(entry)} {evidence.text(entry)[:2_000]}" for entry in loop)
     # A ring in a list that the trouble does not touch is no cause of it.
     if not any(_names_agent(last, who) for who in ring):
@@ -123,7 +124,7 @@ def _diagnose_need_ring(evidence: Evidence, found: list[_Need]) -> Diagnosis | N
 
 def _explain_need_ring(evidence: Evidence, ring: list[str], needs: list[_Need]) -> Diagnosis:
     """Say that three or more need something of the next one, according to answers."""
-    names = [clean(who)[:30] for who in ring]
+    names = [agent_name(who, 30) for who in ring]
     shown = ", ".join(f"{who} needs {code(need.needs, 60)}" for who, need in zip(names, needs, strict=True))
     sources = list(dict.fromkeys(evidence.source(need.entry) for need in needs))
     cause = (
@@ -181,18 +182,18 @@ def _explain_needs(evidence: Evidence, one: _Need, two: _Need) -> Diagnosis:
 
 
 _LOOK = lazy_pattern(r"sleep|poll|wait|log|fetch|cat|tail|grep|status|get|list|read|show|diff|check|view", re.IGNORECASE)
-_LEAST_LOOKS, _ENDED = 3, 16
+_LEAST_LOOKS, _LAST_ENTRIES = 3, 16
 
 
 def _diagnose_mutual_looks(evidence: Evidence) -> Diagnosis | None:
     """Say that the agents of a loop only look for news of each other."""
-    last = {entry.agent: entry for entry in evidence.loop[-_ENDED:]}
+    last = {entry.agent: entry for entry in evidence.loop[-_LAST_ENTRIES:]}
     if len(last) < 2 or not all(_is_look(entry) for entry in last.values()):
         return None
     for agent, entry in last.items():
         if not any(_names_agent(call_input(entry), other) for other in last if other != agent):
             return None
-    names = " and ".join(clean(agent)[:40] for agent in sorted(last))
+    names = " and ".join(agent_name(agent) for agent in sorted(last))
     cause = (
         f"{names} only look for news of each other, with the same answer each time. None can come, since none of them writes."
     )
@@ -206,7 +207,7 @@ def _diagnose_mutual_looks(evidence: Evidence) -> Diagnosis | None:
 
 def _diagnose_idle_agents(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
     """Say that two agents only look, with unchanged answers, and what each wrote about itself in the place where both look."""
-    last = list(evidence.recent)[-_ENDED:]
+    last = list(evidence.recent)[-_LAST_ENTRIES:]
     idle: dict[str, EntryView] = {}
     for agent in agents:
         own = [entry for entry in last if entry.agent == agent][-_LEAST_LOOKS:]
@@ -226,13 +227,13 @@ def _diagnose_idle_agents(evidence: Evidence, agents: set[str]) -> Diagnosis | N
         lines = {agent: _find_agent_line(evidence.text(entry), agent) for agent in (one, two)}
         # One place must mention both, or they are separate matters.
         if all(lines.values()):
-            quotes_text = " ".join(f"{clean(agent)[:40]} wrote {code(line, 120)}." for agent, line in lines.items() if line)
+            quotes_text = " ".join(f"{agent_name(agent)} wrote {code(line, 120)}." for agent, line in lines.items() if line)
             names = [
                 name for name in find_names("\n".join(filter(None, lines.values()))) if evidence.was_said_by_user(name)
             ] or [name for message in evidence.user_texts for name in find_names(message.text) if name in evidence.text(entry)]
             about = f" (it is about {join_names(list(dict.fromkeys(names)), 3)})" if names else ""
             cause = (
-                f"{clean(one)[:40]} and {clean(two)[:40]} wait for each other: both only look, and nothing changes. "
+                f"{agent_name(one)} and {agent_name(two)} wait for each other: both only look, and nothing changes. "
                 f"{quotes_text}"
             )
             step = (
@@ -273,7 +274,7 @@ def _list_waits(evidence: Evidence, agents: set[str]) -> list[_Wait]:
             entry.agent, text, entry.ts, evidence.quote(entry, text), call_input(entry),
             "" if _find_waiting_sentence(call_input(entry)) else tool_phrase(entry),
         )
-        for entry in reversed(evidence.recent[-_LAST:])
+        for entry in reversed(evidence.recent[-_LAST_RECORDS:])
         if (text := _find_waiting_sentence(call_input(entry)) or _describe_wait(entry))
     ]  # fmt: skip
     own = {wait.who for wait in calls}
@@ -285,7 +286,7 @@ def _list_spoken_waits(evidence: Evidence, agents: set[str]) -> list[_Wait]:
     """Return the messages of agents that say they wait, newest first."""
     return [
         _Wait(message.who, text, message.at, evidence.quote_message(message, text), _addressee_text(message, agents))
-        for message in reversed(evidence.messages[-_LAST:])
+        for message in reversed(evidence.messages[-_LAST_RECORDS:])
         if message.by == "agent" and (text := _find_waiting_sentence(message.text))
     ]
 
@@ -300,7 +301,8 @@ _FIRST = lazy_pattern(
     r"\b(?:first|last|before|after|in doubt|begins?|starts?|order|enough|without waiting|does not (?:need|wait)|then)\b",
     re.IGNORECASE,
 )
-_MOST_AGENTS, _MOST_STEPS, _MOST_NEEDS = 8, 400, 60
+_MOST_AGENTS, _MOST_STEPS, _MOST_NEEDS, _MOST_NEED_TEXT = 8, 400, 60, 400
+"""Agents of a ring, paths that are followed to find one; needs in answers, and characters of one."""
 
 
 def _diagnose_ring(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
@@ -316,7 +318,7 @@ def _diagnose_ring(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
     if not ring:
         return None
     waits = [edges[who][of] for who, of in _pair_with_next(ring)]
-    names = [clean(who)[:30] for who in ring]
+    names = [agent_name(who, 30) for who in ring]
     shown = "; ".join(
         f"{who} for {of}, {code(wait.text, 80)}"
         for who, of, wait in zip(names, [*names[1:], names[0]], waits, strict=True)
@@ -331,7 +333,7 @@ def _diagnose_ring(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
         return diagnosis(KIND, cause, step, *(wait.quote for wait in waits))
     message, sentence = rule
     begins = _find_first_agent(sentence, waits)
-    who = f" By that {clean(begins.who)[:30]} can begin now." if begins else ""
+    who = f" By that {agent_name(begins.who, 30)} can begin now." if begins else ""
     step = (
         f"Go by what the user said{clock(message.at)}: {code(sentence, 200)}.{who} Tell the others so in one message, do your"
         " part by it, and wait no longer."
@@ -342,7 +344,9 @@ def _diagnose_ring(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
 def _is_still_waiting(evidence: Evidence, who: str) -> bool:
     """Whether an agent has changed nothing since it spoke last."""
     spoke = max((-1 if each.after is None else each.after for each in evidence.messages if each.who == who), default=-1)
-    return not any(entry.agent == who and entry.index > spoke and may_change(entry) for entry in evidence.recent[-_LAST:])
+    return not any(
+        entry.agent == who and entry.index > spoke and may_change(entry) for entry in evidence.recent[-_LAST_RECORDS:]
+    )
 
 
 def _was_answered(evidence: Evidence, wait: _Wait, other: str) -> bool:
@@ -353,7 +357,7 @@ def _was_answered(evidence: Evidence, wait: _Wait, other: str) -> bool:
         and (_names_agent(message.to, wait.who) or _names_agent(message.text, wait.who))
         and not _WAITS.search(message.text)
         and not message.text.strip().endswith("?")
-        for message in evidence.messages[-_LAST:]
+        for message in evidence.messages[-_LAST_RECORDS:]
     )
 
 
@@ -415,10 +419,10 @@ def _is_meant_for(wait: _Wait, other: str, agents: set[str]) -> bool:
 
 
 def _explain_pair(evidence: Evidence, first: _Wait, second: _Wait) -> Diagnosis:
-    one, two = (clean(each.who)[:40] for each in (first, second))
+    one, two = (agent_name(each.who) for each in (first, second))
     cause = f"{one} and {two} wait for each other. {first.sentence} {second.sentence}"
     own = evidence.agent if evidence.agent in (first.who, second.who) else second.who
-    other = clean(second.who if own == first.who else first.who)[:40]
+    other = agent_name(second.who if own == first.who else first.who)
     other = other if plain_name(other) else "the other agent"
     # The files in a failing call are what it waits for.
     files = [

@@ -34,9 +34,8 @@ _REASON = lazy_pattern(
     r"\b(?:reason|message|error|detail|cause|description)[\"']?\s*[:=]\s*[\"']?([^\"'\n,}]{3,160})",
     re.IGNORECASE,
 )
-_LEAST = 3
-_LATE, _BEFORE = 3, 8
-_FEW = 48
+_LEAST_POLLS, _MOST_BEFORE, _MOST_ANSWER, _MOST_QUOTED = 3, 8, 4_000, 48
+"""Equal polls; entries before them that show the same run; characters of the answer to a poll, and of a reason in it."""
 _PLAIN = lazy_pattern(r"[\w ,.()%-]+")
 
 
@@ -52,7 +51,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         same = [each for each in evidence.loop if call_key(each) == call_key(entry)]
         said = evidence.text(entry)
         # A changing answer is progress. A long one is a log with many words for states.
-        if len(same) < _LEAST or len(said) > 4_000 or not _are_answered_alike(evidence, same):
+        if len(same) < _LEAST_POLLS or len(said) > _MOST_ANSWER or not _are_answered_alike(evidence, same):
             continue
         states = _STATE.findall(said) or _list_bare_states(entry, said)
         # A single running part may still change the rest.
@@ -81,7 +80,7 @@ def _diagnose_repeated_remedy(evidence: Evidence) -> Diagnosis | None:
         words = endings[0].intersection(*endings[1:]) if endings else set[str]()
         remedy = may_change(step) or _STARTS.search(f"{step.action} {call_input(step)}") is not None
         # Another change in between may be the reason.
-        if not remedy or len(follows) < _LEAST or not words or any(may_change(each) for each in follows):
+        if not remedy or len(follows) < _LEAST_POLLS or not words or any(may_change(each) for each in follows):
             continue
         word = max(words, key=len)
         cause = (
@@ -119,7 +118,7 @@ def _diagnose_other_name(evidence: Evidence) -> Diagnosis | None:
             for each in evidence.entries_before(entry.index)
             if _STARTS.search(each.action) or _STARTS.search(command_of(each))
         ]
-        for start in started_names[:_MOST_BEGUN]:
+        for start in started_names[:_MOST_STARTED]:
             made = set(_ID.findall(evidence.text(start)[:2_000]))
             near = [
                 (own, one) for own in asked - made for one in made if one not in call_input(entry) and _is_nearly_same(own, one)
@@ -151,14 +150,14 @@ def _list_bare_states(entry: EntryView, said: str) -> list[str]:
     """Return the states in a short answer of nothing but words, if the call asked for a state."""
     words = said.split()
     # A longer answer holds words like "done" by chance.
-    if len(words) > _WORDS or not _ASKS_STATE.search(call_input(entry)):
+    if len(words) > _MOST_STATE_WORDS or not _ASKS_STATE.search(call_input(entry)):
         return []
     final = [word for word in words if _FAILED.match(word) or _OF_JOBS.match(word)]
     return final or [word for word in words if _DONE.match(word) or _ALIVE.search(word)]
 
 
 _ASKS_STATE = lazy_pattern(r"status|state|conclusion|\brun\b|\bjob|pipeline|poll|wait|progress", re.IGNORECASE)
-_WORDS = 12
+_MOST_STATE_WORDS = 12
 _STARTS = lazy_pattern(
     r"(?:^|[\W_])(?:trigger|start|submit|rerun|retry|launch|dispatch|enqueue|redeploy|restart|kick)(?:[\W_]|$)", re.IGNORECASE
 )
@@ -188,7 +187,7 @@ def _describe_log_call(entry: EntryView) -> str:
 
 
 def _is_poll(entry: EntryView, times: int) -> bool:
-    return times > _LEAST or vocabulary.classify(entry.action, "", command_of(entry)) in ("poll", "paced")
+    return times > _LEAST_POLLS or vocabulary.classify(entry.action, "", command_of(entry)) in ("poll", "paced")
 
 
 def _is_job(entry: EntryView) -> bool:
@@ -214,7 +213,7 @@ def _diagnose_failed_state(evidence: Evidence, entry: EntryView, state: str, sam
     said = evidence.text(entry)
     reason = _REASON.search(said)
     words = reason.group(1).strip() if reason else ""
-    plain = 0 < len(words) <= _FEW and _PLAIN.fullmatch(words) is not None
+    plain = 0 < len(words) <= _MOST_QUOTED and _PLAIN.fullmatch(words) is not None
     why = f" The answer gives the reason: {code(words)}." if plain else " The answer gives a reason." if words else ""
     cause = f"{_describe_poll(entry, state, same)}. That is a final state, so waiting can't change it.{why}"
     look = (
@@ -247,7 +246,7 @@ _COMMON = word_set(
     "node test tests file files line exit code"
 )
 _QUOTED = lazy_pattern(r"[\"'`]([\w./:@+-]{4,120})[\"'`]")
-_MOST_BEGUN = 3
+_MOST_STARTED = 3
 
 
 def _diagnose_awaited_failure(evidence: Evidence) -> Diagnosis | None:
@@ -267,33 +266,33 @@ def _diagnose_awaited_failure(evidence: Evidence) -> Diagnosis | None:
 def _is_wait(evidence: Evidence, same: list[EntryView]) -> bool:
     """Whether equal calls, repeated up to now, ask for something that has not come."""
     last = same[-1]
-    if len(same) < _LEAST + 1 or last.status == "open" or evidence.recent[-1].index - last.index > _LATE:
+    if len(same) < _LEAST_POLLS + 1 or last.status == "open" or evidence.is_past(last):
         return False
     # A repeated test is no poll.
     if may_change(last) or CHECKS.search(command_of(last)) or _SETS.match(command_of(last)):
         return False
     said = evidence.text(last)
     # A poll that itself reports the failure was judged above.
-    if len(said) > 4_000 or ENDED.search(said) or not (_WAITS.search(said) or _reads_started_log(evidence, last)):
+    if len(said) > _MOST_ANSWER or ENDED.search(said) or not (_WAITS.search(said) or _reads_started_log(evidence, last)):
         return False
     return _are_answered_alike(evidence, same)
 
 
 def _are_answered_alike(evidence: Evidence, same: list[EntryView]) -> bool:
     """Whether the last answers to equal calls differ in times and ids alone."""
-    return len({mask_volatile(evidence.text(each), ids=True) for each in same[-_LEAST:]}) == 1
+    return len({mask_volatile(evidence.text(each), ids=True) for each in same[-_LEAST_POLLS:]}) == 1
 
 
 def _list_shown_failures(evidence: Evidence, same: list[EntryView]) -> list[tuple[EntryView, list[str]]]:
     """Return the other calls that show an end of what equal calls wait for, the newest first, each with the lines that do."""
     last = same[-1]
-    started_calls = evidence.background_calls(last.index)[:_MOST_BEGUN]
+    started_calls = evidence.background_calls(last.index)[:_MOST_STARTED]
     named = " ".join([call_input(last), *(f"{command_of(each)} {evidence.text(each)[:60]}" for each in started_calls)])
     subjects = {word.casefold() for word in _SUBJECT.findall(named)} - _COMMON
     found: list[tuple[EntryView, list[str]]] = []
     for other in evidence.latest[:MOST_CURRENT]:
         # An output from before the first poll may belong to an earlier run.
-        is_earlier = other.index < same[0].index - _BEFORE
+        is_earlier = other.index < same[0].index - _MOST_BEFORE
         if is_earlier or call_key(other) == call_key(last) or other.status == "open" or may_change(other):
             continue
         shown = evidence.text(other)[-8_000:]

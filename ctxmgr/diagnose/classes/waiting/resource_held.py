@@ -7,7 +7,7 @@ import re
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, clock
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, runs_in_background, split_command, subject, tool_phrase
 from ctxmgr.diagnose.evidence.messages import user_sentences
-from ctxmgr.diagnose.evidence.texts import capital, clean, code, plain_name, quote_match
+from ctxmgr.diagnose.evidence.texts import agent_name, capital, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -195,7 +195,7 @@ def _diagnose_own_holder(
     fixed: bool,
 ) -> Diagnosis:
     """Say which call of the session took the port."""
-    who = "You" if started.agent == entry.agent else clean(started.agent)[:40]
+    who = "You" if started.agent == entry.agent else agent_name(started.agent)
     cause += f" {who} started what holds it{clock(started.ts)} with {code(command_of(started), 90)}."
     quotes.append(evidence.quote(started, command_of(started)))
     own = started.agent == entry.agent

@@ -25,7 +25,7 @@ _FILE = lazy_pattern(
 )
 """A loop that ends when a file exists. A loop that ends when a file is gone waits for a lock."""
 _REDIRECT = lazy_pattern(r"(?<!2)>{1,2} ?([\w./-]{3,120})")
-_MOST_BEGUN = 6
+_MOST_STARTED = 6
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -87,7 +87,7 @@ def _diagnose_file_wait(evidence: Evidence, entry: EntryView, file: str) -> Diag
             )  # fmt: skip
     # Of several jobs, only one that names the file surely makes it.
     makers = started_calls if len(started_calls) == 1 else [each for each in started_calls if name in command_of(each)]
-    for maker in makers[:_MOST_BEGUN]:
+    for maker in makers[:_MOST_STARTED]:
         if (found := _diagnose_failed_maker(evidence, entry, maker, file)) is not None:
             return found
     return None

@@ -63,7 +63,8 @@ _UNDECIDED = lazy_pattern(
     r"pending|waiting|none|null|no (?:answer|reply|decision|response)|not (?:yet )?(?:decided|answered)|unanswered",
     re.IGNORECASE,
 )
-_LEAST, _NEAR = 2, 3
+_LEAST_POLLS, _LEAST_ANSWERS, _MOST_ANSWER, _MOST_NAME_WORDS = 2, 3, 4_000, 3
+"""Looks for an answer, answers that say "pending" and the characters of one, and words of a person's name."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -103,7 +104,7 @@ def _diagnose_unanswered_question(evidence: Evidence) -> Diagnosis | None:
         if _looks_for_answer(evidence, entry) and (question.after is None or entry.index > question.after)
     ]
     # Looking for an answer once or twice is no waiting.
-    if len(polls) < _LEAST:
+    if len(polls) < _LEAST_POLLS:
         return None
     asked = _find_question(question.text)
     last = polls[-1]
@@ -164,13 +165,13 @@ def _list_pending_answers(evidence: Evidence) -> list[EntryView]:
     """Return the calls like the latest one that was answered with "pending", or none where they are no waiting."""
     pending = [entry for entry in evidence.tail if _is_pending(evidence, entry)]
     # Something pending long ago is no trouble any more.
-    if not pending or evidence.recent[-1].index - pending[-1].index > _NEAR:
+    if not pending or evidence.is_past(pending[-1]):
         return []
     last = pending[-1]
     same = [entry for entry in pending if call_key(entry) == call_key(last) or entry.action == last.action]
     # A call that changes something each time is work, unless it is refused.
     is_work = any(may_change(entry) for entry in same) and not evidence.has_failed(last)
-    return [] if is_work or len(same) < _LEAST + 1 else same
+    return [] if is_work or len(same) < _LEAST_ANSWERS else same
 
 
 def _find_named_decider(evidence: Evidence, same: list[EntryView]) -> tuple[str, EntryView] | None:
@@ -184,7 +185,7 @@ def _find_named_decider(evidence: Evidence, same: list[EntryView]) -> tuple[str,
     # A name beside the state is surer than a list of approvers.
     named = next(beside_state, None) or next(approvers, None)
     # Longer texts are sentences, not names.
-    if named is None or not plain_name(named[0].replace(" ", "-")) or len(named[0].split()) >= 4:
+    if named is None or not plain_name(named[0].replace(" ", "-")) or len(named[0].split()) > _MOST_NAME_WORDS:
         return None
     return named
 
@@ -394,11 +395,11 @@ _CHECK = "Look at the state once when the user says that it was decided."
 def _describe_subject(entry: EntryView) -> str:
     """Return in words what a call is about: the first plain name with a digit in its input."""
     names = [] if command_of(entry) else [each for each in fields_of(entry).values() if isinstance(each, str)]
-    name = next((each for each in names if plain_name(each) and any(map(str.isdigit, each)) and len(each) <= _LONGEST), "")
+    name = next((each for each in names if plain_name(each) and any(map(str.isdigit, each)) and len(each) <= _LONGEST_NAME), "")
     return f" of {code(name, 40)}" if name else ""
 
 
-_LONGEST = 40
+_LONGEST_NAME = 40
 
 
 def _list_approvers(text: str) -> list[str]:
@@ -419,7 +420,7 @@ _NOBODY = word_set("the a an this that your you user human person somebody someo
 
 def _is_pending(evidence: Evidence, entry: EntryView) -> bool:
     said = evidence.text(entry)
-    return len(said) < 4_000 and _PENDING.search(blanks_for_underscores(said)) is not None
+    return len(said) < _MOST_ANSWER and _PENDING.search(blanks_for_underscores(said)) is not None
 
 
 def _diagnose_open_call(evidence: Evidence) -> Diagnosis | None:
