@@ -22,17 +22,8 @@ ORDERS = lazy_pattern(r"\|\s{0,3}(?:ba|z)?sh\b|\b(?:curl|wget)\s|\bthe user\b", 
 _ESCAPE = lazy_pattern(r"\x1b(?:\[[0-?]{0,40}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,300}(?:\x07|\x1b\\)?|[ -/]{0,4}[0-~])")
 _SAFE = lazy_pattern(r"[\w@+=~%./:,-]{1,200}")
 _PARTS = (
-    "text",
-    "content",
-    "stdout",
-    "stderr",
-    "output",
-    "message",
-    "error",
-    "result",
-    "formatted_output",
-    "aggregated_output",
-)
+    "text", "content", "stdout", "stderr", "output", "message", "error", "result", "formatted_output", "aggregated_output",
+)  # fmt: skip
 
 
 def clean(text: str) -> str:

@@ -163,12 +163,9 @@ def _diagnose_first_page(evidence: Evidence) -> Diagnosis | None:
             f" answers with the same first part{shown}, while the answer says that there is more{named}."
         )
         return diagnosis(
-            KIND,
-            cause,
-            _describe_next_page(last, rest),
-            evidence.quote(last),
+            KIND, cause, _describe_next_page(last, rest), evidence.quote(last),
             check="The answer must hold entries that you have not seen yet.",
-        )
+        )  # fmt: skip
     return None
 
 

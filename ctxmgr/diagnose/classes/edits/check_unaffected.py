@@ -319,6 +319,7 @@ def _contains_path(one: str, other: str) -> bool:
     return first == second or second.startswith(f"{first}/") or first in (".", "")
 
 
+_LAUNCHERS = ("java", "node", "dotnet", "mono", "wasmtime", "php", "python3", "python", "lua", "kotlin", "scala")
 _BUILT = ("build", "target", "bin", "dist", "out", "classes", "lib")
 
 
@@ -329,19 +330,8 @@ def _find_built_file(command: str) -> list[str] | None:
             return words
         for word in words[1:]:
             first = word.removeprefix("./").partition("/")[0]
-            if words[0] in (
-                "java",
-                "node",
-                "dotnet",
-                "mono",
-                "wasmtime",
-                "php",
-                "python3",
-                "python",
-                "lua",
-                "kotlin",
-                "scala",
-            ) and (first in _BUILT or word.endswith((".jar", ".class", ".dll", ".wasm", ".pyc"))):
+            built = first in _BUILT or word.endswith((".jar", ".class", ".dll", ".wasm", ".pyc"))
+            if built and words[0] in _LAUNCHERS:
                 return [word.rpartition(":")[2] or word]
     return None
 

@@ -264,13 +264,9 @@ def _diagnose_over_limit(
         f"Make it once with at most {limit}, as the user set it; shorten or split what does not fit, and change nothing else."
     )
     return diagnosis(
-        KIND,
-        cause,
-        step,
-        evidence.quote_message(message, sentence),
-        evidence.quote(last),
+        KIND, cause, step, evidence.quote_message(message, sentence), evidence.quote(last),
         check=f"Nothing may be over {limit}.",
-    )
+    )  # fmt: skip
 
 
 def _was_withdrawn(evidence: Evidence, message: Message, sentence: str) -> bool:

@@ -146,11 +146,10 @@ def _diagnose_exceeded_bound(evidence: Evidence, entry: EntryView, said: str) ->
     size = code(str(value), 40) if not isinstance(value, str) or value.isdigit() else f"{len(value)} characters"
     cause = f"{shown} is refused: {code(name, 40)} may be at most {most}, and you gave {size}."
     return diagnosis(
-        _KIND,
-        cause,
+        _KIND, cause,
         f"Make the same call with {code(name, 40)} at {most} or less, and ask for the rest in further calls if you need it.",
         evidence.quote(entry),
-    )
+    )  # fmt: skip
 
 
 def _diagnose_disallowed_value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:

@@ -82,12 +82,7 @@ def _diagnose_exported_variable(evidence: Evidence, entry: EntryView) -> Diagnos
         )
         step = f"Run it with that variable, if you trust the file: {code(better, 200)}."
         return diagnosis(
-            KIND,
-            cause,
-            step,
-            evidence.quote(other),
-            evidence.quote(entry),
-            check="The message must be gone.",
+            KIND, cause, step, evidence.quote(other), evidence.quote(entry), check="The message must be gone.",
             confidence="medium",
-        )
+        )  # fmt: skip
     return None

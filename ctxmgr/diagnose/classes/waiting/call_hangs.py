@@ -345,12 +345,7 @@ def _diagnose_asking_program(evidence: Evidence, entry: EntryView, command: str)
             source = evidence.source(content.entry)
             cause = f"{_describe_start(entry)}: {_INPUT}. {capital(source)} shows {code(line.strip(), 110)}."
             return diagnosis(
-                KIND,
-                cause,
-                _STEP_INPUT,
-                evidence.quote(entry, command),
-                evidence.quote(content.entry, line),
-                check=_CHECK,
+                KIND, cause, _STEP_INPUT, evidence.quote(entry, command), evidence.quote(content.entry, line), check=_CHECK
             )
     return None
 

@@ -172,13 +172,9 @@ def _explain_needs(evidence: Evidence, one: _Need, two: _Need) -> Diagnosis:
         f"and tell {other.who}. If it can't be made first, put both sides to the user."
     )
     return diagnosis(
-        KIND,
-        cause,
-        step,
-        evidence.quote(own.entry),
-        evidence.quote(other.entry),
+        KIND, cause, step, evidence.quote(own.entry), evidence.quote(other.entry),
         check=f"{code(mine, 60)} must come after that.",
-    )
+    )  # fmt: skip
 
 
 _LOOK = lazy_pattern(r"sleep|poll|wait|log|fetch|cat|tail|grep|status|get|list|read|show|diff|check|view", re.IGNORECASE)
@@ -242,14 +238,9 @@ def _diagnose_idle_agents(evidence: Evidence, agents: set[str]) -> Diagnosis | N
                 "the user asked for, and write down that it is done; if you may not, put both sides to the user."
             )
             return diagnosis(
-                KIND,
-                cause,
-                step,
-                evidence.quote(entry),
-                evidence.quote(idle[one]),
-                evidence.quote(idle[two]),
+                KIND, cause, step, evidence.quote(entry), evidence.quote(idle[one]), evidence.quote(idle[two]),
                 confidence="medium",
-            )
+            )  # fmt: skip
     return None
 
 
