@@ -15,7 +15,7 @@ from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, path_of, sa
 from ctxmgr.diagnose.evidence.files import FOREIGN
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.diagnose.next_looks import find_way_out, next_look, process_look, varies
+from ctxmgr.diagnose.next_looks import find_way_out, is_flaky, next_look, process_look
 from ctxmgr.diagnose.related.related_records import CauseExplanation, gather_explanation
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -60,7 +60,7 @@ def explain_contrast(evidence: Evidence) -> CauseExplanation | None:
     if not evidence.loop:
         return None
     # For a stall, describe the call that does not return, whatever failed before.
-    if evidence.finding is not None and evidence.finding.severity == "hung":
+    if evidence.is_hung:
         return CauseExplanation(_diagnose_silence(evidence, evidence.loop[-1]))
     if evidence.finding is None and evidence.recent[-1].status == "open":
         return CauseExplanation(_diagnose_silence(evidence, evidence.recent[-1]))
@@ -86,7 +86,7 @@ def explain_contrast(evidence: Evidence) -> CauseExplanation | None:
 def _diagnose_flaky_call(evidence: Evidence) -> Diagnosis | None:
     """Say that a call sometimes works and sometimes fails, and how to find the difference."""
     for step in evidence.rounds + evidence.failing_calls:
-        if varies(evidence, step):
+        if is_flaky(evidence, step):
             same = [each for each in evidence.tail if call_key(each) == call_key(step)]
             bad = [each for each in same if evidence.has_failed(each)]
             good = next(each for each in reversed(same) if not evidence.has_failed(each))
@@ -163,7 +163,7 @@ def _find_last_success(evidence: Evidence, step: EntryView) -> EntryView | None:
     """Return the last success of the same call before the loop, if its answer was different."""
     now = mask_volatile(evidence.text(step))
     for other in evidence.entries_before(min(evidence.onset, step.index)):
-        if call_key(other) == call_key(step) and other.status == "ok" and not evidence.has_failed(other):
+        if call_key(other) == call_key(step) and evidence.has_succeeded(other):
             # With the same output, the difference can't be told.
             return other if mask_volatile(evidence.text(other)) != now else None
     return None
@@ -211,7 +211,7 @@ def _choose_look(evidence: Evidence, step: EntryView) -> str:
         if checked is not None:
             return f"{read}, and the code of {code(checked, 60)} that fails there; you have read neither."
         return f"{read}: the output names it, and you have not looked at it."
-    return find_way_out(error_text, general=True) or _find_outdated_lookup(evidence, step) or _other_look(step)
+    return find_way_out(error_text, general=True) or _find_outdated_lookup(evidence, step) or _choose_other_look(step)
 
 
 def _find_outdated_lookup(evidence: Evidence, step: EntryView) -> str | None:
@@ -219,7 +219,7 @@ def _find_outdated_lookup(evidence: Evidence, step: EntryView) -> str | None:
     before = [
         entry for entry in evidence.recent if entry.status == "ok" and entry.index < step.index and entry.agent == step.agent
     ]
-    changes = [entry for entry in before if _changes(entry)][-_MANY:]
+    changes = [entry for entry in before if _may_have_changed(entry)][-_MANY:]
     # After a single change, the last look is still fresh.
     if len(changes) < _SEVERAL:
         return None
@@ -229,7 +229,7 @@ def _find_outdated_lookup(evidence: Evidence, step: EntryView) -> str | None:
     for entry in reversed(before):
         if (
             entry.index < changes[0].index
-            and not _changes(entry)
+            and not _may_have_changed(entry)
             # Thinking and talking look at nothing.
             and entry.action not in _SILENT
             and call_key(entry) not in since
@@ -239,13 +239,13 @@ def _find_outdated_lookup(evidence: Evidence, step: EntryView) -> str | None:
     return None
 
 
-def _changes(entry: EntryView) -> bool:
+def _may_have_changed(entry: EntryView) -> bool:
     command = command_of(entry)
     kind = vocabulary.classify(entry.action, "", command)
     return may_change(entry) or (kind == "other" and not command)
 
 
-def _other_look(step: EntryView) -> str:
+def _choose_other_look(step: EntryView) -> str:
     command = command_of(step)
     option = next((option for pattern, option in _VERBOSE if pattern.search(command)), None) if command else None
     if option is not None and len(command) < 160:

@@ -7,7 +7,7 @@ import re
 from functools import cache
 from typing import NamedTuple, cast
 
-from ctxmgr.diagnose.errors.lines import telling_line, tells, told_lines
+from ctxmgr.diagnose.errors.lines import is_telling, quotable_lines, telling_line
 from ctxmgr.diagnose.errors.table import read_table
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
@@ -152,23 +152,22 @@ _RUNTIMES = (
 _SEARCHES = lazy_pattern(r"^(?:grep|rg|find|ag|fd|ack|git grep|locate)\b")
 
 
-def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
+def next_look(evidence: Evidence, step: EntryView, error_text: str) -> str | None:
     """Return the most informative look at a call that ended in the same way again, or None.
 
     Args:
         evidence: the session.
         step: the call.
-        told: the most informative lines of its output.
+        error_text: the most informative lines of its output.
     """
-    known = _find_known_look(evidence, step, told)
-    if known is not None:
+    if (known := _find_known_look(evidence, step, error_text)) is not None:
         return known
     command = command_of(step)
     said = evidence.text(step)
-    works = step.status == "ok" and not evidence.has_failed(step)
+    works = evidence.has_succeeded(step)
     # The call works, so something after it must change.
     if works and said.strip() and not may_change(step) and not _SEARCHES.search(command):
-        return _look_behind_answer(evidence, step)
+        return _choose_look_behind_answer(evidence, step)
     if CHECKS.search(command):
         return (
             "Run the one test that fails alone, with its whole traceback and its variables printed, and read the "
@@ -187,17 +186,17 @@ def next_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
     return None
 
 
-def _find_known_look(evidence: Evidence, step: EntryView, told: str) -> str | None:
+def _find_known_look(evidence: Evidence, step: EntryView, error_text: str) -> str | None:
     """Return the look of the first row of ``_LOOKS`` that applies, or a known way out."""
     said = evidence.text(step)
     call = command_of(step) or f"{step.action} {step.input if isinstance(step.input, str) else ''}"
     for place, look in enumerate(_LOOKS):
         # Known remedies come before a debugger. The looks before them are even surer.
-        if place == _CRASHES and (way := find_way_out(told)) is not None:
+        if place == _CRASHES and (way := find_way_out(error_text)) is not None:
             return way
         if not _is_look_for(look, call, said):
             continue
-        if look.said == _SERVER and (seen := _log_line(evidence, step)):
+        if look.said == _SERVER and (seen := _find_advice_in_log(evidence, step)):
             return seen
         match = _REQUEST.search(f"{said}\n{_input_text(step.error)}\n{_input_text(step.output)}")
         request = f", {code(match.group(1), 60)}" if match and plain_name(match.group(1)) else ""
@@ -212,7 +211,7 @@ def _is_look_for(look: _Look, call: str, said: str) -> bool:
     return not look.said or re.search(look.said, said[:2_000] + said[-2_000:], flags) is not None
 
 
-def _look_behind_answer(evidence: Evidence, step: EntryView) -> str:
+def _choose_look_behind_answer(evidence: Evidence, step: EntryView) -> str:
     rule = _find_rule(evidence, step)
     if rule is not None:
         name, other = rule
@@ -254,20 +253,19 @@ def _find_rule(evidence: Evidence, step: EntryView) -> tuple[str, EntryView] | N
     return None
 
 
-def _log_line(evidence: Evidence, step: EntryView) -> str:
+def _find_advice_in_log(evidence: Evidence, step: EntryView) -> str:
     """Return advice on an error in a log that was read already; "" if there is none."""
-    for entry in reversed(evidence.recent[-_LOOKED_AT:]):
+    for entry in evidence.latest:
         # The call's own output is no log of its server.
         if entry.status != "ok" or entry.action == step.action or not _LOG.search(command_of(entry) or entry.action):
             continue
         line = telling_line(evidence, entry)
-        if tells(line) and (quotable := told_lines([line])):
+        if is_telling(line) and (quotable := quotable_lines([line])):
             return f"Go by the log that {evidence.source(entry)} shows, {quotable}: find what that needs, and mend it there."
     return ""
 
 
 _LOG = lazy_pattern(r"(?i)(?<![a-z])(?<!git )logs?(?![a-z])|journalctl")
-_LOOKED_AT = 100
 
 _CRASHES = 2
 """Number of looks, at the beginning, that are about a crash. They come before any other remedy."""
@@ -302,7 +300,7 @@ def process_look(command: str) -> str:
     )
 
 
-def varies(evidence: Evidence, step: EntryView) -> bool:
+def is_flaky(evidence: Evidence, step: EntryView) -> bool:
     """Whether the very same call sometimes works and sometimes fails, with nothing changed in between."""
     same = [each for each in evidence.tail if call_key(each) == call_key(step)]
     outcomes = [evidence.has_failed(each) for each in same]

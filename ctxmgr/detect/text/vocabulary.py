@@ -201,7 +201,11 @@ def measures(command: str, action: str) -> bool:
 
 
 def is_lookout(start: Observation) -> bool:
-    """Whether the call looks at something that others change: a board, an inbox, the state of a repository or a job."""
+    """Whether the call looks at something that others change: a board, an inbox, the state of a repository or a job.
+
+    The same look again is routine then. Commands are read too; `looks_for_news` goes by the tool's name alone, and is about
+    waiting for another agent.
+    """
     command = start.input if isinstance(start.input, str) else ""
     if isinstance(start.input, dict):
         fields = cast("dict[str, object]", start.input)
@@ -268,7 +272,10 @@ _NEWS = frozenset({"inbox", "mailbox", "messages", "mentions", "replies"})
 
 
 def looks_for_news(action: str) -> bool:
-    """Whether the action looks whether something has come: a poll, or a look into an inbox."""
+    """Whether the action waits for what another agent sends: a poll, or a look into an inbox.
+
+    A look at a state, such as ``get_status``, is none, although others change it (see `is_lookout`).
+    """
     return classify(action, "", "") == "poll" or not _NEWS.isdisjoint(_words(action))
 
 

@@ -4,6 +4,9 @@ A class is a module with a ``KIND`` and ``diagnose(evidence)`` (see `ctxmgr.diag
 it. The module has the name of its kind, except `edits.check_unaffected` with the kind `testUnaffected`. If no class has a
 diagnosis, `ctxmgr.diagnose.contrast` answers, with the kind `unknown`.
 
+Limits that decide what a class finds have names. A bare slice of a text, such as ``[:8_000]``, bounds the time of an expression
+on a long result, and one of a name or a list its room in a sentence.
+
 | What goes wrong | Module | Kind in JSON |
 |---|---|---|
 | An edit is refused: its old text is not in the file, not unique, unread | `edits.wrong_edit_target` | `wrongEditTarget` |
@@ -60,7 +63,7 @@ from ctxmgr.diagnose.interface import FailureClass
 
 
 class _Modules(Sequence[FailureClass]):
-    """Modules of this package by name. Each is loaded when needed: the first diagnosis ends the search."""
+    """Modules of this package by name. Each is loaded when it is asked for, because the first diagnosis ends the search."""
 
     def __init__(self, *names: str) -> None:
         self._names = names

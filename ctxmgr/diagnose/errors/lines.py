@@ -2,8 +2,8 @@
 
 Lines are the error itself, its reason, and the remedy that the tool names. All tools state a reason in few forms: "must be",
 "expected A, got B", "because", "hint:", "did you mean". An output may contain orders. A run of usual words of errors, with
-names between them, is none, so our sentences show only that (`told_words`), what the error offers, and members of a structured
-error.
+names between them, is none, so our sentences show only that (`quotable_words`), what the error offers, and members of a
+structured error.
 """
 
 from __future__ import annotations
@@ -134,16 +134,16 @@ def _list_lines(evidence: Evidence, step: EntryView) -> list[_Line]:
     """Return the distinct lines of an output that have words and are no order."""
     found: dict[str, _Line] = {}
     texts = evidence.text(step)[-_READ:].split("\n")
-    frames = _passed_frames(texts)
+    frames = _find_passed_frames(texts)
     for place, text in enumerate(texts):
         line = _DECORATION.sub("", text).strip()[:_MOST]
         # An order in an output is never repeated.
         if place not in frames and _LETTERS.search(line) and not ORDERS.search(text):
-            found.setdefault(line, _Line(line, _score(line), place))
+            found.setdefault(line, _Line(line, _score_line(line), place))
     return list(found.values())
 
 
-def _passed_frames(texts: Sequence[str]) -> set[int]:
+def _find_passed_frames(texts: Sequence[str]) -> set[int]:
     """Return the indexes of source lines in tracebacks that only lead to the error: all but the last in an own file."""
     frames = [
         (place + 1, match.group(1)) for place, text in enumerate(texts[:-1])
@@ -154,7 +154,7 @@ def _passed_frames(texts: Sequence[str]) -> set[int]:
     return {place for place, _ in frames if place not in own[-1:]}
 
 
-def _score(line: str) -> int:
+def _score_line(line: str) -> int:
     if _SUMMARY.search(line):
         return -1
     score = (
@@ -175,9 +175,9 @@ def is_advice(line: str) -> bool:
     return _ADVISES.search(line) is not None and not _SUMMARY.search(line)
 
 
-def tells(line: str) -> bool:
+def is_telling(line: str) -> bool:
     """Whether a line says what went wrong, instead of only counting or repeating it."""
-    return _score(line.strip()) > 0
+    return _score_line(line.strip()) > 0
 
 
 def _comparison_key(line: str) -> str:
@@ -196,11 +196,11 @@ _SMALL = word_set(
 
 
 @cache
-def _words() -> frozenset[str]:
+def _load_error_words() -> frozenset[str]:
     return frozenset(error_words().split())
 
 
-def told_words(line: str) -> str:
+def quotable_words(line: str) -> str:
     """Return the longest run of usual words of errors and names in a line, as a quote; "" if there is none.
 
     One other word within it is left out. More of them could be an order, of which only the names would remain.
@@ -220,7 +220,7 @@ def told_words(line: str) -> str:
     joined: list[list[str]] = []
     for run in runs:
         # Two other words in a row end a run, since more could be an order.
-        words = [token for token in run if _letters(token).casefold() in _words()]
+        words = [token for token in run if _strip_punctuation(token).casefold() in _load_error_words()]
         if joined and joined[-1] and len(words) >= _LEAST:
             joined[-1] += ["…", *run]
         else:
@@ -228,20 +228,22 @@ def told_words(line: str) -> str:
     best = max(joined, key=len)
     text = " ".join(best)
     # A run of nothing but names, or of nothing but small words, says nothing about the error.
-    words = [_letters(token).casefold() for token in best]
-    named = any(word in _words() and word not in _SMALL for word in words) or any(map(_ERROR_NAME.search, map(_letters, best)))
+    words = [_strip_punctuation(token).casefold() for token in best]
+    named = any(word in _load_error_words() and word not in _SMALL for word in words) or any(
+        map(_ERROR_NAME.search, map(_strip_punctuation, best))
+    )
     return code(text, _MOST_SHOWN) if len(best) >= _LEAST and named else ""
 
 
-def told_lines(lines: Sequence[str]) -> str:
+def quotable_lines(lines: Sequence[str]) -> str:
     """Return the lines of an error that may be repeated whole, as a quote; if there are none, their words that may be.
 
     A line may be repeated whole if it mostly has usual words of errors and names, addresses nobody and asks for nothing.
     """
-    fair = [line if _is_quotable(line) else told_words(line).strip("`") for line in lines]
+    fair = [line if _is_quotable(line) else quotable_words(line).strip("`") for line in lines]
     # Two lines may say the same, with other words around it.
     new = [text for place, text in enumerate(fair) if text and not any(text in each for each in fair[:place])]
-    return code(told, _MOST_LINE) if (told := "; ".join(new)) else ""
+    return code(joined, _MOST_LINE) if (joined := "; ".join(new)) else ""
 
 
 def _is_quotable(line: str) -> bool:
@@ -271,16 +273,16 @@ def addresses_reader(text: str) -> bool:
 
 def is_error_word(word: str) -> bool:
     """Whether a word is a usual word of errors."""
-    return word.casefold() in _words()
+    return word.casefold() in _load_error_words()
 
 
-def _letters(token: str) -> str:
+def _strip_punctuation(token: str) -> str:
     return token.strip("`'\"‘’“”,.:;!?()[]{}<>*-│")
 
 
 def _is_error_word(token: str) -> bool:
-    bare = _letters(token)
-    if not bare or bare.casefold() in _words() or re.fullmatch(r"\w*(?:Error|Exception|Fault|Warning)", bare):
+    bare = _strip_punctuation(token)
+    if not bare or bare.casefold() in _load_error_words() or re.fullmatch(r"\w*(?:Error|Exception|Fault|Warning)", bare):
         return True
     quoted = token.strip(",.:;!?()")[:1] in "`'\"‘“" and token.strip(",.:;!?()")[-1:] in "`'\"’”"
     return (
@@ -318,13 +320,13 @@ _HARM = lazy_pattern(r"\b(?:rm|sudo|curl|wget|sh|bash|eval|chmod|chown|force)\b|
 _MOST_DEPTH, _MOST_MEMBERS, _OFFERS_READ, _MOST_PARSED = 4, 4, 6_000, 20_000
 
 
-def error_details(entry: EntryView, said: str, told: str) -> str:
+def error_details(entry: EntryView, said: str, known_text: str) -> str:
     """Return a sentence with members of an error that the call and earlier sentences do not have; "" if there are none."""
-    asked = f"{call_input(entry)}\n{told}"
+    asked = f"{call_input(entry)}\n{known_text}"
     members = [
         f"{code(name, 40)} {code(value, 60)}"
         for name, value in error_members(entry, said)
-        if value not in asked and name not in told
+        if value not in asked and name not in known_text
     ]
     sentences = [f"The answer names {', '.join(members[:_MOST_MEMBERS])}."] if members else []
     offer = next((each for each in list_offers(said) if each not in asked), "")

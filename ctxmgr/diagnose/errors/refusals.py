@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple, cast
 
 from ctxmgr.diagnose.evidence.items import find_json, find_objects
-from ctxmgr.diagnose.evidence.texts import plain_name
+from ctxmgr.diagnose.evidence.texts import first_group, plain_name
 from ctxmgr.text.patterns import lazy_pattern, word_set
 
 Kind = Literal["required", "unexpected", "type", "choice", "form"]
@@ -164,7 +164,7 @@ def _list_object_violations(value: Any) -> Iterator[Violation]:
         if isinstance(lacks := more.get("missingProperty"), str):
             yield Violation((*path, lacks), "required")
             continue
-        violation = _violation(path, message, "", _listed_options(more))
+        violation = _read_violation(path, message, "", _find_listed_options(more))
         expected = more.get("expected")
         kind = _TYPES.get(str(expected).lower(), "")
         # Zod has a separate member for the expected type.
@@ -174,7 +174,7 @@ def _list_object_violations(value: Any) -> Iterator[Violation]:
             yield violation
 
 
-def _listed_options(fields: dict[str, Any]) -> tuple[str, ...]:
+def _find_listed_options(fields: dict[str, Any]) -> tuple[str, ...]:
     for key in ("options", "allowed", "allowedValues", "enum", "choices", "values", "validValues"):
         value = fields.get(key)
         if isinstance(value, list) and value and all(isinstance(each, str | int) for each in cast("list[Any]", value)):
@@ -189,7 +189,7 @@ def _list_field_violations(fields: dict[str, Any]) -> Iterator[Violation]:
         if isinstance(inner, dict):
             for name, said in cast("dict[str, Any]", inner).items():
                 texts = cast("list[Any]", said) if isinstance(said, list) else [said]
-                violation = _violation(
+                violation = _read_violation(
                     _join_path(name), " ".join(str(each)[:200] for each in texts[:3] if isinstance(each, str)), "", ()
                 )
                 if violation is not None:
@@ -198,7 +198,7 @@ def _list_field_violations(fields: dict[str, Any]) -> Iterator[Violation]:
 
 def _list_text_violations(text: str) -> Iterator[Violation]:
     for match in _PYDANTIC.finditer(text):
-        violation = _violation(_join_path(match.group(1)), re.split(r" \[type=", match.group(2))[0], "", ())
+        violation = _read_violation(_join_path(match.group(1)), re.split(r" \[type=", match.group(2))[0], "", ())
         if violation is not None:
             yield violation
     for pattern in _SENTENCES:
@@ -208,12 +208,12 @@ def _list_text_violations(text: str) -> Iterator[Violation]:
                 *_join_path(groups.get("parent") or ""),
                 *_join_path(groups.get("name") or ""),
             )
-            violation = _violation(path, match.group("message"), groups.get("rest") or "", ())
+            violation = _read_violation(path, match.group("message"), groups.get("rest") or "", ())
             if violation is not None:
                 yield violation
 
 
-def _violation(path: tuple[str | int, ...], message: str, rest: str, options: tuple[str, ...]) -> Violation | None:
+def _read_violation(path: tuple[str | int, ...], message: str, rest: str, options: tuple[str, ...]) -> Violation | None:
     """Return the violation in a message about a place, or None if it is not a validator's message."""
     said = f"{message} {rest}".replace("_", " ") if not rest else f"{message}{rest}"
     # Without a place, any message would be a violation.
@@ -223,18 +223,18 @@ def _violation(path: tuple[str | int, ...], message: str, rest: str, options: tu
     type_ = _TYPES[kind.group(1).lower()] if kind else ""
     # Codes have underscores: `unrecognized_keys`.
     if _UNEXPECTED.search(message.replace("_", " ")):
-        return Violation(path, "unexpected", "", options or _options(rest))
+        return Violation(path, "unexpected", "", options or _find_options(rest))
     if _REQUIRED.search(message):
         return Violation(path, "required", type_)
     had = (found.group(1) or found.group(2)) if (found := _HAD.search(said)) else ""
-    options = options or (_options(rest or said) if _CHOICE.search(said) else ())
+    options = options or (_find_options(rest or said) if _CHOICE.search(said) else ())
     options = tuple(each for each in options if each != had)
     # A single option is mostly the type's own name.
     if len(options) > 1:
         return Violation(path, "choice", "", options, had)
     form = _FORM.search(message) or _DATED.search(message)
     if form is not None:
-        return Violation(path, "form", next(group for group in form.groups() if group), (), had)
+        return Violation(path, "form", first_group(form), (), had)
     # Go names the type only after the place.
     if not type_ and rest:
         type_ = _TYPES.get(re.sub(r"^[\[\]*]+", "", rest).lower(), "array" if rest.startswith("[]") else "")
@@ -242,7 +242,7 @@ def _violation(path: tuple[str | int, ...], message: str, rest: str, options: tu
     return Violation(path, "form", dated) if dated else Violation(path, "type", type_) if type_ else None
 
 
-def _options(said: str) -> tuple[str, ...]:
+def _find_options(said: str) -> tuple[str, ...]:
     quoted = _OPTION.findall(said[max(0, (found.start() if (found := _CHOICE.search(said)) else 0)) :])
     bare = _BARE.search(said)
     words = quoted or (re.findall(r"[\w./+-]{1,60}", bare.group(1)) if bare else [])

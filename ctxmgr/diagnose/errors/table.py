@@ -25,7 +25,7 @@ from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.base.paths import packaged_text
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, edited_paths, fields_of, split_command
-from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, first_group, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.log import fast_json
 from ctxmgr.text.patterns import lazy_pattern
@@ -109,7 +109,7 @@ class ErrorRow:
 
 
 @cache
-def _starts() -> dict[str, list[int]]:
+def _index_key_starts() -> dict[str, list[int]]:
     """Return the indexes of the rows by the beginning of their keys. Rows with short or no keys are under ""."""
     starts: dict[str, list[int]] = {}
     for place, row in enumerate(error_rows()):
@@ -118,9 +118,9 @@ def _starts() -> dict[str, list[int]]:
     return starts
 
 
-def _candidates(folded: str) -> Iterator[ErrorRow]:
+def _list_candidates(folded: str) -> Iterator[ErrorRow]:
     """Yield the rows that a text may match, in their order. Nearly all rows are ruled out without looking at them."""
-    starts = _starts()
+    starts = _index_key_starts()
     rows = error_rows()
     places = {place for start in (_substrings(folded) & starts.keys()) | {""} for place in starts.get(start, ())}
     return (rows[place] for place in sorted(places))
@@ -132,7 +132,7 @@ def _substrings(folded: str) -> frozenset[str]:
 
 
 @cache
-def _tables() -> tuple[str, ...]:
+def _load_tables() -> tuple[str, ...]:
     """Return the texts of all TOML tables, in their order."""
     folder = os.path.join(os.path.dirname(__file__), "known_errors")
     domains = sorted(name for name in os.listdir(folder) if name.endswith(".toml") and name not in _FIRST)
@@ -143,7 +143,7 @@ def _tables() -> tuple[str, ...]:
 @cache
 def _load_table(name: str) -> Any:
     starts = f"[{name}]", f"[{name}.", f"[[{name}]]"
-    return tomllib.loads("".join(part for part in _tables() if part.startswith(starts)))[name]
+    return tomllib.loads("".join(part for part in _load_tables() if part.startswith(starts)))[name]
 
 
 def read_table(name: str) -> list[dict[str, str]]:
@@ -167,7 +167,7 @@ def error_rows() -> tuple[ErrorRow, ...]:
             "\nok = true\n" not in part or "\nfails = true\n" in part,
             part,
         )
-        for part in _tables()
+        for part in _load_tables()
         if part.startswith(_ROW)
     )
 
@@ -253,13 +253,14 @@ def known_error(kind: str, evidence: Evidence, *, late: bool, once: bool = False
         if not once and evidence.times(entry) < 2 and len(evidence.failing_calls) < 2:
             continue
         for row, match in matching_rows(evidence, entry):
-            found = answer(kind, evidence, entry, row, match) if row.late == late and row.fails else None
-            if found is not None:
+            if (
+                found := diagnose_row(kind, evidence, entry, row, match) if row.late == late and row.fails else None
+            ) is not None:
                 return found
     return None
 
 
-def best_step(kind: str, evidence: Evidence) -> Diagnosis | None:
+def any_known_error(kind: str, evidence: Evidence) -> Diagnosis | None:
     """Return what the table says about the failing calls, for a class that has found nothing in the record itself."""
     return known_error(kind, evidence, late=False) or known_error(kind, evidence, late=True)
 
@@ -267,7 +268,7 @@ def best_step(kind: str, evidence: Evidence) -> Diagnosis | None:
 def matching_rows(evidence: Evidence, entry: EntryView) -> Iterator[tuple[ErrorRow, re.Match[str]]]:
     """Yield the rows that a call's result matches, with the matches, in order. Of two overlapping ones, the longer is first."""
     found = [
-        (row, match) for row in _candidates(_folded(_head_and_tail(evidence, entry)))
+        (row, match) for row in _list_candidates(_folded(_head_and_tail(evidence, entry)))
         if (match := match_row(evidence, entry, row)) is not None
     ]  # fmt: skip
     while found:
@@ -305,17 +306,17 @@ def _head_and_tail(evidence: Evidence, entry: EntryView) -> str:
     return said[:_HEAD] + said[-_HEAD:] if len(said) > 2 * _HEAD else said
 
 
-def answer(
+def diagnose_row(
     kind: str, evidence: Evidence, entry: EntryView, row: ErrorRow, match: re.Match[str], start: str = ""
 ) -> Diagnosis | None:
     """Return what a row says about a call, or None if a slot stays open. ``start`` replaces the beginning "CALL fails"."""
-    slots = {**_call_slots(evidence, entry), **named_groups(match)}
+    slots = _find_slot_values(evidence, entry, match)
     means, step = fill_slots(row.meaning, slots), fill_slots(row.step, slots)
     # An empty slot would leave a hole in the sentence.
     if means is None or step is None:
         return None
-    step = _PLACES.sub(lambda place: _known_place(place.group(0), slots), step)
-    start = start or f"{call_phrase(entry, 90)} fails{how_often(evidence.times(entry))}"
+    step = _PLACES.sub(lambda place: _fill_place(place.group(0), slots), step)
+    start = start or f"{evidence.describe_failure(entry, 90)}"
     words = row.words(match)
     cause = f"{start}, because {means}{f': {words}' if words else ''}."
     line = next((line.strip() for line in evidence.text(entry).split("\n") if match.group(0).split("\n")[0] in line), "")
@@ -327,10 +328,14 @@ def answer(
     )  # fmt: skip
 
 
-def _known_place(place: str, slots: dict[str, str]) -> str:
+def _fill_place(place: str, slots: dict[str, str]) -> str:
     """Return what the call names for an open part, or the part itself."""
     value = slots.get(place.lower(), "")
     return value if plain_name(value) else place
+
+
+def _find_slot_values(evidence: Evidence, entry: EntryView, match: re.Match[str]) -> dict[str, str]:
+    return {**_find_call_slots(evidence, entry), **named_groups(match)}
 
 
 def named_groups(match: re.Match[str]) -> dict[str, str]:
@@ -376,10 +381,9 @@ _DATA = lazy_pattern(r"[\w./@+-]{1,100}\.(?:csv|tsv|txt|json|xml|ya?ml|log|html?
 _SCRIPT = lazy_pattern(r"(?:^|[\s;&])((?:[\w.~-]{0,40}/){0,6}[\w.-]{1,60}\.(?:sh|bash|ksh|zsh))(?![\w.])")
 _LOGIN = lazy_pattern(r"\bssh (?:-\S+ (?:[\w./~-]+ )?)*(?:[\w.-]+@)?([\w.-]{2,80})|\s(?:[\w.-]+@)?([\w.-]{2,80}):[~/\w.]")
 _FRAME = lazy_pattern(r"File \"([^\"\n]{1,200})\", line")
-_LOOKED_AT = 200
 
 
-def _call_slots(evidence: Evidence, entry: EntryView) -> dict[str, str]:
+def _find_call_slots(evidence: Evidence, entry: EntryView) -> dict[str, str]:
     """Return the slots that a failing call can fill."""
     command, asked = command_of(entry), call_input(entry)
     host = _HOST.search(asked)
@@ -389,56 +393,56 @@ def _call_slots(evidence: Evidence, entry: EntryView) -> dict[str, str]:
     ]
     program = next((words[0].rpartition("/")[2] for words in split_command(command) if words[0] != "cd"), "")
     found = {
-        "host": next((group for group in host.groups() if group), "") if host else "",
-        "method": _method(entry, command),
+        "host": first_group(host),
+        "method": _find_method(entry, command),
         "address": address.group(1) if (address := _ADDRESS.search(asked)) else "",
         "path": writes.group(1) if writes else paths[-1] if paths else "",
-        "file": _data_file(evidence, entry, command),
+        "file": _find_data_file(evidence, entry, command),
         "program": program,
         "script": script.group(1) if (script := _SCRIPT.search(command)) else "",
-        "target": _target(command),
-        "trace": _last_frames(evidence, entry),
-        "own": _own_test(evidence) if CHECKS.search(command) else "",
-        "podman": _podman(evidence) if program == "docker" else "",
+        "target": _find_login_host(command),
+        "trace": _find_last_frames(evidence, entry),
+        "own": _find_own_test(evidence) if CHECKS.search(command) else "",
+        "podman": _advise_podman(evidence) if program == "docker" else "",
     }
     return {name: value for name, value in found.items() if value}
 
 
-def _method(entry: EntryView, command: str) -> str:
+def _find_method(entry: EntryView, command: str) -> str:
     value = fields_of(entry).get("method")
     match = _METHOD.search(command)
     return value if isinstance(value, str) and value.isalpha() else match.group(1) if match else ""
 
 
-def _data_file(evidence: Evidence, entry: EntryView, command: str) -> str:
+def _find_data_file(evidence: Evidence, entry: EntryView, command: str) -> str:
     """Return the data file that the call reads, from its traceback or its command."""
     opened = _OPENED.findall(evidence.text(entry)[-6_000:])
     named = _DATA.search(command)
     return opened[-1] if opened else named.group(0) if named else ""
 
 
-def _target(command: str) -> str:
+def _find_login_host(command: str) -> str:
     """Return the host of an ssh, scp or rsync call."""
     match = _LOGIN.search(command)
-    return next((group for group in match.groups() if group), "") if match else ""
+    return first_group(match)
 
 
-def _last_frames(evidence: Evidence, entry: EntryView) -> str:
+def _find_last_frames(evidence: Evidence, entry: EntryView) -> str:
     """Return the last two files of the project in a traceback, joined by a comma."""
     named = [evidence.relative_path(path) for path in _FRAME.findall(evidence.text(entry)[-8_000:])]
     own = list(dict.fromkeys(path for path in named if not path.startswith(("/usr/", "<")) and "-packages/" not in path))
     return ",".join(own[-2:]) if len(own) > 1 else ""
 
 
-def _own_test(evidence: Evidence) -> str:
+def _find_own_test(evidence: Evidence) -> str:
     """Return the test file that the agent wrote last."""
     written = [path for each in evidence.edits for path in edited_paths(each)]
     return next((evidence.relative_path(path) for path in reversed(written) if re.search(r"test|check|spec", path)), "")
 
 
-def _podman(evidence: Evidence) -> str:
+def _advise_podman(evidence: Evidence) -> str:
     """Return what to do if the record shows a podman beside a docker that does not answer."""
-    for entry in evidence.recent[-_LOOKED_AT:]:
+    for entry in evidence.latest:
         if entry.status == "ok" and re.search(
             r"^/\S{0,60}/podman$|^podman version", evidence.text(entry)[:4_000], re.MULTILINE
         ):
@@ -493,7 +497,6 @@ def known_success(kind: str, evidence: Evidence) -> Diagnosis | None:
             own = min(same.times, len(evidence.equal_calls(same.entry)))
             forms = " and other forms of it say" if own < same.times else " says"
             start = f"{call_phrase(same.entry)}{forms} the same {same.times} times"
-            found = answer(kind, evidence, same.entry, row, same.match, start)
-            if found is not None:
+            if (found := diagnose_row(kind, evidence, same.entry, row, same.match, start)) is not None:
                 return found
     return None

@@ -53,7 +53,7 @@ _QUANTITY = lazy_pattern(
     r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d+(?:[.]\d+)?|\d+,\d{1,2})\s{0,2}([A-Za-z]{1,12}|[€$£])(?![\w])|([€$£])\s?(\d+(?:\.\d{1,2})?)"
 )
 _PART = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_LOOKED_AT, _SHORT, _LONGEST, _MOST, _MOST_PARTS = 200, 60, 100, 12_000, 12
+_SHORT, _LONGEST, _MOST, _MOST_PARTS = 60, 100, 12_000, 12
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MISSING = object()
 _WORD = lazy_pattern(r"[\w.@+-]{3,60}")
@@ -87,8 +87,7 @@ def list_arguments(evidence: Evidence, entry: EntryView) -> Any:
         return inline
     for word in re.findall(r"[\w./-]{1,120}\.json\b", command):
         seen = evidence.last_content(word.removeprefix("//"), entry.index)
-        value = next(iter(find_json(seen.text)), None) if seen is not None else None
-        if value is not None:
+        if (value := next(iter(find_json(seen.text)), None) if seen is not None else None) is not None:
             return value
     return fields_of(entry)
 
@@ -190,7 +189,7 @@ def _convert_amount(evidence: Evidence, violation: Violation, text: str, given: 
     unit = find_unit(violation.name)
     if unit is None:
         return ""
-    found = list(_quantities(text))
+    found = list(_list_quantities(text))
     if not found:
         parent = given_value(given, violation.path[:-1]) if len(violation.path) > 1 else given
         for key, value in cast("dict[str, Any]", parent).items() if isinstance(parent, dict) else ():
@@ -198,11 +197,11 @@ def _convert_amount(evidence: Evidence, violation: Violation, text: str, given: 
             if other is not None and isinstance(value, int | float) and not isinstance(value, bool):
                 found.append((float(value), *other))
             elif isinstance(value, str):
-                found += _quantities(value)
+                found += _list_quantities(value)
     # A unit of another dimension measures something else.
     found = [each for each in found if each[1] == unit[0]]
     if not found:
-        found = [each for message in evidence.user_texts for each in _quantities(message.text) if each[1] == unit[0]]
+        found = [each for message in evidence.user_texts for each in _list_quantities(message.text) if each[1] == unit[0]]
     amounts = {round(number * factor / unit[1], 6) for number, _, factor in found}
     # Of two amounts, it is unclear which one is meant.
     if len(amounts) != 1:
@@ -220,7 +219,7 @@ def find_unit(name: str) -> tuple[str, float] | None:
     return _UNITS[parts[-1]]
 
 
-def _quantities(text: str) -> Iterator[tuple[float, str, float]]:
+def _list_quantities(text: str) -> Iterator[tuple[float, str, float]]:
     for match in _QUANTITY.finditer(text[:_MOST]):
         number, unit = match.group(1) or match.group(4), (match.group(2) or match.group(3)).casefold()
         if unit in _UNITS:
@@ -233,9 +232,9 @@ def find_form(evidence: Evidence, entry: EntryView, violation: Violation) -> Kno
     """Return the form that a name has in an earlier file or answer, with the wanted type if that is known."""
     name = violation.name
     mark = re.compile(rf"[\"']?{re.escape(name)}[\"']?\s?:\s?(?=\S)")
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         # A call like the refused one shows the refused form.
-        if other.status != "ok" or evidence.has_failed(other) or (may_change(other) and other.action == entry.action):
+        if not evidence.has_succeeded(other) or (may_change(other) and other.action == entry.action):
             continue
         text = strip_line_numbers(evidence.text(other)[:_MOST])
         for match in mark.finditer(text):
@@ -245,7 +244,7 @@ def find_form(evidence: Evidence, entry: EntryView, violation: Violation) -> Kno
                 continue
             own = given_value(list_arguments(evidence, entry), violation.path)
             fill = own if isinstance(own, str | int | float) and not isinstance(own, bool) else None
-            return KnownForm(f'"{name}": {json.dumps(_outline(value, fill), ensure_ascii=False)}', other)
+            return KnownForm(f'"{name}": {json.dumps(_make_outline(value, fill), ensure_ascii=False)}', other)
     return None
 
 
@@ -274,13 +273,13 @@ def find_known_values(evidence: Evidence, entry: EntryView, violation: Violation
     return KnownValues(tuple(best), found[best[0]][1], most) if 0 < len(best) <= _FEW else None
 
 
-def _outline(value: Any, fill: str | float | None) -> Any:
+def _make_outline(value: Any, fill: str | float | None) -> Any:
     """Return the outline of a value: its names, with the caller's own text in the place of its first one."""
     if isinstance(value, list):
-        return [_outline(cast("list[Any]", value)[0], fill)] if value else []
+        return [_make_outline(cast("list[Any]", value)[0], fill)] if value else []
     if isinstance(value, dict):
         fields = [(name, each) for name, each in cast("dict[str, Any]", value).items() if plain_name(name)][:6]
-        return {name: _outline(each, fill if len(fields) == 1 else None) for name, each in fields}
+        return {name: _make_outline(each, fill if len(fields) == 1 else None) for name, each in fields}
     return fill if fill is not None else "…" if isinstance(value, str) else value
 
 
@@ -288,8 +287,8 @@ def find_sibling_name(evidence: Evidence, entry: EntryView, violation: Violation
     """Return the name that has the same neighbours in an earlier file or answer as a refused name in the call."""
     parent = given_value(given, violation.path[:-1]) if len(violation.path) > 1 else given
     neighbours = set(cast("dict[str, Any]", parent)) - {violation.name} if isinstance(parent, dict) else set[str]()
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if len(neighbours) > 1 else ():
-        if other.status != "ok" or evidence.has_failed(other):
+    for other in evidence.latest_before(entry.index) if len(neighbours) > 1 else ():
+        if not evidence.has_succeeded(other):
             continue
         for fields in find_objects(evidence.text(other)[:_MOST]):
             new = [name for name in fields if name not in neighbours and name in violation.options]
@@ -312,7 +311,7 @@ def recorded_fields(evidence: Evidence, entry: EntryView) -> tuple[dict[str, tup
     own = fields_of(entry)
     keys = [(name, value) for name, value in own.items() if isinstance(value, str | int) and not isinstance(value, bool)]
     family = entry.action.rpartition("__")[0] or entry.action.rpartition(".")[0]
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         if other.status != "ok" or not other.action.startswith(family) or other.action == entry.action:
             continue
         for fields in find_objects(other.output):
@@ -367,11 +366,11 @@ def matches_pattern(pattern: str, text: str) -> bool:
     """Whether a pattern matches a whole text. False if either is too long, or the pattern has an unsupported part."""
     if max(len(pattern), len(text)) > _MAX_PATTERN:
         return False
-    choices = _choices(pattern.removeprefix("^").removesuffix("$"), grouped=False)
+    choices = _parse_choices(pattern.removeprefix("^").removesuffix("$"), grouped=False)
     return choices is not None and len(text) in _match_ends(choices, text, {0})
 
 
-def _choices(pattern: str, *, grouped: bool) -> tuple[tuple[_Part, ...], ...] | None:
+def _parse_choices(pattern: str, *, grouped: bool) -> tuple[tuple[_Part, ...], ...] | None:
     """Return the alternatives of a pattern, each as its parts. Only a group may have several."""
     choices: list[list[_Part]] = [[]]
     place = 0
@@ -397,7 +396,7 @@ def _parse_token(token: re.Match[str]) -> _Part | None:
         least = int(token["least"])
         most = int(token["most"]) if token["most"] else _MAX_PATTERN if token["comma"] else least
     if token["group"]:
-        group = _choices(token["group"], grouped=True)
+        group = _parse_choices(token["group"], grouped=True)
         return None if group is None else _Part(None, group, least, most)
     if _DOUBLE.search(token["one"]):
         return None

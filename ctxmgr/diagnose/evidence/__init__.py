@@ -18,12 +18,14 @@ from __future__ import annotations
 
 from ctxmgr.diagnose.evidence.calls import CHECKS, call_input, call_key, may_change, program_name, start_clause
 from ctxmgr.diagnose.evidence.messages import Message, messages_of
-from ctxmgr.diagnose.evidence.session import MOST_ENTRIES, Evidence
+from ctxmgr.diagnose.evidence.session import MOST_CURRENT, MOST_ENTRIES, MOST_LATEST, Evidence
 from ctxmgr.diagnose.evidence.texts import clock
 
 __all__ = [
     "CHECKS",
+    "MOST_CURRENT",
     "MOST_ENTRIES",
+    "MOST_LATEST",
     "Evidence",
     "Message",
     "call_input",

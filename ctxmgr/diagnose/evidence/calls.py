@@ -15,7 +15,6 @@ from ctxmgr.detect.step import reported_exit_code
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import canonical
 from ctxmgr.diagnose.evidence.texts import clean, clip, clock, code, strip_wrapper, text_of
-from ctxmgr.log.fast_json import json_array, json_object
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.view import EntryView
 
@@ -29,7 +28,7 @@ FOLDER_FIELDS = ("workdir", "cwd", "working_directory", "directory")
 _TELLING = ("pattern", "query", "url", "prompt", "name", "description")
 EDITOR_VERBS = ("view", "create", "str_replace", "insert", "undo_edit")
 """Values that editing tools have in a field named "command". A tuple, because a recorded value may have any type."""
-_MOST_COMMAND = 4_000
+_MOST_COMMAND, _MOST_QUESTION = 4_000, 2_000
 _MOST_WORDS = 80
 _KEPT = 1_000
 """Number of commands whose words are cached."""
@@ -64,7 +63,7 @@ class Change(NamedTuple):
 
 def fields_of(entry: EntryView) -> dict[str, Any]:
     """Return an entry's input as an object; empty if it is none."""
-    return json_object(entry.input)
+    return cast("dict[str, Any]", entry.input) if isinstance(entry.input, dict) else {}
 
 
 def command_of(entry: EntryView) -> str:
@@ -90,13 +89,6 @@ def command_of(entry: EntryView) -> str:
 def split_command(command: str) -> list[list[str]]:
     """Return the commands within a command, each as words, without leading assignments and redirections."""
     return [list(words) for words in _split_command(command)]
-
-
-def named_folder(entry: EntryView) -> str:
-    """Return the folder that a call names for itself, or ""."""
-    moved = [words[1] for words in split_command(command_of(entry)) if words[0] == "cd" and len(words) > 1]
-    fields = fields_of(entry)
-    return moved[-1] if moved else next((str(fields[name]) for name in FOLDER_FIELDS if isinstance(fields.get(name), str)), "")
 
 
 @lru_cache(_KEPT)  # each failure class asks for the same calls
@@ -137,7 +129,8 @@ def path_of(entry: EntryView) -> str | None:
 def list_changes(entry: EntryView) -> list[Change]:
     """Return the replacements that a call of an editing tool asks for; empty for other calls."""
     fields = fields_of(entry)
-    asked = json_array(fields.get("edits"))[:50]
+    edits = fields.get("edits")
+    asked = cast("list[Any]", edits)[:50] if isinstance(edits, list) else []
     found: list[Change] = []
     for each in [fields, *(cast("dict[str, Any]", edit) for edit in asked if isinstance(edit, dict))]:
         old = next((name for name in _OLD if isinstance(each.get(name), str)), None)
@@ -183,15 +176,29 @@ def subject(entry: EntryView, name: Callable[[str], str] | None = None) -> str:
     if path and is_readable(path):
         return f"{action} of {(name or short_path)(path)}"
     fields = fields_of(entry)
-    told = next((fields[name] for name in _TELLING if isinstance(fields.get(name), str) and fields[name]), None)
-    told = entry.input if told is None and isinstance(entry.input, str) and entry.input else told
-    return f"{action} of {code(told, 60)}" if isinstance(told, str) else f"{action} call"
+    subject_field = next((fields[name] for name in _TELLING if isinstance(fields.get(name), str) and fields[name]), None)
+    subject_field = entry.input if subject_field is None and isinstance(entry.input, str) and entry.input else subject_field
+    return f"{action} of {code(subject_field, 60)}" if isinstance(subject_field, str) else f"{action} call"
 
 
-def call_phrase(entry: EntryView, room: int = 90) -> str:
+def call_phrase(entry: EntryView, room: int = 90, article: str = "The") -> str:
     """Return a call as the beginning of a sentence: its command as a quote, else "The Read call"."""
     command = command_of(entry)
-    return code(command, room) if command else f"The {tool_phrase(entry)} call"
+    return code(command, room) if command else f"{article} {tool_phrase(entry)} call"
+
+
+def question_of(entry: EntryView) -> str:
+    """Return the first line of what a call asks a person."""
+    fields = fields_of(entry)
+    asked = fields.get("questions") or fields.get("question") or fields.get("message") or entry.input
+    return text_of(asked, _MOST_QUESTION).split("\n")[0].strip()
+
+
+def folder_of(entry: EntryView) -> str:
+    """Return the folder that a call names for itself, by `cd` or in a field, or ""."""
+    moved = [words[1] for words in split_command(command_of(entry)) if words[0] == "cd" and len(words) > 1]
+    fields = fields_of(entry)
+    return moved[-1] if moved else next((str(fields[name]) for name in FOLDER_FIELDS if isinstance(fields.get(name), str)), "")
 
 
 def is_readable(path: str) -> bool:
@@ -353,7 +360,7 @@ def program_name(entry: EntryView) -> str:
 
 def may_change(entry: EntryView) -> bool:
     """Whether an action may change files or the like. A command is judged by the program it runs."""
-    fields = json_object(entry.input)
+    fields = fields_of(entry)
     verb = next((value for name in ("action", "operation") if isinstance(value := fields.get(name), str)), "")
     command = command_of(entry)
     # A request to a server that sends no data changes nothing.
@@ -434,7 +441,7 @@ def reports_failure(entry: EntryView, text: str) -> bool:
         return True
     if entry.status != "ok":
         return False
-    output = json_object(entry.output)
+    output = cast("dict[str, Any]", entry.output) if isinstance(entry.output, dict) else {}
     # Some clients put the code beside the output, others into an object of their own.
     if any(reported_exit_code(holder) for holder in (output, output.get("metadata"))):
         return True

@@ -25,7 +25,17 @@ from ctxmgr.diagnose.evidence.calls import (
     written_content,
 )
 from ctxmgr.diagnose.evidence.messages import Message, split_sentences
-from ctxmgr.diagnose.evidence.texts import NUMBERED, ORDERS, clean, clock, code, plain_name, strip_line_numbers, text_of
+from ctxmgr.diagnose.evidence.texts import (
+    NUMBERED,
+    ORDERS,
+    agent_name,
+    clean,
+    clock,
+    code,
+    plain_name,
+    strip_line_numbers,
+    text_of,
+)
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -129,7 +139,7 @@ def _content_of_read(entry: EntryView, path: str, said: Callable[[EntryView], st
         asked = view[0]
     # Lines are counted from 0 or from 1. Both mean the beginning.
     partly = any(fields.get(name) not in (None, 0, 1) for name in ("offset", "limit", "view_range", "start_line", "end_line"))
-    return _content(text, path, max(1, asked), entry, whole=not partly)
+    return _make_content(text, path, max(1, asked), entry, whole=not partly)
 
 
 def _raw_output(entry: EntryView, said: Callable[[EntryView], str]) -> str:
@@ -150,15 +160,15 @@ def _content_of_command(entry: EntryView, command: str, path: str, said: Callabl
     others = [word for word in words[1:] if word not in files and not word.startswith("-")]
     # Another word may be a second file.
     if words[0] in ("cat", "nl", "bat") and not others:
-        return _content(_raw_output(entry, said), path, 1, entry, whole=True)
+        return _make_content(_raw_output(entry, said), path, 1, entry, whole=True)
     if words[0] == "head":
-        return _content(_raw_output(entry, said), path, 1, entry, whole=False)
+        return _make_content(_raw_output(entry, said), path, 1, entry, whole=False)
     if words[0] == "sed" and "-n" in words and len(others) == 1 and (asked := _RANGE.fullmatch(others[0])):
-        return _content(_raw_output(entry, said), path, int(asked.group(1)), entry, whole=False)
+        return _make_content(_raw_output(entry, said), path, int(asked.group(1)), entry, whole=False)
     return None
 
 
-def _content(text: str, path: str, first: int, entry: EntryView, *, whole: bool) -> Content | None:
+def _make_content(text: str, path: str, first: int, entry: EntryView, *, whole: bool) -> Content | None:
     lines = _split_lines(text)
     numbered = [match.group() for line in lines if (match := NUMBERED.match(line))]
     filled = sum(bool(line.strip()) for line in lines)
@@ -240,9 +250,9 @@ class Mention(NamedTuple):
 def mentions(evidence: Evidence, name: str, before: int) -> Iterator[Mention]:
     """Yield where the record has a file or folder with this name, newest first: in calls that worked and in their output."""
     for entry in evidence.entries_before(before):
-        if entry.status != "ok" or evidence.has_failed(entry):
+        if not evidence.has_succeeded(entry):
             continue
-        for path in _given_paths(entry):
+        for path in _list_given_paths(entry):
             if path.rstrip("/").rpartition("/")[2] == name:
                 yield Mention(path, entry, True)
         said = evidence.text(entry)
@@ -250,7 +260,7 @@ def mentions(evidence: Evidence, name: str, before: int) -> Iterator[Mention]:
             yield from (Mention(path, entry, False) for path in listed_paths(entry, said, name))
 
 
-def _given_paths(entry: EntryView) -> list[str]:
+def _list_given_paths(entry: EntryView) -> list[str]:
     own = path_of(entry)
     return [path for path in (own, *patched_paths(entry)) if path]
 
@@ -289,7 +299,7 @@ def asked_paths(entry: EntryView) -> list[str]:
     words = [word for part in split_command(command_of(entry)) for word in part[1:] if not word.startswith("-")]
     text = call_input(entry) if not words and path_of(entry) is None else ""
     loose = [match.group(1) for match in PATH.finditer(text[:2_000]) if "/" in match.group(1) or is_file_name(match.group(1))]
-    return [*_given_paths(entry), *words, *loose][:60]
+    return [*_list_given_paths(entry), *words, *loose][:60]
 
 
 _MOVED = lazy_pattern(
@@ -310,7 +320,7 @@ class Move(NamedTuple):
     who: str
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The message in words: who said it, when, and the sentence."""
         return f"{self.who} said{clock(self.message.at)}: {code(self.sentence, 170)}"
 
@@ -327,7 +337,7 @@ def find_move(evidence: Evidence, entry: EntryView, name: str) -> Move | None:
             continue
         place, sentence = _find_new_place(said, asked_paths(entry))
         if place and not ORDERS.search(sentence):
-            who = "the user" if message.by == "user" else clean(message.who)[:40]
+            who = "the user" if message.by == "user" else agent_name(message.who)
             return Move(message, sentence, place, who)
     return None
 

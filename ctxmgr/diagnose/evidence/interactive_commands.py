@@ -153,7 +153,7 @@ def find_wait(words: list[str]) -> Wait | None:
     """Return what a command, given as words, waits for; None if it is not known to wait."""
     program, rest = words[0].rpartition("/")[2], words[1:]
     plain = [word for word in rest if not word.startswith("-") or word == "-"]
-    options = _options(rest)
+    options = _list_options(rest)
     for rule in _RULES:
         verb = rule.verb.split()
         # More arguments mean another use, such as `python FILE`.
@@ -165,7 +165,7 @@ def find_wait(words: list[str]) -> Wait | None:
     return None
 
 
-def _options(words: list[str]) -> set[str]:
+def _list_options(words: list[str]) -> set[str]:
     """Return the options among the words. Combined ones, such as ``-am``, are also returned one by one."""
     found = {word.partition("=")[0] for word in words if word.startswith("-")}
     return found | {f"-{letter}" for word in found if not word.startswith("--") for letter in word[1:]}

@@ -65,7 +65,7 @@ _HEADING = lazy_pattern(r"[A-Za-z][\w ./-]{0,30}")
 _ID = lazy_pattern(r"(?<![\w.-])(?=[\w-]{0,40}\d)[A-Za-z0-9][\w-]{2,39}(?![\w-])")
 # Dates, small numbers, ages (`3d`), hours (`10-11am`) and versions (`v2`) don't identify an item.
 _DULL = lazy_pattern(r"\d{4}-\d\d-\d\d\w*|\d{1,2}|\d+[smhd]|v?\d+(?:-\d+)?[ap]?m?")
-_MOST_TEXT, _MOST_ITEMS, _MOST_DEPTH, _KEPT, _LOOKED_AT, _LEAST_CELLS = 12_000, 200, 6, 400, 200, 3
+_MOST_TEXT, _MOST_ITEMS, _MOST_DEPTH, _KEPT, _LEAST_CELLS = 12_000, 200, 6, 400, 3
 
 
 class Item(NamedTuple):
@@ -89,7 +89,7 @@ class Item(NamedTuple):
 
 def answers(evidence: Evidence) -> Iterator[tuple[EntryView, Item]]:
     """Yield the items of the newest answers, the newest answer first. The input of the call counts as values around them."""
-    for entry in list(reversed(evidence.recent))[:_LOOKED_AT]:
+    for entry in evidence.latest:
         if entry.status != "open":
             for item in list_items(evidence.text(entry)[:_MOST_TEXT]):
                 yield entry, item._replace(around=f"{call_input(entry)[:600]}\n{item.around}")
@@ -239,11 +239,11 @@ def find_listing(evidence: Evidence, entry: EntryView, field: str, value: str, n
     """
     worked = {
         str(fields_of(each).get(field)) for each in evidence.recent
-        if each.action == entry.action and each.status == "ok" and not evidence.has_failed(each)
+        if each.action == entry.action and evidence.has_succeeded(each)
     }  # fmt: skip
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         # An answer of the same tool lists what was asked for, not what can be asked for.
-        if other.status != "ok" or evidence.has_failed(other) or (other.action == entry.action and not command_of(other)):
+        if not evidence.has_succeeded(other) or (other.action == entry.action and not command_of(other)):
             continue
         for rows in find_lists(evidence.text(other)[:_READ]):
             for column in rows[0]:

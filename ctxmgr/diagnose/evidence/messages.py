@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ctxmgr.base.light_dataclass import dataclass
 from ctxmgr.diagnose.evidence.texts import text_of
-from ctxmgr.log.fast_json import json_object
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.view import EventView
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:  # `session` imports this module
 
 _MOST_TEXT = 20_000
 _PEOPLE = ("user_message", "user_message_chunk")
-_AGENTS = ("message", "thought", "agent_message_chunk", "agent_thought_chunk")
 _KEYS = ("text", "content", "message", "summary", "prompt", "question")
 _PRINTED = ("stderr", "stdout", "output")
 STREAMED = ("tool_call_update", "stream", "output", "progress")
@@ -59,8 +57,14 @@ def messages_of(events: Iterable[EventView]) -> list[Message]:
         text = _message_text(event.data, _PRINTED if event.type in STREAMED else ())
         if not text.strip() and event.type not in ("compaction", "waiting", "interrupt"):
             continue
-        program = json_object(event.data).get("synthetic") is True
-        by: By = "program" if program else "user" if event.type in _PEOPLE else "agent" if event.type in _AGENTS else "program"
+        program = isinstance(event.data, dict) and cast("dict[str, Any]", event.data).get("synthetic") is True
+        by: By = (
+            "user"
+            if event.type in _PEOPLE and not program
+            else "agent"
+            if _is_by_agent(event.type) and not program
+            else "program"
+        )
         who = "user" if by == "user" else event.agent or by
         last = found[-1] if found else None
         again = last is not None and len(text) > _SAID_AGAIN and last.text.endswith(text)
@@ -72,8 +76,12 @@ def messages_of(events: Iterable[EventView]) -> list[Message]:
         ):
             found[-1] = Message(who, by, last.at, (last.text + text)[:_MOST_TEXT], event.type, event.after)
         else:
-            found.append(Message(who, by, event.ts, text[:_MOST_TEXT], event.type, event.after, _addressees(event.data)))
+            found.append(Message(who, by, event.ts, text[:_MOST_TEXT], event.type, event.after, _find_addressees(event.data)))
     return found
+
+
+def _is_by_agent(kind: str) -> bool:
+    return kind in ("message", "thought", "agent_message_chunk", "agent_thought_chunk")
 
 
 def _message_text(data: Any, more: Sequence[str] = ()) -> str:
@@ -83,8 +91,8 @@ def _message_text(data: Any, more: Sequence[str] = ()) -> str:
     return text_of(data)
 
 
-def _addressees(data: Any) -> str:
-    fields = json_object(data)
+def _find_addressees(data: Any) -> str:
+    fields = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
     return next((text for name in ("to", "recipient", "recipients") if (text := text_of(fields.get(name), 400))), "")
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ctxmgr.diagnose.evidence.calls import call_input, command_of, may_change
 from ctxmgr.diagnose.evidence.messages import Message
 from ctxmgr.diagnose.evidence.session import Evidence
-from ctxmgr.diagnose.evidence.texts import clock, plain_name
+from ctxmgr.diagnose.evidence.texts import clock, contains_word, find_line, plain_name
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Quote
 from ctxmgr.types.view import EntryView
@@ -27,7 +27,6 @@ _LISTS = lazy_pattern(
 )
 """Calls whose answers are lists of names, so that each word there is a name and not part of a text."""
 _LISTED = 0.1
-_LOOKED_AT = 200
 _MOST_TEXT = 12_000
 _CODED = lazy_pattern(r"[\d_./:-]")
 _NEAR, _NEARER = 0.7, 0.9
@@ -57,7 +56,7 @@ class Counterpart(NamedTuple):
 def find_nearest_recorded(evidence: Evidence, name: str, entry: EntryView) -> Counterpart | None:
     """Return the recorded name most like one that a call named in vain, or None."""
     best: Counterpart | None = None
-    parts = _name_parts(name)
+    parts = _find_name_parts(name)
     stems = {part[:4] for part in parts} | {part[:1] + _VOWEL.sub("", part[1:])[:2] for part in parts if len(part) > _SHORT}
     digits = re.sub(r"\D", "", name)
     # The word after FROM or JOIN is a table, not a column that could have been meant.
@@ -72,7 +71,7 @@ def find_nearest_recorded(evidence: Evidence, name: str, entry: EntryView) -> Co
                 0.0
                 if len(word) < 3
                 else likeness(name, word) + (_LISTED if lists else 0.0)
-                if word[:2].casefold() == name[:2].casefold() or parts & _name_parts(word)
+                if word[:2].casefold() == name[:2].casefold() or parts & _find_name_parts(word)
                 else 0.0
             )
             if isinstance(place, Message):
@@ -94,7 +93,7 @@ def find_nearest_recorded(evidence: Evidence, name: str, entry: EntryView) -> Co
                 or _was_tried(evidence, word, entry)
             ):
                 continue
-            best = _counterpart(evidence, word, text, place, alike)
+            best = _make_counterpart(evidence, word, text, place, alike)
             if alike >= 1:
                 return best
     return best
@@ -123,7 +122,7 @@ def likeness(one: str, other: str) -> float:
         _is_abbreviation(part, second) for part in re.split(r"[\W_]+", first)
     ):
         ratio = max(ratio, _NEAR)
-    mine, theirs = _name_parts(one), _name_parts(other)
+    mine, theirs = _find_name_parts(one), _find_name_parts(other)
     whole = (first.startswith(second) or second.startswith(first)) and len(second) > 0.55 * len(first)
     stems = {part[:4] for part in mine if len(part) > 3} & {part[:4] for part in theirs if len(part) > 3}
     shared = len(mine & theirs) / max(len(mine | theirs), 1)
@@ -143,15 +142,15 @@ def _is_abbreviation(part: str, word: str) -> bool:
     return all(letter in letters for letter in part) and not any(letter in "aeiou" for letter in part[1:])
 
 
-def _name_parts(name: str) -> frozenset[str]:
+def _find_name_parts(name: str) -> frozenset[str]:
     return frozenset(part.casefold() for part in _PART.findall(name[:120]) if len(part) > 1)
 
 
 def _list_texts(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, Message | EntryView]]:
     for message in reversed(evidence.user_texts):
         yield message.text, message
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-        if other.status == "ok" and not evidence.has_failed(other):
+    for other in evidence.latest_before(entry.index):
+        if evidence.has_succeeded(other):
             # The agent's own recent text may have the same wrong name as its call.
             if other.agent != entry.agent or other.index < evidence.tail[0].index or not may_change(other) or command_of(other):
                 yield call_input(other), other
@@ -159,16 +158,15 @@ def _list_texts(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, Mes
 
 
 def _was_tried(evidence: Evidence, word: str, entry: EntryView) -> bool:
-    pattern = re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])")
     return any(
-        pattern.search(call_input(each))
+        contains_word(word, call_input(each))
         for each in evidence.failing_calls
         if evidence.text(each)[:400] == evidence.text(entry)[:400]
     )
 
 
-def _counterpart(evidence: Evidence, word: str, text: str, place: Message | EntryView, alike: float) -> Counterpart:
-    line = next((line for line in text.split("\n") if word in line), word)
+def _make_counterpart(evidence: Evidence, word: str, text: str, place: Message | EntryView, alike: float) -> Counterpart:
+    line = find_line(text, word, word)
     if isinstance(place, Message):
         return Counterpart(word, f"the user{clock(place.at)}", evidence.quote_message(place, line), True, False, alike, None)
     used = word in call_input(place)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import islice
+from typing import Any, cast
 
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.text.fingerprints import mask_volatile
@@ -13,12 +15,14 @@ from ctxmgr.diagnose.evidence.calls import (
     CHECKS,
     call_input,
     call_key,
+    call_phrase,
     command_of,
     edited_paths,
     is_readable,
     may_change,
     program_name,
     reports_failure,
+    runs_in_background,
     same_file,
     short_path,
     split_command,
@@ -26,30 +30,37 @@ from ctxmgr.diagnose.evidence.calls import (
 )
 from ctxmgr.diagnose.evidence.messages import STREAMED, Message
 from ctxmgr.diagnose.evidence.texts import (
+    agent_name,
     blanks_for_underscores,
     clean,
     clip_ends,
     clock,
     excerpt,
+    how_often,
     plain_name,
     strip_wrapper,
     text_of,
 )
-from ctxmgr.log.fast_json import json_object
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Finding, Quote
 from ctxmgr.types.view import EntryView
 
 MOST_ENTRIES = 2_000
 """Number of newest entries that are read. What helps now was mostly recorded recently, and the limit bounds the time."""
+MOST_LATEST, MOST_CURRENT = 200, 60
+"""Number of newest entries in which a class searches for what explains a failure, and of those that still show how things are.
+
+A note, a name or a log stays true for long. A listing of a folder, a setting of a shell or the state of a job does not: in long
+sessions of several tasks, an older one explains the failure wrongly.
+"""
 
 _MOST_MESSAGES = 600
-_TAIL = 12
-_NEAR = 3
-_ALIKE = 4
-_LAST, _OFTEN, _LATE = 30, 2, 8
-_SAME_ERROR, _MOST_ERROR = 400, 4_000
-_MOST_LOOP = 60
+_LOOP_ENTRIES, _MOST_LOOP, _TAIL_ENTRIES = 12, 60, 30
+"""Newest entries that are read as the loop without a finding, members of a finding that are read, and entries of `tail`."""
+_MOST_SINCE, _MOST_SINCE_BESIDE, _LEAST_FAILURES, _LEAST_ALIKE = 3, 8, 2, 4
+"""Entries since a present trouble, and since one beside the loop; failures, and equal answers, that are a repetition."""
+_MOST_COMPARED, _MOST_ERROR = 400, 4_000
+"""Last characters by which two errors are compared, and those in which their quoted values are left out before."""
 _MOST_TEXT = 20_000
 
 _VALUES = lazy_pattern(r"`[^`]{1,1000}`|'[^'\n]{1,200}'|\"[^\"\n]{1,200}\"")
@@ -98,7 +109,7 @@ class Evidence:
     def loop(self) -> list[EntryView]:
         """The entries of the loop or stall, oldest first; without a finding, the last ones of the session."""
         if self.finding is None:
-            return list(self.recent[-_TAIL:])
+            return list(self.recent[-_LOOP_ENTRIES:])
         members = set(self.finding.members[-_MOST_LOOP:])
         return [entry for entry in self.recent if entry.id in members]
 
@@ -119,16 +130,16 @@ class Evidence:
         repeated failures, and only if they run the same program: a look-up beside the trouble may fail for its own reasons.
         """
         loop = self._list_unresolved_failures(self.loop)
-        often = {call_key(each) for each, times, _ in loop if times >= _OFTEN}
+        often = {call_key(each) for each, times, _ in loop if times >= _LEAST_FAILURES}
         found = {
             call_key(each): each
             for each, times, since in loop
             # Without a finding, a single old failure was given up, and is no trouble.
-            if self.finding is not None or since == 0 or (times > 1 and since < _NEAR)
+            if self.finding is not None or since == 0 or (times > 1 and since < _MOST_SINCE)
         }
         for each, times, since in self._list_unresolved_failures(self.tail):
             # A failure beside the loop may be the reason for the loop.
-            if times >= _OFTEN and since < _LATE:
+            if times >= _LEAST_FAILURES and since < _MOST_SINCE_BESIDE:
                 found.setdefault(call_key(each), each)
                 often.add(call_key(each))
         ordered = list(found.values()) if self.finding is not None else sorted(found.values(), key=lambda each: -each.index)
@@ -167,7 +178,7 @@ class Evidence:
 
         Quoted values are ignored, since they differ with the call. An almost empty message is equal only for equal calls.
         """
-        said = _VALUES.sub("''", self.text(entry)[-_MOST_ERROR:])[-_SAME_ERROR:]
+        said = _VALUES.sub("''", self.text(entry)[-_MOST_ERROR:])[-_MOST_COMPARED:]
         # A text without letters says nothing, so only equal calls may have the same error.
         own = call_key(entry) if sum(map(str.isalpha, said)) < _FEW_LETTERS else ""
         return f"{entry.agent}\n{own}\n{mask_volatile(said, ids=True)}"
@@ -194,8 +205,8 @@ class Evidence:
         often = [
             each
             for each in alike.values()
-            if len(each) >= _ALIKE
-            and last - each[0].index < _NEAR
+            if len(each) >= _LEAST_ALIKE
+            and last - each[0].index < _MOST_SINCE
             # Many calls with one answer, such as "ok", are no repetition.
             and 2 * len({_key_without_pauses(one) for one in each}) <= len(each) + 1
         ]
@@ -205,7 +216,7 @@ class Evidence:
     @cached_property
     def tail(self) -> list[EntryView]:
         """The newest entries, and those of the loop, oldest first."""
-        last = self.recent[-_LAST:]
+        last = self.recent[-_TAIL_ENTRIES:]
         known = {entry.id for entry in last}
         return [*(entry for entry in self.loop if entry.id not in known), *last]
 
@@ -213,6 +224,16 @@ class Evidence:
     def open_calls(self) -> list[EntryView]:
         """The calls of the trouble without a result, newest first."""
         return [entry for entry in reversed(self.loop) if entry.status == "open"]
+
+    @property
+    def is_hung(self) -> bool:
+        """Whether the finding is a call that does not return."""
+        return self.finding is not None and self.finding.severity == "hung"
+
+    @property
+    def hanging_calls(self) -> list[EntryView]:
+        """The open calls, newest first. An open call beside a loop is usually just in progress, and is not among them."""
+        return self.open_calls if self.finding is None or self.is_hung else []
 
     @cached_property
     def onset(self) -> int:
@@ -237,7 +258,7 @@ class Evidence:
     def folder(self) -> str:
         """The folder in which the agent works: from its latest entries, else from the session; "" if neither names one."""
         for entry in reversed(self.recent[-50:]):
-            meta = json_object(entry.meta)
+            meta = cast("dict[str, Any]", entry.meta) if isinstance(entry.meta, dict) else {}
             if isinstance(folder := meta.get("cwd"), str) and folder.startswith("/"):
                 return folder.rstrip("/")
         return self.home.rstrip("/") if self.home.startswith("/") else ""
@@ -308,6 +329,14 @@ class Evidence:
         """The successful calls that edit files, oldest first."""
         return [entry for entry in self.recent if entry.status == "ok" and edited_paths(entry)]
 
+    def has_succeeded(self, entry: EntryView) -> bool:
+        """Whether a call ended ok, and its text reports no failure."""
+        return entry.status == "ok" and not self.has_failed(entry)
+
+    def describe_failure(self, entry: EntryView, room: int) -> str:
+        """Return which call fails, with ``room`` characters of its command, and how often, as the beginning of a sentence."""
+        return f"{call_phrase(entry, room)} fails{how_often(self.times(entry))}"
+
     def equal_calls(self, entry: EntryView) -> list[EntryView]:
         """Return the entries with the very same call, oldest first."""
         return self._calls_by_key.get(call_key(entry), [])
@@ -315,6 +344,23 @@ class Evidence:
     def refusals(self) -> Iterator[EntryView]:
         """Yield the failing calls whose message is about the call itself. A test's output may be about anything."""
         return (entry for entry in self.failing_calls if not CHECKS.search(command_of(entry)))
+
+    @cached_property
+    def latest(self) -> list[EntryView]:
+        """The newest `MOST_LATEST` entries, newest first."""
+        return list(reversed(self.recent[-MOST_LATEST:]))
+
+    def latest_before(self, index: int, most: int = MOST_LATEST) -> list[EntryView]:
+        """Return the newest entries before an index, newest first."""
+        return list(islice(self.entries_before(index), most))
+
+    def is_past(self, entry: EntryView, most: int = _MOST_SINCE) -> bool:
+        """Whether more than ``most`` entries follow a call, so that it is no trouble any more."""
+        return self.recent[-1].index - entry.index > most
+
+    def background_calls(self, before: int) -> list[EntryView]:
+        """Return the calls before an index that left something running, newest first."""
+        return [each for each in self.latest_before(before) if runs_in_background(command_of(each))]
 
     def entries_before(self, index: int) -> Iterator[EntryView]:
         """Yield the entries before an index, newest first."""
@@ -358,13 +404,13 @@ class Evidence:
 
     def maker(self, entry: EntryView) -> str:
         """Return the agent of a call in this session, for a sentence: "you", or the name of another agent."""
-        return "you" if self.is_own(entry) else clean(entry.agent)[:40] if plain_name(entry.agent) else "another agent"
+        return "you" if self.is_own(entry) else agent_name(entry.agent) if plain_name(entry.agent) else "another agent"
 
     def source(self, entry: EntryView) -> str:
         """Return where a text comes from, in words: "your Read of app.py at 12:03"."""
         # The agents of two sessions mostly have the same name.
         foreign = bool(self.recent) and entry.session != self.recent[-1].session
-        whose = "another session's" if foreign else "your" if self.is_own(entry) else f"{clean(entry.agent)[:60]}'s"
+        whose = "another session's" if foreign else "your" if self.is_own(entry) else f"{agent_name(entry.agent, 60)}'s"
         return clean(f"{whose} {subject(entry, self.name)}{clock(entry.ts)}").replace("\n", " ")
 
     def quote(self, entry: EntryView, text: str | None = None) -> Quote:
@@ -374,7 +420,7 @@ class Evidence:
 
     def quote_message(self, message: Message, text: str | None = None) -> Quote:
         """Return a message, or a part of one, as a quote."""
-        who = "the user" if message.by == "user" else clean(message.who)[:60]
+        who = "the user" if message.by == "user" else agent_name(message.who, 60)
         who = "the summary of the compaction" if message.kind == "compaction" else who
         return Quote(entry=None, source=f"{who}{clock(message.at)}", text=excerpt(message.text if text is None else text))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from ctxmgr.text.patterns import lazy_pattern
@@ -22,17 +22,8 @@ ORDERS = lazy_pattern(r"\|\s{0,3}(?:ba|z)?sh\b|\b(?:curl|wget)\s|\bthe user\b", 
 _ESCAPE = lazy_pattern(r"\x1b(?:\[[0-?]{0,40}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,300}(?:\x07|\x1b\\)?|[ -/]{0,4}[0-~])")
 _SAFE = lazy_pattern(r"[\w@+=~%./:,-]{1,200}")
 _PARTS = (
-    "text",
-    "content",
-    "stdout",
-    "stderr",
-    "output",
-    "message",
-    "error",
-    "result",
-    "formatted_output",
-    "aggregated_output",
-)
+    "text", "content", "stdout", "stderr", "output", "message", "error", "result", "formatted_output", "aggregated_output",
+)  # fmt: skip
 
 
 def clean(text: str) -> str:
@@ -125,6 +116,11 @@ def capital(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
+def agent_name(name: str, most: int = 40) -> str:
+    """Return the name of an agent for a sentence."""
+    return clean(name)[:most]
+
+
 def how_often(times: int) -> str:
     """Return how often a call was made as the end of a clause, ", 3 times"; "" for a single call."""
     return f", {times} times" if times > 1 else ""
@@ -138,6 +134,30 @@ def quote_match(pattern: re.Pattern[str], text: str) -> str:
     """
     match = pattern.search(text) or pattern.search(blanks_for_underscores(text))
     return code(text[match.start() : match.end()].strip(), 60) if match else ""
+
+
+def first_group(match: re.Match[str] | None) -> str:
+    """Return the first group of a match that is not empty; "" without a match."""
+    return next((group for group in match.groups() if group), "") if match else ""
+
+
+def contains_word(word: str, text: str) -> bool:
+    """Whether a text has a word or name that is no part of a longer one."""
+    return re.search(_whole_word(word), text) is not None
+
+
+def replace_word(text: str, word: str, other: str) -> str:
+    """Return a text with another word in the place of a word or name that is no part of a longer one."""
+    return re.sub(_whole_word(word), lambda _: other, text)
+
+
+def _whole_word(word: str) -> str:
+    return rf"(?<![\w-]){re.escape(word)}(?![\w-])"
+
+
+def find_line(text: str, part: str, instead: str | None = None) -> str:
+    """Return the first line of a text that has a part, else ``instead``, by default the whole text."""
+    return next((line for line in text.split("\n") if part in line), text if instead is None else instead)
 
 
 def blanks_for_underscores(text: str) -> str:
@@ -207,9 +227,12 @@ def join_names(names: Iterable[str], most: int = 6) -> str:
     """Return names in words: `a`, `b` and `c`; only the first ones of many."""
     shown = [code(name, 60) for name in names]
     more = len(shown) - most
-    if more > 0:
-        return f"{', '.join(shown[:most])} and {more} more"
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else ""
+    return join_texts([*shown[:most], f"{more} more"] if more > 0 else shown)
+
+
+def join_texts(texts: Sequence[str]) -> str:
+    """Return texts as a list in words: a, b and c."""
+    return f"{', '.join(texts[:-1])} and {texts[-1]}" if len(texts) > 1 else "".join(texts)
 
 
 def clock(ts: str | None) -> str:

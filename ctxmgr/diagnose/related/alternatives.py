@@ -52,7 +52,7 @@ _WANTS = lazy_pattern(
     re.MULTILINE,
 )
 _SHOWS_VERSION = lazy_pattern(r"^(?P<program>[a-z]{2,10})[\d.]*\s(?:--version|-v|-V|version)$")
-_LOOKED_AT, _READ, _MOST = 200, 6_000, 4
+_READ, _MOST = 6_000, 4
 
 
 def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alternative]:
@@ -71,7 +71,7 @@ def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alt
             yield found
 
 
-def _shape(name: str) -> str:
+def _mask_digits(name: str) -> str:
     return re.sub(r"\d+", "9", name)
 
 
@@ -82,7 +82,11 @@ def _find_value_in_form(evidence: Evidence, steps: Sequence[EntryView]) -> Alter
         for message in reversed(evidence.user_texts):
             name = next(
                 # The example itself is no name given by the user.
-                (each for each in _NAME.findall(message.text) if _shape(each) == _shape(example) and each != example),
+                (
+                    each
+                    for each in _NAME.findall(message.text)
+                    if _mask_digits(each) == _mask_digits(example) and each != example
+                ),
                 None,
             )
             if name is not None:
@@ -104,15 +108,15 @@ def _find_free_sibling(evidence: Evidence, steps: Sequence[EntryView]) -> Altern
     # If nobody holds it, it is refused for another reason.
     if own is None or not _HELD.search(said):
         return None
-    for other in list(evidence.entries_before(steps[0].index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(steps[0].index):
         text = evidence.text(other)[:_READ]
         # Only an answer with the call's own name lists its siblings.
-        if other.status != "ok" or evidence.has_failed(other) or own not in text:
+        if not evidence.has_succeeded(other) or own not in text:
             continue
         parts = re.split(r"\}\s*,|\n", text)
         free = [
             name for part in parts if _FREE.search(part) and not _HELD.search(part)
-            for name in _NAME.findall(part)[:1] if name != own and _shape(name) == _shape(own) and plain_name(name)
+            for name in _NAME.findall(part)[:1] if name != own and _mask_digits(name) == _mask_digits(own) and plain_name(name)
         ]  # fmt: skip
         if free:
             names = join_names(dict.fromkeys(free), _MOST)
@@ -132,7 +136,7 @@ def _find_own_holder(evidence: Evidence, steps: Sequence[EntryView]) -> Alternat
     names = [name for name in _NAME.findall(said) if name not in given and plain_name(name)]
     if not names or not (_HELD.search(said) or _BLOCKS.search(said)):
         return None
-    for other in reversed(list(evidence.entries_before(steps[0].index))[:_LOOKED_AT]):
+    for other in reversed(evidence.latest_before(steps[0].index)):
         text = evidence.text(other)[:_READ]
         name = next((each for each in names if each in text or each in call_input(other)), None)
         if name is None:
@@ -169,7 +173,7 @@ def _find_place_with_room(evidence: Evidence, steps: Sequence[EntryView]) -> Alt
         place.rstrip("/.") for message in evidence.user_texts for place in _PLACE.findall(message.text)
         if place.rstrip("/.") not in asked
     ]  # fmt: skip
-    for other in reversed(evidence.recent[-_LOOKED_AT:]):
+    for other in evidence.latest:
         rows = list(_MOUNTED.finditer(evidence.text(other)[:_READ])) if other.status == "ok" else []
         # The innermost mount holds the place.
         rows.sort(key=lambda row: -len(row["at"]))
@@ -186,7 +190,7 @@ def _find_place_with_room(evidence: Evidence, steps: Sequence[EntryView]) -> Alt
 def _find_installed_version(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return the version that the project requires, the one that runs, and where a suitable one is installed."""
     wants = shows = None
-    for other in reversed(evidence.recent[-_LOOKED_AT:]):
+    for other in evidence.latest:
         if other.status != "ok":
             continue
         text = evidence.text(other)[:_READ]
@@ -206,15 +210,15 @@ def _find_installed_version(evidence: Evidence, steps: Sequence[EntryView]) -> A
     ):
         return None
     # The version is sufficient, so it is not the cause.
-    if _numbers(shows[1]) >= _numbers(least):
+    if _version_numbers(shows[1]) >= _version_numbers(least):
         return None
     cause = f"It runs with {program} {code(shows[1], 20)}, and the project asks for {code(least, 20)} or newer."
-    for other in reversed(evidence.recent[-_LOOKED_AT:]):
+    for other in evidence.latest:
         lines = evidence.text(other)[:_READ].split("\n")
         found = [
             m.group(1)
             for line in lines
-            if (m := _VERSION.fullmatch(line.strip(" *"))) and _numbers(m.group(1)) >= _numbers(least)
+            if (m := _VERSION.fullmatch(line.strip(" *"))) and _version_numbers(m.group(1)) >= _version_numbers(least)
         ]
         # The installed version that is too old is not offered.
         if other.status == "ok" and found and other.id != shows[2].id and program[:4] in call_input(other):
@@ -229,7 +233,7 @@ def _find_installed_version(evidence: Evidence, steps: Sequence[EntryView]) -> A
     )
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _version_numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part)
 
 
@@ -237,7 +241,7 @@ def _find_advised_tool(evidence: Evidence, steps: Sequence[EntryView]) -> Altern
     """Return the tool that a line of advice in the error names, if it has worked in this session."""
     lines = [line for line in evidence.text(steps[0])[:_READ].split("\n") if is_advice(line) and not ORDERS.search(line)]
     words = {word for line in lines for word in _WORD.findall(line.casefold())} - _NO_TOOL
-    for other in reversed(evidence.recent[-_LOOKED_AT:]):
+    for other in evidence.latest:
         parts = set(re.findall(r"[a-z]{5,20}", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", other.action).casefold()))
         if other.status == "ok" and other.action != steps[0].action and not command_of(other) and parts & words:
             name = code(tool_phrase(other), 60)
@@ -263,8 +267,8 @@ def _find_other_field(evidence: Evidence, steps: Sequence[EntryView]) -> Alterna
     values = {str(value).lstrip("#") for value in fields_of(entry).values() if isinstance(value, str | int)} & set(
         re.findall(r"[\w.@-]+", said)
     )
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-        if other.status != "ok" or evidence.has_failed(other):
+    for other in evidence.latest_before(entry.index):
+        if not evidence.has_succeeded(other):
             continue
         for whole in _OBJECT.findall(evidence.text(other)[:_READ]):
             fields = {name: text or number for name, text, number in _FIELD.findall(whole)}
@@ -299,14 +303,14 @@ def _find_other_release(evidence: Evidence, steps: Sequence[EntryView]) -> Alter
         return None
     for name, version in dict.fromkeys(_PINNED.findall(said)):
         there = re.compile(rf"(?<![\w.-]){re.escape(name)}(?:-|==|@)v?(\d{{1,3}}(?:\.\d{{1,3}}){{1,2}})(?!\d)", re.IGNORECASE)
-        for other in list(evidence.entries_before(steps[0].index))[:_LOOKED_AT]:
-            if other.status != "ok" or evidence.has_failed(other):
+        for other in evidence.latest_before(steps[0].index):
+            if not evidence.has_succeeded(other):
                 continue
             found = [
                 each
                 for each in there.findall(evidence.text(other)[:_READ])
                 # A release that the conflict names is part of it.
-                if _numbers(each) > _numbers(version) and each not in said
+                if _version_numbers(each) > _version_numbers(version) and each not in said
             ]
             if found:
                 source = evidence.source(other)

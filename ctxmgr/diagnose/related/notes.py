@@ -18,7 +18,7 @@ from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, list_changes
 from ctxmgr.diagnose.evidence.files import is_file_name
 from ctxmgr.diagnose.evidence.messages import forbids
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
-from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name, strip_line_numbers
+from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, contains_word, join_names, plain_name, strip_line_numbers
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.related_lines import COMMON, find_names, quotable_parts
 from ctxmgr.text.patterns import lazy_pattern, word_set
@@ -48,7 +48,7 @@ _DULL = word_set(
     "lib bin home user work opt usr local srv var app python node bash shell"
 )
 _READ = 500
-_LOOKED_AT, _SHORTEST, _LONGEST, _WORDS, _MAX_NAMES = 200, 24, 230, 4, 5
+_SHORTEST, _LONGEST, _WORDS, _MAX_NAMES = 24, 230, 4, 5
 _SURE, _PART, _LEAST, _FEW = 2.0, 1.0, 2.0, 3
 
 
@@ -64,11 +64,11 @@ def diagnose_note(kind: str, evidence: Evidence, entry: EntryView, name: str = "
     word_counts = {each: sum(each in evidence.text(one).casefold() for one in evidence.recent if one.status == "ok"
                              and not evidence.has_failed(one)) for each in names}  # fmt: skip
     best: _Note | None = None
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         # A note that another agent read is not known to this agent.
-        if other.status != "ok" or evidence.has_failed(other) or other.agent != entry.agent:
+        if not evidence.has_succeeded(other) or other.agent != entry.agent:
             continue
-        for text in _paragraphs(evidence, other):
+        for text in _list_paragraphs(evidence, other):
             folded = set(_NAME.findall(text.casefold()))
             words = folded | {piece for each in folded for piece in re.split(r"[/.-]", each)}
             rank = sum(
@@ -85,7 +85,7 @@ def diagnose_note(kind: str, evidence: Evidence, entry: EntryView, name: str = "
             # A single weak word may occur in any paragraph.
             if rank >= _LEAST and (best is None or rank > best.rank):
                 best = _Note(text, other, rank)
-    return None if best is None else _answer(kind, evidence, entry, best, [*names, *parts])
+    return None if best is None else _explain_note(kind, evidence, entry, best, [*names, *parts])
 
 
 def _list_subjects(evidence: Evidence, entry: EntryView, name: str) -> tuple[list[str], list[str]]:
@@ -127,7 +127,7 @@ def _is_topic(evidence: Evidence, entry: EntryView, name: str) -> bool:
 _SHORT = 2
 
 
-def _paragraphs(evidence: Evidence, other: EntryView) -> Iterator[str]:
+def _list_paragraphs(evidence: Evidence, other: EntryView) -> Iterator[str]:
     """Yield the prose in an output: the paragraphs of a note, or the comments of any other file."""
     text = _answer_text(evidence.text(other)[:20_000])
     command = command_of(other)
@@ -141,7 +141,7 @@ def _paragraphs(evidence: Evidence, other: EntryView) -> Iterator[str]:
         shown = comment.group(1) if comment is not None and not note else line if note else ""
         # In a note, each list item and heading is a separate paragraph.
         if ((_BREAK.match(line) or " " not in line.strip()) and lines) or (not shown and lines):
-            yield from _prose(lines)
+            yield from _join_prose(lines)
             lines = []
         if " " in shown.strip():
             lines.append(shown.strip())
@@ -158,7 +158,7 @@ def _answer_text(text: str) -> str:
 _VALUE = lazy_pattern(r":\s?\"((?:[^\"\\]|\\.){24,2000})\"")
 
 
-def _prose(lines: Sequence[str]) -> Iterator[str]:
+def _join_prose(lines: Sequence[str]) -> Iterator[str]:
     text = " ".join(lines).strip("#*-> ")
     if (
         len(text) >= _SHORTEST
@@ -176,7 +176,7 @@ _SPEAKS = lazy_pattern(
 )
 
 
-def _window(text: str, topics: Sequence[str]) -> str:
+def _cut_to_topic(text: str, topics: Sequence[str]) -> str:
     """Return the sentences of a paragraph from the first one on a topic, as many as fit."""
     if len(text) <= _LONGEST:
         return text
@@ -187,8 +187,8 @@ def _window(text: str, topics: Sequence[str]) -> str:
     return " ".join(sentences[start:])[:_LONGEST]
 
 
-def _answer(kind: str, evidence: Evidence, entry: EntryView, note: _Note, topics: Sequence[str]) -> Diagnosis | None:
-    shown = _window(note.text, topics)
+def _explain_note(kind: str, evidence: Evidence, entry: EntryView, note: _Note, topics: Sequence[str]) -> Diagnosis | None:
+    shown = _cut_to_topic(note.text, topics)
     given_text = "\n".join(call_input(each) for each in evidence.failing_calls).casefold()
     # All names in the note were tried, so it says nothing new.
     if all(word in given_text for word in _NAME.findall(shown.casefold()) if word not in _DULL):
@@ -291,21 +291,21 @@ def find_way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str
     places = {place.strip("/.") for place in _PLACE.findall(asked)}
     parts = {part for place in places for part in place.split("/") if len(part) > _MAX_TOLD}
     best: tuple[float, NotedWay] | None = None
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         # The answer to an edit is the agent's own text.
-        if other.status != "ok" or evidence.has_failed(other) or list_changes(other):
+        if not evidence.has_succeeded(other) or list_changes(other):
             continue
         for unit in _split_units(evidence.text(other)[:_MOST_TEXT]):
             verb = _SAYS.search(unit)
             shared = len(_find_stems(unit) & stems)
-            same = any(re.search(rf"(?<![\w-]){re.escape(part)}(?![\w-])", unit) for part in parts)
+            same = any(contains_word(part, unit) for part in parts)
             rank = shared + 2 * same + (about is not None and about.search(unit) is not None)
             # A note must say what to do, not only mention the subject.
             if verb is None or rank < _LEAST_SHARED or (best is not None and rank <= best[0]):
                 continue
             names = [
                 name
-                for name in _note_names(unit, verb.end())
+                for name in _list_note_names(unit, verb.end())
                 # A name that failed, or that the error itself has, is no other way.
                 if name not in asked and name not in said and not _is_in_places(name, places)
             ]
@@ -345,7 +345,7 @@ def _find_stems(text: str) -> set[str]:
     return {word[:6].rstrip("s") for word in found if word not in COMMON and word not in _NO_NAME}
 
 
-def _note_names(unit: str, behind: int) -> list[str]:
+def _list_note_names(unit: str, behind: int) -> list[str]:
     """Return the names in a note, those after a position first."""
     found: dict[str, int] = {}
     for pattern in _NAMES:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from math import fsum, log1p
 from typing import NamedTuple
 
-from ctxmgr.diagnose.errors.lines import addresses_reader, is_error_word, reasons, telling_line, tells
+from ctxmgr.diagnose.errors.lines import addresses_reader, is_error_word, is_telling, reasons, telling_line
 from ctxmgr.diagnose.errors.table import find_topic
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, may_change, program_name
 from ctxmgr.diagnose.evidence.calls import command_of, list_changes
@@ -72,7 +72,9 @@ PRESCRIBES = lazy_pattern(
     r"|works? with)\b",
     re.IGNORECASE,
 )
-_LOOKED_AT, _READ, _LINES, _LINE, _SHORT = 300, 6_000, 160, 200, 170
+_MOST_RECORDS = 300
+"""Maximum entries of the session, entries of related ones, and messages that are compared. How rare a word is depends on it."""
+_READ, _LINES, _LINE, _SHORT = 6_000, 160, 200, 170
 _LEAST_LINE, _USER = 16, 0.7
 _DOCUMENT = lazy_pattern(
     r"(?i)readme|contributing|agents\.md|claude\.md|polic(?:y|ies)|guide|runbook|handbook|manual|rules|notes|docs?/|adr|faq|how_?to|wiki"
@@ -211,7 +213,7 @@ class _Search:
             (word for word in _comparison_words(telling) if _NUMBER.fullmatch(word) and word not in asked), _NAMED
         )
         self.known = f"{asked}\n{said}"
-        own = (entry for entry in list(evidence.recent)[-_LOOKED_AT:] if entry.agent == steps[0].agent)
+        own = (entry for entry in evidence.recent[-_MOST_RECORDS:] if entry.agent == steps[0].agent)
         self.used = "\n".join(map(call_input, own))
         # Plain words in the calls' input say what the calls do, not how they fail, so only names are used from there.
         error_words = _comparison_words("\n".join(reasons(evidence, steps, _READ // 10)))
@@ -226,7 +228,7 @@ class _Search:
         line = telling_line(evidence, steps[0]).casefold()
         self.named = {word[:_STEM] for word in re.findall(r"[a-z]{5,}", line) if word not in COMMON}
         self.agent = steps[0].agent
-        places = list(_places(evidence, steps))
+        places = list(_list_places(evidence, steps))
         programs = Counter(program_name(place) for place, _, _ in places if isinstance(place, EntryView))
         self.program = program_name(steps[0]) if programs[program_name(steps[0])] <= _FEW else None
         self.topic = find_topic(said)
@@ -334,7 +336,7 @@ class _Search:
                 yield _Unit(text, _comparison_words(text), _ADDS if names else 0.0, self._news(names))
 
     def _split_units(self, said: str) -> Iterator[_Unit]:
-        for text in _pieces(said):
+        for text in _split_into_pieces(said):
             names = [name for name in find_names(text) if name not in self.known]
             extra = (_ADDS if names else 0.0) + (_PRESCRIBED if PRESCRIBES.search(text) else 0.0)
             yield _Unit(text, _comparison_words(text), extra, self._news(names))
@@ -383,15 +385,15 @@ def _requested_text(entry: EntryView) -> str:
     return command_of(entry) or call_input(entry)
 
 
-def _places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tuple[EntryView | Message, str, str]]:
+def _list_places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tuple[EntryView | Message, str, str]]:
     """Yield the records to compare, each with its request and its text, the newest first."""
     keys = {call_key(step) for step in steps}
     first = min(step.index for step in steps)
     telling = telling_line(evidence, steps[0])
-    telling = telling if tells(telling) and len(telling) >= _LEAST_LINE else ""
-    for entry in [*reversed(list(evidence.recent)[-_LOOKED_AT:]), *reversed(evidence.related[-_LOOKED_AT:])]:
+    telling = telling if is_telling(telling) and len(telling) >= _LEAST_LINE else ""
+    for entry in [*reversed(evidence.recent[-_MOST_RECORDS:]), *reversed(evidence.related[-_MOST_RECORDS:])]:
         key = call_key(entry)
-        if key in keys or entry.status != "ok" or evidence.has_failed(entry) or command_of(entry).strip() in _SAYS_NOTHING:
+        if key in keys or not evidence.has_succeeded(entry) or command_of(entry).strip() in _SAYS_NOTHING:
             continue
         keys.add(key)
         if telling and telling in evidence.text(entry):
@@ -399,7 +401,7 @@ def _places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tuple[En
         if entry.agent == steps[0].agent and may_change(entry) and (list_changes(entry) or entry.index > first):
             continue  # the agent's own attempts
         yield entry, _requested_text(entry), evidence.text(entry)[:_READ]
-    for message in list(reversed(evidence.messages))[:_LOOKED_AT]:
+    for message in reversed(evidence.messages[-_MOST_RECORDS:]):
         if message.kind == "compaction" or message.by == "user" or (message.by == "agent" and message.who != steps[0].agent):
             yield message, "", message.text[:_READ]
 
@@ -474,7 +476,7 @@ def _is_known(member: str, known: str) -> bool:
     return bool(value) and name in known and value in known
 
 
-def _pieces(said: str) -> Iterator[str]:
+def _split_into_pieces(said: str) -> Iterator[str]:
     """Yield the lines of a text; long lines as sentences or members. Orders and a client's lines around it are left out."""
     for row in said.split("\n")[:_LINES]:
         line = _NUMBERED.sub("", row).strip()
@@ -499,12 +501,12 @@ def quotable_parts(text: str) -> list[str]:
     A span or a value may be repeated if it is a name or a few plain words, and no request.
     """
     spans = [span for span in _SPAN.findall(text) if _is_plain(span)]
-    members = [f"{name} {value}" for name, value in _members(text) if _is_plain(value)]
+    members = [f"{name} {value}" for name, value in _list_members(text) if _is_plain(value)]
     quoted = " ".join([*spans, *members])
     return list(dict.fromkeys([*spans, *members, *(name for name in find_names(text) if name not in quoted)]))
 
 
-def _members(text: str) -> Iterator[tuple[str, str]]:
+def _list_members(text: str) -> Iterator[tuple[str, str]]:
     """Yield the members of a JSON, YAML or settings line with their values."""
     for name, quoted, bare in _MEMBER.findall(text):
         value = (quoted or bare).strip()

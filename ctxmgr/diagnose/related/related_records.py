@@ -14,12 +14,12 @@ from ctxmgr.diagnose.errors.lines import (
     error_details,
     error_members,
     is_advice,
+    is_telling,
     list_offers,
+    quotable_lines,
+    quotable_words,
     reasons,
     telling_line,
-    tells,
-    told_lines,
-    told_words,
 )
 from ctxmgr.diagnose.errors.table import Topic, find_topic
 from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, program_name
@@ -182,7 +182,7 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     others = [each for each in related if each.entry not in cited]
     if sure:  # other records would only hide a known cause
         around = _find_way_around(evidence, about, found, others) if found.kind in _OBSTACLES else _WayAround("", "", ())
-        own = _reasons(reasons(evidence, about, _MOST_REASON), found)[:1] if found.kind in _OBSTACLES else []
+        own = _describe_reasons(reasons(evidence, about, _MOST_REASON), found)[:1] if found.kind in _OBSTACLES else []
         causes = [(each, None) for each in (details, *own, around.cause)]
         # A way that the user named comes before other remedies.
         if around.step.startswith("Go by "):
@@ -195,13 +195,13 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     person = _find_sentence_of_person(evidence, entry, find_topic(said), found)
     spoken = [person] if person is not None else []
     named = None if person or not evidence.has_failed(entry) else _find_named_by_user(evidence, about, found)
-    lines = _reasons(texts, found)
+    lines = _describe_reasons(texts, found)
     shown = [(each.sentence, each.entry) for each in looks if each.names or each.by_user]
     shared = [(each.sentence, each.entry) for each in related if not each.names and not each.by_user]
     other = next(alternatives(evidence, about), Alternative("", ""))
     named = None if named is not None and _quoted_spans(named.step) & _quoted_spans(other.step) else named
     # A successful answer that names somebody, such as the assignee of a ticket, refuses nothing.
-    holder = _holder_step(entry, said) if evidence.has_failed(entry) else ""
+    holder = _describe_holder_step(entry, said) if evidence.has_failed(entry) else ""
     rest = [_describe_earlier_error(evidence, entry), *(each.cause for each in spoken)]
     later = found.kind not in _BROAD
     verbatim = next(iter(reasons(evidence, about[:1], MOST_ERROR)), "").split(" ⏎ ")
@@ -255,8 +255,7 @@ def _find_way_around(
     evidence: Evidence, steps: Sequence[EntryView], found: Diagnosis, related: Sequence[RelatedLine]
 ) -> _WayAround:
     """Return what the user or another record names that may be a way around an external cause."""
-    way = _find_named_by_user(evidence, steps, found, _OTHER_WAY)
-    if way is not None:
+    if (way := _find_named_by_user(evidence, steps, found, _OTHER_WAY)) is not None:
         return way
     shown = [each for each in related[:1] if each.names and each.of_failure]
     return _WayAround(shown[0].sentence if shown else "", _describe_look(shown, later=True), ())
@@ -266,7 +265,7 @@ def _describe_earlier_error(evidence: Evidence, entry: EntryView) -> str:
     """Say that the same error occurred before the agent's first change, so that its changes have not touched the cause."""
     own = [each for each in evidence.edits if each.agent == entry.agent and each.index < entry.index]
     line = telling_line(evidence, entry) if evidence.has_failed(entry) else ""
-    if not own or len(line) < _LEAST_LINE or not tells(line):
+    if not own or len(line) < _LEAST_LINE or not is_telling(line):
         return ""
     for other in evidence.recent:
         if other.index >= own[0].index:
@@ -306,14 +305,14 @@ def _was_used(evidence: Evidence, name: str) -> bool:
     return any(name.rpartition("/")[2] in call_input(entry) for entry in evidence.recent if entry.status == "ok")
 
 
-def _describe_use(evidence: Evidence, name: str, told: str, *, is_way: bool) -> str:
+def _describe_use(evidence: Evidence, name: str, shown_names: str, *, is_way: bool) -> str:
     """Return what to do with something that the user named, by its kind: another way, an existing file, a place, a value."""
     if is_way:
-        return f"Go by {told} in this call: the user named that way."
+        return f"Go by {shown_names} in this call: the user named that way."
     if is_file_name(name):
         there = any(name.rpartition("/")[2] in evidence.text(entry) for entry in evidence.recent if entry.status == "ok")
-        return f"Give the call the file {told}{', which is there' if there else ''}."
-    return f"Give the call {told} where it takes such a value, as the user named it."
+        return f"Give the call the file {shown_names}{', which is there' if there else ''}."
+    return f"Give the call {shown_names} where it takes such a value, as the user named it."
 
 
 def _find_most_similar_name(evidence: Evidence, steps: Sequence[EntryView], related: Sequence[RelatedLine]) -> str:
@@ -334,7 +333,7 @@ def _find_most_similar_name(evidence: Evidence, steps: Sequence[EntryView], rela
     return f"See whether {code(name, 80)} is meant, which {_CALL.sub(_CUT, source)} names, in place of {code(bad, 80)}."
 
 
-def _holder_step(entry: EntryView, said: str) -> str:
+def _describe_holder_step(entry: EntryView, said: str) -> str:
     """Return the step to ask the holder of the wanted thing, or to wait for its release, from a structured answer's members."""
     members = error_members(entry, said)
     who = next((value for name, value in members if _HOLDER.search(name)), "")
@@ -352,14 +351,14 @@ def _list_other_forms(evidence: Evidence, steps: list[EntryView]) -> list[EntryV
         return []
     keys = {call_key(step) for step in steps}
     for entry in reversed(evidence.tail):
-        same = entry.agent == steps[0].agent and _program(entry) == _program(steps[0])
+        same = entry.agent == steps[0].agent and _find_program(entry) == _find_program(steps[0])
         if same and call_key(entry) not in keys and evidence.has_failed(entry):
             keys.add(call_key(entry))
             steps.append(entry)
     return steps
 
 
-def _program(entry: EntryView) -> str:
+def _find_program(entry: EntryView) -> str:
     """Return the program of a call; for an interpreter, with the script that it runs."""
     program = program_name(entry)
     parts = [words for words in split_command(command_of(entry)) if words[0].rpartition("/")[2] == program]
@@ -376,7 +375,7 @@ def _join_sentences(parts: Sequence[str]) -> str:
     return step.strip()
 
 
-def _reasons(texts: Sequence[str], found: Diagnosis) -> list[str]:
+def _describe_reasons(texts: Sequence[str], found: Diagnosis) -> list[str]:
     """Return what the calls say about their failure, as sentences, without what the cause says already."""
     cause_words = set(_WORD.findall(found.cause))
     new: list[str] = []
@@ -386,7 +385,7 @@ def _reasons(texts: Sequence[str], found: Diagnosis) -> list[str]:
         if first or len(words - cause_words) > len(words) / 2:
             new.append(text)
         cause_words |= words
-    quoted = [told_lines(text.split(" ⏎ ")).replace(".`", "`") for text in new[:_REASONS]]  # prose may be an order
+    quoted = [quotable_lines(text.split(" ⏎ ")).replace(".`", "`") for text in new[:_REASONS]]  # prose may be an order
     return [f"It {'also ' if place else ''}says {words}." for place, words in enumerate(each for each in quoted if each)]
 
 
@@ -403,7 +402,7 @@ def _list_offers(evidence: Evidence, steps: Sequence[EntryView], texts: Sequence
             words
             for text in texts
             for line in text.split(" ⏎ ")
-            if is_advice(line) and len(words := told_words(line)) >= _MOST_OF_LINE * len(line)
+            if is_advice(line) and len(words := quotable_words(line)) >= _MOST_OF_LINE * len(line)
         ),
         "",
     )

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 
 from ctxmgr.base.light_dataclass import dataclass, field, replace
 from ctxmgr.diagnose import CauseExplanation, Evidence, explain, explain_contrast, messages_of
-from ctxmgr.diagnose.next_looks import varies
+from ctxmgr.diagnose.next_looks import is_flaky
 from ctxmgr.history.session_evidence import RelatedEntries, session_folder
 from ctxmgr.log.codec import encode
 from ctxmgr.log.ids import new_id
@@ -185,7 +185,7 @@ def _find_calls(evidence: Evidence, found: Diagnosis) -> tuple[list[EntryView], 
     """Return the calls that a cause is about, and how often they ended alike; no calls if one of them also ended otherwise."""
     quoted = [each for each in evidence.recent if found.evidence and each.id == found.evidence[0].entry]
     calls = evidence.failing_calls or evidence.repeated_calls or (quoted if found.kind == "unknown" else [])
-    if not calls or any(varies(evidence, each) for each in calls) or calls[0].status == "open":
+    if not calls or any(is_flaky(evidence, each) for each in calls) or calls[0].status == "open":
         return [], 0
     failed = evidence.has_failed(calls[0])
     same = calls[:1] if failed else calls  # different commands that run one program and get the same answer

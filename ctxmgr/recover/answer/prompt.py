@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from ctxmgr.base.light_dataclass import dataclass, replace
 from ctxmgr.detect.step import duration
 from ctxmgr.diagnose import CauseExplanation
-from ctxmgr.diagnose.errors.lines import tells
+from ctxmgr.diagnose.errors.lines import is_telling
 from ctxmgr.diagnose.evidence.calls import command_of, path_of
 from ctxmgr.diagnose.evidence.texts import capital, sentences_in, strip_line_numbers, strip_wrapper
 from ctxmgr.diagnose.interface import MOST_ERROR
@@ -220,7 +220,9 @@ def _cause(given: PromptInput, room: int, shown: ShownText) -> Iterator[str]:
         if given.case.finding is None and not given.brief.ended and found.kind == "unknown":  # maybe nothing is wrong
             unknown, step = "Worth a look", "If another answer is expected"
         told = "" if given.cause.error is None else given.cause.error.text
-        missing = found.check == _ERROR_GONE and not any(map(tells, [*told.split("\n"), *QUOTED.findall(found.cause)[-1:]]))
+        missing = found.check == _ERROR_GONE and not any(
+            map(is_telling, [*told.split("\n"), *QUOTED.findall(found.cause)[-1:]])
+        )
         check = f"\nThen check: {clip_middle(clean(found.check), 200)}" if found.check and not missing else ""
         if _is_advised_again(given):
             check = f"\nThis step was advised before and did not help: see first whether it was done as it stands here.{check}"

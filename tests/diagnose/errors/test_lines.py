@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.errors.lines import is_advice, reasons, telling_line, tells
+from ctxmgr.diagnose.errors.lines import is_advice, is_telling, reasons, telling_line
 from tests.diagnose.build import evidence, failed
 
 
@@ -86,7 +86,7 @@ def test_a_way_out_is_told_from_the_error(line: str, advice: bool) -> None:
 )
 def test_a_line_that_only_counts_tells_nothing(line: str, expected: bool) -> None:
     """What went wrong is said by the error or its reason."""
-    assert tells(line) is expected
+    assert is_telling(line) is expected
 
 
 def test_of_a_traceback_the_error_and_the_own_line_are_told() -> None:

@@ -12,8 +12,8 @@ from ctxmgr.diagnose.errors.lines import (
     error_members,
     is_error_word,
     list_offers,
-    told_lines,
-    told_words,
+    quotable_lines,
+    quotable_words,
 )
 from tests.diagnose.build import Call, failed, view
 
@@ -91,12 +91,12 @@ def test_words_of_errors_are_told_and_others_are_not() -> None:
     """A run of words that errors use, with the names between them; a line that asks for something is never told whole."""
     assert is_error_word("Refused")
     assert not is_error_word("zeppelin")
-    assert told_words("connection to 'db.int:5432' refused") == "`connection to 'db.int:5432' refused`"
-    assert told_lines(["connection to 'db.int:5432' refused", "timeout after 30 s"]) == (
+    assert quotable_words("connection to 'db.int:5432' refused") == "`connection to 'db.int:5432' refused`"
+    assert quotable_lines(["connection to 'db.int:5432' refused", "timeout after 30 s"]) == (
         "`connection to 'db.int:5432' refused; timeout after 30 s`"
     )
-    assert "delete" not in told_lines(["error: you must delete the table 'orders' now"])
-    assert told_lines(["the zeppelin flies over blue mountains tonight with everybody"]) == ""
+    assert "delete" not in quotable_lines(["error: you must delete the table 'orders' now"])
+    assert quotable_lines(["the zeppelin flies over blue mountains tonight with everybody"]) == ""
 
 
 @pytest.mark.parametrize(

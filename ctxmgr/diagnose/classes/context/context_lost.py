@@ -14,7 +14,7 @@ from ctxmgr.types.view import EntryView
 
 KIND: str = "contextLost"
 
-_LEAST = 2
+_LEAST_LOOKUPS = 2
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -29,11 +29,11 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         return None  # the loop began after the compaction, and repeats only itself
     again = _list_repeated_lookups(evidence, place)
     # If two compactions follow each other quickly, the look-ups come before the first one.
-    if len(again) < _LEAST and len(compactions) > 1:
+    if len(again) < _LEAST_LOOKUPS and len(compactions) > 1:
         again = _list_repeated_lookups(evidence, compactions[-2].after or 0)
     # A lost value is the better cause, since repeated look-ups follow from it.
-    if len(again) >= _LEAST and _find_dropped_value(evidence, last, place) is None:
-        return _answer(evidence, compactions, last, again)
+    if len(again) >= _LEAST_LOOKUPS and _find_dropped_value(evidence, last, place) is None:
+        return _explain_repeated_lookups(evidence, compactions, last, again)
     return _diagnose_dropped_value(evidence, last, place)
 
 
@@ -59,7 +59,7 @@ def _list_repeated_lookups(evidence: Evidence, place: int) -> list[tuple[EntryVi
     return list(found.values())
 
 
-def _answer(
+def _explain_repeated_lookups(
     evidence: Evidence, compactions: list[Message], last: Message, again: list[tuple[EntryView, EntryView]]
 ) -> Diagnosis:
     names = [evidence.name(path) if (path := path_of(each)) else command_of(each) or tool_phrase(each) for each, _ in again]
@@ -106,7 +106,7 @@ def _find_dropped_message(evidence: Evidence, last: Message) -> Message | None:
 
 # Values by their form: `v23`, `db-main`, `orders_eu`, `eu/west`. Plain words occur in every message.
 _VALUE = lazy_pattern(r"(?<![\w-])(?=[\w./:@-]{0,60}[\d_/@:-])[A-Za-z0-9][\w./:@-]{1,60}[A-Za-z0-9](?![\w-])|`([^`\n]{2,60})`")
-_SINCE = 3
+_LEAST_SINCE = 3
 
 
 def _find_dropped_value(evidence: Evidence, last: Message, place: int) -> tuple[Message, str] | None:
@@ -114,7 +114,7 @@ def _find_dropped_value(evidence: Evidence, last: Message, place: int) -> tuple[
     before = "\n".join(call_input(entry) for entry in evidence.recent if entry.index <= place)
     since = [entry for entry in evidence.recent if entry.index > place]
     # After one or two calls, the value may simply not have been needed yet.
-    if len(since) < _SINCE:
+    if len(since) < _LEAST_SINCE:
         return None
     used = "\n".join(call_input(entry) for entry in since)
     for message in reversed(evidence.user_texts):

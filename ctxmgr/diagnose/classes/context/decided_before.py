@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, may_change
-from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, fields_of, list_changes, path_of
+from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, fields_of, list_changes, path_of, question_of
 from ctxmgr.diagnose.evidence.items import list_items
 from ctxmgr.diagnose.evidence.texts import (
     LINE_NUMBER,
@@ -29,25 +29,28 @@ KIND: str = "decidedBefore"
 
 _QUESTION = lazy_pattern(r"[^.!?\n]{6,300}\?")
 _WORD = lazy_pattern(r"\w{2,}")
-_ALIKE = 0.72
-_MOST = 40
+_LEAST_ALIKE, _MOST_MESSAGES = 0.72, 40
+"""Similarity of two forms of one question, and last messages of agents that are read."""
+_MOST_RELATED = 400
+"""Number of newest entries of other sessions in which an answer is searched for."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the earlier answer."""
-    for asked, index, times in _questions(evidence):
-        answered = _answer(evidence, asked, index) or _find_related_answer(evidence, asked)
+    for asked, index, times in _list_questions(evidence):
+        answered = _find_earlier_answer(evidence, asked, index) or _find_related_answer(evidence, asked)
         if answered is not None:
-            return _diagnose_repeated_question(evidence, asked, times, *answered)
+            question, answer, quote_from = answered
+            return _diagnose_repeated_question(evidence, asked, times, question, answer, quote_from)
     return _diagnose_documented_answer(evidence) or _diagnose_repeated_weighing(evidence)
 
 
-def _questions(evidence: Evidence) -> list[tuple[str, int, int]]:
+def _list_questions(evidence: Evidence) -> list[tuple[str, int, int]]:
     """Return the repeated questions to a person in the loop, each with the index of the first one and its count."""
     found: dict[str, tuple[str, int, int]] = {}
     for entry in evidence.loop:
         if vocabulary.asks_human(entry.action):
-            text = _asked_text(entry)
+            text = question_of(entry)
             key = _normalize(text)
             first = found.pop(key, (text, entry.index, 0))
             # An answered question was not asked in vain.
@@ -55,7 +58,7 @@ def _questions(evidence: Evidence) -> list[tuple[str, int, int]]:
                 found[key] = (first[0], first[1], first[2] + 1)
     if evidence.finding is not None and evidence.finding.kind == "monologue":
         start = evidence.onset
-        for message in evidence.messages[-_MOST:]:
+        for message in evidence.messages[-_MOST_MESSAGES:]:
             if message.by == "agent" and (message.after is None or message.after >= start - 1):
                 for text in _QUESTION.findall(message.text)[-1:]:
                     key = _normalize(text)
@@ -72,71 +75,65 @@ _NO_ANSWER = lazy_pattern(
     r"|timed? ?out)\b",
     re.IGNORECASE,
 )
-_SHORT = 300
+_MOST_NO_ANSWER = 300
 """Maximum characters of a result that says that nobody answered."""
 
 
 def _is_unanswered(evidence: Evidence, entry: EntryView) -> bool:
     """Whether the result of a question says that nobody answered it."""
     said = evidence.text(entry).strip()
-    return len(said) <= _SHORT and _NO_ANSWER.search(said) is not None
+    return len(said) <= _MOST_NO_ANSWER and _NO_ANSWER.search(said) is not None
 
 
-def _asked_text(entry: EntryView) -> str:
-    fields = fields_of(entry)
-    return (
-        text_of(fields.get("questions") or fields.get("question") or fields.get("message") or entry.input, 1_000)
-        .split("\n")[0]
-        .strip()
-    )
-
-
-def _answer(evidence: Evidence, asked: str, index: int) -> tuple[Message | EntryView, str] | None:
-    """Return the answer of a person to an earlier question with the same meaning, and its words."""
-    is_open = False
-    found: tuple[Message | EntryView, str] | None = None
+def _find_earlier_answer(evidence: Evidence, asked: str, index: int) -> tuple[str, Message | EntryView, str] | None:
+    """Return an earlier question with the same meaning, and the answer of a person that followed it."""
+    open_: str | None = None
+    found: tuple[str, Message | EntryView, str] | None = None
     for message in evidence.messages:
         # A message after the question is no earlier answer.
         if message.after is not None and message.after >= index:
             break
         if message.by == "agent":
-            is_open = is_open or any(_is_same_question(text, asked) for text in _QUESTION.findall(message.text))
-        elif message.by == "user" and is_open:
-            found = (message, message.text)
-            is_open = False
+            like = next(
+                (text.strip() for text in reversed(_QUESTION.findall(message.text)) if _is_same_question(text, asked)), None
+            )
+            open_ = like or open_
+        elif message.by == "user" and open_ is not None:
+            found = (open_, message, message.text)
+            open_ = None
     for entry in evidence.recent:
         if (
             entry.index < index
             and entry.status == "ok"
             and not _is_unanswered(evidence, entry)
             and vocabulary.asks_human(entry.action)
-            and _is_same_question(_asked_text(entry), asked)
+            and _is_same_question(question_of(entry), asked)
         ):
-            found = _find_reply(evidence, entry, index) or (entry, evidence.text(entry))
+            found = _find_reply(evidence, entry, index) or (question_of(entry), entry, evidence.text(entry))
     return found
 
 
-def _find_reply(evidence: Evidence, asking: EntryView, until: int) -> tuple[Message, str] | None:
+def _find_reply(evidence: Evidence, asking: EntryView, until: int) -> tuple[str, Message, str] | None:
     """Return what a person said right after a call that asks, if the call's own result is no answer."""
     # Some tools only confirm that the question was sent. The answer comes as a message.
     reply = next((m for m in evidence.user_texts if m.after is not None and asking.index <= m.after < until), None)
-    return (reply, reply.text) if reply and len(evidence.text(asking)) < _RECEIPT else None
+    return (question_of(asking), reply, reply.text) if reply and len(evidence.text(asking)) < _RECEIPT else None
 
 
 _RECEIPT = 40
 """Maximum characters of a result that only confirms that the question was sent."""
 
 
-def _find_related_answer(evidence: Evidence, asked: str) -> tuple[Message | EntryView, str] | None:
+def _find_related_answer(evidence: Evidence, asked: str) -> tuple[str, Message | EntryView, str] | None:
     # For other sessions, only the calls are available, not the messages.
-    for entry in reversed(evidence.related[-400:]):
-        if entry.status == "ok" and vocabulary.asks_human(entry.action) and _is_same_question(_asked_text(entry), asked):
-            return entry, text_of(entry.output, 2_000)
+    for entry in reversed(evidence.related[-_MOST_RELATED:]):
+        if entry.status == "ok" and vocabulary.asks_human(entry.action) and _is_same_question(question_of(entry), asked):
+            return question_of(entry), entry, text_of(entry.output, 2_000)
     return None
 
 
 def _diagnose_repeated_question(
-    evidence: Evidence, asked: str, times: int, answer: Message | EntryView, said: str
+    evidence: Evidence, asked: str, times: int, question: str, answer: Message | EntryView, said: str
 ) -> Diagnosis:
     here = isinstance(answer, Message)
     when = clock(answer.at if isinstance(answer, Message) else answer.ts)
@@ -158,7 +155,7 @@ def _normalize(text: str) -> str:
 
 def _is_same_question(one: str, other: str) -> bool:
     first, second = _normalize(one), _normalize(other)
-    return bool(first and second) and difflib.SequenceMatcher(None, first, second, autojunk=False).ratio() >= _ALIKE
+    return bool(first and second) and difflib.SequenceMatcher(None, first, second, autojunk=False).ratio() >= _LEAST_ALIKE
 
 
 _WEIGHS = lazy_pattern(
@@ -195,9 +192,11 @@ _WEB = lazy_pattern(r"web|browse|fetch", re.IGNORECASE)
 _ENDING = lazy_pattern(r"(?<=\w{3})(?:e?s|ed|ing)$")
 _PROSE = lazy_pattern(r"\w+(?:[ ,;]+\w+){2}")
 _REFUSED = lazy_pattern(r"\b(?:not|no|never|out|lost|loses?|rejected|dropped|worse|against)\b", re.IGNORECASE)
+_TOKEN = lazy_pattern(r"[\w-]+(?:[./][\w-]+)*")
 # Names by their form: `PostgreSQL`, `HTTP2`, `oauth2`, `rabbit_3`
 _NAMED = lazy_pattern(r"[A-Z][\w-]*[A-Z0-9][\w-]*|[a-z]+[_-]?\d\w*")
-_THRICE, _TWICE, _MOST_ENTRIES, _LONGEST = 3, 2, 300, 400
+_LEAST_STATEMENTS, _LEAST_RECURRING, _LEAST_SHARED, _MOST_STATEMENT = 3, 2, 3, 400
+"""Statements that weigh something, times that a word recurs, words that a decision shares, characters of a statement."""
 
 
 def _diagnose_repeated_weighing(evidence: Evidence) -> Diagnosis | None:
@@ -206,21 +205,21 @@ def _diagnose_repeated_weighing(evidence: Evidence) -> Diagnosis | None:
     Agents weigh options in messages, and in calls that ask, propose or object. The recurring words are the subject. A
     decision is a sentence of a person or a document that says so and holds these words.
     """
-    stated = list(_statements(evidence))[-_MOST:]
+    stated = list(_list_statements(evidence))[-_MOST_MESSAGES:]
     said = [text for text in stated if _WEIGHS.search(text)]
     # Weighing something twice is ordinary care.
-    if len(said) < _THRICE:
+    if len(said) < _LEAST_STATEMENTS:
         return None
     counts: dict[str, int] = {}
     for text in stated:
-        for word in _significant_words(text):
+        for word in _find_significant_words(text):
             counts[word] = counts.get(word, 0) + 1
-    recurring = {word for word, count in counts.items() if count >= _TWICE}
+    recurring = {word for word, count in counts.items() if count >= _LEAST_RECURRING}
     # If few words recur, more of them must be shared. Otherwise, any sentence on the topic would match.
-    least = _TWICE if len(recurring) >= _TWICE else _THRICE
+    least = _LEAST_SHARED - 1 if len(recurring) > 1 else _LEAST_SHARED
     for message in reversed(evidence.user_texts):
         for sentence in re.findall(r"[^.!?\n]{3,300}[.!?]?", message.text[:8_000]):
-            words = _significant_words(sentence)
+            words = _find_significant_words(sentence)
             shared = words & recurring and len(words & counts.keys()) >= least - 1
             # A question, or the place of the decisions, may hold words of one, but decides nothing.
             if _SETTLED.search(sentence) and shared and not _POINTS.search(sentence):
@@ -230,17 +229,19 @@ def _diagnose_repeated_weighing(evidence: Evidence) -> Diagnosis | None:
     return _diagnose_documented_decision(evidence, said, recurring, set(counts), least)
 
 
-def _statements(evidence: Evidence) -> Iterator[str]:
+def _list_statements(evidence: Evidence) -> Iterator[str]:
     """Yield what agents said since a person last spoke, and the sentences in their calls, in order."""
     last_by_user = max((place for place, message in enumerate(evidence.messages) if message.by == "user"), default=-1)
     since = evidence.messages[last_by_user].after if last_by_user >= 0 else None
     yield from (message.text for message in evidence.messages[last_by_user + 1 :] if message.by == "agent")
     for entry in evidence.tail:
         # The user's last words answer all sentences before them.
-        asks = vocabulary.asks_human(entry.action) and _PERMISSION.search(_asked_text(entry)) is not None
+        asks = vocabulary.asks_human(entry.action) and _PERMISSION.search(question_of(entry)) is not None
         if entry.index > (-1 if since is None else since) and not (asks or command_of(entry) or edited_paths(entry)):
             values = fields_of(entry).values()
-            yield from (value for value in values if isinstance(value, str) and len(value) <= _LONGEST and _PROSE.search(value))
+            yield from (
+                value for value in values if isinstance(value, str) and len(value) <= _MOST_STATEMENT and _PROSE.search(value)
+            )
 
 
 class _Decision(NamedTuple):
@@ -261,7 +262,7 @@ def _diagnose_documented_decision(
     found = _find_decision(evidence, recurring, all_words, least)
     # An agent that follows the decision weighs something else.
     last = next((_written_text(each).casefold() for each in reversed(evidence.recent) if may_change(each)), "")
-    names = _decision_names(found.line, all_words) if found is not None else []
+    names = _find_decision_names(found.line, all_words) if found is not None else []
     if found is None or (names and all(name.casefold() in last for name in names)):
         return None
     return _diagnose_decided(said, *_describe_decision(evidence, found, names))
@@ -282,14 +283,14 @@ def _diagnose_documented_answer(evidence: Evidence) -> Diagnosis | None:
         if vocabulary.asks_human(entry.action):
             # An answer ends the questions before it.
             unanswered = entry.status != "ok" or _is_unanswered(evidence, entry)
-            asked = [*asked, _asked_text(entry)] if unanswered else []
+            asked = [*asked, question_of(entry)] if unanswered else []
     # No document gives a permission that a person has to give.
     chooses = len(asked) > 1 and _CHOICE.search(asked[-1]) is not None and not _PERMISSION.search(asked[-1])
-    words = _significant_words(asked[-1]) if chooses else frozenset[str]()
-    found = _find_decision(evidence, words, words, _THRICE)
+    words = _find_significant_words(asked[-1]) if chooses else frozenset[str]()
+    found = _find_decision(evidence, words, words, _LEAST_SHARED)
     if found is None:
         return None
-    where, what, quote = _describe_decision(evidence, found, _decision_names(found.line, set(words)))
+    where, what, quote = _describe_decision(evidence, found, _find_decision_names(found.line, set(words)))
     cause = f"You asked {len(asked)} times, last {code(asked[-1], 110)}, and nobody answers. It is decided already: {where}."
     step = f"Take {what}, and go on with the task by it; do not ask again."
     return diagnosis(KIND, cause, step, quote, check="Ask again only if something new speaks against it.", confidence="medium")
@@ -300,8 +301,8 @@ def _find_decision(
 ) -> _Decision | None:
     """Return the decision with most of the words, at least so many of them, and one that it must be about."""
     best: tuple[int, _Decision] | None = None
-    for each in _decisions(evidence):
-        own = _significant_words(each.line)
+    for each in _list_decisions(evidence):
+        own = _find_significant_words(each.line)
         shared = len(own & words)
         if own & about and shared >= least and (best is None or shared > best[0]):
             best = (shared, each)
@@ -328,16 +329,16 @@ def _written_text(entry: EntryView) -> str:
     return "\n".join(change.new for change in list_changes(entry)) or call_input(entry)
 
 
-def _decisions(evidence: Evidence) -> Iterator[_Decision]:
+def _list_decisions(evidence: Evidence) -> Iterator[_Decision]:
     """Yield what documents, notes and lists that were read say to be decided, the newest first."""
-    for entry in list(reversed(evidence.recent))[:_MOST_ENTRIES]:
+    for entry in evidence.latest:
         place = f"{entry.action} {path_of(entry) or ''} {command_of(entry)}"
         foreign = _WEB.search(entry.action) is not None or "://" in place
         if entry.status != "ok" or may_change(entry) or not _DOCUMENT.search(place) or foreign:
             continue
         text = evidence.text(entry)[:12_000]
         if text.lstrip()[:1] in ("{", "["):
-            yield from _decided_items(entry, text)
+            yield from _list_decided_items(entry, text)
             continue
         # The status of a record with a single one is that of all its lines.
         states = _STATUS.findall(text)
@@ -346,7 +347,7 @@ def _decisions(evidence: Evidence) -> Iterator[_Decision]:
         yield from (_Decision(entry, line) for line in lines if _SETTLED.search(line) or (accepted and _PROSE.search(line)))
 
 
-def _decided_items(entry: EntryView, text: str) -> Iterator[_Decision]:
+def _list_decided_items(entry: EntryView, text: str) -> Iterator[_Decision]:
     """Yield the items of a list of decisions that are not open."""
     for item in list_items(text):
         line = ", ".join(f"{name}: {value}" for name, value in item.fields.items() if value not in ("null", ""))
@@ -371,13 +372,13 @@ def _strip_markers(line: str) -> str:
     return strip_line_numbers(line).lstrip("-*> ")
 
 
-def _decision_names(line: str, words: set[str]) -> list[str]:
+def _find_decision_names(line: str, words: set[str]) -> list[str]:
     """Return the names of a decision: the weighed options in its first sentence, and whatever is written like a name."""
     sentence = re.split(r"(?<=[\w)])[.;](?=\s)", _strip_markers(line))[0]
     sentence = " ; ".join(part for part in re.split(r"[,;:]", sentence) if not _REFUSED.search(part))
     runs: list[list[str]] = [[]]
     for token in re.findall(r"[\w-]+(?:[./][\w-]+)*|;", sentence):
-        if _significant_words(token) & words and not _SETTLED.fullmatch(token):
+        if _find_significant_words(token) & words and not _SETTLED.fullmatch(token):
             runs[-1].append(token)
         else:
             runs += [[]] if not _NAMED.fullmatch(token) else [[token], []]
@@ -385,7 +386,7 @@ def _decision_names(line: str, words: set[str]) -> list[str]:
     return list(dict.fromkeys(name for name in found if len(name) > 1))[:4]
 
 
-def _significant_words(text: str) -> frozenset[str]:
+def _find_significant_words(text: str) -> frozenset[str]:
     return frozenset(
         _ENDING.sub("", word)
         for word in re.findall(r"[\w-]{3,40}", text[:4_000].casefold().replace("-", " - "))

@@ -22,14 +22,15 @@ _FINISHED = lazy_pattern(
 _PLANNED = lazy_pattern(
     r"\b(?:i will|i'll|let me(?! know)|i am going to|i'm going to|next,? i|now i|i need to|i should)\b", re.IGNORECASE
 )
-_LEAST, _SHARED, _ANSWERS = 4, 0.4, 3
+_LEAST_MESSAGES, _LEAST_SHARED, _ANSWERS = 4, 0.4, 3
+"""Messages that say the same, their share of common words, and last messages that each answer somebody."""
 _PATH = lazy_pattern(r"(?<![\w/])((?:[\w.@-]{1,60}/){0,8}[\w@-]{1,60}\.[A-Za-z]\w{0,5})(?![\w/])")
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return what is said again and again."""
     finding = evidence.finding
-    said = _last_message(evidence)
+    said = _find_last_message(evidence)
     times = (
         finding.count
         if finding is not None and finding.kind in ("monologue", "chanting")
@@ -101,28 +102,29 @@ def _count_trailing_repeats(evidence: Evidence, said: Message | None) -> int:
             break
         if message.by == "agent" and message.who == said.who:
             last.append(message)
-    words = _long_words(said.text)
+    words = _find_long_words(said.text)
     alike = [
         each
         for each in last
-        if words and len(words & _long_words(each.text)) >= _SHARED * min(len(words), len(_long_words(each.text)) or 1)
+        if words
+        and len(words & _find_long_words(each.text)) >= _LEAST_SHARED * min(len(words), len(_find_long_words(each.text)) or 1)
     ]
     # Few or mixed messages are a report.
-    return len(alike) if len(alike) >= _LEAST and len(alike) * 2 > len(last) else 0
+    return len(alike) if len(alike) >= _LEAST_MESSAGES and len(alike) * 2 > len(last) else 0
 
 
-def _long_words(text: str) -> frozenset[str]:
+def _find_long_words(text: str) -> frozenset[str]:
     return frozenset(word for word in re.findall(r"\w+", text[:2_000].casefold()) if len(word) > 3)
 
 
-def _last_message(evidence: Evidence) -> Message | None:
+def _find_last_message(evidence: Evidence) -> Message | None:
     return next(
         (m for m in reversed(evidence.messages) if m.by == "agent" and (evidence.agent is None or m.who == evidence.agent)),
         None,
     )
 
 
-def _first_file(evidence: Evidence) -> str | None:
+def _find_first_file(evidence: Evidence) -> str | None:
     """Return the file that the user's newest message names first, or None."""
     named = (path for message in reversed(evidence.user_texts) for path in _PATH.findall(message.text[:8_000]))
     return next((path for path in named if plain_name(path)), None)
@@ -138,7 +140,7 @@ def _diagnose_monologue(evidence: Evidence, said: Message | None) -> Diagnosis:
         f"Your text repeats itself{clock(said.at) if said is not None else ''}: {code(words[-300:], 150)}. It was going to have"
         " no end."
     )
-    file = _first_file(evidence)
+    file = _find_first_file(evidence)
     begin = (
         f"begin with {code(file, 90)}, which the task names" if file else "take the last thing that is certain in the record"
     )

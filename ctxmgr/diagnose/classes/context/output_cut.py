@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ctxmgr.diagnose.errors.lines import tells
+from ctxmgr.diagnose.errors.lines import is_telling
 from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, program_name
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, path_of, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.files import is_file_name
@@ -32,7 +32,8 @@ _CUT = lazy_pattern(
 _TAG = lazy_pattern(r"</?[a-z][\w-]{1,40}>")
 _FIRST = lazy_pattern(r"\b(?:only )?(?:the )?first (\d[\d,]{0,8})(?: lines)?\b", re.IGNORECASE)
 _TOTAL = lazy_pattern(r"\b(?:has|of|total(?: of)?:?) (\d[\d,]{0,8}) lines\b", re.IGNORECASE)
-_MARK = 120
+_MOST_MARK, _MOST_NOTICE = 120, 400
+"""Characters of a mark in the middle of an output, and of a notice at one of its ends."""
 _SHOWN = lazy_pattern(
     r"(?:lines?|showing)\s*(?:lines? )?(\d{1,7})\s*(?:-|to|–)\s*(\d{1,7})\s*(?:of|/)\s*(\d{1,8})",
     re.IGNORECASE,
@@ -41,8 +42,7 @@ _SHOWN = lazy_pattern(
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return which output is cut again and again, and how to get the rest."""
-    page = _diagnose_first_page(evidence)
-    if page is not None:
+    if (page := _diagnose_first_page(evidence)) is not None:
         return page
     for entry in evidence.rounds:
         # The first time, the agent only learns that the output is cut.
@@ -50,7 +50,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
             continue
         line = _find_cut_notice(evidence.text(entry))
         if line is not None:
-            return _answer(evidence, entry, line, evidence.times(entry))
+            return _explain_cut(evidence, entry, line, evidence.times(entry))
     return _diagnose_cut_failure(evidence)
 
 
@@ -67,21 +67,25 @@ def _diagnose_cut_failure(evidence: Evidence) -> Diagnosis | None:
         if evidence.has_failed(entry)
     )
     # If a remaining line says why, the cut does not matter.
-    if times < 2 or not cut or any(tells(line) for line in evidence.text(cut[0][0]).split("\n") if line.strip() != cut[0][1]):
+    if (
+        times < 2
+        or not cut
+        or any(is_telling(line) for line in evidence.text(cut[0][0]).split("\n") if line.strip() != cut[0][1])
+    ):
         return None
-    return _answer(evidence, *cut[0], times)
+    return _explain_cut(evidence, *cut[0], times)
 
 
 # The caller itself left the rest out: `make 2>&1 | tail -n 5`
 _PIPED = lazy_pattern(r"\|\s?((?:head|tail)(?: -n)?(?: ?-?n?\s?(\d{1,2}))?)\s*$")
-_FEW = 10
+_FEW_LINES = 10
 
 
 def _find_own_cut(entry: EntryView) -> str | None:
     """Return the end of a command that keeps only a few lines of its output."""
     match = _PIPED.search(command_of(entry))
     # More than ten lines contain a whole message.
-    return match.group(0) if match and int(match.group(2) or _FEW) <= _FEW else None
+    return match.group(0) if match and int(match.group(2) or _FEW_LINES) <= _FEW_LINES else None
 
 
 _MORE = lazy_pattern(
@@ -149,7 +153,7 @@ def _diagnose_first_page(evidence: Evidence) -> Diagnosis | None:
         rest = _find_rest(evidence.text(last))
         asked = any(token in call_input(each) for each in evidence.recent if each.index > calls[0].index)
         # A token that was used since leaves no page out, and a call from long ago is no trouble.
-        if rest is None or len(calls) < _OFTEN or (rest.token and asked) or evidence.recent[-1].index - last.index > _NEAR:
+        if rest is None or len(calls) < _LEAST_CALLS or (rest.token and asked) or evidence.is_past(last):
             continue
         forms = len({call_key(each) for each in calls})
         shown = f" ({rest.sizes})" if rest.sizes else ""
@@ -159,16 +163,13 @@ def _diagnose_first_page(evidence: Evidence) -> Diagnosis | None:
             f" answers with the same first part{shown}, while the answer says that there is more{named}."
         )
         return diagnosis(
-            KIND,
-            cause,
-            _next_page(last, rest),
-            evidence.quote(last),
+            KIND, cause, _describe_next_page(last, rest), evidence.quote(last),
             check="The answer must hold entries that you have not seen yet.",
-        )
+        )  # fmt: skip
     return None
 
 
-def _next_page(entry: EntryView, rest: _Rest) -> str:
+def _describe_next_page(entry: EntryView, rest: _Rest) -> str:
     if not rest.token:
         return (
             "Ask for the next part with the argument that the tool has for it (an offset, a page number, a higher limit), or"
@@ -193,7 +194,7 @@ def _next_page(entry: EntryView, rest: _Rest) -> str:
     )
 
 
-_OFTEN, _NEAR = 3, 3
+_LEAST_CALLS = 3
 
 
 def _find_cut_notice(said: str) -> str | None:
@@ -202,15 +203,15 @@ def _find_cut_notice(said: str) -> str | None:
     lines = [_TAG.sub("", line) for line in lines]
     for line in [*lines[-4:], *lines[:3]]:
         # A numbered line is content that holds such words.
-        if len(line) < 400 and not NUMBERED.match(line) and _CUT.search(f" {line}"):
+        if len(line) < _MOST_NOTICE and not NUMBERED.match(line) and _CUT.search(f" {line}"):
             return line.strip()
     for line in lines:
-        if len(line) < _MARK and _CUT.search(f" {line}") and not NUMBERED.match(line) and line.strip()[:1] in "[(<….-=":
+        if len(line) < _MOST_MARK and _CUT.search(f" {line}") and not NUMBERED.match(line) and line.strip()[:1] in "[(<….-=":
             return line.strip()  # a mark on a separate line, in the middle of the output
     return None
 
 
-def _answer(evidence: Evidence, entry: EntryView, line: str, times: int) -> Diagnosis:
+def _explain_cut(evidence: Evidence, entry: EntryView, line: str, times: int) -> Diagnosis:
     path, command = path_of(entry), command_of(entry)
     what = (
         code(command, 80)
@@ -226,9 +227,9 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, times: int) -> Diag
     part = _FIRST.search(line)
     if part is not None and (total := _TOTAL.search(line)) is not None:
         cause = f"{cause[:-1]}, of {total.group(1)} lines in all."
-    hit = None if own else _find_hit(evidence, entry, path if path and not command else _shown_file(command))
+    hit = None if own else _find_hit(evidence, entry, path if path and not command else _find_shown_file(command))
     if hit is not None:
-        step = _read_from(evidence, entry, hit)
+        step = _describe_read(evidence, entry, hit)
     elif path and not command:
         name = evidence.name(path)
         field = next((name for name in ("offset", "start_line", "view_range") if name in fields_of(entry)), "offset")
@@ -267,10 +268,10 @@ class _Hit(NamedTuple):
 _SEARCHES = lazy_pattern(r"grep|\b(?:rg|ag|ack|awk|findstr)\b|search|find", re.IGNORECASE)
 _NUMBERED_HIT = lazy_pattern(r"^(?:[^\s:]{1,200}:)?(?:L|[Ll]ine )?(\d{1,7})[:\t]\s?(\S[^\n]{0,300})$", re.MULTILINE)
 _LINE_FIELD = lazy_pattern(r"line(?:_?(?:no|num|number))?|lineno")
-_BEFORE, _MANY, _LOOKED_AT = 5, 40, 200
+_LINES_BEFORE, _LINES_READ = 5, 40
 
 
-def _shown_file(command: str) -> str:
+def _find_shown_file(command: str) -> str:
     """Return the only file that a command names, or ""."""
     files = {word for words in split_command(command) for word in words[1:] if is_file_name(word)}
     return files.pop() if len(files) == 1 else ""
@@ -280,7 +281,7 @@ def _find_hit(evidence: Evidence, entry: EntryView, file: str) -> _Hit | None:
     """Return the line that the newest search of a file found beyond what is shown of it; first one that tells of a failure."""
     name = file.rpartition("/")[2]
     shown = evidence.text(entry)
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if name else ():
+    for other in evidence.latest_before(entry.index) if name else ():
         call = call_input(other)
         if other.status != "ok" or name not in call or not _SEARCHES.search(command_of(other) or other.action):
             continue
@@ -292,16 +293,16 @@ def _find_hit(evidence: Evidence, entry: EntryView, file: str) -> _Hit | None:
         ]
         found = [_Hit(other, file, int(number), line.strip()) for number, line in hits if line.strip() not in shown]
         if found:
-            return next((hit for hit in found if tells(hit.line)), found[0])
+            return next((hit for hit in found if is_telling(hit.line)), found[0])
     return None
 
 
-def _read_from(evidence: Evidence, entry: EntryView, hit: _Hit) -> str:
+def _describe_read(evidence: Evidence, entry: EntryView, hit: _Hit) -> str:
     """Return how to read a file around a line that a search found."""
-    first, name = max(1, hit.number - _BEFORE), evidence.name(hit.file)
-    how = f"from line {first} on (offset {first}, limit {_MANY})"
+    first, name = max(1, hit.number - _LINES_BEFORE), evidence.name(hit.file)
+    how = f"from line {first} on (offset {first}, limit {_LINES_READ})"
     if command_of(entry) and plain_name(hit.file):
-        part = f"sed -n '{first},{first + _MANY}p' {hit.file}"
+        part = f"sed -n '{first},{first + _LINES_READ}p' {hit.file}"
         how = f"with {code(part)}"
     return (
         f"Read {name} {how}: {evidence.source(hit.entry)} found a line that is not shown here, line {hit.number}. Do not"

@@ -8,7 +8,7 @@ from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, path_of, same_file, split_command
 from ctxmgr.diagnose.evidence.files import is_file_name
-from ctxmgr.diagnose.evidence.texts import code, plain_name
+from ctxmgr.diagnose.evidence.texts import code, first_group, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -42,32 +42,33 @@ _COPIES = lazy_pattern(
     r"(?:^|/)(?:build|dist|site-packages|target|out|lib|\.next|node_modules|__pycache__|vendor|[^/\s]{1,100}\.egg)/"
 )
 _OUTPUT = lazy_pattern(r"-o\s+(\S{1,120})")
-_LEAST = 2
+_LEAST_RUNS, _LEAST_EDITS, _MOST_RUNS = 2, 2, 8
+"""Runs with the same outcome, edits between them, and newest runs that are compared."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return why the check does not see the edits."""
     # A check that never ends does not show what it sees.
-    if evidence.finding is not None and evidence.finding.severity == "hung":
+    if evidence.is_hung:
         return None
     distinct = {entry.index: entry for entry in [*evidence.rounds, *evidence.failing_calls]}
     for entry in distinct.values():
         command = command_of(entry)
         if not command or entry.status == "open":
             continue
-        runs = evidence.equal_calls(entry)[-8:]
+        runs = evidence.equal_calls(entry)[-_MOST_RUNS:]
         # Equal calls first, because they surely run the same check.
         outcome = _outcome
-        if len(runs) < _LEAST:
+        if len(runs) < _LEAST_RUNS:
             runs, outcome = _list_same_checks(evidence, entry), _last_lines
         # A changed outcome means that the check sees the edits.
-        if len(runs) < _LEAST or len({outcome(evidence, each) for each in runs[-_LEAST:]}) > 1:
+        if len(runs) < _LEAST_RUNS or len({outcome(evidence, each) for each in runs[-_LEAST_RUNS:]}) > 1:
             continue
         # Edits before the first of these outcomes prove nothing: the check may have seen them.
         start = next((each.index for each in runs if outcome(evidence, each) == outcome(evidence, entry)), entry.index)
         edits = [each for each in evidence.edits if start < each.index < entry.index]
         # A single edit without effect is usual. It may simply be the wrong edit.
-        if len(edits) < _LEAST:
+        if len(edits) < _LEAST_EDITS:
             continue
         found = (
             _diagnose_other_file(evidence, entry, edits)
@@ -93,14 +94,14 @@ def _last_lines(evidence: Evidence, entry: EntryView) -> str:
 
 def _list_same_checks(evidence: Evidence, entry: EntryView) -> list[EntryView]:
     """Return the calls that run the same file in another form and end alike."""
-    end, files = _last_lines(evidence, entry), _named_files(entry)
+    end, files = _last_lines(evidence, entry), _list_named_files(entry)
     # A check that passes silently ends like any other.
     if not end.strip():
         return []
-    return [each for each in evidence.tail if files & _named_files(each) and _last_lines(evidence, each) == end]
+    return [each for each in evidence.tail if files & _list_named_files(each) and _last_lines(evidence, each) == end]
 
 
-def _named_files(entry: EntryView) -> set[str]:
+def _list_named_files(entry: EntryView) -> set[str]:
     return {word.removeprefix("./") for words in split_command(command_of(entry)) for word in words if is_file_name(word)}
 
 
@@ -111,13 +112,13 @@ def _diagnose_loaded_copy(evidence: Evidence, entry: EntryView, edits: list[Entr
     """Say that the check loads a built copy of the edited file, as its own source shows."""
     edited = list(dict.fromkeys(path for each in edits for path in edited_paths(each)))
     stems = [path.rpartition("/")[2].partition(".")[0] for path in edited]
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         if other.status != "ok" or not _is_of_check(other, entry):
             continue
         # A bundle on one line holds every name.
         for line in evidence.text(other)[:20_000].split("\n"):
             for path, stem in zip(edited, stems, strict=True):
-                copy = _find_loaded_copy(line, stem) if stem in line and len(line) < _LONG else None
+                copy = _find_loaded_copy(line, stem) if stem in line and len(line) < _MOST_LINE else None
                 # A build since the edits has renewed the copy, so it is not the cause.
                 if copy is None or any(same_file(copy, each) for each in edited) or _was_rebuilt(evidence, edits, copy):
                     continue
@@ -195,7 +196,7 @@ _LOADS = lazy_pattern(
     r"require|import|from|load|include|main|module|exec|run|node|python|java|path|use|entry|bin|test", re.IGNORECASE
 )
 _TESTS = lazy_pattern(r"(?:^|[/_.-])(?:tests?|specs?|check\w*|bench\w*|__tests__)(?:[/_.-]|$)", re.IGNORECASE)
-_LOOKED_AT, _LONG = 200, 400
+_MOST_LINE = 400
 
 
 def _describe_check(evidence: Evidence, entry: EntryView, edits: list[EntryView]) -> str:
@@ -243,7 +244,7 @@ def _diagnose_stale_program(evidence: Evidence, entry: EntryView, command: str, 
     # If two places are named, the wrong place explains more than an old build.
     if elsewhere is not None:
         return elsewhere
-    words = _artefact(command)
+    words = _find_built_file(command)
     source = next((path for each in reversed(edits) for path in edited_paths(each) if path.endswith(_SOURCES)), None)
     # A command that builds before it runs can't be stale.
     if words is None or source is None or _BUILDS.search(command):
@@ -293,7 +294,7 @@ def _diagnose_other_build(evidence: Evidence, entry: EntryView, command: str, ed
     if not builds or runs is None:
         return None
     made = builds[0][1].rstrip("/")
-    places = [part.rstrip("/") for part in next(group for group in runs.groups() if group).split(":")]
+    places = [part.rstrip("/") for part in first_group(runs).split(":")]
     if (
         # Compare only plain paths, since a variable may stand for either one.
         not plain_name(made)
@@ -318,29 +319,19 @@ def _contains_path(one: str, other: str) -> bool:
     return first == second or second.startswith(f"{first}/") or first in (".", "")
 
 
+_LAUNCHERS = ("java", "node", "dotnet", "mono", "wasmtime", "php", "python3", "python", "lua", "kotlin", "scala")
 _BUILT = ("build", "target", "bin", "dist", "out", "classes", "lib")
 
 
-def _artefact(command: str) -> list[str] | None:
+def _find_built_file(command: str) -> list[str] | None:
     """Return the built file that a command runs: a program, or the argument of java, node and the like."""
     for words in split_command(command):
         if words[0].startswith(("./", *(f"{part}/" for part in _BUILT))):
             return words
         for word in words[1:]:
             first = word.removeprefix("./").partition("/")[0]
-            if words[0] in (
-                "java",
-                "node",
-                "dotnet",
-                "mono",
-                "wasmtime",
-                "php",
-                "python3",
-                "python",
-                "lua",
-                "kotlin",
-                "scala",
-            ) and (first in _BUILT or word.endswith((".jar", ".class", ".dll", ".wasm", ".pyc"))):
+            built = first in _BUILT or word.endswith((".jar", ".class", ".dll", ".wasm", ".pyc"))
+            if built and words[0] in _LAUNCHERS:
                 return [word.rpartition(":")[2] or word]
     return None
 

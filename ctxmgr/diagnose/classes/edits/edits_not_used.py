@@ -11,8 +11,8 @@ from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.classes.statements.documented_way import list_commands
 from ctxmgr.diagnose.errors.table import read_table
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import command_of, edited_paths
-from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, edited_paths
+from ctxmgr.diagnose.evidence.texts import capital, code, find_line, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -21,7 +21,8 @@ from ctxmgr.types.view import EntryView
 KIND: str = "editsNotUsed"
 
 _TURN = lazy_pattern(r"\b(?:In|Out|Cell In) ?\[\d+\]|^.{0,20}\bline \d+.{0,5}$|\bpid[ =:]*\d+", re.MULTILINE | re.IGNORECASE)
-_LEAST, _LOOKED_AT, _FEW = 2, 300, 40
+_LEAST_CALLS, _LEAST_EDITS, _LEAST_WORDS, _LAST_ENTRIES, _MOST_CHECKS = 2, 2, 2, 40, 6
+"""Calls with the same answer, edits between them, words of a step; entries that are compared, last ones that may be checks."""
 
 
 class _Holder(NamedTuple):
@@ -45,7 +46,7 @@ class _Holder(NamedTuple):
 
 
 @cache
-def _holders() -> tuple[_Holder, ...]:
+def _load_holders() -> tuple[_Holder, ...]:
     """Return the holders in the order of the table, which has those with more conditions first."""
     return tuple(_Holder(**row) for row in read_table("holder"))
 
@@ -60,19 +61,23 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 def unaffected_calls(evidence: Evidence) -> Iterator[tuple[EntryView, list[EntryView], list[EntryView]]]:
     """Yield calls with the same answer before and after several edits: the call, the equal ones, and the edits."""
     # A hung call has no answer, so no answer stayed the same.
-    if evidence.finding is not None and evidence.finding.severity == "hung":
+    if evidence.is_hung:
         return
-    last = evidence.recent[-_FEW:]
-    for entry in reversed(last[-6:]):
+    last = evidence.recent[-_LAST_ENTRIES:]
+    for entry in reversed(last[-_MOST_CHECKS:]):
         # An edit that is refused again and again is no check.
         if entry.status == "open" or edited_paths(entry):
             continue
         outcome = _outcome(evidence, entry)
         same = [each for each in last if _outcome(evidence, each) == outcome and _is_same_call(each, entry)]
         # Edits before the first of the equal answers may be in effect already.
-        edits = [each for each in evidence.edits if same[0].index < each.index < same[-1].index] if len(same) >= _LEAST else []
+        edits = (
+            [each for each in evidence.edits if same[0].index < each.index < same[-1].index]
+            if len(same) >= _LEAST_CALLS
+            else []
+        )
         # All empty answers are equal.
-        if len(edits) >= _LEAST and outcome.strip():
+        if len(edits) >= _LEAST_EDITS and outcome.strip():
             yield entry, same, edits
 
 
@@ -84,7 +89,7 @@ def _diagnose_missing_step(
     ran = "\n".join(command_of(each) for each in since)
     paths = {evidence.relative_path(path) for each in edits for path in edited_paths(each)}
     stems = paths | {path.rpartition("/")[2].partition(".")[0] for path in paths}
-    about = {word for word in _WORD.findall(ran) if _CODED.search(word)} | {stem for stem in stems if len(stem) > _SHORT}
+    about = {word for word in _WORD.findall(ran) if _CODED.search(word)} | {stem for stem in stems if len(stem) > _SHORT_STEM}
     for other in evidence.entries_before(entry.index):
         # Text that the agent wrote itself is no documentation.
         if other.status != "ok" or edited_paths(other):
@@ -94,7 +99,7 @@ def _diagnose_missing_step(
             words = command.split()
             head = " ".join(words[:2])
             if (
-                len(words) < _LEAST
+                len(words) < _LEAST_WORDS
                 or "=" in words
                 or not words[0].islower()
                 # It was run since the edits, so it is not missing.
@@ -103,7 +108,7 @@ def _diagnose_missing_step(
                 or not (set(_WORD.findall(" ".join(words[1:]))) & about)
             ):
                 continue
-            call = code(command_of(entry), 80) if command_of(entry) else f"The {entry.action[:40]} call"
+            call = call_phrase(entry, 80)
             cause = (
                 f"{call} ends the same after {len(edits)} edits, {len(same)} times. "
                 f"{capital(evidence.source(other))} names a step, "
@@ -119,7 +124,7 @@ def _diagnose_missing_step(
 
 _WORD = lazy_pattern(r"[\w@][\w./:@+-]{2,60}\w")
 _CODED = lazy_pattern(r"[\d_./:@-]")
-_SHORT = 3
+_SHORT_STEM = 3
 
 
 def _outcome(evidence: Evidence, entry: EntryView) -> str:
@@ -142,14 +147,14 @@ def _diagnose_holder(
     first = edits[0].index
     since = [each for each in evidence.recent if each.index > first and each.status != "open"]
     asked = "\n".join([f"{each.action}\n{call_input(each)[:2_000]}" for each in [*since, entry] if not edited_paths(each)])
-    for holder in _holders():
+    for holder in _load_holders():
         # A call has renewed it, so something else keeps the old state.
         if not re.search(holder.runs, asked) or not re.search(holder.edited, path) or re.search(holder.renews, asked):
             continue
         shown = _find_holder_name(evidence, holder, path)
         if shown is None:
             continue
-        return _answer(evidence, entry, same, edits, holder, path, *shown)
+        return _explain_holder(evidence, entry, same, edits, holder, path, *shown)
     return None
 
 
@@ -159,7 +164,7 @@ def _find_holder_name(evidence: Evidence, holder: _Holder, path: str) -> tuple[s
         return "", None
     pattern = re.compile(holder.shown)
     parts = {part.partition(".")[0] for part in path.split("/")}
-    for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
+    for other in evidence.latest:
         for match in pattern.finditer(evidence.text(other)[:20_000]):
             name = match.group("name")
             # Of the installed packages, only that of the edited file counts.
@@ -168,7 +173,7 @@ def _find_holder_name(evidence: Evidence, holder: _Holder, path: str) -> tuple[s
     return None
 
 
-def _answer(
+def _explain_holder(
     evidence: Evidence, entry: EntryView, same: Sequence[EntryView], edits: Sequence[EntryView], holder: _Holder, path: str,
     name: str, other: EntryView | None,
 ) -> Diagnosis:  # fmt: skip
@@ -176,14 +181,14 @@ def _answer(
     stem = path.rpartition("/")[2].partition(".")[0]
     slots = {"{file}": code(file, 80), "{stem}": code(stem, 40), "{stem_word}": stem if stem.isidentifier() else "MODULE",
              "{name}": code(name, 90)}  # fmt: skip
-    call = code(command_of(entry), 80) if command_of(entry) else f"The {entry.action[:40]} call"
+    call = call_phrase(entry, 80)
     keeps, step = holder.keeps, holder.step
     for slot, text in slots.items():
         keeps, step = keeps.replace(slot, text), step.replace(slot, text)
     cause = f"{call} answers the same after {len(edits)} edits, {len(same)} times, because {keeps}."
     quotes = [evidence.quote(entry), evidence.quote(edits[-1], path)]
     if other is not None:
-        quotes.append(evidence.quote(other, next((line for line in evidence.text(other).split("\n") if name in line), None)))
+        quotes.append(evidence.quote(other, find_line(evidence.text(other), name)))
     return diagnosis(
         KIND, cause, step, *quotes, check="The outcome must change; if it does not, the edits are not the cause.",
         confidence="medium",

@@ -8,7 +8,7 @@ from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import Evidence, call_key, clock, may_change
 from ctxmgr.diagnose.evidence.calls import edited_paths, fields_of, list_changes, path_of, same_file, written_content
 from ctxmgr.diagnose.evidence.files import FOREIGN
-from ctxmgr.diagnose.evidence.texts import ORDERS, code, plain_name
+from ctxmgr.diagnose.evidence.texts import ORDERS, code, contains_word, first_group, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -54,17 +54,15 @@ _SURE = tuple(
 """Messages in which a compiler or parser locates the error itself. Files that include or read the place are not at fault."""
 _INCLUDE = lazy_pattern(r"fatal error: [^\n:]{1,200}: no such file|fatal error: '[^\n']{1,200}' file not found", re.IGNORECASE)
 """A file includes another one that is missing. The including line is not at fault."""
-_LEAST = 2
-_FEW = 48
-_BACK = 120
-_MOST = 20_000
+_LEAST_CHANGES, _MOST_BACK, _MOST_QUOTED, _MOST_TEXT = 2, 120, 48, 20_000
+"""Changes elsewhere, entries back to the first failure, characters of an error that are quoted, and of a result."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return where the error is, if every change since it first appeared was made elsewhere."""
     for entry in evidence.failing_calls:
         # A failing edit is the trouble itself.
-        if edited_paths(entry) or _INCLUDE.search(evidence.text(entry)[:_MOST]):
+        if edited_paths(entry) or _INCLUDE.search(evidence.text(entry)[:_MOST_TEXT]):
             continue
         found = (
             _diagnose_parse_error(evidence, entry)
@@ -80,7 +78,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 
 def _diagnose_parse_error(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say where a compiler or parser stops, if it stops in no file that was changed."""
-    said = evidence.text(entry)[:_MOST]
+    said = evidence.text(entry)[:_MOST_TEXT]
     for pattern in _SURE:
         matches = list(pattern.finditer(said))
         places = [(match.group("path"), match.group("line")) for match in matches]
@@ -94,16 +92,16 @@ def _diagnose_parse_error(evidence: Evidence, entry: EntryView) -> Diagnosis | N
         # After a single edit elsewhere, the agent may still be on its way to the right file.
         if _has_few_changes(changed) or any(same_file(path, each) for path, _ in places for each in changed):
             return None
-        return _answer(evidence, entry, changed, path, line, "", quoted)
+        return _explain_place(evidence, entry, changed, path, line, "", quoted)
     return None
 
 
 def _diagnose_included_text(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say which included text an error names, if the source line that it quotes is not in the written text."""
-    said = evidence.text(entry)[:_MOST].replace("\\n", "\n").replace('\\"', '"')
+    said = evidence.text(entry)[:_MOST_TEXT].replace("\\n", "\n").replace('\\"', '"')
     quoted = [line.strip(" .…|") for line in _QUOTED.findall(said)]
     wrote = [each for each in evidence.tail if each.agent == entry.agent and each.index < entry.index and _written_text(each)]
-    if not quoted or len(wrote) < _LEAST or not _PARSES.search(said):
+    if not quoted or len(wrote) < _LEAST_CHANGES or not _PARSES.search(said):
         return None
     path = path_of(wrote[-1]) or ""
     known = evidence.last_content(path, entry.index) if list_changes(wrote[-1]) else None
@@ -116,10 +114,10 @@ def _diagnose_included_text(evidence: Evidence, entry: EntryView) -> Diagnosis |
         return None
     # The quoted line contains the name in any case.
     rest = said.replace(quoted[0], "")
-    names = [next(group for group in match.groups() if group) for match in _REFERS.finditer(text)]
+    names = [first_group(match) for match in _REFERS.finditer(text)]
     name = next(
         # Without the name in the error, it may be any of them.
-        (each for each in names if re.search(rf"(?<![\w-]){re.escape(each)}(?![\w-])", rest) and plain_name(each)),
+        (each for each in names if contains_word(each, rest) and plain_name(each)),
         None,
     )
     if name is None:
@@ -144,7 +142,7 @@ _REFERS = lazy_pattern(
 )
 """Ways in which one text includes another."""
 _PARSES = lazy_pattern(r"(?i)pars(?:e|ing)|syntax|unexpected|expect(?:ing|ed)|unterminated|unclosed|invalid token|malformed")
-_LONG = 30
+_LEAST_WRITTEN = 30
 
 
 def _written_text(entry: EntryView) -> str:
@@ -153,12 +151,14 @@ def _written_text(entry: EntryView) -> str:
     if entry.status != "ok" or (not may_change(entry) and written_content(entry) is None):
         return ""
     return max(
-        (value for value in fields_of(entry).values() if isinstance(value, str) and len(value) >= _LONG), key=len, default=""
+        (value for value in fields_of(entry).values() if isinstance(value, str) and len(value) >= _LEAST_WRITTEN),
+        key=len,
+        default="",
     )
 
 
 def _has_few_changes(changed: dict[str, list[EntryView]]) -> bool:
-    return sum(map(len, changed.values())) < _LEAST
+    return sum(map(len, changed.values())) < _LEAST_CHANGES
 
 
 def _list_changed_files(evidence: Evidence, entry: EntryView, said: str) -> dict[str, list[EntryView]]:
@@ -172,7 +172,7 @@ def _list_changed_files(evidence: Evidence, entry: EntryView, said: str) -> dict
         ):
             start = other.index
         # Long ago, the same message may have had another cause.
-        if entry.index - other.index > _BACK:
+        if entry.index - other.index > _MOST_BACK:
             break
     # A loop may have begun before its present message.
     start = min(start, evidence.loop[0].index) if evidence.loop and evidence.finding is not None else start
@@ -202,10 +202,10 @@ def _diagnose_unchanged_file(evidence: Evidence, entry: EntryView, changed: dict
         part in path.rpartition("/")[2] for part in ("test_", "_test.", ".test.", ".spec.", "conftest")
     ):
         return None
-    return _answer(evidence, entry, changed, path, line, f": {_quote_error(causes[-1].strip())}", said[-500:])
+    return _explain_place(evidence, entry, changed, path, line, f": {_quote_error(causes[-1].strip())}", said[-500:])
 
 
-def _answer(
+def _explain_place(
     evidence: Evidence,
     entry: EntryView,
     changed: dict[str, list[EntryView]],
@@ -240,4 +240,4 @@ def _fails_on_import(said: str) -> bool:
 
 def _quote_error(error: str) -> str:
     """Return an error as a quote: its kind, and its words if they are few."""
-    return code(error if len(error) <= _FEW else error.partition(":")[0], _FEW)
+    return code(error if len(error) <= _MOST_QUOTED else error.partition(":")[0], _MOST_QUOTED)

@@ -8,7 +8,15 @@ from collections.abc import Callable, Iterator
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.classes.edits.edits_not_used import unaffected_calls
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, list_changes, path_of, same_file, split_command
+from ctxmgr.diagnose.evidence.calls import (
+    call_phrase,
+    command_of,
+    edited_paths,
+    list_changes,
+    path_of,
+    same_file,
+    split_command,
+)
 from ctxmgr.diagnose.evidence.files import is_file_name
 from ctxmgr.diagnose.evidence.texts import code, plain_name, strip_line_numbers
 from ctxmgr.diagnose.interface import diagnosis
@@ -27,7 +35,7 @@ _FILE = lazy_pattern(r"(?<![\w/.-])((?:[\w.@+-]{1,60}/){0,8}[\w@+-][\w.@+-]{0,60
 # A rule of make, with or without a line number before it: `dist/app.js: src/app.ts`. `CC := gcc` is none.
 _RULE = lazy_pattern(r"^(?:\s*\d+\s)?([\w./-]{2,80})\s?:(?!=)\s([^\n=]{2,200})$", re.MULTILINE)
 _BUILDS = lazy_pattern(r"\b(?:make|ninja|cmake|gcc|cc|clang|g\+\+|build|compile|setup\.py)\b")
-_LOOKED_AT, _HEAD, _MOST, _MOST_COPIES = 200, 6, 8_000, 12
+_HEAD_LINES, _MOST_TEXT, _MOST_COPIES = 6, 8_000, 12
 
 _OtherFile = tuple[str, str, EntryView, str]
 """Why, what to do, the entry that shows it, and the line."""
@@ -39,12 +47,12 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         for path in dict.fromkeys(path for each in reversed(edits) for path in edited_paths(each)):
             file = evidence.relative_path(path)
             # The answer to an edit repeats the edited text.
-            shown = [e for e in list(evidence.recent)[-_LOOKED_AT:] if e.status == "ok" and not edited_paths(e)]
+            shown = [e for e in evidence.latest if e.status == "ok" and not edited_paths(e)]
             for form in _FORMS:
                 found = next(form(evidence, file, shown, edits[0].index), None)
                 if found is not None:
                     why, step, other, line = found
-                    call = code(command_of(entry), 80) if command_of(entry) else f"The {entry.action[:40]} call"
+                    call = call_phrase(entry, 80)
                     cause = f"{call} ends the same after {len(edits)} edits, {len(same)} times: {why}."
                     return diagnosis(
                         KIND, cause, step, evidence.quote(other, line), evidence.quote(entry),
@@ -55,12 +63,12 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 
 def _find_source(evidence: Evidence, file: str, shown: list[EntryView], _: int) -> Iterator[_OtherFile]:
     """Yield the source from which the edited file is made, according to its head."""
-    for other in reversed(shown):
+    for other in shown:
         path = path_of(other) or next((word for word in command_of(other).split() if word.endswith(file)), "")
         # The head of another file says nothing about this one.
         if not path or not evidence.same_place(path, file):
             continue
-        for line in evidence.text(other).split("\n")[:_HEAD]:
+        for line in evidence.text(other).split("\n")[:_HEAD_LINES]:
             names = [name for name in _FILE.findall(line) if plain_name(name) and name.rpartition("/")[2] != _file_name(file)]
             if _MADE.search(line) and names:
                 shown_names = " and ".join(code(name, 80) for name in names[:2])
@@ -80,8 +88,8 @@ def _find_build_target(evidence: Evidence, file: str, shown: list[EntryView], fi
     # Any build since may have been this target.
     if any(each.index > first and _BUILDS.search(call_input(each)) for each in evidence.recent):
         return
-    for other in reversed(shown):
-        for match in _RULE.finditer(evidence.text(other)[:_MOST]):
+    for other in shown:
+        for match in _RULE.finditer(evidence.text(other)[:_MOST_TEXT]):
             target, needs = match.groups()
             if (
                 _file_name(file) in {_file_name(word) for word in needs.split()}
@@ -101,7 +109,7 @@ def _find_build_target(evidence: Evidence, file: str, shown: list[EntryView], fi
 def _find_loaded_copy(evidence: Evidence, file: str, shown: list[EntryView], _: int) -> Iterator[_OtherFile]:
     """Yield the other copy of the file that is loaded according to a look-up."""
     parts = file.split("/")
-    for other in reversed(shown):
+    for other in shown:
         said = evidence.text(other).strip()
         # A single path on a line answers "which file is loaded". A list of paths does not.
         if "\n" in said or len(parts) < 2 or not plain_name(said) or evidence.same_place(said, file):
@@ -123,12 +131,12 @@ def _find_second_setting(evidence: Evidence, file: str, shown: list[EntryView], 
     replaced = [change for each in own for change in list_changes(each)]
     written = "\n".join(change.new for change in replaced) or "\n".join(map(call_input, own))
     texts = ["\n".join(old.lines) if old is not None else "", *(change.old for change in replaced)]
-    before = {setting for text in texts for setting in _settings(text) if setting[0] in written}
-    before -= set(_settings(replaced[-1].new if replaced else ""))
+    before = {setting for text in texts for setting in _list_settings(text) if setting[0] in written}
+    before -= set(_list_settings(replaced[-1].new if replaced else ""))
     edited = [path for each in evidence.edits for path in edited_paths(each)] if before else []
-    for other in reversed(shown) if before else ():
-        for line in evidence.text(other)[:_MOST].split("\n"):
-            setting = next(_settings(_PLACE.sub("", line)), ("", ""))
+    for other in shown if before else ():
+        for line in evidence.text(other)[:_MOST_TEXT].split("\n"):
+            setting = next(_list_settings(_PLACE.sub("", line)), ("", ""))
             if setting not in before:
                 continue
             place = _PLACE.match(line)
@@ -153,11 +161,11 @@ def _find_import(evidence: Evidence, shown: list[EntryView], path: str) -> tuple
     reads = re.compile(
         rf"(?:\b(?:from|import|require|include|source|load|use|extends)\b).*(?<![\w-]){re.escape(stem)}(?![\w-])"
     )
-    lines = ((each, line) for each in reversed(shown) for line in evidence.text(each)[:_MOST].split("\n"))
+    lines = ((each, line) for each in shown for line in evidence.text(each)[:_MOST_TEXT].split("\n"))
     return next(((each, _PLACE.sub("", line).strip()) for each, line in lines if len(stem) > 2 and reads.search(line)), None)
 
 
-def _settings(text: str) -> Iterator[tuple[str, str]]:
+def _list_settings(text: str) -> Iterator[tuple[str, str]]:
     """Yield the names to which the lines of a text give values, with these."""
     return ((match.group("name"), match.group("value").strip().rstrip(";,")) for match in _SETTING.finditer(text))
 
@@ -177,8 +185,8 @@ def _find_overriding_file(evidence: Evidence, file: str, shown: list[EntryView],
     if not stem:
         return
     like = re.compile(rf"(?<![\w.-])((?:[\w.-]+/)*{re.escape(stem)}[._-][\w-]{{1,20}}\.{re.escape(ending)})(?![\w.-])")
-    for other in reversed(shown):
-        text = evidence.text(other)[:_MOST]
+    for other in shown:
+        text = evidence.text(other)[:_MOST_TEXT]
         match = like.search(text)
         # Both names must be in one text, and in code: a list of files shows that they exist, not that they are read.
         if (
@@ -228,7 +236,7 @@ def _find_copy(evidence: Evidence, file: str, shown: list[EntryView], first: int
         user = _find_trace(evidence, f"{copy}{file.removeprefix(source)}", since) or _find_user(
             evidence, copy, line, shown, since
         )
-        if user is None or any(_renews(each, copy, how) for each in since):
+        if user is None or any(_may_renew(each, copy, how) for each in since):
             continue
         yield (
             f"it uses {code(copy, 60)}, as {evidence.source(user[0])} shows ({code(user[1], 90)}), a copy of {code(source, 60)}"
@@ -244,8 +252,8 @@ def _list_recorded_copies(
     evidence: Evidence, shown: list[EntryView], first: int
 ) -> Iterator[tuple[EntryView, str, str, str, str]]:
     """Yield what a shown file, or a call before the edits, copies: the entry, from where, to where, what does so, the line."""
-    for other in reversed(shown):
-        lines = strip_line_numbers(evidence.text(other)[:_MOST]).split("\n")
+    for other in shown:
+        lines = strip_line_numbers(evidence.text(other)[:_MOST_TEXT]).split("\n")
         for place, line in enumerate(lines):
             for source, copy in _list_copies(line):
                 yield other, source, copy, _name_renewal(evidence, other, lines, place), line
@@ -272,7 +280,7 @@ def _find_trace(evidence: Evidence, twin: str, since: list[EntryView]) -> tuple[
     """Return the line of a failing call that comes from the copied file."""
     named = re.compile(rf"(?<![\w.-]){re.escape(twin)}[\"']?(?:[:,(]|$)")
     for entry in reversed(since):
-        for line in evidence.text(entry)[:_MOST].split("\n") if evidence.has_failed(entry) else ():
+        for line in evidence.text(entry)[:_MOST_TEXT].split("\n") if evidence.has_failed(entry) else ():
             if named.search(line):
                 return entry, line.strip()
     return None
@@ -286,8 +294,8 @@ def _find_user(
     ran = ((entry, command_of(entry)) for entry in since)
     read = (
         (entry, each.strip())
-        for entry in reversed(shown)
-        for each in strip_line_numbers(evidence.text(entry)[:_MOST]).split("\n")
+        for entry in shown
+        for each in strip_line_numbers(evidence.text(entry)[:_MOST_TEXT]).split("\n")
         if each != line and not _NO_SETTING.match(each.strip()) and not _RULE.match(each)
     )
     for entry, each in (*ran, *read):
@@ -318,7 +326,7 @@ def _name_renewal(evidence: Evidence, entry: EntryView, lines: list[str], place:
 _PROGRAMS = {"py": "python3", "js": "node", "mjs": "node", "cjs": "node", "rb": "ruby", "pl": "perl"}
 
 
-def _renews(entry: EntryView, copy: str, how: str) -> bool:
+def _may_renew(entry: EntryView, copy: str, how: str) -> bool:
     """Whether a call may have renewed a copy: it runs what renews it, or copies to that place itself."""
     command = command_of(entry)
     # A call that only shows the script does not run it.

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, fields_of, list_changes, split_command, tool_phrase
-from ctxmgr.diagnose.evidence.texts import clean, code, plain_name
+from ctxmgr.diagnose.evidence.texts import agent_name, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -27,42 +27,43 @@ _STATE = lazy_pattern(
     re.IGNORECASE,
 )
 """Words of a command, or fields of a tool, that set a state."""
-_LAST, _LEAST, _MOST_WORDS = 40, 3, 8
+_LAST_ENTRIES, _LAST_WRITES, _LEAST_TURNS, _MOST_WORDS = 40, 4, 3, 8
+"""Newest entries that are read, last writes of a file by only two agents, changes of hands, words or fields of a call."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return which file changes hands, and between whom."""
     writers: dict[str, list[tuple[str, EntryView]]] = {}
-    for entry in evidence.recent[-_LAST:]:
+    for entry in evidence.recent[-_LAST_ENTRIES:]:
         if entry.status == "ok":
             for path in _list_written_files(entry):
                 writers.setdefault(evidence.relative_path(path), []).append((entry.agent, entry))
     for path, writes in sorted(writers.items(), key=lambda each: -each[1][-1][1].index):
         turns = [(one, two) for one, two in pairwise(writes) if one[0] != two[0]]
-        agents = {who for who, _ in writes[-4:]}
+        agents = {who for who, _ in writes[-_LAST_WRITES:]}
         # One hand-over of a file is teamwork. It is a conflict only if most writes alternate between two agents.
-        if len(turns) >= _LEAST and len(agents) == 2 and len(turns) * 2 > len(writes) and plain_name(path):
-            return _answer(evidence, path, writes, len(turns))
+        if len(turns) >= _LEAST_TURNS and len(agents) == 2 and len(turns) * 2 > len(writes) and plain_name(path):
+            return _explain_turns(evidence, path, writes, len(turns))
     return _diagnose_switched_state(evidence)
 
 
 def _diagnose_switched_state(evidence: Evidence) -> Diagnosis | None:
     """Return which state two agents set by turns, each to its own value: a branch, a context, a field."""
     settings: dict[tuple[str, ...], list[tuple[str, str, str, EntryView]]] = {}
-    for entry in evidence.recent[-_LAST:]:
+    for entry in evidence.recent[-_LAST_ENTRIES:]:
         # A failed command sets no state.
-        if entry.status == "ok" and not evidence.has_failed(entry):
-            for slot, value, shown in _settings(entry):
+        if evidence.has_succeeded(entry):
+            for slot, value, shown in _list_settings(entry):
                 settings.setdefault(slot, []).append((entry.agent, value, shown, entry))
     for sets in settings.values():
         turns = [(one, two) for one, two in pairwise(sets) if one[0] != two[0] and one[1] != two[1]]
         # A state with more than two values moves on, like that of a ticket.
-        if len(turns) >= _LEAST and len({who for who, *_ in sets}) == 2 and len({value for _, value, *_ in sets}) == 2:
+        if len(turns) >= _LEAST_TURNS and len({who for who, *_ in sets}) == 2 and len({value for _, value, *_ in sets}) == 2:
             return _explain_switched_state(evidence, *turns[-1], len(turns))
     return None
 
 
-def _settings(entry: EntryView) -> Iterator[tuple[tuple[str, ...], str, str]]:
+def _list_settings(entry: EntryView) -> Iterator[tuple[tuple[str, ...], str, str]]:
     """Yield what a call sets: the call without one of its values, that value, and the call in words for a reader."""
     for words in split_command(command_of(entry)):
         plain = [word for word in words if not word.startswith("-")]
@@ -81,7 +82,7 @@ def _settings(entry: EntryView) -> Iterator[tuple[tuple[str, ...], str, str]]:
 def _explain_switched_state(
     evidence: Evidence, one: tuple[str, str, str, EntryView], two: tuple[str, str, str, EntryView], turns: int
 ) -> Diagnosis:
-    first, second = (name if plain_name(name := clean(who)[:40]) else "another agent" for who in (one[0], two[0]))
+    first, second = (name if plain_name(name := agent_name(who)) else "another agent" for who in (one[0], two[0]))
     cause = (
         f"{first} and {second} set one shared state by turns, {turns} times, and each takes away what the other set: {first}'s "
         f"{one[2]}{clock(one[3].ts)}, then {second}'s {two[2]}{clock(two[3].ts)}."
@@ -106,9 +107,9 @@ def _list_written_files(entry: EntryView) -> list[str]:
     return list(dict.fromkeys(word for word in words if re.fullmatch(r"[\w./@+-]{1,160}\.\w{1,8}", word)))
 
 
-def _answer(evidence: Evidence, path: str, writes: list[tuple[str, EntryView]], turns: int) -> Diagnosis:
+def _explain_turns(evidence: Evidence, path: str, writes: list[tuple[str, EntryView]], turns: int) -> Diagnosis:
     (one, first), (two, second) = next(pair for pair in reversed(list(pairwise(writes))) if pair[0][0] != pair[1][0])
-    names = [name if plain_name(name := clean(who)[:40]) else "another agent" for who in (one, two)]
+    names = [name if plain_name(name := agent_name(who)) else "another agent" for who in (one, two)]
     values = [code(changes[-1].new, 60) if (changes := list_changes(entry)) else "" for entry in (first, second)]
     to = [f" to {value}" if value else "" for value in values]
     cause = (

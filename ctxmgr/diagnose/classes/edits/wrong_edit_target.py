@@ -42,18 +42,20 @@ _UNREAD = lazy_pattern(
     r"(?:has|have) not been read|must be read|read (?:the file|it) (?:first|before)|modified since", re.IGNORECASE
 )
 _PATCH = lazy_pattern(r"\b(?:git (?:-\S+ )*(?:apply|am)|patch)\b[^\n|;&]{0,200}?(\S{1,200}\.(?:patch|diff))\b")
-_FEW, _FAR = 3, 30
-_ALIKE = 0.55
+_MOST_PLACES, _MOST_ABOVE, _FEW_LINES = 3, 30, 3
+"""Places of a repeated text that are shown, lines above one that are searched, lines of an output that show too little."""
+_LEAST_ALIKE, _NEARLY_EQUAL = 0.55, 0.9
+"""Similarity of the line that was meant, and of one that is likelier than the whole text in another file."""
 _MOST_LINES = 4_000
-_LONG = 400
+_MOST_LINE, _LEAST_NEW, _LEAST_OLD, _MOST_FILES = 400, 8, 12, 12
+"""Characters of a line that are compared, of a new and an old text that are nowhere by chance; files searched for the old."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return why an edit is refused."""
     for entry in evidence.failing_calls:
         for path, change in _list_requested_changes(evidence, entry)[:20]:
-            found = _diagnose_edit(evidence, entry, path, change)
-            if found is not None:
+            if (found := _diagnose_edit(evidence, entry, path, change)) is not None:
                 return found
     return next(
         (found for entry in evidence.rounds[:6] if (found := _diagnose_substitution(evidence, entry)) is not None), None
@@ -71,14 +73,14 @@ def _diagnose_substitution(evidence: Evidence, entry: EntryView) -> Diagnosis | 
     """Say that the pattern of a substitution is not in the file, so that it silently changes nothing."""
     match = _SED.search(command_of(entry))
     # A single substitution without effect may be a precaution.
-    if match is None or evidence.times(entry) < _TWICE:
+    if match is None or evidence.times(entry) < _LEAST_TIMES:
         return None
     old, path = re.sub(r"\\([^\w\s])", r"\1", match.group(3)), match.group(5)
     known = evidence.last_content(path, entry.index)
     # The matches of a real regular expression can't be told from its text.
     if known is None or re.search(r"[*+^$\\(\[{?]|\.\*", match.group(3).replace("\\.", "")) or old in known.text:
         return None
-    number = _nearest_line(old, known)
+    number = _find_nearest_line_number(old, known)
     if number is None:
         return None
     line = known.lines[number - known.first]
@@ -91,10 +93,10 @@ def _diagnose_substitution(evidence: Evidence, entry: EntryView) -> Diagnosis | 
         f"Make the change with line {number} of {name}, exactly as it stands there{_describe_line(line)}, as the pattern, or"
         " with your edit tool."
     )
-    return _diagnosis(evidence, entry, known, cause, step, f"Read {name} after the change: line {number} must show it.")
+    return _build_diagnosis(evidence, entry, known, cause, step, f"Read {name} after the change: line {number} must show it.")
 
 
-_TWICE = 2
+_LEAST_TIMES = 2
 
 
 def _list_requested_changes(evidence: Evidence, entry: EntryView) -> list[tuple[str, Change]]:
@@ -115,8 +117,7 @@ def _diagnose_edit(evidence: Evidence, entry: EntryView, path: str, change: Chan
     # A tool may refuse for another reason than the text. An empty text is an insertion.
     if not _REFUSED.search(said) or not change.old.strip():
         return None
-    found = _diagnose_unseen_part(evidence, entry, path, change)
-    if found is not None:
+    if (found := _diagnose_unseen_part(evidence, entry, path, change)) is not None:
         return found
     known = evidence.last_content(path, entry.index)
     # Without the file's content, only an output that shows a part of it can help.
@@ -135,13 +136,13 @@ def _diagnose_absent_text(evidence: Evidence, entry: EntryView, known: Content, 
     """Say what stands in the place of a text that the file does not have."""
     old, new = change.old.strip("\n"), change.new.strip("\n")
     # An edit that was made already fails because its own result is there. A short text is there by chance.
-    if new.strip() and len(new) > 8 and new in known.text and old not in new:
+    if new.strip() and len(new) > _LEAST_NEW and new in known.text and old not in new:
         return _diagnose_finished_edit(evidence, entry, known, change)
-    missing = _first_missing(old, known)
-    number = _nearest_line(missing, known)
+    missing = _find_missing_line(old, known)
+    number = _find_nearest_line_number(missing, known)
     other = _find_other_file(evidence, path, old, entry)
     # A nearly equal line of this file is likelier than the whole text in another one.
-    if other is not None and (number is None or _similarity(missing, known.lines[number - known.first]) < 0.9):
+    if other is not None and (number is None or _similarity(missing, known.lines[number - known.first]) < _NEARLY_EQUAL):
         return _diagnose_other_file(evidence, entry, other, change, path)
     if number is None:
         return _diagnose_missing_text(evidence, entry, known, missing, change)
@@ -170,9 +171,8 @@ def _diagnose_rewritten_file(
         return None
     name, source = evidence.name(path), evidence.source(between[-1])
     cause = (
-        f"{_describe_edit(evidence, entry, path)}: {_target(change.old.strip().split(chr(10))[0], change)} any more. You read "
-        f"it{clock(known.entry.ts)},"
-        f" and {source} came after that and may have rewritten it (quotes, blanks, order)."
+        f"{_describe_edit(evidence, entry, path)}: {_absence_text(change.old.strip().split(chr(10))[0], change)} any more. "
+        f"You read it{clock(known.entry.ts)}, and {source} came after that and may have rewritten it (quotes, blanks, order)."
     )
     step = f"Read {name} again as it is now, and take the text of the edit from there."
     return diagnosis(
@@ -188,7 +188,7 @@ def _describe_edit(evidence: Evidence, entry: EntryView, path: str) -> str:
     return f"{what} of {evidence.name(path)} can't work{often}"
 
 
-def _target(missing: str, change: Change) -> str:
+def _absence_text(missing: str, change: Change) -> str:
     return f"{change.name} {code(missing)} is not in the file"
 
 
@@ -200,16 +200,18 @@ def _diagnose_different_line(
     case = line.casefold() == missing.casefold()
     how = " (only blanks or indentation differ)" if blanks else " (only capitals differ)" if case else ""
     name = evidence.name(known.path)
-    cause = f"{_describe_edit(evidence, entry, known.path)}: {_target(missing, change)}. Line {number} is {code(line)}{how}."
+    cause = (
+        f"{_describe_edit(evidence, entry, known.path)}: {_absence_text(missing, change)}. Line {number} is {code(line)}{how}."
+    )
     if known.edits:
-        cause += f" Your own later edits changed the file after you read it{_read_time(evidence, known)}."
+        cause += f" Your own later edits changed the file after you read it{_describe_read_time(evidence, known)}."
     field = change.name.removeprefix("its ")
     first = f"Read {name} around line {number} again. Then make" if known.doubtful else "Make"
     step = (
         f"{first} the edit with line {number} of {name}, exactly as it stands there{_describe_line(line)}, as {field}, and"
         " keep your new text."
     )
-    return _diagnosis(
+    return _build_diagnosis(
         evidence, entry, known, cause, step,
         f"Read {name} after the edit: line {number} must show the change; then run the check.",
     )  # fmt: skip
@@ -229,10 +231,10 @@ def _diagnose_missing_text(
     # The text may be in lines that are not known.
     if not known.whole or known.doubtful:
         return None
-    cause = f"{_describe_edit(evidence, entry, known.path)}: {_target(missing, change)}, and no line of it comes close."
+    cause = f"{_describe_edit(evidence, entry, known.path)}: {_absence_text(missing, change)}, and no line of it comes close."
     name = evidence.name(known.path)
     step = f"Search the project for a part of {code(missing.strip(), 60)} to find the file that holds it, and edit that one."
-    return _diagnosis(
+    return _build_diagnosis(
         evidence, entry, known, cause, step, f"If no file holds it, {name} has to get it as a new line.", "medium"
     )
 
@@ -250,15 +252,15 @@ def _diagnose_repeated_text(
         "Add the line above or below the place you mean to the text to replace, so that it is unique and occurs only once; use"
         " an option such as `replace_all` only if you mean all of them."
     )
-    above = [(place, line) for place in places[:_FEW] if (line := _line_above(known, place, places))]
+    above = [(place, line) for place in places[:_MOST_PLACES] if (line := _quote_line_above(known, place, places))]
     if above:
         step += f" {'; '.join(f'line {place} is below {line}' for place, line in above)}.".replace(" line", " Line", 1)
-    return _diagnosis(evidence, entry, known, cause, step, "The edit must report one replacement.")
+    return _build_diagnosis(evidence, entry, known, cause, step, "The edit must report one replacement.")
 
 
-def _line_above(known: Content, place: int, places: list[int]) -> str:
+def _quote_line_above(known: Content, place: int, places: list[int]) -> str:
     """Return the nearest line above a position that no other position has above it, as a quote; else the nearest one, or ""."""
-    above = known.lines[: place - known.first][-_FAR:]
+    above = known.lines[: place - known.first][-_MOST_ABOVE:]
     lines = [(distance, line) for distance, line in enumerate(reversed(above), 1) if line.strip()]
     others = [known.lines[: other - known.first] for other in places if other != place]
     own = (line for distance, line in lines if not any(line in other[-distance:][:1] for other in others))
@@ -276,7 +278,7 @@ def _diagnose_finished_edit(evidence: Evidence, entry: EntryView, known: Content
         " and the old text is gone."
     )
     step = f"Leave {evidence.name(known.path)} as it is and go on with what comes after this edit."
-    return _diagnosis(evidence, entry, known, cause, step, "Run the check that the edit was for.")
+    return _build_diagnosis(evidence, entry, known, cause, step, "Run the check that the edit was for.")
 
 
 def _diagnose_other_file(evidence: Evidence, entry: EntryView, other: Content, change: Change, path: str) -> Diagnosis:
@@ -288,7 +290,7 @@ def _diagnose_other_file(evidence: Evidence, entry: EntryView, other: Content, c
         f"line {number}."
     )
     step = f"Make this edit in {name} instead."
-    return _diagnosis(evidence, entry, other, cause, step, f"Read {name} around line {number} after the edit.")
+    return _build_diagnosis(evidence, entry, other, cause, step, f"Read {name} around line {number} after the edit.")
 
 
 _PARTLY = lazy_pattern(
@@ -301,7 +303,7 @@ _AT_LINE = lazy_pattern(r"^(?:([^\s:]{1,200}):)?(\d{1,7})[:-](.*)$", re.MULTILIN
 
 def _diagnose_unseen_part(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
     """Say that the text is in a part of the file that no read has shown: a search has its line, but the reads are cut."""
-    first = next((line.strip() for line in change.old.split("\n") if len(line.strip()) >= _SHORT), "")
+    first = next((line.strip() for line in change.old.split("\n") if len(line.strip()) >= _LEAST_SEARCHED), "")
     name = path.rpartition("/")[2]
     looks = [each for each in evidence.entries_before(entry.index) if each.status == "ok" and not edited_paths(each)]
     views = [each for each in looks if same_file(path_of(each) or "", path) or name in command_of(each).split(" ")[-1]]
@@ -346,41 +348,38 @@ def _explain_unseen_part(
     )
 
 
-_SHORT = 8
+_LEAST_SEARCHED = 8
+"""Characters of a line that is searched for in the results of a search."""
 
 
 def _diagnose_partial_view(evidence: Evidence, entry: EntryView, path: str, change: Change) -> Diagnosis | None:
     """Say which line is nearest in an output that shows the file among other things."""
     name = path.rpartition("/")[2]
     for other in evidence.entries_before(entry.index):
-        if (
-            other.status != "ok"
-            or evidence.has_failed(other)
-            or (name not in call_input(other) and name not in evidence.text(other))
-        ):
+        if not evidence.has_succeeded(other) or (name not in call_input(other) and name not in evidence.text(other)):
             continue
         if "\n@@" in evidence.text(other):
             continue  # a diff shows what it would replace, not what is there
         lines = tuple(line for line in evidence.text(other).split("\n") if line.strip())
         shown = Content(path, lines, 1, False, other)
-        missing = _first_missing(change.old, shown)
+        missing = _find_missing_line(change.old, shown)
         if missing in lines:
             return None
-        number = _nearest_line(missing, shown)
+        number = _find_nearest_line_number(missing, shown)
         # All of a few lines may be unlike, because the rest is not shown.
-        if number is None or len(lines) < _FEW:
+        if number is None or len(lines) < _FEW_LINES:
             continue
         line = lines[number - 1]
         source = evidence.source(other)
         cause = (
-            f"{_describe_edit(evidence, entry, path)}: {_target(missing, change)}. {capital(source)} shows "
+            f"{_describe_edit(evidence, entry, path)}: {_absence_text(missing, change)}. {capital(source)} shows "
             f"{code(line)} in its place."
         )
         step = (
             f"Read {evidence.name(path)} again, and make the edit with {code(line)}, exactly as it stands there, and "
             "keep your new value."
         )
-        return _diagnosis(
+        return _build_diagnosis(
             evidence, entry, shown, cause, step, f"Read {evidence.name(path)} after the edit; then run the check."
         )
     return None
@@ -391,9 +390,10 @@ def _diagnose_unread_file(evidence: Evidence, entry: EntryView, path: str, chang
         return None  # it may have been read before the entries at hand
     first = next((line for line in change.old.split("\n") if line.strip()), change.old)
     name = evidence.name(path)
-    cause = f"{_describe_edit(evidence, entry, path)}: {_target(first, change)}, and you have not read {name} in this session."
+    absence = _absence_text(first, change)
+    cause = f"{_describe_edit(evidence, entry, path)}: {absence}, and you have not read {name} in this session."
     quotes = [evidence.quote(entry)]
-    for commit, other in _commits(evidence, entry, path):
+    for commit, other in _list_commits(evidence, entry, path):
         cause += f" {capital(evidence.source(other))} has a commit of it that may have changed that: {code(commit, 110)}."
         quotes.append(evidence.quote(other, commit))
         break
@@ -407,7 +407,7 @@ def _diagnose_unread_file(evidence: Evidence, entry: EntryView, path: str, chang
 _COMMIT = lazy_pattern(r"^[\s*|\\/]*[0-9a-f]{7,40} (?:\([^)\n]{1,80}\) )?(\S[^\n]{4,200})$", re.MULTILINE)
 
 
-def _commits(evidence: Evidence, entry: EntryView, path: str) -> Iterator[tuple[str, EntryView]]:
+def _list_commits(evidence: Evidence, entry: EntryView, path: str) -> Iterator[tuple[str, EntryView]]:
     """Yield the commits of the log whose subject names a file and says more, the newest first."""
     stem = path.rpartition("/")[2].partition(".")[0]
     for other in evidence.entries_before(entry.index):
@@ -439,21 +439,21 @@ def _diagnose_missing_reread(evidence: Evidence, entry: EntryView, path: str) ->
     return None
 
 
-def _first_missing(old: str, known: Content) -> str:
+def _find_missing_line(old: str, known: Content) -> str:
     """Return the first line of the text to replace that the file does not have; else its first line."""
     lines = [line for line in old.split("\n")[:200] if line.strip()]
     have = set(known.lines)
     return next((line for line in lines if line not in have), lines[0] if lines else old)
 
 
-def _nearest_line(missing: str, known: Content) -> int | None:
-    line_text = missing.strip()[:_LONG]
-    best, place = _ALIKE, None
+def _find_nearest_line_number(missing: str, known: Content) -> int | None:
+    line_text = missing.strip()[:_MOST_LINE]
+    best, place = _LEAST_ALIKE, None
     folded = "".join(line_text.split()).casefold()
     matcher = difflib.SequenceMatcher(autojunk=False)
     matcher.set_seq2(line_text)
     for number, line in enumerate(known.lines[:_MOST_LINES], known.first):
-        stripped = line.strip()[:_LONG]
+        stripped = line.strip()[:_MOST_LINE]
         if not stripped:
             continue
         # A line that differs only in spaces or capitals is the intended line.
@@ -466,13 +466,13 @@ def _nearest_line(missing: str, known: Content) -> int | None:
 
 
 def _similarity(one: str, other: str) -> float:
-    return difflib.SequenceMatcher(None, one.strip()[:_LONG], other.strip()[:_LONG], autojunk=False).ratio()
+    return difflib.SequenceMatcher(None, one.strip()[:_MOST_LINE], other.strip()[:_MOST_LINE], autojunk=False).ratio()
 
 
 def _find_other_file(evidence: Evidence, path: str, old: str, entry: EntryView) -> Content | None:
     """Return another file that was read and holds the text."""
     # A short text occurs in many files.
-    if len(old.strip()) < 12:
+    if len(old.strip()) < _LEAST_OLD:
         return None
     paths: set[str] = set()
     for other in evidence.entries_before(entry.index):
@@ -480,18 +480,18 @@ def _find_other_file(evidence: Evidence, path: str, old: str, entry: EntryView) 
         if named is None or named in paths or same_file(named, path):
             continue
         paths.add(named)
-        known = evidence.last_content(named, entry.index) if len(paths) <= 12 else None
+        known = evidence.last_content(named, entry.index) if len(paths) <= _MOST_FILES else None
         if known is not None and known.find_line_numbers(old):
             return known
     return None
 
 
-def _read_time(evidence: Evidence, known: Content) -> str:
+def _describe_read_time(evidence: Evidence, known: Content) -> str:
     words = evidence.source(known.entry)
     return words[words.rfind(" at ") :] if " at " in words else ""
 
 
-def _diagnosis(
+def _build_diagnosis(
     evidence: Evidence, entry: EntryView, known: Content, cause: str, step: str, check: str, confidence: Confidence = "high"
 ) -> Diagnosis:
     sure = "medium" if known.doubtful else confidence

@@ -9,7 +9,7 @@ from ctxmgr.diagnose.errors.refusals import last_match
 from ctxmgr.diagnose.evidence import Evidence, clock, program_name
 from ctxmgr.diagnose.evidence.calls import command_of, path_of
 from ctxmgr.diagnose.evidence.messages import forbids
-from ctxmgr.diagnose.evidence.texts import code
+from ctxmgr.diagnose.evidence.texts import code, find_line, first_group
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -32,7 +32,6 @@ _ENVIRONMENT = lazy_pattern(
     rf"|\b(conda (?:activate|run -n) [\w.-]{{1,40}})\b"
 )
 _PYTHON = lazy_pattern(r"(?<![\w./-])(python(?:\d+(?:\.\d+)?)?|pytest|pip(?:\d+(?:\.\d+)?)?)(?=\s|$)")
-_LOOKED_AT = 400
 
 _WHICH = lazy_pattern(r"\b(?:which|command -v|type -p|where|whereis)\b")
 
@@ -43,6 +42,7 @@ class _Environment(NamedTuple):
     text: str
     by: str | None
     quote: Quote
+    rank: int
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -52,13 +52,13 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         match = last_match(_MISSING, evidence.text(entry)[-8_000:]) if command else None
         if match is None:
             continue
-        missing = next(group for group in match.groups() if group)
+        missing = first_group(match)
         # other_folder and other_installation handle the project's own modules.
         if _is_project_module(evidence, missing):
             continue
         named = _find_environment(evidence, entry, command)
         if named is not None:
-            return _answer(evidence, entry, command, missing, named)
+            return _explain_environment(evidence, entry, command, missing, named)
     return None
 
 
@@ -69,11 +69,8 @@ def _is_project_module(evidence: Evidence, module: str) -> bool:
     return any(own.search(evidence.relative_path(path)) for entry in evidence.recent if (path := path_of(entry)))
 
 
-def _answer(evidence: Evidence, entry: EntryView, command: str, missing: str, named: _Environment) -> Diagnosis:
-    times = evidence.times(entry)
-    often = f", {times} times" if times > 1 else ""
-    what = f"{code(missing, 60)} is not there for the interpreter it runs with"
-    cause = f"{code(command, 90)} fails{often}: {what}. "
+def _explain_environment(evidence: Evidence, entry: EntryView, command: str, missing: str, named: _Environment) -> Diagnosis:
+    cause = f"{evidence.describe_failure(entry, 90)}: {code(missing, 60)} is not there for the interpreter it runs with. "
     corrected = _correct_command(command, named.text)
     if named.by is None:
         cause += f"The output of {named.quote.source} names another environment: {code(named.text, 100)}."
@@ -85,7 +82,7 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, missing: str, na
         confidence = "high"
     check = f"The message about {code(missing, 60)} must be gone."
     return diagnosis(
-        KIND, cause, step, evidence.quote(entry, _find_line(evidence.text(entry), missing)), named.quote, check=check,
+        KIND, cause, step, evidence.quote(entry, find_line(evidence.text(entry), missing)), named.quote, check=check,
         confidence="high" if confidence == "high" else "medium",
     )  # fmt: skip
 
@@ -99,11 +96,11 @@ def _find_environment(evidence: Evidence, entry: EntryView, command: str) -> _En
             # An environment that the user forbids, or that failed already, is no remedy.
             if text not in failed and text not in command and not forbids(sentence):
                 return _Environment(
-                    text, f"The user named the environment{clock(message.at)}:", evidence.quote_message(message)
+                    text, f"The user named the environment{clock(message.at)}:", evidence.quote_message(message), 0
                 )
     output: _Environment | None = None
-    own = _own_folders(evidence, entry)
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    own = _find_program_folders(evidence, entry)
+    for other in evidence.latest_before(entry.index):
         # Only a call that worked shows that an environment is in use.
         if other.status != "ok":
             continue
@@ -112,12 +109,12 @@ def _find_environment(evidence: Evidence, entry: EntryView, command: str) -> _En
             # pip runs in an environment, but is none.
             if text not in failed and not text.endswith("/pip"):
                 by = f"Your {code(ran, 80)} worked{clock(other.ts)} with"
-                return _Environment(text, by, evidence.quote(other, ran))
+                return _Environment(text, by, evidence.quote(other, ran), 1)
         if output is None:
             said = evidence.text(other)
             output = next(
                 (
-                    _Environment(text, None, evidence.quote(other, _find_line(said, text)))
+                    _Environment(text, None, evidence.quote(other, find_line(said, text)), 2)
                     for text in _list_environments(said)
                     # The environment in the program's own folder lacks the module.
                     if text not in failed and text not in command and text.rpartition("/")[0] not in own
@@ -127,12 +124,12 @@ def _find_environment(evidence: Evidence, entry: EntryView, command: str) -> _En
     return output
 
 
-def _own_folders(evidence: Evidence, entry: EntryView) -> set[str]:
+def _find_program_folders(evidence: Evidence, entry: EntryView) -> set[str]:
     """Return the folders in which a look-up found the failing program. Their environment is the one in use."""
     program = program_name(entry)
     lines = [
         line.strip()
-        for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]
+        for other in evidence.latest_before(entry.index)
         if _WHICH.search(command_of(other))
         for line in evidence.text(other).split("\n")
     ]
@@ -143,7 +140,7 @@ def _list_environments(text: str) -> list[str]:
     # Most texts name no environment, and the pattern is slow.
     if "env" not in text and " run" not in text and "conda" not in text:
         return []
-    found = [next(group for group in match.groups() if group) for match in _ENVIRONMENT.finditer(text[:20_000])]
+    found = [first_group(match) for match in _ENVIRONMENT.finditer(text[:20_000])]
     fair = [each for each in found if not each.endswith(("/activate", "/pip"))] or found
     return sorted(fair, key=lambda each: "/bin/python" not in each)
 
@@ -164,7 +161,3 @@ def _correct_command(command: str, environment: str) -> str | None:
     if environment.startswith("conda activate"):
         return f"{environment} && {command}"
     return f"{command[: match.start()]}{environment} {command[match.start() :]}"
-
-
-def _find_line(text: str, part: str) -> str:
-    return next((line for line in text.split("\n") if part in line), text)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.table import read_table
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import command_of, named_folder, path_of
-from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name
+from ctxmgr.diagnose.evidence.calls import command_of, folder_of, path_of
+from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -28,13 +28,12 @@ class _ManifestNeed(NamedTuple):
 
 
 @cache
-def _manifest_needs() -> tuple[_ManifestNeed, ...]:
+def _load_manifest_needs() -> tuple[_ManifestNeed, ...]:
     return tuple(_ManifestNeed(**row) for row in read_table("manifest"))
 
 
 _PATH = r"(?<![\w./-])((?:/|\.{{1,2}}/|~/)?(?:[\w.@+-]{{1,60}}/){{1,10}}){name}(?![\w/-])"
 _MOVED = lazy_pattern(r"^\s*cd\s+([\w./~@+-]{1,160})\s*$")
-_LOOKED_AT = 300
 _FOREIGN = ("node_modules", "site-packages", "vendor", ".git", "target", "dist", "build", ".terraform", ".venv")
 
 
@@ -43,30 +42,30 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     for entry in evidence.failing_calls:
         command = command_of(entry)
         said = evidence.text(entry)[:8_000]
-        for need in _manifest_needs() if command else ():
+        for need in _load_manifest_needs() if command else ():
             if re.search(need.program, command) and re.search(need.said, said, re.IGNORECASE):
                 found = _find_manifest_folder(evidence, entry, need)
                 if found is not None:
-                    return _answer(evidence, entry, need, *found)
+                    return _explain_folder(evidence, entry, need, *found)
     return None
 
 
-def _current_folder(evidence: Evidence, entry: EntryView) -> str:
+def _find_current_folder(evidence: Evidence, entry: EntryView) -> str:
     """Return the folder in which a call runs, as far as the call itself names it."""
-    return evidence.relative_path(named_folder(entry).rstrip("/"))
+    return evidence.relative_path(folder_of(entry).rstrip("/"))
 
 
 def _find_manifest_folder(evidence: Evidence, entry: EntryView, need: _ManifestNeed) -> tuple[str, EntryView, bool] | None:
     """Return the folder with the manifest, the call that shows it, and whether a `cd` of an earlier call went there."""
     path = re.compile(_PATH.format(name=need.name))
-    here = _current_folder(evidence, entry)
-    tried_folders = {_current_folder(evidence, each) for each in evidence.failing_calls}
+    here = _find_current_folder(evidence, entry)
+    tried_folders = {_find_current_folder(evidence, each) for each in evidence.failing_calls}
     lacking = "\n".join(evidence.text(each)[:8_000] for each in evidence.failing_calls)
     tried_folders |= {evidence.relative_path(match.group(1).rstrip("/")) for match in path.finditer(lacking)}
     task = " ".join(message.text for message in evidence.user_texts).casefold()
     found: dict[str, EntryView] = {}
     moved: dict[str, EntryView] = {}
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         if other.status != "ok":
             continue
         alone = _MOVED.match(command_of(other))
@@ -108,15 +107,16 @@ def _has_own_manifest(evidence: Evidence, need: _ManifestNeed, here: str) -> boo
     )
 
 
-def _answer(evidence: Evidence, entry: EntryView, need: _ManifestNeed, folder: str, other: EntryView, moved: bool) -> Diagnosis:
-    command, times = command_of(entry), evidence.times(entry)
-    here = _current_folder(evidence, entry)
+def _explain_folder(
+    evidence: Evidence, entry: EntryView, need: _ManifestNeed, folder: str, other: EntryView, moved: bool
+) -> Diagnosis:
+    command = command_of(entry)
+    here = _find_current_folder(evidence, entry)
     where = code(here, 60) if here and plain_name(here) else "the root folder of the project"
     source = evidence.source(other)
     cause = (
-        f"{code(command, 90)} fails{how_often(times)}: it runs in {where}, and the "
-        f"{code(need.called, 40)}"
-        " that is meant is in another folder. "
+        f"{evidence.describe_failure(entry, 90)}: it runs in {where}, and the {code(need.called, 40)} that is meant is in"
+        " another folder. "
     )
     if moved:
         cause += f"The `cd {folder}` of an earlier call does not last: each call starts in its own folder again."

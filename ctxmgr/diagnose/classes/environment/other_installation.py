@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ctxmgr.diagnose.errors.refusals import last_match
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import command_of, path_of
-from ctxmgr.diagnose.evidence.texts import code, how_often, plain_name
+from ctxmgr.diagnose.evidence.texts import code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -33,7 +33,6 @@ _ELSEWHERE = lazy_pattern(r"\b(?:uv|poetry|pipenv|hatch|pdm|conda|tox|nox|docker
 """Programs that choose an environment themselves, so that the command does not show which one."""
 _RUN = lazy_pattern(r"(^|[;&|]\s*)(?:/usr/(?:local/)?bin/)?python[\d.]*(?=\s)")
 _PYTHON = lazy_pattern(r"(?<![\w./-])python(?=[\d.]*\s)")
-_LOOKED_AT = 200
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -43,7 +42,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         if missing is None:
             continue
         name = missing.group(1)
-        runs = _version(_RUNS.search(f"{command_of(entry)}\n{evidence.text(entry)[:6_000]}"))
+        runs = _read_version(_RUNS.search(f"{command_of(entry)}\n{evidence.text(entry)[:6_000]}"))
         found = (
             _diagnose_environment(evidence, entry, name)
             or (_diagnose_project_module(evidence, entry, name) if runs is None else None)
@@ -57,7 +56,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 def _list_installs(evidence: Evidence, entry: EntryView) -> Iterator[EntryView]:
     """Yield the calls that installed something: those before a failing call, the latest first, then those after it."""
     behind = [each for each in evidence.recent if each.index > entry.index]
-    for other in [*list(evidence.entries_before(entry.index))[:_LOOKED_AT], *behind]:
+    for other in [*evidence.latest_before(entry.index), *behind]:
         if other.status == "ok" and _INSTALLS.search(command_of(other)):
             yield other
 
@@ -65,22 +64,22 @@ def _list_installs(evidence: Evidence, entry: EntryView) -> Iterator[EntryView]:
 def _diagnose_other_version(evidence: Evidence, entry: EntryView, name: str, runs: str | None) -> Diagnosis | None:
     """Say that it was installed for another version of Python. An installation for the same version would not explain it."""
     for other in _list_installs(evidence, entry) if runs is not None else ():
-        into = _version(_INTO.search(evidence.text(other)[:8_000]))
+        into = _read_version(_INTO.search(evidence.text(other)[:8_000]))
         if into not in (None, runs):
-            return _answer(evidence, entry, name, str(runs), str(into), other)
+            return _explain_other_version(evidence, entry, name, str(runs), str(into), other)
     return None
 
 
 def _diagnose_environment(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
     """Say that a virtual environment has it, while the failing call runs a Python outside of it."""
     call, top = command_of(entry), name.partition(".")[0].casefold()
-    runs = _environment(call)
+    runs = _find_used_environment(call)
     # An activated shell may live on, so that its environment runs the call.
     activated = any(command_of(each).endswith("bin/activate") for each in evidence.recent)
     if _ELSEWHERE.search(call) or (activated and not runs):
         return None
     for other in _list_installs(evidence, entry):
-        into = _environment(command_of(other))
+        into = _find_used_environment(command_of(other))
         listing = re.sub(r"[-.]", "_", f"{command_of(other)}\n{evidence.text(other)[:8_000]}".casefold())
         if into not in (*_SYSTEM, runs) and re.search(rf"(?<![a-z\d]){re.escape(top)}(?![a-z\d])", listing):
             return _explain_environment(evidence, entry, name, into, other)
@@ -94,7 +93,7 @@ def _explain_environment(evidence: Evidence, entry: EntryView, name: str, into: 
     if inside == call:
         step = f"Run it in that environment: {code(f'. {into}/bin/activate && {call}', 140)}."
     cause = (
-        f"{code(call, 80)} fails{how_often(evidence.times(entry))}: {code(name, 50)} is installed in the environment "
+        f"{evidence.describe_failure(entry, 80)}: {code(name, 50)} is installed in the environment "
         f"{code(into, 60)} ({code(command_of(other), 60)}), and the Python that runs the call does not look there."
     )
     return diagnosis(
@@ -103,7 +102,7 @@ def _explain_environment(evidence: Evidence, entry: EntryView, name: str, into: 
     )  # fmt: skip
 
 
-def _environment(command: str) -> str:
+def _find_used_environment(command: str) -> str:
     """Return the last environment whose Python or pip a command uses, or "" if it names none."""
     return next((match.group(1) for match in reversed(list(_ENVIRONMENT.finditer(command)))), "")
 
@@ -113,7 +112,7 @@ def _diagnose_project_module(evidence: Evidence, entry: EntryView, name: str) ->
     top = name.partition(".")[0]
     place = re.compile(rf"(?:(?P<root>[\w./@+-]{{1,120}})/)?{re.escape(top)}(?:\.py|/[\w./]{{1,80}})")
     script = re.search(r"python[\d.]*\s+((?:[\w.-]{1,40}/)+)([\w-]{1,60})\.py\b", command_of(entry))
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         path = evidence.relative_path(path_of(other) or "")
         match = place.fullmatch(path)
         if other.status != "ok" or match is None or not path.endswith(".py"):
@@ -139,7 +138,7 @@ def _diagnose_project_module(evidence: Evidence, entry: EntryView, name: str) ->
     return None
 
 
-def _version(match: re.Match[str] | None) -> str | None:
+def _read_version(match: re.Match[str] | None) -> str | None:
     if match is None:
         return None
     groups = [group for group in match.groups() if group]
@@ -147,11 +146,12 @@ def _version(match: re.Match[str] | None) -> str | None:
     return text if re.fullmatch(r"\d\.\d{1,2}", text) else None
 
 
-def _answer(evidence: Evidence, entry: EntryView, name: str, runs: str, into: str, other: EntryView) -> Diagnosis:
-    times = evidence.times(entry)
+def _explain_other_version(
+    evidence: Evidence, entry: EntryView, name: str, runs: str, into: str, other: EntryView
+) -> Diagnosis:
     command = code(command_of(other), 60)
     cause = (
-        f"{code(command_of(entry), 80)} fails{how_often(times)}: it runs with Python {runs}, which "
+        f"{evidence.describe_failure(entry, 80)}: it runs with Python {runs}, which "
         "has no"
         f" {code(name, 50)}. {command} installs for Python {into}, another interpreter."
     )

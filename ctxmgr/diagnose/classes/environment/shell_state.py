@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.evidence import Evidence
+from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence
 from ctxmgr.diagnose.evidence.calls import command_of
-from ctxmgr.diagnose.evidence.texts import code, how_often
+from ctxmgr.diagnose.evidence.texts import code
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -24,7 +24,6 @@ _LACKS = lazy_pattern(
     r"|None",
     re.IGNORECASE,
 )
-_LOOKED_AT = 60
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -33,17 +32,17 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         command, said = command_of(entry), evidence.text(entry)[-6_000:]
         if not command or not _LACKS.search(said):
             continue
-        for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+        for other in evidence.latest_before(entry.index, MOST_CURRENT):
             match = _SETS.match(command_of(other))
             # Settings of another agent were never meant for this call.
-            if match is None or other.status != "ok" or _runs_more(command_of(other)) or other.agent != entry.agent:
+            if match is None or other.status != "ok" or _does_more_than_set(command_of(other)) or other.agent != entry.agent:
                 continue
             name = match.group("variable") or match.group("alias") or match.group("other")
             named = name is not None and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said) is not None
             activates = name is None and re.search(r"No module named|not found|not set", said, re.IGNORECASE) is not None
             # Otherwise, the failing call sets it itself.
             if (named or activates) and command_of(other).strip() not in command:
-                return _answer(evidence, entry, other, name)
+                return _explain_lost_setting(evidence, entry, other, name)
     return _diagnose_replaced_variables(evidence) if evidence.failing_calls or evidence.repeated_calls else None
 
 
@@ -54,14 +53,14 @@ _VARIABLE = lazy_pattern(r"(?<!\\)\$\{?([A-Za-z_]\w{0,40})\}?")
 
 def _diagnose_replaced_variables(evidence: Evidence) -> Diagnosis | None:
     """Say that the shell has replaced the variables in an unquoted text, as the result shows."""
-    shown = [(each, evidence.text(each)[-_SHOWN:]) for each in reversed(evidence.tail)]
-    for entry in list(reversed(evidence.tail))[:_LOOKED_AT]:
+    shown = [(each, evidence.text(each)[-_MOST_SHOWN:]) for each in reversed(evidence.tail)]
+    for entry in reversed(evidence.tail):
         for mark, text in _HEREDOC.findall(command_of(entry)):
             for line in text.split("\n"):
                 name = _VARIABLE.search(line)
                 bare = " ".join(_VARIABLE.sub("", line).split())
                 # Short lines occur by chance. A variable that the command sets is meant to be replaced.
-                if name is None or len(bare) < _LEAST or f"{name.group(1)}=" in command_of(entry):
+                if name is None or len(bare) < _LEAST_LINE or f"{name.group(1)}=" in command_of(entry):
                     continue
                 other = next(
                     # The line appears only without its variable, so the shell has replaced the variable.
@@ -73,7 +72,8 @@ def _diagnose_replaced_variables(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
-_SHOWN, _LEAST = 6_000, 8
+_MOST_SHOWN, _LEAST_LINE = 6_000, 8
+"""Last characters of a result in which a line is searched for, and characters of a line that no other has by chance."""
 
 
 def _explain_replaced_variables(
@@ -91,18 +91,17 @@ def _explain_replaced_variables(
     )  # fmt: skip
 
 
-def _runs_more(command: str) -> bool:
+def _does_more_than_set(command: str) -> bool:
     """Whether a command does more than set something. Then its setting was for that purpose."""
     return re.search(r"&&|;\s*\S|\n\s*\S|\|\|", command.strip().rstrip(";")) is not None and not re.fullmatch(
         r"(?:\s*export\s+\w+=\S*\s*(?:&&|;)?)+", command
     )
 
 
-def _answer(evidence: Evidence, entry: EntryView, other: EntryView, name: str | None) -> Diagnosis:
-    times = evidence.times(entry)
+def _explain_lost_setting(evidence: Evidence, entry: EntryView, other: EntryView, name: str | None) -> Diagnosis:
     what = code(name, 60) if name else f"what {code(command_of(other), 60)} sets"
     cause = (
-        f"{code(command_of(entry), 80)} fails{how_often(times)}: {what} is not there for it. It was "
+        f"{evidence.describe_failure(entry, 80)}: {what} is not there for it. It was "
         "set by a call of"
         f" its own, {code(command_of(other), 90)}, and is lost with that: each call has its own shell."
     )

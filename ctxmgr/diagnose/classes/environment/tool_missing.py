@@ -8,7 +8,7 @@ from collections import Counter
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.files import mentions
-from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name, quote_match
+from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, first_group, join_names, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.notes import diagnose_note
 from ctxmgr.text.patterns import lazy_pattern
@@ -81,7 +81,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         said = evidence.text(entry)[:4_000]
         command = command_of(entry)
         match = _COMMAND.search(said) if command else _TOOL.search(said)
-        name = next((group for group in match.groups() if group), "") if match else ""
+        name = first_group(match)
         if not name:
             continue
         if not command:
@@ -127,8 +127,7 @@ def _diagnose_command(evidence: Evidence, entry: EntryView, command: str, name: 
                 KIND, cause, f"Do the same with {code(like, 40)}.", *quotes, check="The new command must print a result."
             )
     # If a similar program has worked, no note is needed. Otherwise a note knows the project's way.
-    noted = diagnose_note(KIND, evidence, entry, name)
-    if noted is not None:
+    if (noted := diagnose_note(KIND, evidence, entry, name)) is not None:
         return noted
     failed = {command_of(each) for each in evidence.failing_calls}
     like = next((each for each in _LIKE.get(name, ()) if not any(each in command for command in failed)), None)
@@ -146,7 +145,7 @@ def _list_missing_programs(evidence: Evidence) -> list[str]:
     found: dict[str, None] = {}
     for entry in reversed(evidence.tail):
         for match in _COMMAND.finditer(evidence.text(entry)[:4_000]) if command_of(entry) else ():
-            name = next(group for group in match.groups() if group)
+            name = first_group(match)
             if _is_run(command_of(entry), name):
                 found.setdefault(name)
     return list(found)
@@ -164,7 +163,7 @@ def _find_program(evidence: Evidence, name: str) -> tuple[str, EntryView] | None
             return each.path, each.entry
     for other in reversed(evidence.recent):
         lists = any(words[0].rpartition("/")[2] in _SHOWS for words in split_command(command_of(other)))
-        if other.status != "ok" or evidence.has_failed(other) or not (lists or path_of(other)):
+        if not evidence.has_succeeded(other) or not (lists or path_of(other)):
             continue
         for match in place.finditer(evidence.text(other)[:20_000]):
             shown = match.group(1)
@@ -185,14 +184,14 @@ def _find_successful_call(evidence: Evidence, like: str) -> EntryView | None:
     words = like.split()
     program_words = words[:1] if words[-1].startswith("-") else words
     for other in reversed(evidence.recent):
-        if other.status == "ok" and not evidence.has_failed(other):
+        if evidence.has_succeeded(other):
             for ran in split_command(command_of(other)):
                 if ran[: len(program_words)] == program_words:
                     return other
     return None
 
 
-def _nearest_tool(name: str, offered: list[str]) -> str | None:
+def _find_nearest_tool(name: str, offered: list[str]) -> str | None:
     """Return the offered tool that shares the rarest word with a name; of several, that with its first word, else None."""
     words = {each: set(_PART.findall(each.casefold())) for each in offered}
     word_counts = Counter(word for each in words.values() for word in each)
@@ -235,7 +234,7 @@ def _diagnose_tool(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis
     offered = [word for word in re.findall(r"[\w.-]{2,60}", offers) if word != name and plain_name(word)]
     offered = _list_tools_of_kind(name, offered)
     worked = {each: worked[each] for each in _list_tools_of_kind(name, list(worked))}
-    near = _nearest_tool(name, offered) or find_nearest(name, worked, 0.5) or find_nearest(name, offered, 0.5)
+    near = _find_nearest_tool(name, offered) or find_nearest(name, worked, 0.5) or find_nearest(name, offered, 0.5)
     cause = f"There is no tool {code(name, 60)}."
     quotes = [evidence.quote(entry)]
     if near is not None and near in worked:

@@ -7,9 +7,9 @@ import json
 import re
 
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, Message, call_input, call_key, clock, program_name
-from ctxmgr.diagnose.evidence.calls import command_of, fields_of, named_folder, split_command, tool_phrase
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, folder_of, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.nearest_names import likeness
-from ctxmgr.diagnose.evidence.texts import clean, code, plain_name, quote_match
+from ctxmgr.diagnose.evidence.texts import agent_name, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -17,7 +17,6 @@ from ctxmgr.types.view import EntryView
 
 KIND: str = "workedElsewhere"
 
-_LOOKED_AT = 300
 _ABSENT = lazy_pattern(
     r"not found|no such|unknown|does not exist|doesn't exist|ENOENT|invalid|cannot find|can't find|could not "
     r"(?:find|read|open|locate)|missing|no rule|no \w+ (?:with|for|matches)|404\b|not a git|is not in",
@@ -55,23 +54,19 @@ def _diagnose_command(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     last = _last_command(command)
     if not last:
         return None
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-        if not _succeeded(evidence, other) or call_key(other) == call_key(entry) or _last_command(command_of(other)) != last:
+    for other in evidence.latest_before(entry.index):
+        if not evidence.has_succeeded(other) or call_key(other) == call_key(entry) or _last_command(command_of(other)) != last:
             continue
-        there = named_folder(other)
-        if there and not evidence.same_place(named_folder(entry) or ".", there) and plain_name(there):
+        there = folder_of(other)
+        if there and not evidence.same_place(folder_of(entry) or ".", there) and plain_name(there):
             # A failing test does not fail for lack of its folder.
             if CHECKS.search(command) and not _NO_PLACE.search(evidence.text(entry)):
                 return None
             return _explain_folder(evidence, entry, other, last, evidence.name(there))
-        variables = [word for word in _assignments(command_of(other)) if word not in command]
+        variables = [word for word in _list_assignments(command_of(other)) if word not in command]
         if variables and all(plain_name(each) for each in variables):
             return _explain_variables(evidence, entry, other, last, variables)
     return None
-
-
-def _succeeded(evidence: Evidence, entry: EntryView) -> bool:
-    return entry.status == "ok" and not evidence.has_failed(entry)
 
 
 def _explain_folder(evidence: Evidence, entry: EntryView, other: EntryView, last: str, name: str) -> Diagnosis:
@@ -92,7 +87,7 @@ def _explain_variables(evidence: Evidence, entry: EntryView, other: EntryView, l
 
 
 def _diagnose_by_success(evidence: Evidence, entry: EntryView, other: EntryView, cause: str, step: str) -> Diagnosis:
-    who = "" if evidence.agent in (None, other.agent) else f" That was {clean(other.agent)[:40]}."
+    who = "" if evidence.agent in (None, other.agent) else f" That was {agent_name(other.agent)}."
     return diagnosis(
         KIND, cause + who, step, evidence.quote(other, command_of(other)), evidence.quote(entry),
         check="It must end as it did then.",
@@ -104,12 +99,12 @@ def _diagnose_settings(evidence: Evidence, entry: EntryView) -> Diagnosis | None
     # A test runner's options change what is run, not whether it can run.
     if CHECKS.search(command_of(entry)):
         return None
-    failing = [each for each in evidence.tail if evidence.has_failed(each) and _same_tool(each, entry)]
+    failing = [each for each in evidence.tail if evidence.has_failed(each) and _is_same_tool(each, entry)]
     first = min((each.index for each in failing), default=entry.index)
-    worked = [each for each in evidence.entries_before(first) if _succeeded(evidence, each) and _same_tool(each, entry)]
+    worked = [each for each in evidence.entries_before(first) if evidence.has_succeeded(each) and _is_same_tool(each, entry)]
     lost = _find_lost_settings(evidence, entry, failing, worked)
     # Many differences prove nothing. One failure is too few to speak of all.
-    if not lost or len(lost) > _LEAST or len(failing) < _LEAST:
+    if not lost or len(lost) > _MOST_LOST or len(failing) < _LEAST_CALLS:
         return None
     settings = " and ".join(code(_describe_setting(entry, *pair), 60) for pair in lost)
     having = [each for each in worked if set(lost) <= _list_settings(each)]
@@ -145,15 +140,15 @@ def _find_lost_settings(
         worked: the successful ones before these, the newest first.
     """
     common: set[tuple[str, str]] = _list_settings(worked[0]) if worked else set()
-    for each in worked[1:_SETTLED]:
+    for each in worked[1:_MOST_COMPARED]:
         common &= _list_settings(each)
-    failed = [each for each in evidence.recent if evidence.has_failed(each) and _same_tool(each, entry)]
+    failed = [each for each in evidence.recent if evidence.has_failed(each) and _is_same_tool(each, entry)]
     common -= {pair for each in failed for pair in _list_settings(each)}
     unnamed = {name for name, _ in common if any(name not in dict(_list_settings(each)) for each in tried)}
 
     def may_be_cause(name: str, value: str) -> bool:
         # An option counts as the cause if all successful calls had it, or if the user named it.
-        by_calls = len(worked) >= _LEAST and name in unnamed
+        by_calls = len(worked) >= _LEAST_CALLS and name in unnamed
         return by_calls or _find_message(evidence, value) is not None
 
     return sorted(
@@ -169,7 +164,8 @@ _OUTSIDE = lazy_pattern(
     r"|not logged in|required|missing|not allowed|permission|no route|login|\b40[134]\b)"
 )
 """Errors of a call that goes to the wrong place, or by the wrong way."""
-_LEAST, _SETTLED = 2, 4
+_MOST_LOST, _LEAST_CALLS, _MOST_COMPARED = 2, 2, 4
+"""Differences from which on none is the cause; failing or successful calls that make a rule; successful calls compared."""
 
 
 def _find_message(evidence: Evidence, value: str) -> Message | None:
@@ -178,7 +174,7 @@ def _find_message(evidence: Evidence, value: str) -> Message | None:
     return next((each for each in reversed(evidence.user_texts) if word.search(each.text)), None)
 
 
-def _same_tool(one: EntryView, other: EntryView) -> bool:
+def _is_same_tool(one: EntryView, other: EntryView) -> bool:
     if bool(command_of(one)) != bool(command_of(other)) or one.agent != other.agent:
         return False
     return program_name(one) == program_name(other) if command_of(one) else one.action == other.action
@@ -189,9 +185,11 @@ def _list_settings(entry: EntryView) -> set[tuple[str, str]]:
     command = command_of(entry)
     if not command:
         plain = {name: value for name, value in fields_of(entry).items() if isinstance(value, str | int)}
-        return {(name, str(value)) for name, value in plain.items() if len(str(value)) <= _LONGEST}
+        return {(name, str(value)) for name, value in plain.items() if len(str(value)) <= _LONGEST_VALUE}
     program = program_name(entry)
-    found: set[tuple[str, str]] = {(name, value) for word in _assignments(command) for name, _, value in [word.partition("=")]}
+    found: set[tuple[str, str]] = {
+        (name, value) for word in _list_assignments(command) for name, _, value in [word.partition("=")]
+    }
     for words in split_command(command):
         if words[0].rpartition("/")[2] != program:
             continue
@@ -199,7 +197,7 @@ def _list_settings(entry: EntryView) -> set[tuple[str, str]]:
             name, equals, value = word.partition("=")
             if _OPTION.fullmatch(name) and (value or (after and not equals and not after.startswith("-"))):
                 found.add((name, value or after))
-    return {(name, value) for name, value in found if 0 < len(value) <= _LONGEST}
+    return {(name, value) for name, value in found if 0 < len(value) <= _LONGEST_VALUE}
 
 
 _OPTION = lazy_pattern(r"--?[A-Za-z][\w-]{0,30}")
@@ -221,16 +219,16 @@ def _last_command(command: str) -> str:
     return " ".join(parts[-1]) if parts else ""
 
 
-def _assignments(command: str) -> list[str]:
+def _list_assignments(command: str) -> list[str]:
     return [word for word in re.split(r"[\s;&|]+", command)[:20] if _ASSIGNED.match(word)]
 
 
 def _diagnose_value(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say which value differs from the last successful call, if a person named it or it is nearly the same."""
     fields = fields_of(entry)
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         theirs = fields_of(other)
-        if other.action != entry.action or other.status != "ok" or evidence.has_failed(other) or set(theirs) != set(fields):
+        if other.action != entry.action or not evidence.has_succeeded(other) or set(theirs) != set(fields):
             continue
         changed = [name for name in fields if fields[name] != theirs[name]]
         # If two fields changed, it is unclear which one matters.
@@ -271,7 +269,7 @@ def _diagnose_misspelled_value(evidence: Evidence, entry: EntryView) -> Diagnosi
         if isinstance(value, str | int)
         and not isinstance(value, bool)
         # Short values and plain words are alike by chance.
-        and 3 < len(str(value)) < _LONGEST
+        and 3 < len(str(value)) < _LONGEST_VALUE
         and any(map(str.isdigit, str(value)))
     }
     used = json.dumps([fields_of(each) for each in evidence.failing_calls], ensure_ascii=False)
@@ -286,7 +284,7 @@ def _diagnose_misspelled_value(evidence: Evidence, entry: EntryView) -> Diagnosi
                 if (
                     word in used
                     or evidence.was_said_by_user(value)
-                    or not (near or likeness(value, word) >= _NEAR)
+                    or not (near or likeness(value, word) >= _LEAST_ALIKE)
                     or not plain_name(word)
                 ):
                     continue
@@ -302,7 +300,8 @@ def _diagnose_misspelled_value(evidence: Evidence, entry: EntryView) -> Diagnosi
     return None
 
 
-_LONGEST, _NEAR = 60, 0.85
+_LONGEST_VALUE, _LEAST_ALIKE = 60, 0.85
+"""Characters of a value that is compared, and the likeness from which on one is a misspelt form of another."""
 
 
 def _is_same_value(one: str, other: str) -> bool:

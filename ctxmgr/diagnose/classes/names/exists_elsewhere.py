@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.refusals import unknown_names
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, call_phrase, command_of, fields_of, split_command
-from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name
+from ctxmgr.diagnose.evidence.calls import FOLDER_FIELDS, command_of, fields_of, split_command
+from ctxmgr.diagnose.evidence.texts import capital, code, first_group, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -31,7 +31,7 @@ _SCOPES = (
 )  # fmt: skip
 _COLUMNS = {"namespace": "-n", "database": "-d", "schema": "--schema", "region": "--region", "project": "--project"}
 _EVERY = lazy_pattern(r"\bkubectl\b.*\s(?:-A|--all-namespaces)\b")
-_LOOKED_AT, _LEAST_NAME = 300, 3
+_LEAST_NAME = 3
 
 
 class _Place(NamedTuple):
@@ -50,21 +50,20 @@ _MODULE = lazy_pattern(
 def _diagnose_installed_package(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Say in which folder of the project a package is installed that the call does not find from its own folder."""
     match = _MODULE.search(said)
-    name = next((group for group in match.groups() if group), "") if match else ""
+    name = first_group(match)
     # A relative import names a file, not a package.
     if not name or name.startswith(("/", ".")) or not plain_name(name):
         return None
     holds = re.compile(rf"(?<![\w@+-])((?:[~.]{{0,2}}/)?(?:[\w.@+-]{{1,60}}/){{0,10}})({_MODULES})/{re.escape(name)}(?![\w-])")
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-        found = None if other.status != "ok" or evidence.has_failed(other) else holds.search(evidence.text(other))
+    for other in evidence.latest_before(entry.index):
+        found = None if not evidence.has_succeeded(other) else holds.search(evidence.text(other))
         folder = evidence.relative_path(found.group(1).rstrip("/")) if found else ""
         # The call names that folder already.
         if found is None or not folder or folder in (".", evidence.folder) or f"{folder}/" in command_of(entry):
             continue
-        times = evidence.times(entry)
         source = evidence.source(other)
         cause = (
-            f"{code(command_of(entry), 90)} fails{how_often(times)}: {code(name, 60)} is not found from"
+            f"{evidence.describe_failure(entry, 90)}: {code(name, 60)} is not found from"
             f" where it is loaded. {capital(source)} shows it in {code(f'{folder}/{found.group(2)}', 90)}."
         )
         step = (
@@ -98,25 +97,27 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 
 def _diagnose_seen_name(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
     word = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
-    own = list(_places(entry))
+    own = list(_list_places(entry))
     asked = {each.value for each in own} | set(call_input(entry).split())
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         # Names in another program are a different kind of name.
-        if other.status != "ok" or evidence.has_failed(other) or not _same_program(entry, other):
+        if not evidence.has_succeeded(other) or not _is_same_program(entry, other):
             continue
         said = evidence.text(other)
         line = next((line for line in said.split("\n") if word.search(line)), None)
         if line is None:
             continue
-        place = _column(other, said, line, name) or next((each for each in _places(other) if each not in own), None)
+        place = _find_place_in_table(other, said, line, name) or next(
+            (each for each in _list_places(other) if each not in own), None
+        )
         # The same place was asked, so the name is gone from there.
         if place is None or not plain_name(place.value) or place.value in asked:
             continue
-        return _answer(evidence, entry, name, place, own, other, line)
+        return _explain_other_place(evidence, entry, name, place, own, other, line)
     return None
 
 
-def _same_program(entry: EntryView, other: EntryView) -> bool:
+def _is_same_program(entry: EntryView, other: EntryView) -> bool:
     if not command_of(entry):
         return entry.action == other.action
     mine, theirs = ({words[0].rpartition("/")[2] for words in split_command(command_of(each))} for each in (entry, other))
@@ -124,7 +125,7 @@ def _same_program(entry: EntryView, other: EntryView) -> bool:
     return bool((mine & theirs) - {"cd", "echo", "cat", "grep", "ls", "sleep"})
 
 
-def _places(entry: EntryView) -> Iterator[_Place]:
+def _list_places(entry: EntryView) -> Iterator[_Place]:
     """Yield the places in which a call looks: options of scope, paths of databases, fields, and its folder."""
     for words in split_command(command_of(entry)):
         for number, word in enumerate(words):
@@ -147,7 +148,7 @@ def _places(entry: EntryView) -> Iterator[_Place]:
             yield _Place("in", value)
 
 
-def _column(other: EntryView, said: str, line: str, name: str) -> _Place | None:
+def _find_place_in_table(other: EntryView, said: str, line: str, name: str) -> _Place | None:
     """Return the place that the first column of a table gives for the row of a name."""
     # Only a table with a column of places shows the place of a row.
     head = next((each.split() for each in said.split("\n") if each.split() and each.split()[0].casefold() in _COLUMNS), None)
@@ -159,17 +160,15 @@ def _column(other: EntryView, said: str, line: str, name: str) -> _Place | None:
     return _Place(_COLUMNS[head[0].casefold()], cells[0])
 
 
-def _answer(
+def _explain_other_place(
     evidence: Evidence, entry: EntryView, name: str, place: _Place, own: list[_Place], other: EntryView, line: str
 ) -> Diagnosis:
-    call = call_phrase(entry, 90)
-    times = evidence.times(entry)
     mine = next((each for each in own if each.word == place.word), None)
     # kubectl looks in this namespace if none is named.
     here = f" ({code(mine.value, 60)})" if mine and plain_name(mine.value) else " (`default`)" if place.word == "-n" else ""
     source = evidence.source(other)
     cause = (
-        f"{call} fails{how_often(times)}: {code(name, 60)} is not in the place where it looks{here}. "
+        f"{evidence.describe_failure(entry, 90)}: {code(name, 60)} is not in the place where it looks{here}. "
         f"{capital(source)} shows it in another one, {code(place.value, 80)}."
     )
     option = f"{place.word} {place.value}" if place.word.startswith("-") else place.value

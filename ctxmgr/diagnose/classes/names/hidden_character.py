@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, path_of, split_command
-from ctxmgr.diagnose.evidence.texts import capital, code, how_often, plain_name, text_of
+from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
+from ctxmgr.diagnose.evidence.texts import capital, code, plain_name, text_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -50,14 +50,14 @@ _KINDS = (
 )
 _DUMPS = lazy_pattern(r"\b(?:xxd|hexdump|od|cat -A|cat -v|cat -e|repr|file|ascii)\b|-A\b")
 _FILE = lazy_pattern(r"[\w@+-][\w./@+-]{0,120}\.?\w{1,10}|\.[\w.-]{1,40}")
-_LOOKED_AT, _READ, _NEAR = 120, 6_000, 24
+_MOST_TEXT, _MOST_BESIDE, _MOST_CALLS = 6_000, 24, 4
+"""Characters of a result that are read, and those between a character and its name; failing calls that are looked at."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return which name of a failing call holds an invisible character."""
-    for entry in evidence.failing_calls[:4]:
-        found = _diagnose_shown_character(evidence, entry) or _diagnose_lookalike(evidence, entry)
-        if found is not None:
+    for entry in evidence.failing_calls[:_MOST_CALLS]:
+        if (found := _diagnose_shown_character(evidence, entry) or _diagnose_lookalike(evidence, entry)) is not None:
             return found
     return None
 
@@ -67,7 +67,7 @@ def _diagnose_shown_character(evidence: Evidence, entry: EntryView) -> Diagnosis
     error = _raw_result(entry)
     words = {word.casefold() for word in re.findall(r"\w{3,60}", f"{call_input(entry)}\n{error}")}
     for kind in _KINDS:
-        for other in [entry, *evidence.entries_before(evidence.recent[-1].index + 1)][:_LOOKED_AT]:
+        for other in [entry, *evidence.latest]:
             dumps = _DUMPS.search(command_of(other)) is not None
             # An ordinary output may hold such bytes intentionally. A dump was made to find them, and nobody
             # intends a byte order mark.
@@ -85,37 +85,38 @@ def _diagnose_shown_character(evidence: Evidence, entry: EntryView) -> Diagnosis
             # A character beside another name has nothing to do with the call.
             if file or (name and name.casefold() in words):
                 file = file or next(iter(files), "") or _find_file(evidence, name)
-                return _answer(evidence, entry, other, kind, name or file, file)
+                return _explain_character(evidence, entry, other, kind, name or file, file)
     return None
 
 
 def _find_adjacent_word(kind: _Kind, raw: str, match: re.Match[str]) -> str:
     """Return the word beside the character: a byte order mark comes before a name, a line end after it."""
     # Remove only the sign, because a name may end in M itself: `TEAM^M`.
-    before = re.search(r"([\w.-]{2,60})(?:\\r|\^M|\r)*\Z", raw[max(0, match.start() - _NEAR) : match.end()])
-    behind = re.match(r"\W{0,8}?(\w{2,60})", raw[match.end() : match.end() + 2 * _NEAR])
+    before = re.search(r"([\w.-]{2,60})(?:\\r|\^M|\r)*\Z", raw[max(0, match.start() - _MOST_BESIDE) : match.end()])
+    behind = re.match(r"\W{0,8}?(\w{2,60})", raw[match.end() : match.end() + 2 * _MOST_BESIDE])
     found = behind if kind is _KINDS[0] else before
-    if kind is _KINDS[0] and (dumped := re.search(r"\s{2,}\.{2,4}(\w{2,60})", raw[match.end() : match.end() + 3 * _NEAR])):
+    if kind is _KINDS[0] and (
+        dumped := re.search(r"\s{2,}\.{2,4}(\w{2,60})", raw[match.end() : match.end() + 3 * _MOST_BESIDE])
+    ):
         found = dumped
     return found.group(1) if found else ""
 
 
 def _find_file(evidence: Evidence, name: str) -> str:
     """Return the file that was last seen to hold a name, or ""."""
-    for other in list(evidence.entries_before(evidence.recent[-1].index + 1))[:_LOOKED_AT]:
+    for other in evidence.latest:
         file = next(_list_named_files(other), "")
-        if file and other.status == "ok" and not evidence.has_failed(other) and name in evidence.text(other):
+        if file and evidence.has_succeeded(other) and name in evidence.text(other):
             return file
     return ""
 
 
-def _answer(evidence: Evidence, entry: EntryView, other: EntryView, kind: _Kind, name: str, file: str) -> Diagnosis:
+def _explain_character(evidence: Evidence, entry: EntryView, other: EntryView, kind: _Kind, name: str, file: str) -> Diagnosis:
     file = file if plain_name(file) else ""
-    call = call_phrase(entry, 90)
-    times = evidence.times(entry)
     where = f" in {code(evidence.relative_path(file), 80)}" if file and name != file else ""
     source = "the error itself" if other.id == entry.id else evidence.source(other)
-    cause = f"{call} fails{how_often(times)}: {code(name, 60)}{where} {kind.means}, which cannot be seen; {source} shows it."
+    what = f"{code(name, 60)}{where} {kind.means}, which cannot be seen; {source} shows it"
+    cause = f"{evidence.describe_failure(entry, 90)}: {what}."
     step = f"{kind.step.replace('{file}', code(evidence.relative_path(file), 80) if file else 'the file it comes from')}."
     return diagnosis(
         KIND, cause, step, evidence.quote(other), evidence.quote(entry), check="The name in the answer must be without it.",
@@ -130,7 +131,7 @@ def _diagnose_lookalike(evidence: Evidence, entry: EntryView) -> Diagnosis | Non
     for name in (each for each in asked if not each.isascii()):
         parts = unicodedata.normalize("NFD", name), unicodedata.normalize("NFC", name)
         others = [part for part in parts if part != name]
-        for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+        for other in evidence.latest_before(entry.index):
             raw = _raw_result(other)
             # Both forms were seen, so they are not the difference.
             if other.status != "ok" or not any(part in raw for part in others) or name in raw:
@@ -152,7 +153,7 @@ def _diagnose_lookalike(evidence: Evidence, entry: EntryView) -> Diagnosis | Non
 
 
 def _raw_result(entry: EntryView) -> str:
-    message, output = text_of(entry.error, _READ), text_of(entry.output, _READ)
+    message, output = text_of(entry.error, _MOST_TEXT), text_of(entry.output, _MOST_TEXT)
     return f"{message}\n{output}"
 
 

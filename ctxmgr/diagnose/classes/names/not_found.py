@@ -10,7 +10,7 @@ from ctxmgr.diagnose.evidence import Evidence, call_input, may_change
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import find_listing, topic_words
 from ctxmgr.diagnose.evidence.nearest_names import Counterpart, find_nearest_offered, find_nearest_recorded, likeness
-from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name, quote_match
+from ctxmgr.diagnose.evidence.texts import capital, code, contains_word, find_line, join_names, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis
@@ -47,18 +47,18 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the unknown name, and the nearest known one."""
     for entry in evidence.refusals():
         said = evidence.text(entry)
-        address = _diagnose_address(evidence, entry, said)
-        if address is not None:
+        if (address := _diagnose_address(evidence, entry, said)) is not None:
             return address
         asked = f"{call_input(entry)}\n{_recently_written_text(evidence, entry)}"
         for unknown in unknown_names(said):
             if _is_given(unknown, asked, said):
                 # A list shows what is beside each name, which says more than similarity.
-                found = _diagnose_listed_names(evidence, entry, unknown) or _answer(evidence, entry, unknown, said)
+                found = _diagnose_listed_names(evidence, entry, unknown) or _diagnose_unknown_name(
+                    evidence, entry, unknown, said
+                )
                 if found is not None:
                     return found
-        found = _diagnose_suggestion(evidence, entry, said)
-        if found is not None:
+        if (found := _diagnose_suggestion(evidence, entry, said)) is not None:
             return found
     return None
 
@@ -83,8 +83,8 @@ def _diagnose_address(evidence: Evidence, entry: EntryView, said: str) -> Diagno
     parts = [part for part in path.split("/") if _FIXED.fullmatch(part)]
     failed_paths = {match.group(1) for each in evidence.failing_calls for match in [_URL.search(call_input(each))] if match}
     best: tuple[float, str, EntryView] | None = None
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-        if other.status != "ok" or evidence.has_failed(other):
+    for other in evidence.latest_before(entry.index):
+        if not evidence.has_succeeded(other):
             continue
         for match in _ROUTE.finditer(f"{call_input(other)}\n{evidence.text(other)[:12_000]}"):
             route = match.group(1).rstrip("/.")
@@ -115,14 +115,15 @@ def _diagnose_address(evidence: Evidence, entry: EntryView, said: str) -> Diagno
         f"Make the same call to {code(route, 90)}, the nearest address of the record, with your own values in it; if "
         "the record's is not the one you need, look in the documentation of that server."
     )
-    line = next((line for line in evidence.text(other).split("\n") if route in line), call_input(other))
+    line = find_line(evidence.text(other), route, call_input(other))
     return diagnosis(
         KIND, cause, step, evidence.quote(entry), evidence.quote(other, line),
         check="The answer must no longer be that there is nothing.",
     )  # fmt: skip
 
 
-_SHORT_ANSWER, _LOOKED_AT, _LEAST_ROUTE = 4_000, 200, 0.4
+_SHORT_ANSWER, _LEAST_ROUTE, _SURELY_ALIKE = 4_000, 0.4, 0.8
+"""Characters of an answer that is no page; share of common parts of the nearest address; likeness of a sure name."""
 
 
 def _diagnose_suggestion(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
@@ -136,10 +137,14 @@ def _diagnose_suggestion(evidence: Evidence, entry: EntryView, said: str) -> Dia
     ]
     pairs = [(likeness(word, name), word, name) for word in words for name in meant]
     best = max(pairs, default=None)
-    return _answer(evidence, entry, Unknown(best[1], "", 0), said) if best is not None and best[0] >= _ALIKE else None
+    return (
+        _diagnose_unknown_name(evidence, entry, Unknown(best[1], "", 0), said)
+        if best is not None and best[0] >= _LEAST_ALIKE
+        else None
+    )
 
 
-_ALIKE = 0.6
+_LEAST_ALIKE = 0.6
 
 
 def _recently_written_text(evidence: Evidence, entry: EntryView) -> str:
@@ -154,10 +159,10 @@ def _recently_written_text(evidence: Evidence, entry: EntryView) -> str:
         and may_change(each)
         and not command_of(each)
     ]
-    return "\n".join(call_input(each)[:4_000] for each in own[-_EDITS:])
+    return "\n".join(call_input(each)[:4_000] for each in own[-_MOST_EDITS:])
 
 
-_EDITS = 8
+_MOST_EDITS = 8
 
 
 def _is_given(unknown: Unknown, asked: str, said: str) -> bool:
@@ -168,7 +173,7 @@ def _is_given(unknown: Unknown, asked: str, said: str) -> bool:
     return (
         plain_name(name)
         and not _ABOUT_FILES.search(line)
-        and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", asked) is not None
+        and contains_word(name, asked)
         and unknown.name.casefold() not in _NO_NOUN
     )
 
@@ -188,15 +193,15 @@ def _diagnose_listed_names(evidence: Evidence, entry: EntryView, unknown: Unknow
     ]
     others = [
         each for each in listing.siblings(topic_words(evidence, entry), *tried_names)
-        if each.rank >= _LIKELY and _is_same_kind(name, each.name)
+        if each.rank >= _LEAST_RANK and _is_same_kind(name, each.name)
     ]  # fmt: skip
     # The name is in the list, so it is refused for another reason.
     if not others or name in {row[listing.column] for row in listing.rows}:
         return None
-    best = [each for each in others if each.rank >= others[0].rank - _MARGIN][:_FEW]
+    best = [each for each in others if each.rank >= others[0].rank - _MARGIN][:_MOST_SHOWN]
     refused = join_names(dict.fromkeys(reversed(tried_names)), 4)
     cause = f"The {tool_phrase(entry)} call can't work: {evidence.source(listing.entry)} has no {refused}. It has "
-    cause += f"{', '.join(each.description for each in others[:_FEW])}."
+    cause += f"{', '.join(each.description for each in others[:_MOST_SHOWN])}."
     step = f"Make the same call with {code(field, 40)} {' or '.join(each.description for each in best)}"
     step += "." if len(best) == 1 else ", whichever the task is about."
     return diagnosis(
@@ -205,7 +210,8 @@ def _diagnose_listed_names(evidence: Evidence, entry: EntryView, unknown: Unknow
     )  # fmt: skip
 
 
-_LIKELY, _MARGIN, _FEW = 0.6, 0.12, 3
+_LEAST_RANK, _MARGIN, _MOST_SHOWN = 0.6, 0.12, 3
+"""Rank of a listed name that may be meant, its lead over one that is not, and names that are shown."""
 _NUMBERED = lazy_pattern(r"([A-Za-z]+[-_#]?)\d{2,}")
 
 
@@ -215,7 +221,7 @@ def _is_same_kind(name: str, other: str) -> bool:
     return first is None or second is None or first.group(1) == second.group(1)
 
 
-def _answer(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -> Diagnosis | None:
+def _diagnose_unknown_name(evidence: Evidence, entry: EntryView, unknown: Unknown, said: str) -> Diagnosis | None:
     name = unknown.name
     noun = unknown.noun if unknown.noun and unknown.noun not in _NO_NOUN and len(unknown.noun) < 40 else "such name as"
     call = call_phrase(entry, 90)
@@ -288,9 +294,8 @@ def _list_codes(entries: Iterable[EntryView], name: str) -> list[str]:
 
 
 def _is_in_record(evidence: Evidence, name: str) -> bool:
-    word = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
-    return any(word.search(message.text) for message in evidence.user_texts) or any(
-        word.search(call_input(entry)) for entry in evidence.recent
+    return any(contains_word(name, message.text) for message in evidence.user_texts) or any(
+        contains_word(name, call_input(entry)) for entry in evidence.recent
     )
 
 
@@ -307,5 +312,5 @@ def _diagnose_recorded_name(evidence: Evidence, entry: EntryView, cause: str, na
         )
     return diagnosis(
         KIND, cause, step, evidence.quote(entry), found.quote, check="The answer must no longer name the missing one.",
-        confidence="high" if found.alike >= 0.8 else "medium",
+        confidence="high" if found.alike >= _SURELY_ALIKE else "medium",
     )  # fmt: skip

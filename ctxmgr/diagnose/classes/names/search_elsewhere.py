@@ -31,85 +31,46 @@ _HEADS = frozenset(["grep", "rg", "ag", "ack", "find", "fd", "git", "locate"])
 _TERM = lazy_pattern(r"[A-Za-z_][\w-]{3,60}")
 _TERM_FIELDS = ("pattern", "query", "q", "term", "text", "name", "glob", "search")
 _PLACE_FIELDS = (
-    "path",
-    "folder",
-    "directory",
-    "dir",
-    "scope",
-    "collection",
-    "index",
-    "bucket",
-    "mailbox",
-    "space",
-    "repo",
-    "project",
-    "database",
-    "db",
-    "schema",
-    "namespace",
-    "region",
-    "calendar",
-    "account",
-    "workspace",
-    "channel",
-    "table",
-    "catalog",
-    "store",
-    "site",
-    "tenant",
-    "list",
-    "board",
-    "drive",
-    "source",
-    "archive",
-    "env",
-    "environment",
-    "cluster",
-    "queue",
-    "topic",
-    "dataset",
-    "library",
-    "owner",
-    "org",
-    "team",
-    "group",
-    "location",
-    "warehouse",
-)
-_LEAST = 2
-_LOOKED_AT = 300
+    "path", "folder", "directory", "dir", "scope", "collection", "index", "bucket", "mailbox", "space", "repo", "project",
+    "database", "db", "schema", "namespace", "region", "calendar", "account", "workspace", "channel", "table", "catalog",
+    "store", "site", "tenant", "list", "board", "drive", "source", "archive", "env", "environment", "cluster", "queue",
+    "topic", "dataset", "library", "owner", "org", "team", "group", "location", "warehouse",
+)  # fmt: skip
+_LEAST_SEARCHES, _LEAST_LOOKUPS, _MOST_LOOKS = 2, 3, 2
+"""Searches for one thing, look-ups of one value or in one place, and repeated looks at a file that are judged."""
+_MOST_SINCE, _MOST_EMPTY, _MOST_TERMS, _MOST_OTHERS = 6, 400, 6, 3
+"""Entries since the last search, characters of an answer that finds nothing, terms of a search, other places that are shown."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return where an earlier output has what is searched in vain."""
-    watched = _diagnose_moved_file(evidence) or _diagnose_unchanged_file(evidence)
-    if watched is not None:
+    if (watched := _diagnose_moved_file(evidence) or _diagnose_unchanged_file(evidence)) is not None:
         return watched
     if (excluded := _diagnose_excluded_value(evidence)) is not None:
         return excluded
     empty = [entry for entry in evidence.tail if _is_search(entry) and _is_empty(evidence, entry)]
     # A search from long ago is no trouble any more.
-    if len(empty) < _LEAST or evidence.recent[-1].index - empty[-1].index > _LATE:
+    if len(empty) < _LEAST_SEARCHES or evidence.is_past(empty[-1], _MOST_SINCE):
         return None
     for entry in reversed(empty):
         for term in _search_terms(entry):
             # One search in vain is a normal way to learn that nothing is there.
             same = [each for each in empty if term.casefold() in _search_text(each).casefold()]
-            found = _find_output(evidence, term, entry) if len(same) >= _LEAST else None
+            found = _find_output(evidence, term, entry) if len(same) >= _LEAST_SEARCHES else None
             if found is not None:
-                return _answer(evidence, entry, term, same, *found)
+                return _explain_other_place(evidence, entry, term, same, *found)
     return _diagnose_unopened_file(evidence, empty) or _diagnose_single_place(evidence, empty)
 
 
 def _diagnose_moved_file(evidence: Evidence) -> Diagnosis | None:
     """Say where a file is now, as somebody said, if its old place is looked at again and again without change."""
-    looks = evidence.rounds[:_LEAST] if evidence.finding is not None else []
-    for entry in [*evidence.repeated_calls[:_LEAST], *looks]:
+    looks = evidence.rounds[:_MOST_LOOKS] if evidence.finding is not None else []
+    for entry in [*evidence.repeated_calls[:_MOST_LOOKS], *looks]:
         move = next((move for name in asked_paths(entry) if (move := find_move(evidence, entry, name)) is not None), None)
         tried = move is not None and any(same_file(move.place, path) for e in evidence.recent for path in asked_paths(e))
         if move is None or tried or entry.status != "ok" or may_change(entry):
             continue
-        cause = f"{call_phrase(entry, 80)} is answered the same each time. {capital(move.told)}."
+        cause = f"{call_phrase(entry, 80)} is answered the same each time. {capital(move.description)}."
         return diagnosis(
             KIND, cause, f"Look at {code(move.place, 90)}, which {move.who} named, and not at the old place again.",
             evidence.quote_message(move.message), evidence.quote(entry), check="It must hold what you wait for.",
@@ -130,15 +91,15 @@ _PART = lazy_pattern(r"[,;:] | but | and (?=not )")
 def _diagnose_excluded_value(evidence: Evidence) -> Diagnosis | None:
     """Say that all look-ups in vain name one value, of which the user said that another one is meant."""
     empty = [entry for entry in evidence.tail if evidence.is_own(entry) and _finds_nothing(evidence, entry)]
-    if len(empty) < _SEVERAL or evidence.recent[-1].index - empty[-1].index > _LATE:
+    if len(empty) < _LEAST_LOOKUPS or evidence.is_past(empty[-1], _MOST_SINCE):
         return None
     for value in sorted(find_ids(call_key(empty[-1]))):
         same = [entry for entry in empty if value in find_ids(call_key(entry))]
-        for message, sentence in user_sentences(evidence) if len(same) >= _SEVERAL else ():
-            other = _meant_value(sentence, value)
+        for message, sentence in user_sentences(evidence) if len(same) >= _LEAST_LOOKUPS else ():
+            other = _find_meant_value(sentence, value)
             # A value that was asked for as well did not help.
             if other and not any(other in call_key(entry) for entry in evidence.recent if entry.index >= same[0].index):
-                return _answer_excluded_value(evidence, same, value, other, message, sentence)
+                return _explain_excluded_value(evidence, same, value, other, message, sentence)
     return None
 
 
@@ -148,7 +109,7 @@ def _finds_nothing(evidence: Evidence, entry: EntryView) -> bool:
     return entry.status == "ok" and nothing and (bool(asks) or _is_search(entry))
 
 
-def _meant_value(sentence: str, value: str) -> str:
+def _find_meant_value(sentence: str, value: str) -> str:
     """Return the only value in the form of another one that a sentence names and does not exclude, if it excludes the other."""
     parts = _PART.split(sentence)
     excluded = any(value in find_ids(part) and _EXCLUDES.search(part) for part in parts)
@@ -159,7 +120,7 @@ def _meant_value(sentence: str, value: str) -> str:
     return meant.pop() if excluded and len(meant) == 1 and value not in meant else ""
 
 
-def _answer_excluded_value(
+def _explain_excluded_value(
     evidence: Evidence, same: list[EntryView], value: str, other: str, message: Message, sentence: str
 ) -> Diagnosis:
     cause = (
@@ -179,13 +140,13 @@ def _answer_excluded_value(
 
 def _diagnose_unchanged_file(evidence: Evidence) -> Diagnosis | None:
     """Say which other recorded file has the same name, if one is looked at again and again without changing."""
-    for entry in evidence.repeated_calls[:_LEAST]:
+    for entry in evidence.repeated_calls[:_MOST_LOOKS]:
         own = next((word for word in asked_paths(entry) if _WRITTEN.search(word)), "")
         stems = set(_STEM.findall(own.rpartition("/")[2].rpartition(".")[0].casefold()))
         seen = [path for each in evidence.recent for path in asked_paths(each)]
-        for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if own and stems else ():
+        for other in evidence.latest_before(entry.index) if own and stems else ():
             # The look itself shows the unchanged file.
-            if other.status != "ok" or call_key(other) == call_key(entry) or evidence.has_failed(other):
+            if not evidence.has_succeeded(other) or call_key(other) == call_key(entry):
                 continue
             for match in PATH.finditer(evidence.text(other)[:20_000]):
                 path = match.group(1).rstrip(".")
@@ -209,9 +170,9 @@ def _diagnose_unchanged_file(evidence: Evidence) -> Diagnosis | None:
 def _diagnose_unopened_file(evidence: Evidence, empty: list[EntryView]) -> Diagnosis | None:
     """Say which file a text that was read names for such values, if no search looked there and no call opened it."""
     for term in dict.fromkeys(term for entry in reversed(empty) for term in _search_terms(entry)):
-        for name, use in _uses(evidence, term).items():
+        for name, use in _list_uses(evidence, term).items():
             same = [each for each in empty if any(word.casefold() in name.casefold() for word in _search_terms(each))]
-            if len(same) < _LEAST:
+            if len(same) < _LEAST_SEARCHES:
                 continue
             found = _find_unopened_file(evidence, name, use, same)
             if found is None:
@@ -231,13 +192,13 @@ def _diagnose_unopened_file(evidence: Evidence, empty: list[EntryView]) -> Diagn
     return None
 
 
-def _uses(evidence: Evidence, term: str) -> dict[str, str]:
+def _list_uses(evidence: Evidence, term: str) -> dict[str, str]:
     """Return the names that hold a term in outputs, each with the newest line that uses it."""
     word = re.compile(rf"[\w-]{{0,40}}{re.escape(term)}[\w-]{{0,40}}", re.IGNORECASE)
     found: dict[str, str] = {}
-    for entry in list(reversed(evidence.recent))[:_LOOKED_AT]:
+    for entry in evidence.latest:
         for line in evidence.text(entry).split("\n")[:_MOST_LINES] if entry.status == "ok" else ():
-            if len(found) < _MOST_USES and (match := word.search(line[:_LONGEST])) is not None:
+            if len(found) < _MOST_USES and (match := word.search(line[:_MOST_LINE])) is not None:
                 found.setdefault(match.group(0), line)
     return found
 
@@ -247,31 +208,31 @@ def _find_unopened_file(
 ) -> tuple[EntryView, str, str] | None:
     """Return the line that names a file for what the use of a name is about, if nothing has looked into that file."""
     use = re.sub(r"^[^\s:]+:\d+:", "", use)  # the place that a search puts before a line
-    about = _stems(use) - _stems(name)
+    about = _find_stems(use) - _find_stems(name)
     asked = [path for each in evidence.recent for path in asked_paths(each)]
     found: list[tuple[EntryView, str, str]] = []
-    for entry in list(evidence.entries_before(searches[-1].index))[:_LOOKED_AT]:
+    for entry in evidence.latest_before(searches[-1].index):
         for line in evidence.text(entry).split("\n")[:_MOST_LINES] if entry.status == "ok" and not _is_search(entry) else ():
-            for match in PATH.finditer(line[:_LONGEST]):
+            for match in PATH.finditer(line[:_MOST_LINE]):
                 path = match.group(1).rstrip("/.")
                 if (
                     is_file_name(path) and "/" in path and plain_name(path)
-                    and about & _stems(line.replace(path, " "))
+                    and about & _find_stems(line.replace(path, " "))
                     and not any(same_file(path, each) for each in asked)
-                    and not any(_covers(evidence, path, each) for each in searches)
+                    and not any(_has_searched(evidence, path, each) for each in searches)
                 ):  # fmt: skip
                     found.append((entry, line, path))
     # Several files that are named alike decide nothing.
     return found[0] if len({path for _, _, path in found}) == 1 else None
 
 
-def _stems(text: str) -> set[str]:
+def _find_stems(text: str) -> set[str]:
     """Return the beginnings of the long words of a text, so that `environ` is `environment`; `env` is that too."""
     words = _WORDS.findall(text.casefold())
     return {word[:_STEM_LETTERS] for word in words} | ({"enviro"} if "env" in words else set())
 
 
-def _covers(evidence: Evidence, path: str, entry: EntryView) -> bool:
+def _has_searched(evidence: Evidence, path: str, entry: EntryView) -> bool:
     """Whether a search has looked into a file: it lies in the searched folder, and no filter of names leaves it out."""
     filters = _FILTER.findall(command_of(entry))
     ending = path.rpartition(".")[2]
@@ -280,7 +241,7 @@ def _covers(evidence: Evidence, path: str, entry: EntryView) -> bool:
 
 _FILTER = lazy_pattern(r"(?:--include|--glob|--type|-g|-t|-i?name)[= ][\"']?([^\s\"']{1,60})")
 _WORDS = lazy_pattern(r"[a-z]{6,30}|(?<![a-z])env(?![a-z])")
-_STEM_LETTERS, _MOST_LINES, _LONGEST, _MOST_USES = 6, 2_000, 400, 4
+_STEM_LETTERS, _MOST_LINES, _MOST_LINE, _MOST_USES = 6, 2_000, 400, 4
 _WRITTEN = lazy_pattern(r"\.(?:log|out|err|jsonl|csv|db|sqlite3?|pid|html|xml)$")
 _STEM = lazy_pattern(r"[a-z]{3,}")
 
@@ -290,7 +251,7 @@ def _diagnose_single_place(evidence: Evidence, empty: list[EntryView]) -> Diagno
     last = empty[-1]
     own = [each for each in empty if each.action == last.action and not command_of(each)]
     for field, value in fields_of(last).items():
-        if field not in _PLACE_FIELDS or not isinstance(value, str) or len(own) < _SEVERAL:
+        if field not in _PLACE_FIELDS or not isinstance(value, str) or len(own) < _LEAST_LOOKUPS:
             continue
         # If another place was tried too, the place is not the fault.
         if any(fields_of(each).get(field) != value for each in evidence.tail if each.action == last.action):
@@ -300,7 +261,7 @@ def _diagnose_single_place(evidence: Evidence, empty: list[EntryView]) -> Diagno
         # A value that the list does not have is no place of that list.
         if listing is None or not others or value not in {row[listing.column] for row in listing.rows}:
             continue
-        descriptions = ", ".join(each.description for each in others[:_SEVERAL])
+        descriptions = ", ".join(each.description for each in others[:_MOST_OTHERS])
         cause = (
             f"All {len(own)} {tool_phrase(last)} calls that find nothing ask {code(field, 30)} {listing.describe(value)}. "
             f"{capital(evidence.source(listing.entry))} has others: {descriptions}."
@@ -311,12 +272,6 @@ def _diagnose_single_place(evidence: Evidence, empty: list[EntryView]) -> Diagno
             check="The answer must hold what you look for; if no place has it, say so.", confidence="medium",
         )  # fmt: skip
     return None
-
-
-_SEVERAL = 3
-
-
-_LATE = 6
 
 
 def _is_search(entry: EntryView) -> bool:
@@ -333,7 +288,7 @@ def _is_search(entry: EntryView) -> bool:
 def _is_empty(evidence: Evidence, entry: EntryView) -> bool:
     text = evidence.text(entry)
     # A long answer has found something, and holds such words by chance.
-    return entry.status in ("ok", "error") and len(text) < 400 and _NOTHING.match(text.strip()) is not None
+    return entry.status in ("ok", "error") and len(text) < _MOST_EMPTY and _NOTHING.match(text.strip()) is not None
 
 
 def _search_text(entry: EntryView) -> str:
@@ -350,15 +305,15 @@ def _search_terms(entry: EntryView) -> list[str]:
         dict.fromkeys(
             sorted((word for word in words if word not in ("name", "type", "include", "iname")), key=len, reverse=True)
         )
-    )[:6]
+    )[:_MOST_TERMS]
 
 
 def _find_output(evidence: Evidence, term: str, entry: EntryView) -> tuple[EntryView, str] | None:
     """Return the newest output that has the term, and in which file."""
     word = re.compile(rf"(?<![\w-]){re.escape(term)}(?![\w-])")
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         # The failed search repeats its own term.
-        if other.status != "ok" or call_key(other) == call_key(entry) or evidence.has_failed(other):
+        if not evidence.has_succeeded(other) or call_key(other) == call_key(entry):
             continue
         for line in evidence.text(other).split("\n")[:2_000]:
             match = word.search(line)
@@ -376,14 +331,14 @@ def _find_output(evidence: Evidence, term: str, entry: EntryView) -> tuple[Entry
             if (
                 path is not None
                 and plain_name(path)
-                and not any(evidence.same_place(path, place) for place in _places(entry))
+                and not any(evidence.same_place(path, place) for place in _list_places(entry))
                 and not _is_in_searched_place(evidence, path, entry)
             ):
                 return other, path
     return None
 
 
-def _places(entry: EntryView) -> list[str]:
+def _list_places(entry: EntryView) -> list[str]:
     command = command_of(entry)
     if command:
         return [word for words in split_command(command) for word in words[1:] if not word.startswith("-")]
@@ -396,12 +351,14 @@ def _is_in_searched_place(evidence: Evidence, path: str, entry: EntryView) -> bo
     own = evidence.relative_path(path)
     return any(
         (place := evidence.relative_path(each)) in ("", ".") or own.startswith(f"{place.rstrip('/')}/")
-        for each in _places(entry)
+        for each in _list_places(entry)
     )
 
 
-def _answer(evidence: Evidence, entry: EntryView, term: str, same: list[EntryView], other: EntryView, path: str) -> Diagnosis:
-    places = [evidence.name(place) for place in _places(entry) if plain_name(place) and term not in place]
+def _explain_other_place(
+    evidence: Evidence, entry: EntryView, term: str, same: list[EntryView], other: EntryView, path: str
+) -> Diagnosis:
+    places = [evidence.name(place) for place in _list_places(entry) if plain_name(place) and term not in place]
     where = f" in {code(places[-1], 60)}" if places else ""
     call = code(command_of(entry), 80) if command_of(entry) else f"{tool_phrase(entry)}"
     source = evidence.source(other)

@@ -11,7 +11,16 @@ from ctxmgr.diagnose.errors.refusals import find_violations
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
-from ctxmgr.diagnose.evidence.texts import code, find_nearest, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import (
+    code,
+    contains_word,
+    find_line,
+    find_nearest,
+    first_group,
+    join_names,
+    plain_name,
+    replace_word,
+)
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -110,17 +119,17 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         folded = said.casefold()
         for way in _WAYS:
             match = way.pattern.search(said) if way.sign in folded else None
-            name = next((group for group in match.groups() if group), None) if match else None
+            name = first_group(match)
             # A missing prerequisite of a target is a file, which is a matter of wrong_place.
             if name and _is_asked(name, command) and "needed by" not in said[match.start() :][:200] if match else False:
-                return _answer(evidence, entry, command, name or "", way)
+                return _diagnose_unknown_name(evidence, entry, command, name or "", way)
     return None
 
 
 def _is_asked(name: str, command: str) -> bool:
     """Whether the last part of a command asks for a name. A failure before a semicolon does not decide how the command ends."""
     last = [part for part in re.split(r";\s|\n", command) if part.strip()][-1:]
-    return bool(last) and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", last[0]) is not None
+    return bool(last) and contains_word(name, last[0])
 
 
 def _diagnose_other_manifest(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
@@ -138,7 +147,7 @@ def _diagnose_other_manifest(evidence: Evidence, entry: EntryView, command: str,
         last = re.split(r"&&|;", command)[-1].strip()
         cause = f"{code(command, 90)} can't work where it runs: its {manifest} has no {way.noun} {code(name, 60)}. "
         cause += f"{code(evidence.name(path), 90)} has it."
-        line = next((line for line in content.lines if name in line), content.text)
+        line = find_line(content.text, name)
         return diagnosis(
             KIND, cause, f"Run it there: {code(f'cd {folder} && {last}', 160)}.", evidence.quote(entry),
             evidence.quote(content.entry, line), check="The command must start its work instead of naming the missing one.",
@@ -146,9 +155,8 @@ def _diagnose_other_manifest(evidence: Evidence, entry: EntryView, command: str,
     return None
 
 
-def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
-    other = _diagnose_other_manifest(evidence, entry, command, name, way)
-    if other is not None:
+def _diagnose_unknown_name(evidence: Evidence, entry: EntryView, command: str, name: str, way: _Way) -> Diagnosis | None:
+    if (other := _diagnose_other_manifest(evidence, entry, command, name, way)) is not None:
         return other
     suggested = [other for other in _list_suggestions(evidence.text(entry), name) if plain_name(other)]
     manifest, names, shown = _find_known_names(evidence, way, name, entry)
@@ -162,7 +170,7 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: 
     cause = f"{code(command, 90)} can't work: {where}."
     if near is not None:
         source = "It has" if manifest and near in names else "The output names"
-        corrected = _correct_command(command, name, near)
+        corrected = replace_word(command, name, near)
         cause += f" {source} {code(near, 60)}, the nearest name."
         # The nearest name was tried and failed, so it is not the right one.
         if not evidence.was_tried(corrected) or corrected not in {command_of(each) for each in evidence.failing_calls}:
@@ -198,10 +206,6 @@ def _find_similar_name(name: str, names: list[str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _correct_command(command: str, name: str, near: str) -> str:
-    return re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", lambda _: near, command)
-
-
 def _list_suggestions(said: str, name: str) -> Iterator[str]:
     for match in _CHOICES.finditer(said):
         yield from (word for word in _WORD.findall(match.group(1).replace(",", " ")) if word != name)
@@ -220,7 +224,7 @@ def _find_known_names(evidence: Evidence, way: _Way, name: str, entry: EntryView
         names = [each for each in _list_manifest_names(manifest, content.text) if plain_name(each)]
         if names:
             near = find_nearest(name, names, 0.5) or names[0]
-            line = next((line for line in content.lines if near in line), content.text)
+            line = find_line(content.text, near)
             return manifest, names[:200], [evidence.quote(content.entry, line)]
     return None, [], []
 
@@ -228,12 +232,12 @@ def _find_known_names(evidence: Evidence, way: _Way, name: str, entry: EntryView
 def _list_manifest_names(manifest: str, text: str) -> list[str]:
     """Return the names that can be called, as the first 100,000 characters of a manifest list them."""
     if manifest in _WITH_SCRIPTS:
-        return _scripts(text)
+        return _list_scripts(text)
     pattern = _PATTERNS.get(manifest, _TARGET)
     return [name for match in pattern.finditer(text[:100_000]) for name in match.groups() if name]
 
 
-def _scripts(text: str) -> list[str]:
+def _list_scripts(text: str) -> list[str]:
     try:
         value: Any = json.loads(text)
     except (ValueError, RecursionError):

@@ -11,7 +11,16 @@ from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths
 from ctxmgr.diagnose.evidence.files import is_file_name
 from ctxmgr.diagnose.evidence.nearest_names import likeness
-from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import (
+    capital,
+    code,
+    find_line,
+    find_nearest,
+    first_group,
+    join_names,
+    plain_name,
+    replace_word,
+)
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis
@@ -102,7 +111,6 @@ _REVISIONS = lazy_pattern(
     r"\bgit (?:-\S+ \S+ )?(?:checkout|switch|merge|rebase|branch|push|pull|fetch|cherry-pick|log|diff|show|reset|worktree|tag"
     r"|rev-parse|clone|revert|bisect|describe|range-diff)\b"
 )
-_LOOKED_AT = 400
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -112,10 +120,10 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         folded = said.casefold()
         for noun, signs, pattern in _UNKNOWN:
             match = pattern.search(said) if any(sign in folded for sign in signs) else None
-            name = next((group for group in match.groups() if group), "") if match else ""
+            name = first_group(match)
             # A name that the call does not have comes from a hook or a library.
             if name and name.rpartition(".")[2] and name in asked and _is_reference(noun, name, command_of(entry)):
-                found = _answer(evidence, entry, noun, name, said)
+                found = _diagnose_unknown_name(evidence, entry, noun, name, said)
                 if found is not None:
                     return found
     return None
@@ -123,12 +131,13 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 
 def _requested_text(evidence: Evidence, entry: EntryView) -> str:
     """Return the input of a call, and what its agent recently wrote into files that the call names."""
-    wrote = [each for each in evidence.edits[-_WROTE:] if each.agent == entry.agent and each.index < entry.index]
+    wrote = [each for each in evidence.edits[-_MOST_EDITS:] if each.agent == entry.agent and each.index < entry.index]
     names = {path.rpartition("/")[2]: each for each in wrote for path in edited_paths(each)}
     return "\n".join([call_input(entry), *(call_input(each) for name, each in names.items() if name in call_input(entry))])
 
 
-_WROTE = 12
+_MOST_EDITS, _MOST_COMMAND = 12, 160
+"""Last edits whose text counts as the call's own, and characters of a command that is repeated corrected."""
 
 
 def _is_reference(noun: str, name: str, command: str) -> bool:
@@ -136,7 +145,7 @@ def _is_reference(noun: str, name: str, command: str) -> bool:
     return noun != "branch" or (_REVISIONS.search(command) is not None and not is_file_name(name))
 
 
-def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: str) -> Diagnosis | None:
+def _diagnose_unknown_name(evidence: Evidence, entry: EntryView, noun: str, name: str, said: str) -> Diagnosis | None:
     by_user = {each for message in evidence.user_texts for each in _list_names(noun, message.text) if plain_name(each)}
     places = _find_recorded_names(evidence, entry, noun)
     # Neither the name itself nor its last part alone is a candidate.
@@ -147,12 +156,12 @@ def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: st
     near = near or (hint.group(1) if hint and plain_name(hint.group(1)) else None)
     if near is None:
         # With several tables, it is unclear whose columns are meant.
-        of_one_table = len(set(_FROM.findall(_requested_text(evidence, entry)))) == 1 and len(fair) > _MARGINAL
+        of_one_table = len(set(_FROM.findall(_requested_text(evidence, entry)))) == 1 and len(fair) > _FEW_NAMES
         candidates = (
             sorted(set(places) - unfit) if noun in ("remote", "table") else fair if noun == "column" and of_one_table else []
         )
         return _diagnose_unlike_name(evidence, entry, noun, name, candidates)
-    line = next((line for line in said.split("\n") if name in line), said)
+    line = find_line(said, name)
     quotes = [evidence.quote(entry, line)]
     cause = f"There is no {noun} {code(name, 80)}."
     if near in places:
@@ -177,7 +186,7 @@ def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: st
 def _find_recorded_names(evidence: Evidence, entry: EntryView, noun: str) -> dict[str, tuple[EntryView, str]]:
     """Return the names of such things in earlier calls, each with the newest call that has it and the line there."""
     found: dict[str, tuple[EntryView, str]] = {}
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         # A failing answer repeats the wrong name.
         if evidence.has_failed(other):
             continue
@@ -185,14 +194,14 @@ def _find_recorded_names(evidence: Evidence, entry: EntryView, noun: str) -> dic
         for text, command in ((evidence.text(other), command_of(other)), (call_input(other), "")):
             for each in _list_names(noun, text, command, _requested_text(evidence, entry)):
                 if plain_name(each):
-                    found.setdefault(each, (other, next((line for line in text.split("\n") if each in line), text)))
+                    found.setdefault(each, (other, find_line(text, each)))
     return found
 
 
 def _describe_replacement(command: str, noun: str, name: str, near: str) -> str:
     """Return the step that puts a known name in the place of an unknown one, as a corrected command where it is short."""
-    if command and len(command) < 160:
-        corrected = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", lambda _: near, command)
+    if command and len(command) < _MOST_COMMAND:
+        corrected = replace_word(command, name, near)
         if corrected != command:
             return f"Run {code(corrected, 170)}."
     return f"Use the {noun} {code(near, 80)} in place of {code(name, 80)}."
@@ -211,11 +220,12 @@ def _find_column(evidence: Evidence, entry: EntryView, name: str, known: list[st
         ((max(likeness(one, each) for one in tried_names), each) for each in known if each not in tried_names | own),
         reverse=True,
     )
-    fair = [rate for rate in rated if rate[0] >= _LIKE and rate[0] > rated[0][0] - _MARGIN]
+    fair = [rate for rate in rated if rate[0] >= _LEAST_ALIKE and rate[0] > rated[0][0] - _MARGIN]
     return fair[0][1] if len(fair) == 1 or (fair and fair[0][0] > fair[1][0]) else None
 
 
-_LIKE, _MARGIN, _MARGINAL = 0.6, 0.05, 2
+_LEAST_ALIKE, _MARGIN, _FEW_NAMES = 0.6, 0.05, 2
+"""Likeness of a column that was meant, its lead over the next one, and names that are too few to be a table's columns."""
 _FROM = lazy_pattern(r"\b(?:from|join|into|update)\s+[\"'`]?([\w.]{1,80})", re.IGNORECASE)
 
 
@@ -224,7 +234,7 @@ def _diagnose_unlike_name(evidence: Evidence, entry: EntryView, noun: str, name:
     if not known:
         return None
     cause = f"There is no {noun} {code(name, 80)}. The record knows {join_names(known)}."
-    other = _other_database(evidence, entry) if noun == "table" else None
+    other = _find_other_database(evidence, entry) if noun == "table" else None
     if other is not None:
         file, shown = other
         cause += f" {capital(evidence.source(shown))} names another database, {code(file, 80)}."
@@ -241,7 +251,7 @@ def _diagnose_unlike_name(evidence: Evidence, entry: EntryView, noun: str, name:
 _DATABASE = lazy_pattern(r"(?<![\w./~-])((?:[\w.@~-]{0,60}/){0,10}[\w.-]{1,80}\.(?:db|sqlite3?|duckdb))(?![\w-]|\.\w)")
 
 
-def _other_database(evidence: Evidence, entry: EntryView) -> tuple[str, EntryView] | None:
+def _find_other_database(evidence: Evidence, entry: EntryView) -> tuple[str, EntryView] | None:
     """Return a database file that an answer names and no failing call has opened, if the call opens such a file."""
     opened = _DATABASE.search(command_of(entry))
     if opened is None:
@@ -249,8 +259,8 @@ def _other_database(evidence: Evidence, entry: EntryView) -> tuple[str, EntryVie
     asked = "\n".join(call_input(each) for each in evidence.failing_calls)
     found = [
         (file, other)
-        for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]
-        if other.status == "ok" and not evidence.has_failed(other)
+        for other in evidence.latest_before(entry.index)
+        if evidence.has_succeeded(other)
         for file in _DATABASE.findall(evidence.text(other)[:20_000])
         if file.rpartition("/")[2] not in asked and plain_name(file)
     ]
@@ -277,20 +287,20 @@ def _list_names(noun: str, text: str, command: str = "", asked: str = "") -> Ite
     """
     text = text[:20_000]
     if noun == "column":
-        return _column_names(text, command, asked)
+        return _list_column_names(text, command, asked)
     if noun == "host":
-        return _host_names(text)
+        return _list_host_names(text)
     if noun == "branch":
-        return (name for name in _all_groups(_BRANCH, text) if not name.startswith("-"))
+        return (name for name in _list_groups(_BRANCH, text) if not name.startswith("-"))
     if noun == "remote":
         # Only a bare `git remote` prints nothing but names.
         pattern, is_list = _REMOTE, re.fullmatch(r"\s*git remote\s*", command) is not None
     else:
         pattern, is_list = _TABLE, ".tables" in command and "create" not in text.lower()
-    return itertools.chain(text.split() if is_list else (), _all_groups(pattern, text))
+    return itertools.chain(text.split() if is_list else (), _list_groups(pattern, text))
 
 
-def _column_names(text: str, command: str, asked: str) -> Iterator[str]:
+def _list_column_names(text: str, command: str, asked: str) -> Iterator[str]:
     for table, body in _CREATED.findall(text):
         # Columns of a table that the statement does not use are no candidates.
         if re.search(rf"\b{re.escape(table)}\b", asked, re.IGNORECASE) is None:
@@ -299,15 +309,15 @@ def _column_names(text: str, command: str, asked: str) -> Iterator[str]:
         yield from (found.group(1) for found in columns if found and found.group(1).lower() not in _NO_COLUMN)
     if re.search(r"\b(?:describe|desc|show columns)\b", command, re.IGNORECASE):
         yield from _DESCRIBED.findall(text)
-    yield from _all_groups(_TABLE_INFO, text)
+    yield from _list_groups(_TABLE_INFO, text)
 
 
-def _host_names(text: str) -> Iterator[str]:
+def _list_host_names(text: str) -> Iterator[str]:
     # Names of files look like hosts.
-    return (name for name in _all_groups(_HOST, text) if name.rpartition(".")[2].lower() not in _FILES)
+    return (name for name in _list_groups(_HOST, text) if name.rpartition(".")[2].lower() not in _FILES)
 
 
-def _all_groups(pattern: re.Pattern[str], text: str) -> Iterator[str]:
+def _list_groups(pattern: re.Pattern[str], text: str) -> Iterator[str]:
     return (name for match in pattern.finditer(text) for name in match.groups() if name)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.evidence import Evidence, clock
+from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, same_file, tool_phrase
 from ctxmgr.diagnose.evidence.files import Mention, asked_paths, find_move, is_file_name, listed_paths, mentions
-from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, how_often, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, find_line, find_nearest, how_often, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -29,8 +29,10 @@ _COMMON = lazy_pattern(r"^(?:__init__\.py|index\.\w+|main\.\w+|mod\.rs|README(?:
 _QUOTED = lazy_pattern(
     r"[`'\"‘]([^`'\"’\n]{2,300})[`'\"’]|(?<![\w/.~-])((?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){0,14}[\w@+-][\w.@+-]{0,100})(?![\w/])"
 )
-_MOST_NAMES = 12
-_LOOKED_AT = 60
+_MOST_NAMES, _MOST_LINES, _MOST_MESSAGES = 12, 400, 6
+"""Paths in a message; lines of a result in which messages are searched for, and messages that are read."""
+_LEAST_NAME, _MOST_ELSEWHERE, _MOST_LISTED, _LEAST_FOLDERS = 3, 4, 200, 2
+"""Characters of a name that is rare, places that are compared, names in a useful listing, folders that a listing shows."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -38,15 +40,15 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     for entry in evidence.failing_calls:
         said = evidence.text(entry)
         # A long log may hold many such lines. The first ones are about the call.
-        for line in [line for line in said.split("\n")[:400] if _MISSING.search(line)][:6]:
-            for path in _missing_paths(entry, line):
+        for line in [line for line in said.split("\n")[:_MOST_LINES] if _MISSING.search(line)][:_MOST_MESSAGES]:
+            for path in _list_missing_paths(entry, line):
                 found = _diagnose_move(evidence, entry, path, line) or _diagnose_path(evidence, entry, path, line)
                 if found is not None:
                     return found
     return None
 
 
-def _missing_paths(entry: EntryView, line: str) -> list[str]:
+def _list_missing_paths(entry: EntryView, line: str) -> list[str]:
     """Return the paths that a message calls missing and that the call itself or its program named."""
     groups: list[tuple[str, str]] = _QUOTED.findall(line[:1_000])
     named = [one or other for one, other in groups]
@@ -64,7 +66,7 @@ def _diagnose_move(evidence: Evidence, entry: EntryView, path: str, line: str) -
     move = find_move(evidence, entry, path)
     if move is None or _is_in_failing_call(evidence, move.place):
         return None
-    cause = f"{_describe_failure(evidence, entry, path)} {capital(move.told)}."
+    cause = f"{_describe_failure(evidence, entry, path, line)} {capital(move.description)}."
     step = f"Use {code(move.place, 100)}, which {move.who} named, in place of {code(evidence.name(path), 100)}."
     return diagnosis(
         KIND, cause, step, evidence.quote_message(move.message), evidence.quote(entry, line),
@@ -75,7 +77,7 @@ def _diagnose_move(evidence: Evidence, entry: EntryView, path: str, line: str) -
 def _diagnose_path(evidence: Evidence, entry: EntryView, path: str, line: str) -> Diagnosis | None:
     name = path.rstrip("/").rpartition("/")[2]
     # Short and common names occur everywhere.
-    if len(name) < 3 or not plain_name(path) or _COMMON.match(name):
+    if len(name) < _LEAST_NAME or not plain_name(path) or _COMMON.match(name):
         return None
     if _was_seen(evidence, entry, path):
         return None
@@ -89,7 +91,7 @@ def _diagnose_path(evidence: Evidence, entry: EntryView, path: str, line: str) -
         ):
             elsewhere.setdefault(mention.path.removeprefix("./"), mention)
         # With more places, the name is more likely to be a common one.
-        if len(elsewhere) >= 4:
+        if len(elsewhere) >= _MOST_ELSEWHERE:
             break
     if elsewhere:
         return _diagnose_other_place(evidence, entry, path, line, list(elsewhere.values()))
@@ -106,17 +108,17 @@ def _diagnose_folder(evidence: Evidence, entry: EntryView, path: str, line: str)
     # Outside of the project, its folders prove nothing.
     if not top or outside or is_file_name(top):
         return None
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index, MOST_CURRENT):
         if other.status != "ok" or not _TREE.search(command_of(other)):
             continue
         shown = [word.removeprefix("./") for word in _FOLDER.findall(evidence.text(other)[:20_000])]
         there = [each for each in dict.fromkeys(word.rstrip("/") for word in shown) if plain_name(each)]
         # The folder exists, so the rest of the path is wrong.
-        if top in there or len(there) < _LEAST:
+        if top in there or len(there) < _LEAST_FOLDERS:
             continue
         source = capital(evidence.source(other))
         cause = (
-            f"{_describe_failure(evidence, entry, path)} {source} has no folder {code(top, 60)}: it shows "
+            f"{_describe_failure(evidence, entry, path, line)} {source} has no folder {code(top, 60)}: it shows "
             f"{join_names(there, 8)}."
         )
         return diagnosis(
@@ -128,7 +130,6 @@ def _diagnose_folder(evidence: Evidence, entry: EntryView, path: str, line: str)
 
 
 _FOLDER = lazy_pattern(r"^(\.?/?[\w.@-]{1,60}/)[\w./@-]{0,200}$", re.MULTILINE)
-_LEAST = 2
 
 
 def _was_seen(evidence: Evidence, entry: EntryView, path: str) -> bool:
@@ -142,7 +143,7 @@ def _is_in_failing_call(evidence: Evidence, path: str) -> bool:
     return any(evidence.same_place(path, asked) for entry in evidence.failing_calls for asked in asked_paths(entry))
 
 
-def _describe_failure(evidence: Evidence, entry: EntryView, path: str) -> str:
+def _describe_failure(evidence: Evidence, entry: EntryView, path: str, line: str) -> str:
     times = evidence.times(entry)
     call = code(command_of(entry), 80) if command_of(entry) else f"The {tool_phrase(entry)} of {evidence.name(path)}"
     return f"{call} fails{how_often(times)}: {code(evidence.name(path), 100)} is not there."
@@ -153,7 +154,7 @@ def _diagnose_other_place(evidence: Evidence, entry: EntryView, path: str, line:
     where = evidence.name(mention.path)
     shown = evidence.source(mention.entry)
     cause = (
-        f"{_describe_failure(evidence, entry, path)} {capital(shown)} {'used' if mention.given else 'shows'} "
+        f"{_describe_failure(evidence, entry, path, line)} {capital(shown)} {'used' if mention.given else 'shows'} "
         f"{code(where, 100)}."
     )
     root = _find_package_root(mention.path)
@@ -188,7 +189,7 @@ def _find_package_root(path: str) -> str | None:
 def _diagnose_similar_names(evidence: Evidence, entry: EntryView, path: str, name: str, line: str) -> Diagnosis | None:
     """Say what is in the folder instead of the file, if a listing of that folder was recorded."""
     folder = path.rstrip("/").rpartition("/")[0]
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index, MOST_CURRENT):
         if other.status != "ok" or not re.search(r"\b(?:ls|find|tree|dir)\b|LS$|Glob$|list", command_of(other) or other.action):
             continue
         said = evidence.text(other)
@@ -202,7 +203,7 @@ def _diagnose_similar_names(evidence: Evidence, entry: EntryView, path: str, nam
         if _is_in_failing_call(evidence, beside):
             return None
         cause = (
-            f"{_describe_failure(evidence, entry, path)} The listing of its folder{clock(other.ts)} has "
+            f"{_describe_failure(evidence, entry, path, line)} The listing of its folder{clock(other.ts)} has "
             f"{code(near, 80)}, and no"
             f" {code(name, 80)}."
         )
@@ -229,7 +230,7 @@ def _list_names_in_folder(entry: EntryView, said: str, folder: str) -> list[str]
                 names.append(word)
                 break
         # A listing of thousands is no help.
-        if len(names) > 200:
+        if len(names) > _MOST_LISTED:
             break
     return names
 
@@ -238,4 +239,4 @@ def _find_mention_line(evidence: Evidence, mention: Mention) -> str:
     name = mention.path.rpartition("/")[2]
     if mention.given:
         return mention.path
-    return next((line for line in evidence.text(mention.entry).split("\n") if name in line), mention.path)
+    return find_line(evidence.text(mention.entry), name, mention.path)

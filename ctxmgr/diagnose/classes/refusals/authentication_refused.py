@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.errors.lines import list_offers
-from ctxmgr.diagnose.errors.table import best_step
+from ctxmgr.diagnose.errors.table import any_known_error
 from ctxmgr.diagnose.evidence import Evidence, Message, clock
-from ctxmgr.diagnose.evidence.calls import call_phrase
 from ctxmgr.diagnose.evidence.messages import forbids, split_sentences
 from ctxmgr.diagnose.evidence.texts import (
     ORDERS,
+    agent_name,
     blanks_for_underscores,
     capital,
-    clean,
     code,
-    how_often,
+    contains_word,
     join_names,
     plain_name,
     quote_match,
@@ -98,15 +97,13 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         if match is None or _CERTIFICATE.search(said) or _SYNTAX.search(evidence.line(entry, _REFUSED)):
             continue
         line = evidence.line(entry, _REFUSED)
-        return _answer(evidence, entry, line)
+        return _explain_refusal(evidence, entry, line)
     return None
 
 
-def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
-    call = call_phrase(entry, 80)
-    times = evidence.times(entry)
+def _explain_refusal(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     expired = "have expired" if re.search("expired", line, re.IGNORECASE) else "are refused"
-    cause = f"{call} fails{how_often(times)}: the credentials it uses {expired}, {quote_match(_REFUSED, line)}."
+    cause = f"{evidence.describe_failure(entry, 80)}: the credentials it uses {expired}, {quote_match(_REFUSED, line)}."
     quotes = [evidence.quote(entry, line)]
     scope = _find_missing_scope(evidence, entry)
     # A missing permission shows which credentials to ask for.
@@ -123,8 +120,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
         if place is None:
             step = f"Log in the way the user said, {code(sentence, 140)}, and then make the call once."
         return diagnosis(KIND, cause, step, *quotes, check="The answer must no longer be a refusal; if it is, ask the user.")
-    closed = _diagnose_closed_name(evidence, line, cause, quotes)
-    if closed is not None:
+    if (closed := _diagnose_closed_name(evidence, line, cause, quotes)) is not None:
         return closed
     way = find_way_in_note(evidence, entry, _CREDENTIAL)
     if way is not None:
@@ -143,7 +139,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
             " another form of the call helps."
         )
         return diagnosis(KIND, cause, step, *quotes)
-    known = best_step(KIND, evidence)
+    known = any_known_error(KIND, evidence)
     # Widely known refusals have a precise step of their own.
     if known is not None:
         return known
@@ -175,7 +171,7 @@ def _diagnose_closed_name(evidence: Evidence, line: str, cause: str, quotes: lis
     if closed is None:
         return None
     message, sentence, way = closed
-    who = "The user" if message.by == "user" else capital(clean(message.who)[:40])
+    who = "The user" if message.by == "user" else capital(agent_name(message.who))
     step = (
         f"Leave that one. {who} speaks of another way there, with {join_names(way, 3)}: if it is the way for you, go that way"
         " once; credentials that it names are for you only if the user agrees."
@@ -195,7 +191,7 @@ def _find_closed_name(evidence: Evidence, line: str) -> tuple[Message, str, list
         sentences = split_sentences(message.text)
         for place, sentence in enumerate(sentences[:-1]):
             other = sentences[place + 1]
-            named = any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", sentence) for name in names)
+            named = any(contains_word(name, sentence) for name in names)
             is_way = _OTHER_WAY.search(other) and forbids(other) is None and not ORDERS.search(f"{sentence} {other}")
             if (
                 named

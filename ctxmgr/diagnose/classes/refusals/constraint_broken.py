@@ -62,7 +62,8 @@ _INSTALLS = lazy_pattern(
     r"\b(?:pip3?|uv|uv pip|poetry|pipenv|npm|pnpm|yarn|bun|cargo|gem|composer|apt|apt-get|brew|dnf|yum|conda|go"
     r"|dotnet)(?: -\S+)* (?:install|add|i|get|require)(?: -\S+)* (?!-r\b|\.(?:\s|$))[\w@./\[\]-]{2,60}"
 )
-_LEAST = 2
+_LEAST_TIMES, _LEAST_SHARED, _LEAST_LIMIT = 2, 2, 2
+"""Times that a constraint is broken, words that two messages share, and a number that is no article."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -77,8 +78,8 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         else:
             breaking = _list_outside_edits(evidence, sentence)
         # A single violation may be a slip. A constraint that the user withdrew does not count.
-        if len(breaking) >= _LEAST and not _was_taken_back(evidence, message, sentence):
-            return _answer(evidence, message, sentence, breaking)
+        if len(breaking) >= _LEAST_TIMES and not _was_withdrawn(evidence, message, sentence):
+            return _explain_violation(evidence, message, sentence, breaking)
     return _diagnose_reminder(evidence) or _diagnose_repeated_refusal(evidence)
 
 
@@ -99,18 +100,19 @@ def _diagnose_reminder(evidence: Evidence) -> Diagnosis | None:
     for place in range(len(said) - 1, 0, -1):
         reminder = said[place]
         # A long message gives a new task, even if it says "again".
-        if not _AGAIN.search(reminder.text) or len(reminder.text) > _MOST_WORDS:
+        if not _AGAIN.search(reminder.text) or len(reminder.text) > _MOST_REMINDER:
             continue
-        words = _content(reminder.text)
-        first = max(said[:place], key=lambda each: len(words & _content(each.text)))
-        shared = words & _content(first.text)
+        words = _find_content_words(reminder.text)
+        first = max(said[:place], key=lambda each: len(words & _find_content_words(each.text)))
+        shared = words & _find_content_words(first.text)
         # The messages share few words, so something else is repeated.
-        if len(shared) < _LEAST:
+        if len(shared) < _LEAST_SHARED:
             continue
         sentence = max(
-            re.findall(r"[^.!?\n]{3,300}[.!?]?", first.text) or [first.text], key=lambda each: len(words & _content(each))
+            re.findall(r"[^.!?\n]{3,300}[.!?]?", first.text) or [first.text],
+            key=lambda each: len(words & _find_content_words(each)),
         ).strip()
-        times = 1 + sum(bool(_AGAIN.search(each.text) and shared & _content(each.text)) for each in said[:place]) + 1
+        times = 1 + sum(bool(_AGAIN.search(each.text) and shared & _find_content_words(each.text)) for each in said[:place]) + 1
         after = reminder.after if reminder.after is not None else -1
         own = [m for m in evidence.messages if m.by == "agent" and m.after is not None and m.after >= after]
         later = [entry for entry in evidence.recent if entry.index > after]
@@ -141,20 +143,20 @@ _REFUSAL = lazy_pattern(
     r"|look at what i|read (?:what|again|it)|please read)",
     re.IGNORECASE,
 )
-_SHORT = 160
+_MOST_REFUSAL = 160
 
 
 def _diagnose_repeated_refusal(evidence: Evidence) -> Diagnosis | None:
     """Say that a person refuses the same result again and again, and what they had said it must be."""
     said = evidence.user_texts
-    refusals = [each for each in said[1:] if len(each.text) <= _SHORT and _REFUSAL.search(each.text.strip())]
+    refusals = [each for each in said[1:] if len(each.text) <= _MOST_REFUSAL and _REFUSAL.search(each.text.strip())]
     # Refusals from long ago were answered by later work.
-    if len(refusals) < _LEAST or refusals[-1] not in said[-_LEAST:]:
+    if len(refusals) < _LEAST_TIMES or refusals[-1] not in said[-_LEAST_TIMES:]:
         return None
     first = said.index(refusals[0])
     rules = [(each, part.strip()) for each in said[:first] for part in _PARTS.findall(each.text) if BINDS.search(part)]
-    made = _content("\n".join(call_input(each) for each in evidence.edits[-_MOST_EDITS:]))
-    rule = max(rules, key=lambda each: len(made & _content(each[1])), default=None)
+    made = _find_content_words("\n".join(call_input(each) for each in evidence.edits[-_MOST_EDITS:]))
+    rule = max(rules, key=lambda each: len(made & _find_content_words(each[1])), default=None)
     if rule is None:
         return None
     message, sentence = rule
@@ -175,10 +177,11 @@ def _diagnose_repeated_refusal(evidence: Evidence) -> Diagnosis | None:
 
 
 _PARTS = lazy_pattern(r"[^!?\n.]{3,300}(?:\.(?=\S)[^!?\n.]{1,200}){0,6}[.!?]?")
-_MOST_WORDS, _MOST_EDITS = 400, 10
+_MOST_REMINDER, _MOST_EDITS = 400, 10
+"""Characters of a message that only repeats another one, and last edits that a refusal may be about."""
 
 
-def _content(text: str) -> frozenset[str]:
+def _find_content_words(text: str) -> frozenset[str]:
     return frozenset(
         word
         for each in re.findall(r"[\w./-]{4,60}", text[:4_000].casefold())
@@ -210,7 +213,7 @@ def _list_over_limit(evidence: Evidence, sentence: str) -> tuple[list[EntryView]
     """
     match = _AT_MOST.search(sentence)
     limit = _parse_number(match.group("number")) if match else None
-    if match is None or limit is None or limit < _LEAST:
+    if match is None or limit is None or limit < _LEAST_LIMIT:
         # a limit of one is mostly an article
         return None
     unit = (match.group("unit") or "").casefold().rstrip("s")
@@ -226,17 +229,18 @@ def _list_over_limit(evidence: Evidence, sentence: str) -> tuple[list[EntryView]
         asked = [
             number for number in _NUMBER.findall(f"{call_input(entry)[:4_000]} {json.dumps(entry.input, default=str)[:4_000]}")
             # A number hundreds of times as large is an id.
-            if entry.status in ("error", "denied") and limit < (_parse_number(number) or 0) <= limit * _MOST_TIMES
+            if entry.status in ("error", "denied") and limit < (_parse_number(number) or 0) <= limit * _MOST_FACTOR
         ]  # fmt: skip
         if named or asked:
             over.append((entry, named[0] if named else asked[-1]))
     # If most failures are about something else, the limit is not the trouble.
-    if sum(max(1, evidence.times(entry)) for entry, _ in over) < _LEAST or len(over) < len(evidence.failing_calls) / 2:
+    if sum(max(1, evidence.times(entry)) for entry, _ in over) < _LEAST_TIMES or len(over) < len(evidence.failing_calls) / 2:
         return None
     return [entry for entry, _ in over], list(dict.fromkeys(number for _, number in over)), match.group("number").strip()
 
 
-_MOST_TIMES = 100
+_MOST_FACTOR = 100
+"""How many times as large as a limit a number may be that is no id."""
 
 
 def _parse_number(number: str) -> float | None:
@@ -260,16 +264,12 @@ def _diagnose_over_limit(
         f"Make it once with at most {limit}, as the user set it; shorten or split what does not fit, and change nothing else."
     )
     return diagnosis(
-        KIND,
-        cause,
-        step,
-        evidence.quote_message(message, sentence),
-        evidence.quote(last),
+        KIND, cause, step, evidence.quote_message(message, sentence), evidence.quote(last),
         check=f"Nothing may be over {limit}.",
-    )
+    )  # fmt: skip
 
 
-def _was_taken_back(evidence: Evidence, message: Message, sentence: str) -> bool:
+def _was_withdrawn(evidence: Evidence, message: Message, sentence: str) -> bool:
     """Whether the user later mentioned the same thing without forbidding it."""
     later = evidence.user_texts[evidence.user_texts.index(message) + 1 :]
     things = {*_PATH.findall(sentence), *(word for word in _VERBS.split() if word in sentence.casefold())}
@@ -283,7 +283,7 @@ def _list_forbidden_changes(evidence: Evidence, sentence: str) -> list[EntryView
     if ban is None or not _TOUCH.search(sentence) or re.search(r"\b(?:only|except)\b", sentence[: ban.start()]):
         return []
     protected = _PATH.findall(sentence[ban.start() :])[:1]
-    return [entry for entry in evidence.loop if any(_changes(entry, path) for path in protected)]
+    return [entry for entry in evidence.loop if any(_changes_path(entry, path) for path in protected)]
 
 
 def _list_outside_edits(evidence: Evidence, sentence: str) -> list[EntryView]:
@@ -321,7 +321,7 @@ _MANIFESTS = (
 """Commands that change a file without naming it."""
 
 
-def _changes(entry: EntryView, protected: str) -> bool:
+def _changes_path(entry: EntryView, protected: str) -> bool:
     if any(_is_in_place(path, protected) for path in edited_paths(entry)):
         return True
     command = command_of(entry)
@@ -362,7 +362,7 @@ def _runs_forbidden(evidence: Evidence, entry: EntryView, literal: str | None, v
     return re.search(rf"(?<![\w/-]){re.escape(target)}(?![\w-])", f"{command}\n{evidence.text(entry)[:2_000]}") is not None
 
 
-def _answer(evidence: Evidence, message: Message, sentence: str, breaking: list[EntryView]) -> Diagnosis:
+def _explain_violation(evidence: Evidence, message: Message, sentence: str, breaking: list[EntryView]) -> Diagnosis:
     last = breaking[-1]
     what = (
         code(command_of(last), 80)

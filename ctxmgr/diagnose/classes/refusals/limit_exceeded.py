@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from ctxmgr.diagnose.evidence import CHECKS, Evidence
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of
-from ctxmgr.diagnose.evidence.texts import clip, how_often
+from ctxmgr.diagnose.evidence.calls import command_of
+from ctxmgr.diagnose.evidence.texts import clip
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -21,6 +21,7 @@ _UNIT = (
 _FEWER = r"(?:limit(?:ed)?|max(?:imum)?(?:[ _-]?\w{1,12}){0,2}|at most|up to|no more than|not exceed|cap|allowed|allows)"
 # No digits, so that the next number to match is the first one that follows.
 _BETWEEN = r"[^\n\d]{0,60}?"
+_MOST_CALLS = 4
 _PAIRS = (
     (
         "limit",
@@ -48,7 +49,7 @@ _USED = lazy_pattern(r"\bused\b|remaining|per day|queries per|quota|timed? ?out|
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return by how much the call is too large."""
-    for entry in evidence.failing_calls[:4]:
+    for entry in evidence.failing_calls[:_MOST_CALLS]:
         # Numbers in a test's output are what is tested.
         if CHECKS.search(command_of(entry)):
             continue
@@ -57,11 +58,9 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
             if found is None:
                 continue
             size, limit, unit = found
-            call = call_phrase(entry, 80)
-            times = evidence.times(entry)
             unit_text = f" {unit}" if unit else ""
             cause = (
-                f"{call} fails{how_often(times)}, because what it asks for is too large or too long: "
+                f"{evidence.describe_failure(entry, 80)}, because what it asks for is too large or too long: "
                 f"`{size}`{unit_text}, and the limit is `{limit}`. Waiting or sending it again can't change that."
             )
             step = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.errors.lines import told_lines
-from ctxmgr.diagnose.errors.table import best_step, known_error
+from ctxmgr.diagnose.errors.lines import quotable_lines
+from ctxmgr.diagnose.errors.table import any_known_error, known_error
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of
 from ctxmgr.diagnose.evidence.files import asked_paths
@@ -56,9 +56,8 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
             return _diagnose_note(evidence, entry, line) or script if len(evidence.failing_calls) > 1 else script
         way = _find_permitted_way(evidence, entry)
         if way is not None:
-            return _answer(evidence, entry, line, way)
-        noted = _diagnose_note(evidence, entry, line)
-        if noted is not None:
+            return _explain_permitted_way(evidence, entry, line, way)
+        if (noted := _diagnose_note(evidence, entry, line)) is not None:
             return noted
         # A single refusal may belong to a search that goes on.
         if entry.status == "denied" or (evidence.times(entry) > 1 and _DENIED.search(blanks_for_underscores(said))):
@@ -69,13 +68,13 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 def _describe_refusal(evidence: Evidence, entry: EntryView, line: str) -> str:
     call = call_phrase(entry, 80)
     times = evidence.times(entry)
-    said = told_lines([line]) or quote_match(_DENIED, line) or quote_match(_CLOSED, line)
+    said = quotable_lines([line]) or quote_match(_DENIED, line) or quote_match(_CLOSED, line)
     where = next((path for path in asked_paths(entry)[::-1] if "/" in path and plain_name(path)), None)
     place = f" for {code(evidence.name(where), 80)}" if where and where not in call else ""
     return f"{call} is denied{place}{how_often(times)}{f': {said}' if said else ''}."
 
 
-def _answer(evidence: Evidence, entry: EntryView, line: str, way: tuple[Message, str]) -> Diagnosis:
+def _explain_permitted_way(evidence: Evidence, entry: EntryView, line: str, way: tuple[Message, str]) -> Diagnosis:
     message, sentence = way
     cause = (
         f"{_describe_refusal(evidence, entry, line)} The user named what is permitted{clock(message.at)}: "
@@ -91,7 +90,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, way: tuple[Message,
 def _diagnose_no_permitted_way(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis:
     # The user's own no needs another step than a missing permission.
     refused = _BY_USER.search(evidence.text(entry)[:_HEAD]) is not None
-    known = known_error(KIND, evidence, late=False, once=True) if refused else best_step(KIND, evidence)
+    known = known_error(KIND, evidence, late=False, once=True) if refused else any_known_error(KIND, evidence)
     if known is not None and (refused or entry.status != "denied"):
         return known
     step = (
@@ -135,7 +134,7 @@ def _find_permitted_name(evidence: Evidence, sentence: str) -> tuple[str, EntryV
     """Return a proper name from a rule that an answer has and no refused call used, with that answer."""
     asked = "\n".join(call_input(each) for each in evidence.failing_calls)
     names = [name for name in _PROPER.findall(sentence) if name not in asked and plain_name(name)]
-    looks = [each for each in reversed(evidence.recent) if each.status == "ok" and not evidence.has_failed(each)]
+    looks = [each for each in reversed(evidence.recent) if evidence.has_succeeded(each)]
     found = ((name, each) for name in names for each in looks if re.search(rf"\b{re.escape(name)}\b", evidence.text(each)))
     return next(found, None)
 

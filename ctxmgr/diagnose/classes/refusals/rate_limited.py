@@ -59,20 +59,20 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         if match is None:
             continue
         line = evidence.line(entry, _LIMITED)
-        return _answer(evidence, entry, said, line)
+        return _explain_limit(evidence, entry, said, line)
     return None
 
 
 def _list_counted_answers(evidence: Evidence) -> list[EntryView]:
     """Return the answers that name a limit near the end, if the last calls only count the statuses they got."""
-    last = [entry for entry in evidence.recent[-_LATE:] if entry.status == "ok" and command_of(entry)]
+    last = [entry for entry in evidence.recent[-_LAST_ENTRIES:] if entry.status == "ok" and command_of(entry)]
     # A single 429 among other statuses is load, not a lasting limit.
-    if len(last) < _LEAST or not all(_ONLY_429.search(evidence.text(entry)) for entry in last[-_LEAST:]):
+    if len(last) < _LEAST_CALLS or not all(_ONLY_429.search(evidence.text(entry)) for entry in last[-_LEAST_CALLS:]):
         return []
     return [entry for entry in reversed(evidence.tail) if _LIMITED.search(blanks_for_underscores(evidence.text(entry)))]
 
 
-def _answer(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis:
+def _explain_limit(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagnosis:
     # A used-up quota comes back with the day or with money, so waiting for seconds does not help.
     if _USED_UP.search(said):
         cause = f"The server refuses because the quota is used up: {quote_match(_USED_UP, said)}. A short wait does not help."
@@ -97,24 +97,24 @@ def _answer(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagn
     )
     if re.search(r"\b429\b", said) and "429" not in cause:
         cause += " It answers 429."
-    wait = _longest_wait(said)
+    wait = _find_longest_wait(said)
     until = _find_end(entry, said)
     quotes = [evidence.quote(entry, said[:600])]
-    spacing = _mean_interval(limited)
+    spacing = _compute_mean_interval(limited)
     if wait is not None:
-        cause += f" It asks for a wait of {_duration(wait)}"
+        cause += f" It asks for a wait of {_duration_text(wait)}"
         cause += (
-            f"; your last {len(limited)} calls came about {_duration(spacing)} apart."
+            f"; your last {len(limited)} calls came about {_duration_text(spacing)} apart."
             if spacing is not None and spacing < wait
             else "."
         )
-        step = f"Wait {_duration(wait)}{_describe_start(entry)} before you make this call again, and make it once."
+        step = f"Wait {_duration_text(wait)}{_describe_start(entry)} before you make this call again, and make it once."
     elif until is not None:
         cause += f" The limit ends (it is reset) at {until}."
         step = f"Do not make this call before {until}; then make it once."
     else:
         if spacing is not None and len(limited) > 1:
-            cause += f" Your last {len(limited)} calls came about {_duration(spacing)} apart."
+            cause += f" Your last {len(limited)} calls came about {_duration_text(spacing)} apart."
         known = _find_limit(evidence, entry)
         step = known.step if known else _STEP_UNKNOWN
         cause += known.cause if known else ""
@@ -128,7 +128,10 @@ def _answer(evidence: Evidence, entry: EntryView, said: str, line: str) -> Diagn
 # The output of a loop over `curl -w '%{http_code}'`: `429`, or `1 429` and `2 429`
 _ONLY_429 = lazy_pattern(r"\A\s{0,12}(?:\d{1,7} )?429\b(?:\s+(?:\d{1,7} )?429\b)*\s*\Z")
 _STEP_UNKNOWN = "Wait at least 60 seconds before you make this call again, and double the wait each time it is refused."
-_LATE, _LEAST = 8, 2
+_LAST_ENTRIES, _LEAST_CALLS, _LEAST_FIELDS = 8, 2, 2
+"""Newest entries that may count answers, calls that got nothing but 429, and members of an answer about a limit."""
+_SHORTEST_WAIT, _LONGEST_WAIT = 0.5, 7 * 86_400
+"""Seconds. Shorter ones are measured durations, and longer ones are no wait for an agent."""
 _LIMIT = lazy_pattern(
     r"window|period|interval|quota|burst|reset|remaining|renew|used|budget|allowance|(?:rate|max|limit|per)[ _-]?"
     r"(?:limit|per|calls|requests|minute|hour|day|week|month|second)|^limit",
@@ -160,7 +163,7 @@ def _find_limit(evidence: Evidence, entry: EntryView) -> _Limit | None:
             if _LIMIT.search(name) and plain_name(name) and (_NUMBER.fullmatch(value) or _TIME.fullmatch(value))
         }  # fmt: skip
         # A single value may be any number in an answer.
-        if other.index == entry.index or evidence.has_failed(other) or len(fields) < _LEAST:
+        if other.index == entry.index or evidence.has_failed(other) or len(fields) < _LEAST_FIELDS:
             continue
         shown_fields = ", ".join(f"{code(name, 40)} {code(value, 40)}" for name, value in list(fields.items())[:5])
         cause = f" {capital(evidence.source(other))} names the limit: {shown_fields}."
@@ -177,8 +180,8 @@ def _describe_wait(fields: dict[str, str]) -> str:
         return f"Smaller or other calls count too: make none before the limit is reset at {code(reset, 50)}."
     if window is not None:
         return (
-            f"Make no such call for a whole window, {_duration(float(window))}: a refused call may count too, and may start"
-            " the window anew. Then make it once, with no more than the limit allows."
+            f"Make no such call for a whole window, {_duration_text(float(window))}: a refused call may count too, and may"
+            " start the window anew. Then make it once, with no more than the limit allows."
         )
     if every is not None:
         return (
@@ -197,19 +200,18 @@ def _find_end(entry: EntryView, said: str) -> str | None:
     return next((value for name, value in members if _ENDS.search(name) and _MOMENT.match(value)), None)
 
 
-def _longest_wait(said: str) -> float | None:
+def _find_longest_wait(said: str) -> float | None:
     """Return the longest wait in seconds that the answer names. Plain numbers are seconds."""
     found: list[float] = []
     for number, unit, rest in _SECONDS.findall(said[:20_000]):
         short = unit.lower()
         factor = 0.001 if short.startswith(("ms", "milli")) else _UNITS.get(short[:1], 1)
         found.append(float(number) * factor + (float(rest) if rest else 0))
-    # Shorter ones are measured durations, and longer ones are no wait for an agent.
-    fair = [seconds for seconds in found if 0.5 <= seconds <= 7 * 86_400]
+    fair = [seconds for seconds in found if _SHORTEST_WAIT <= seconds <= _LONGEST_WAIT]
     return max(fair) if fair else None
 
 
-def _mean_interval(limited: list[EntryView]) -> float | None:
+def _compute_mean_interval(limited: list[EntryView]) -> float | None:
     times = [moment for entry in limited if entry.ts and (moment := parse_time(entry.ts)) is not None]
     return max(0.0, (times[-1] - times[0]) / (len(times) - 1)) if len(times) > 1 else None
 
@@ -218,7 +220,7 @@ def _describe_start(entry: EntryView) -> str:
     return f", counted from the last refusal{clock(entry.ts)}," if entry.ts else ""
 
 
-def _duration(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     if seconds < 120:
         rounded = round(seconds) if seconds >= 1 else round(seconds, 1)
         return "1 second" if rounded == 1 else f"{rounded} seconds"

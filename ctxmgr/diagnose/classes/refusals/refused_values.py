@@ -10,7 +10,7 @@ from ctxmgr.diagnose.errors.wanted_values import convert_value, iso_date
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered, likeness
-from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, contains_word, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -21,7 +21,8 @@ NO_NAMES = frozenset(
     ["the", "a", "an", "this", "that", "field", "argument", "property", "value", "which", "it", "body", "is", "error", "fatal"]
 )
 """Words in the position of a field's name in an error that name no field."""
-_SHORT = 100
+_LONGEST_VALUE = 100
+"""Characters of a value that can be at fault, and is no text."""
 _KEY = lazy_pattern(r"[\"']([A-Za-z_]\w{0,60})[\"']\s*:|(?:^|\s)(--[a-z][\w-]{0,40})(?=[\s=]|$)|[?&]([A-Za-z_]\w{0,60})=")
 _REFUSES = lazy_pattern(
     r"not (?:one )?of|must be (?:one )?of|one of|invalid (?:value|choice|argument|option|parameter|enum)|not a "
@@ -81,13 +82,13 @@ def _diagnose_outdated_version(evidence: Evidence, entry: EntryView, said: str) 
     for name, value in fields_of(entry).items():
         own = str(value)
         # A long value is a text, not a version.
-        if not _REVISION.search(name) or not isinstance(value, int | str) or len(own) > _SHORT or not plain_name(own):
+        if not _REVISION.search(name) or not isinstance(value, int | str) or len(own) > _LONGEST_VALUE or not plain_name(own):
             continue
         newer = _find_other_version(name, own, head)
         if newer is None or isinstance(value, bool):
             continue
         shown = (each for each in evidence.entries_before(entry.index) if each.status == "ok" and name in evidence.text(each))
-        source = next((evidence.source(each) for each in shown if _contains_word(own, evidence.text(each))), "")
+        source = next((evidence.source(each) for each in shown if contains_word(own, evidence.text(each))), "")
         cause = (
             f"The {tool_phrase(entry)} call rests on {code(name, 40)} "
             f"{code(own, 40)}{f', from {source}' if source else ''}, and the"
@@ -134,22 +135,21 @@ def _diagnose_exceeded_bound(evidence: Evidence, entry: EntryView, said: str) ->
     if match is None:
         return None
     most = match.group(1).rstrip(".,")
-    names = [name for name in argument_names(entry) if _contains_word(name, said[:4_000])]
+    names = [name for name in argument_names(entry) if contains_word(name, said[:4_000])]
     name = next(iter(names), None)
     value = fields_of(entry).get(name) if name is not None else None
-    value = value if isinstance(value, int | float | str) else _option_value(entry, name)
+    value = value if isinstance(value, int | float | str) else _find_option_value(entry, name)
     # A long value can't be shown, and without a name nobody knows what is too large.
-    if name is None or value is None or len(str(value)) > _SHORT:
+    if name is None or value is None or len(str(value)) > _LONGEST_VALUE:
         return None
     shown = call_phrase(entry, 70)
     size = code(str(value), 40) if not isinstance(value, str) or value.isdigit() else f"{len(value)} characters"
     cause = f"{shown} is refused: {code(name, 40)} may be at most {most}, and you gave {size}."
     return diagnosis(
-        _KIND,
-        cause,
+        _KIND, cause,
         f"Make the same call with {code(name, 40)} at {most} or less, and ask for the rest in further calls if you need it.",
         evidence.quote(entry),
-    )
+    )  # fmt: skip
 
 
 def _diagnose_disallowed_value(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
@@ -158,12 +158,12 @@ def _diagnose_disallowed_value(evidence: Evidence, entry: EntryView, said: str) 
         return None
     options = offered_names(said[:4_000])
     # A single option is an example.
-    if len(options) < _TWO:
+    if len(options) < _LEAST_OPTIONS:
         return None
     return _diagnose_field(evidence, entry, said, options) or _diagnose_quoted_value(evidence, entry, said, options)
 
 
-_TWO = 2
+_LEAST_OPTIONS = 2
 
 
 def _diagnose_field(evidence: Evidence, entry: EntryView, said: str, options: list[str]) -> Diagnosis | None:
@@ -176,7 +176,7 @@ def _diagnose_field(evidence: Evidence, entry: EntryView, said: str, options: li
     field = field or _find_abbreviation(entry, said)
     own = fields_of(entry).get(field) if field is not None else None
     # An allowed value is refused for another reason.
-    if field is None or not isinstance(own, str) or own in options or len(own) > _SHORT:
+    if field is None or not isinstance(own, str) or own in options or len(own) > _LONGEST_VALUE:
         return None
     near = find_nearest_offered(own, options, 0.6)
     allowed = join_names(options, 8)
@@ -195,7 +195,7 @@ def _diagnose_quoted_value(evidence: Evidence, entry: EntryView, said: str, opti
     quoted = dict.fromkeys(one or other for one, other in _VALUE.findall(said[:4_000]))
     # A word that the call does not have is the answer's own.
     values = [
-        word for word in quoted if word not in options and word not in keys and _contains_word(word, call) and plain_name(word)
+        word for word in quoted if word not in options and word not in keys and contains_word(word, call) and plain_name(word)
     ]
     values = [word for word in values if word.casefold() not in NO_NAMES]
     wrong = max(values, key=lambda each: max(likeness(each, option) for option in options), default=None)
@@ -203,7 +203,7 @@ def _diagnose_quoted_value(evidence: Evidence, entry: EntryView, said: str, opti
         return None
     near = find_nearest_offered(wrong, options, 0.6)
     fields = (name for pair in _FIELD.findall(said[:4_000]) for name in pair if name and name != wrong)
-    field = next((name for name in fields if _contains_word(name, call)), None)
+    field = next((name for name in fields if contains_word(name, call)), None)
     what = f"{code(field, 40)} is {code(wrong, 60)}" if field else f"it was given {code(wrong, 60)}"
     shown = call_phrase(entry, 70)
     cause = f"{shown} is refused: {what}, and only {join_names(options, 8)} are allowed."
@@ -267,19 +267,19 @@ def _find_argument(entry: EntryView, said: str, match: re.Match[str]) -> tuple[s
     line = said[said.rfind("\n", 0, match.start()) + 1 :].split("\n")[0]
     near = said[max(0, match.start() - 200) : match.end() + 200]
     names = argument_names(entry)
-    key = next((each for each in names if _contains_word(each, line)), None)
-    key = key or next((each for each in names if len(each) > 2 and _contains_word(each, near)), None)
+    key = next((each for each in names if contains_word(each, line)), None)
+    key = key or next((each for each in names if len(each) > 2 and contains_word(each, near)), None)
     quoted = (
         one
         for one, _ in _VALUE.findall(near)
-        if one and one != key and one not in names and _contains_word(one, call_input(entry))
+        if one and one != key and one not in names and contains_word(one, call_input(entry))
     )
     own = fields_of(entry).get(key) if key is not None and not command_of(entry) else None
     plain = str(own)[:60] if isinstance(own, str | int | float) and own != "" else None
-    return key, next(quoted, None) or plain or _option_value(entry, key)
+    return key, next(quoted, None) or plain or _find_option_value(entry, key)
 
 
-def _option_value(entry: EntryView, key: str | None) -> str | None:
+def _find_option_value(entry: EntryView, key: str | None) -> str | None:
     """Return the value that a command assigns to a name."""
     match = (
         re.search(
@@ -290,7 +290,3 @@ def _option_value(entry: EntryView, key: str | None) -> str | None:
     )
     value = (match.group(1) or match.group(2)) if match else ""
     return value if value and re.fullmatch(r"[\w .,:/+@-]{1,60}", value) else None
-
-
-def _contains_word(word: str, text: str) -> bool:
-    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None

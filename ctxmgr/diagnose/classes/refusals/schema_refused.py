@@ -24,7 +24,7 @@ from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of
 from ctxmgr.diagnose.evidence.items import find_objects
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_offered
-from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, join_texts, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -91,16 +91,12 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         # An error inside a program is no refusal of the command line that started it, unless data was given there.
         if command_of(entry) and "{" not in command_of(entry) and _RAISED.search(said):
             continue
-        found = _diagnose_violations(evidence, entry)
-        if found is not None:
+        if (found := _diagnose_violations(evidence, entry)) is not None:
             return found
         asked = _compare_arguments(entry, said)
-        if asked.wanted or asked.unwanted:
-            found = _answer(evidence, entry, asked)
-            if found is not None:
-                return found
-        found = _diagnose_value(evidence, entry, said)
-        if found is not None:
+        if (asked.wanted or asked.unwanted) and (found := _diagnose_arguments(evidence, entry, asked)) is not None:
+            return found
+        if (found := _diagnose_value(evidence, entry, said)) is not None:
             return found
     return None
 
@@ -120,7 +116,7 @@ def _diagnose_violations(evidence: Evidence, entry: EntryView) -> Diagnosis | No
     cause = f"{call_phrase(entry, 70)} is refused: {'; '.join(_describe_demand(each, given) for each, _, _ in parts)}."
     # Names that are only not allowed need no value, so one sentence can say what to give.
     if all(each.kind == "unexpected" and (each.options or sure or " names, " in step) for each, step, sure in parts):
-        cause += f" Give {_join_texts([step for _, step, _ in parts])}."
+        cause += f" Give {join_texts([step for _, step, _ in parts])}."
     replaced = " ".join(step for _, step, _ in parts)
     texts = [
         step
@@ -128,7 +124,7 @@ def _diagnose_violations(evidence: Evidence, entry: EntryView) -> Diagnosis | No
         # A name replaced by another is mentioned with the other one.
         if each.kind != "unexpected" or f"in place of {code(each.name, 40)}" not in replaced.replace(step, "")
     ]
-    step = f"Make the same call with {_join_texts(texts)}; keep the other arguments as they are."
+    step = f"Make the same call with {join_texts(texts)}; keep the other arguments as they are."
     # A value that the record does not hold would be a guess.
     if any(each.kind == "required" and not sure for each, _, sure in parts):
         step += " Take a value that nothing names from the task, or ask the user."
@@ -142,10 +138,6 @@ _MOST_PLACES = 5
 _GIVES_FILE = lazy_pattern(
     r"(?:\s-f|--file(?:name)?|--values|--config|--from-file|file://|[=@])\s?=?[\w./-]{1,120}\.(?:ya?ml|json|toml)\b"
 )
-
-
-def _join_texts(texts: list[str]) -> str:
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
 def _locate_violation(violation: Violation, given: object) -> Violation:
@@ -273,7 +265,7 @@ def _list_names(patterns: Iterable[re.Pattern[str]], said: str) -> list[str]:
     return list(dict.fromkeys(fair))[:8]
 
 
-def _answer(evidence: Evidence, entry: EntryView, asked: _Arguments) -> Diagnosis | None:
+def _diagnose_arguments(evidence: Evidence, entry: EntryView, asked: _Arguments) -> Diagnosis | None:
     free = asked.unwanted or asked.given
     pairs: list[tuple[str, str]] = []
     lacking: list[str] = []
@@ -323,7 +315,7 @@ def _diagnose_unknown_argument(evidence: Evidence, entry: EntryView, asked: _Arg
     call = call_phrase(entry, 70)
     wrong, takes = asked.unwanted[0], names or asked.offered
     known_names = f"The answer names {join_names(takes, 8)}"
-    if takes == ["--help"] and (options := _options_of_help(evidence, entry, wrong)) is not None:
+    if takes == ["--help"] and (options := _list_options_in_help(evidence, entry, wrong)) is not None:
         takes, shown = options
         known_names = f"{capital(evidence.source(shown))} names {join_names(takes, 8)}"
     near = find_nearest_offered(wrong, takes, 0.65) or (takes[0] if len(takes) == 1 and takes != ["--help"] else None)
@@ -342,7 +334,7 @@ def _diagnose_unknown_argument(evidence: Evidence, entry: EntryView, asked: _Arg
 _HELP_LINE = lazy_pattern(r"^\s{1,8}(?:-\w,? )?(--[a-z][\w-]{1,40})[ =]?(?:<?\[?([A-Za-z_]{2,20})[\]>]?)?", re.MULTILINE)
 
 
-def _options_of_help(evidence: Evidence, entry: EntryView, wrong: str) -> tuple[list[str], EntryView] | None:
+def _list_options_in_help(evidence: Evidence, entry: EntryView, wrong: str) -> tuple[list[str], EntryView] | None:
     """Return the options in a help text of the same command that the call lacks (for a date, those for dates), and the help."""
     asked = command_of(entry)
     words = asked.split(" -")[0].split()

@@ -10,7 +10,7 @@ from ctxmgr.diagnose.errors.refusals import unknown_names
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.messages import forbids
-from ctxmgr.diagnose.evidence.texts import LINE_NUMBER, capital, code, how_often, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import LINE_NUMBER, capital, code, find_line, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -46,7 +46,6 @@ _ROOTS = (
     (lazy_pattern(r"\.(?:h|hh|hpp|hxx)$"), lazy_pattern(r"\b(gcc|g\+\+|cc|c\+\+|clang|clang\+\+)\b"), "-I{root}"),
     (lazy_pattern(r"\.rb$"), lazy_pattern(r"\b(ruby|rspec|rake)\b"), "-I{root}"),
 )
-_LOOKED_AT = 300
 
 
 class _Way(NamedTuple):
@@ -72,17 +71,16 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         way = _find_way(evidence, entry, command)
         # A documented command is better evidence than the place of a file.
         if way is not None:
-            return _answer(evidence, entry, command, missing, way)
+            return _explain_way(evidence, entry, command, missing, way)
         if found is not None:
             return found
     return None
 
 
-def _answer(evidence: Evidence, entry: EntryView, command: str, missing: list[str], way: _Way) -> Diagnosis:
-    times = evidence.times(entry)
+def _explain_way(evidence: Evidence, entry: EntryView, command: str, missing: list[str], way: _Way) -> Diagnosis:
     lack = f": it does not find {join_names(missing)}" if missing else ""
     cause = (
-        f"{code(command, 90)} fails{how_often(times)}{lack}. "
+        f"{evidence.describe_failure(entry, 90)}{lack}. "
         f"{capital(way.source)} names another way, {code(way.command, 90)}, with "
         f"{join_names(way.added, 3)}, which you have not tried."
     )
@@ -104,7 +102,7 @@ def _find_way(evidence: Evidence, entry: EntryView, command: str) -> _Way | None
     for text, source, quote, by_user in _list_notes(evidence, entry):
         for each in list_commands(text):
             # A note may show a command as one not to run.
-            if forbids(next((line for line in text.split("\n") if each in line), "")) is not None:
+            if forbids(find_line(text, each, "")) is not None:
                 continue
             added = _find_added_words(each, command, commands)
             if added:
@@ -155,7 +153,7 @@ def _is_within(place: str, word: str) -> bool:
 def _list_notes(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, str, Quote, bool]]:
     for message in reversed(evidence.user_texts):
         yield message.text, "the user", evidence.quote_message(message), True
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         # Only notes and manifests speak for the project. Any other output may be a stranger's.
         if other.status == "ok" and _DOCS.search(f"{path_of(other) or ''} {command_of(other)}"):
             text = evidence.text(other)
@@ -169,7 +167,7 @@ def _diagnose_root(evidence: Evidence, entry: EntryView, command: str, missing: 
             ran = program.search(command)
             if ran is None or not ending.search(name):
                 continue
-            for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+            for other in evidence.latest_before(entry.index):
                 if other.status != "ok":
                     continue
                 path = path_of(other) or ""

@@ -15,7 +15,7 @@ from ctxmgr.types.view import EntryView
 
 KIND: str = "notedWay"
 
-_LOOKED_AT = 200
+_MOST_CALLS = 3
 # `export A=b`, a Dockerfile's `ENV A=b`, `set A=b` in Windows, `$env:A=b` in PowerShell
 _EXPORT = lazy_pattern(
     rf"^(?:{LINE_NUMBER}|\s{{0,6}})(?:export |ENV |set |\$env:)?([A-Z][A-Z0-9_]{{2,30}})=[\"']?([\w./:@+-]{{2,120}})",
@@ -42,13 +42,12 @@ _OTHER = lazy_pattern(r"AssertionError|timed out|[?:\]] ?\Z")
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the note that is about the failure of a call."""
     # A hung call has said nothing that a note could be about.
-    if evidence.finding is not None and evidence.finding.severity == "hung":
+    if evidence.is_hung:
         return None
-    for entry in evidence.failing_calls[:3]:
+    for entry in evidence.failing_calls[:_MOST_CALLS]:
         if _OTHER.search(evidence.text(entry)[-4_000:]):
             continue
-        found = _diagnose_exported_variable(evidence, entry) or diagnose_note(KIND, evidence, entry)
-        if found is not None:
+        if (found := _diagnose_exported_variable(evidence, entry) or diagnose_note(KIND, evidence, entry)) is not None:
             return found
     return None
 
@@ -62,33 +61,28 @@ def _diagnose_exported_variable(evidence: Evidence, entry: EntryView) -> Diagnos
     if not begins or not _LACKS.search(said):
         return None
     calls = "\n".join(command_of(each) for each in evidence.recent)
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         # An error repeats variables without setting them.
-        if other.status != "ok" or evidence.has_failed(other):
+        if not evidence.has_succeeded(other):
             continue
         found = [(name, value) for name, value in _EXPORT.findall(evidence.text(other)[:20_000])
                  if name.startswith(begins) and f"{name}=" not in calls and plain_name(value)]  # fmt: skip
         if not found:
             continue
-        told = " ".join(f"{name}={value}" for name, value in found[:2])
+        variables = " ".join(f"{name}={value}" for name, value in found[:2])
         cause = (
-            f"{failure_text(evidence, entry)} {capital(evidence.source(other))} sets {code(told, 140)}, and no call of this "
-            "session has it: a shell that reads no such file runs without."
+            f"{failure_text(evidence, entry)} {capital(evidence.source(other))} sets {code(variables, 140)}, and no call of "
+            "this session has it: a shell that reads no such file runs without."
         )
         better = re.sub(
             rf"(?<![\w./-]){re.escape(program_name(entry))}(?=\s)",
-            lambda ran, told=told: f"{told} {ran.group(0)}",
+            lambda ran, variables=variables: f"{variables} {ran.group(0)}",
             command_of(entry),
             count=1,
         )
         step = f"Run it with that variable, if you trust the file: {code(better, 200)}."
         return diagnosis(
-            KIND,
-            cause,
-            step,
-            evidence.quote(other),
-            evidence.quote(entry),
-            check="The message must be gone.",
+            KIND, cause, step, evidence.quote(other), evidence.quote(entry), check="The message must be gone.",
             confidence="medium",
-        )
+        )  # fmt: skip
     return None

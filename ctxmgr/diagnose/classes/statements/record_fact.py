@@ -18,14 +18,15 @@ from ctxmgr.diagnose.evidence.calls import (
     path_of,
     split_command,
 )
-from ctxmgr.diagnose.evidence.texts import capital, how_often, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, contains_word, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
 KIND: str = "recordFact"
 
-_LOOKED_AT, _MOST, _LEAST_NAME = 200, 8_000, 4
+_MOST_TEXT, _LEAST_NAME, _MOST_CALLS = 8_000, 4, 6
+"""Characters of a result that are read, characters of a name that is rare, and failing calls that are looked at."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -35,11 +36,10 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 
 def find_fact(evidence: Evidence, *, late: bool) -> Diagnosis | None:
     """Return the fact that explains why a call fails, among the facts that are tried early or late."""
-    for entry in evidence.failing_calls[:6]:
+    for entry in evidence.failing_calls[:_MOST_CALLS]:
         for fact in fact_rows():
             error = _match_error(evidence, fact, entry) if fact.late == late and fact.fails else None
-            found = _diagnose_fact(evidence, fact, error, entry) if error is not None else None
-            if found is not None:
+            if (found := _diagnose_fact(evidence, fact, error, entry) if error is not None else None) is not None:
                 return found
     return None if evidence.failing_calls or late else _find_success_fact(evidence)
 
@@ -50,8 +50,7 @@ def _find_success_fact(evidence: Evidence) -> Diagnosis | None:
         same = same_answer(evidence, partial(_match_error, evidence, fact)) if fact.ok else None
         if same is not None:
             start = f"{call_phrase(same.entry, 80)} says the same {same.times} times"
-            found = _diagnose_fact(evidence, fact, same.match, same.entry, start)
-            if found is not None:
+            if (found := _diagnose_fact(evidence, fact, same.match, same.entry, start)) is not None:
                 return found
     return None
 
@@ -60,25 +59,25 @@ def _match_error(evidence: Evidence, fact: Fact, entry: EntryView) -> re.Match[s
     """Return the place where a call says what a fact explains."""
     if fact.given and not re.search(fact.given, call_input(entry)):
         return None
-    return fact.error.search(evidence.text(entry)[-_MOST:])
+    return fact.error.search(evidence.text(entry)[-_MOST_TEXT:])
 
 
 def _diagnose_fact(evidence: Evidence, fact: Fact, error: re.Match[str], entry: EntryView, start: str = "") -> Diagnosis | None:
     """Return the diagnosis of a fact about a call, if another call shows that the fact holds."""
-    named = f"{call_input(entry)}\n{evidence.text(entry)[-_MOST:]}"
+    named = f"{call_input(entry)}\n{evidence.text(entry)[-_MOST_TEXT:]}"
     asked = re.search(fact.given, call_input(entry)) if fact.given else None
     if fact.undone and re.search(fact.undone, call_key(entry)):
         return None
     names = {**(named_groups(asked) if asked else {}), **named_groups(error)}
-    for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
-        if other.id == entry.id or other.status != "ok" or evidence.has_failed(other):
+    for other in evidence.latest:
+        if other.id == entry.id or not evidence.has_succeeded(other):
             continue
         # A fact that was undone does not hold any more, whatever showed it before.
         if fact.undone and re.search(fact.undone, call_key(other)):
             return None
         shown = _find_proof(evidence, fact, names, entry, other, named)
         if shown is not None:
-            return _answer(evidence, entry, fact, other, *shown, start)
+            return _explain_fact(evidence, entry, fact, other, *shown, start)
     return None
 
 
@@ -91,10 +90,10 @@ def _find_proof(
         return None
     pattern = fact.pattern(names)
     made = "\n".join(change.new for change in list_changes(other)) or (call_input(other) if edited_paths(other) else "")
-    text = f"{evidence.text(other)[:_MOST]}\n{made[:_MOST]}"
+    text = f"{evidence.text(other)[:_MOST_TEXT]}\n{made[:_MOST_TEXT]}"
     for match in pattern.finditer(text):
         groups = {**names, **named_groups(match)}
-        if not _bears_out(evidence, fact, groups, other, text, named):
+        if not _is_about_subject(evidence, fact, groups, other, text, named):
             continue
         if fact.about == "source":
             place = groups.get("place") or _find_subject(other, r"\.(?:c|cc|cpp|cxx)$")
@@ -117,7 +116,7 @@ def _may_show(fact: Fact, entry: EntryView, other: EntryView, file: str) -> bool
     return fact.about != "command" or any(_contains_name(each, command) for each in _list_subjects(entry))
 
 
-def _bears_out(evidence: Evidence, fact: Fact, groups: dict[str, str], other: EntryView, text: str, named: str) -> bool:
+def _is_about_subject(evidence: Evidence, fact: Fact, groups: dict[str, str], other: EntryView, text: str, named: str) -> bool:
     """Whether what a match names is what the fact is about, and its second part is shown where it has one."""
     name = groups.get("name", "")
     if fact.about == "name" and not _contains_name(name, named):
@@ -137,14 +136,14 @@ def _has_second_part(evidence: Evidence, fact: Fact, names: dict[str, str], othe
     return len(pattern.findall(text)) > 1 or any(
         each.status == "ok"
         and set(_list_subjects(each)).isdisjoint(_list_subjects(other))
-        and pattern.search(evidence.text(each)[:_MOST])
-        for each in evidence.recent[-_LOOKED_AT:]
+        and pattern.search(evidence.text(each)[:_MOST_TEXT])
+        for each in evidence.latest
     )
 
 
 def _was_changed(evidence: Evidence, path: str) -> bool:
     """Whether a call that changes something names that file."""
-    return any(may_change(each) and _contains_name(path, call_input(each)) for each in evidence.recent[-_LOOKED_AT:])
+    return any(may_change(each) and _contains_name(path, call_input(each)) for each in evidence.latest)
 
 
 def _list_subjects(entry: EntryView) -> Iterator[str]:
@@ -161,10 +160,10 @@ def _list_subjects(entry: EntryView) -> Iterator[str]:
 
 def _contains_name(path: str, text: str) -> bool:
     name = path.rstrip("/").rpartition("/")[2]
-    return len(name) >= _LEAST_NAME and name in text and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) is not None
+    return len(name) >= _LEAST_NAME and name in text and contains_word(name, text)
 
 
-def _answer(
+def _explain_fact(
     evidence: Evidence, entry: EntryView, fact: Fact, other: EntryView, slots: dict[str, str], line: str, start: str
 ) -> Diagnosis | None:
     shown = {key: evidence.relative_path(value) if key in ("file", "place") else value for key, value in slots.items()}
@@ -175,7 +174,7 @@ def _answer(
         or not all(plain_name(value) for key, value in shown.items() if key in ("file", "place") and value)
     ):
         return None
-    start = start or f"{call_phrase(entry, 80)} fails{how_often(evidence.times(entry))}"
+    start = start or f"{evidence.describe_failure(entry, 80)}"
     source = evidence.source(other)
     cause = f"{start}, because {means}. {capital(source)} shows it."
     return diagnosis(

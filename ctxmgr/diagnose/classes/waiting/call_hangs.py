@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, program_name, start_clause
-from ctxmgr.diagnose.evidence.calls import command_of, split_command, tool_phrase
+from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence, call_input, call_key, clock, program_name, start_clause
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.files import asked_paths, find_move
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, Wait, find_wait
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
@@ -20,11 +20,11 @@ KIND: str = "callHangs"
 
 _INPUT = "it waits for input that nobody types"
 _SERVER = "it does not end by itself: it runs until it is stopped"
+_CHECK = "It must return; run it with a time limit, so that it can't hang again."
 _FOLLOWS = lazy_pattern(r"\s(?:-\w*[fFw]|--follow|--watch)\b|\bwatch \b")
 _FOLLOW_OPTION = lazy_pattern(r"\s(?:-[fFw]|--follow(?:=\S+)?|--watch)(?=\s|$)")
 _STEP_FOLLOW = "It is the call without the option that follows; to wait for something, give it a limit, `timeout 60 COMMAND`."
 _STEP_SERVER = "Start it in the background with its output in a file, `COMMAND > out.log 2>&1 &`, and then look at that file."
-_CHECK = "It must return; run it with a time limit, so that it can't hang again."
 _STEP_INPUT = "Stop it, and give it what it asks for in advance: by its options, or on its input as in `echo ANSWER | COMMAND`."
 _READS_INPUT = lazy_pattern(
     r"\binput\s*\(|\bread -[a-z]*p|\breadline\b|getpass|\bprompt(?:s)?\s*\(|stdin\.read|gets\.chomp|\bScanner\(System\.in"
@@ -38,26 +38,24 @@ _NETWORK = lazy_pattern(
 )
 
 
-_MOST_ASKED = 14
+_MOST_PROMPT_WORDS, _MOST_FRAMES, _USUAL_MS = 14, 4, 120_000
+"""Words of a shell's prompt, frames of a stack dump that are shown, and a duration that shows how long the call should take."""
 _ASKED = lazy_pattern(r"[\w ,.()\[\]/?:>'-]{3,70}")
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return what an open call waits for, or a call that was stopped because it did not return."""
-    # An open call beside a loop is usually just in progress.
-    hangs = evidence.open_calls if evidence.finding is None or evidence.finding.severity == "hung" else []
     for entry in evidence.failing_calls:
         if command_of(entry) and _was_stopped(evidence, entry):
             found = _diagnose_stopped_call(evidence, entry)
             if found is not None:
                 return found
-    for entry in hangs:
+    for entry in evidence.hanging_calls:
         command = command_of(entry)
         # Earlier interrupted attempts of the program may hold its question.
         before = [each for each in evidence.entries_before(entry.index) if each.status == "interrupted"][:_MOST_BEFORE]
         for each in [entry, *(each for each in before if program_name(each) == program_name(entry))]:
-            found = _diagnose_prompt(evidence, each, command_of(each))
-            if found is not None:
+            if (found := _diagnose_prompt(evidence, each, command_of(each))) is not None:
                 return found
         found = (
             _diagnose_moved_file(evidence, entry)
@@ -77,6 +75,7 @@ _STOPPED = lazy_pattern(
 )
 """Results of a call that waited for somebody."""
 _MOST_END, _MOST_START, _MOST_BEFORE = 600, 120, 3
+"""Characters at either end of a result where a client says so; earlier attempts that are read."""
 
 
 def _was_stopped(evidence: Evidence, entry: EntryView) -> bool:
@@ -93,7 +92,7 @@ def _diagnose_stopped_call(evidence: Evidence, entry: EntryView) -> Diagnosis | 
     dumped = _diagnose_stack_dump(evidence, entry, command) if _DUMP.search(evidence.text(entry)) else None
     found = dumped or _diagnose_prompt(evidence, entry, command) or _diagnose_earlier_question(evidence, entry, command)
     wait = _find_wait(command) if found is None else None
-    return found if wait is None else _answer(evidence, entry, command, wait)
+    return found if wait is None else _explain_wait(evidence, entry, command, wait)
 
 
 def _find_wait(command: str) -> Wait | None:
@@ -151,42 +150,34 @@ def _diagnose_prompt(evidence: Evidence, entry: EntryView, command: str) -> Diag
     match = _PROMPT.search(said[-400:])
     asked = match.group("asked").strip() if match else ""
     # A long line that ends like a shell's prompt is output, and so is a measure of progress.
-    if len(asked) < 3 or _MEASURES.search(asked) or (asked[-1:] in ":>$#%" and len(asked.split()) > _MOST_ASKED):
+    if len(asked) < 3 or _MEASURES.search(asked) or (asked[-1:] in ":>$#%" and len(asked.split()) > _MOST_PROMPT_WORDS):
         return None
     shown = f"{code(asked, 70)}" if _ASKED.fullmatch(asked) else "a question"
-    call = code(command, 100) if command else f"Your {tool_phrase(entry)} call"
-    cause = (
-        f"{call}{start_clause(entry)} {_describe_end(entry)}: its output ends in a prompt, {shown}, and it waits for input "
-        "that nobody types."
-    )
+    cause = f"{_describe_start(entry)}: its output ends in a prompt, {shown}, and it waits for input that nobody types."
     quotes = [evidence.quote(entry, asked), evidence.quote(entry, command or call_input(entry)[:300])]
     # A pager waits for a key, not for an answer.
-    if asked in ("(END)", "--More--") or asked.endswith(("(END)", "--More--")):
+    if asked.endswith(("(END)", "--More--")):
         step = "Stop it and run it without its pager: `PAGER=cat`, `--no-pager`, or with `| cat` at its end."
-        return diagnosis(KIND, cause, step, *quotes, check=_CHECK)
-    if _SECRET.search(asked):
+    elif _SECRET.search(asked):
         step = (
             "Stop it. Ask the user to do this step or to say how it is to log in; do not guess what it asks for, and "
             "run it non-interactive."
         )
-        return diagnosis(KIND, cause, step, *quotes, check=_CHECK)
-    if _HOST_KEY.search(said[-_MOST_END:]):
+    elif _HOST_KEY.search(said[-_MOST_END:]):
         step = (
             "Stop it. Ask the user whether the fingerprint of this host key is right; if it is, add the key to "
-            "`known_hosts` and"
-            " make the call with `-o BatchMode=yes`, which fails in place of asking."
+            "`known_hosts` and make the call with `-o BatchMode=yes`, which fails in place of asking."
         )
-        return diagnosis(KIND, cause, step, *quotes, check=_CHECK)
-    option = _find_option(evidence, entry, asked)
-    if option is not None:
-        name, shown = option
+    elif (option := _find_option(evidence, entry, asked)) is not None:
+        name, source = option
         step = (
-            f"Stop it and run it with {code(name, 50)}, which {evidence.source(shown)} names, so that it does not"
-            " ask (if what it"
-            " asks is what the user wants)."
+            f"Stop it and run it with {code(name, 50)}, which {evidence.source(source)} names, so that it does not ask"
+            " (if what it asks is what the user wants)."
         )
-        return diagnosis(KIND, cause, step, *quotes, evidence.quote(shown), check=_CHECK)
-    return diagnosis(KIND, cause, _describe_unattended_run(command), *quotes, check=_CHECK)
+        quotes.append(evidence.quote(source))
+    else:
+        step = _describe_unattended_run(command)
+    return diagnosis(KIND, cause, step, *quotes, check=_CHECK)
 
 
 def _describe_unattended_run(command: str) -> str:
@@ -221,13 +212,13 @@ def _find_option(evidence: Evidence, entry: EntryView, asked: str) -> tuple[str,
     """Return the option that avoids a question, according to the help or the source of the program, and its entry."""
     command = command_of(entry)
     programs = {
-        name for words in split_command(command) for word in words[:_FIRST]
+        name for words in split_command(command) for word in words[:_MOST_PROGRAM_WORDS]
         if len(name := word.rpartition("/")[2]) > 2 and name[0].isalpha() and "=" not in word and name not in _WRAPPERS
     }  # fmt: skip
     stems = {word[:5].casefold() for word in re.findall(r"[A-Za-z]{4,30}", asked)}
     near: tuple[str, EntryView] | None = None
     # Only the help and the source of the program itself name its options.
-    for other in list(evidence.entries_before(entry.index))[:_MOST_LOOKS]:
+    for other in evidence.latest_before(entry.index, MOST_CURRENT):
         said = evidence.text(other)
         if other.status == "open" or not any(word in f"{call_input(other)}" for word in programs) or evidence.has_failed(other):
             continue
@@ -243,7 +234,7 @@ def _find_option(evidence: Evidence, entry: EntryView, asked: str) -> tuple[str,
     return near
 
 
-_MOST_LOOKS, _FIRST = 60, 6
+_MOST_PROGRAM_WORDS = 6
 _WRAPPERS = frozenset(
     ("nice", "timeout", "bash", "python", "python3", "node", "nohup", "env", "sudo", "stdbuf", "workspace", "work", "home")
 )
@@ -260,10 +251,7 @@ def _diagnose_earlier_question(evidence: Evidence, entry: EntryView, command: st
         asked = matches[-1].group(0).strip()
         shown = code(asked, 90) if _ASKED.fullmatch(asked) else "a question"
         whose = "" if other.index == entry.index else f", as {evidence.source(other)} shows"
-        cause = (
-            f"{code(command, 100)}{start_clause(entry)} {_describe_end(entry)}: it asks a question, {shown}{whose}, and"
-            " waits for an answer that nobody gives."
-        )
+        cause = f"{_describe_start(entry)}: it asks a question, {shown}{whose}, and waits for an answer that nobody gives."
         option = _find_option(evidence, entry, asked)
         step = (
             _describe_unattended_run(command)
@@ -289,16 +277,14 @@ def _diagnose_stack_dump(evidence: Evidence, entry: EntryView, command: str) -> 
         for before, frame in pairwise(frames) if _LIBRARY.search(before[0]) and plain_name(before[2])
     }  # fmt: skip
     own = list(dict.fromkeys(frame for frame in frames if not _LIBRARY.search(frame[0]) and not _LIBRARY.search(frame[2])))
-    if not own or not all(plain_name(part.strip("<>")) for frame in own[:4] for part in frame):
+    if not own or not all(plain_name(part.strip("<>")) for frame in own[:_MOST_FRAMES] for part in frame):
         # paths with spaces or special characters are not shown
         return None
     places = [
-        code(f"{evidence.name(file)}:{line} in {name}", 90) + inside.get((file, line, name), "") for file, line, name in own[:4]
+        code(f"{evidence.name(file)}:{line} in {name}", 90) + inside.get((file, line, name), "")
+        for file, line, name in own[:_MOST_FRAMES]
     ]
-    cause = (
-        f"{code(command, 90)}{start_clause(entry)} {_describe_end(entry)}. The dump of its stack shows where it stands:"
-        f" {', '.join(places)}."
-    )
+    cause = f"{_describe_start(entry, 90)}. The dump of its stack shows where it stands: {', '.join(places)}."
     step = (
         f"More time can't help. Read these lines, {' and '.join(places[:2])}: find what each waits for (a queue, a"
         " lock, a thread, an answer),"
@@ -311,13 +297,13 @@ def _diagnose_command(evidence: Evidence, entry: EntryView, command: str) -> Dia
     # A background process blocks nobody.
     background = re.search(r"&\s*$", command) is not None
     if (wait := _find_wait(command)) is not None:
-        return _answer(evidence, entry, command, wait)
+        return _explain_wait(evidence, entry, command, wait)
     if not background and _FOLLOWS.search(command) and not _STARTS.search(command) and RUNS_ON.search(command):
         plain = " ".join(_FOLLOW_OPTION.sub(" ", command).split())
         wait = Wait(_SERVER, f"Stop it and run {code(plain, 120)}, which shows what is there and ends. {_STEP_FOLLOW}")
-        return _answer(evidence, entry, command, wait)
+        return _explain_wait(evidence, entry, command, wait)
     if not background and (RUNS_ON.search(command) or re.search(r"\bdocker[ -]compose up\b(?!.*(?:-d\b|--detach))", command)):
-        return _answer(
+        return _explain_wait(
             evidence, entry, command, Wait(_SERVER, _STEP_SERVER),
         )  # fmt: skip
     loops = _LOOPS.search(command)
@@ -329,7 +315,7 @@ def _diagnose_command(evidence: Evidence, entry: EntryView, command: str) -> Dia
         how = f"{'as long as' if ends else 'until'}{shown or ' its condition'} holds"
         why = f", and why{shown} {'still holds' if ends else 'fails'}" if shown else ""
         cause = (
-            f"{_describe_start(entry, command)}: it repeats {how}, without a limit, "
+            f"{_describe_start(entry)}: it repeats {how}, without a limit, "
             f"and nothing in the record shows that it will{' end' if ends else ''}."
         )
         step = (
@@ -337,8 +323,7 @@ def _diagnose_command(evidence: Evidence, entry: EntryView, command: str) -> Dia
             f"about{why}; if you wait again, set a limit, as with `timeout 60 COMMAND`."
         )
         return diagnosis(KIND, cause, step, evidence.quote(entry, command), check=_CHECK)
-    asks = _diagnose_asking_program(evidence, entry, command)
-    if asks is not None:
+    if (asks := _diagnose_asking_program(evidence, entry, command)) is not None:
         return asks
     # Network programs come last, because they may also hang for any of the reasons above.
     if any(_NETWORK.match(" ".join(words)) for words in split_command(command)):
@@ -358,20 +343,15 @@ def _diagnose_asking_program(evidence: Evidence, entry: EntryView, command: str)
         line = next((line for line in content.lines[:4_000] if _READS_INPUT.search(line)), None)
         if line is not None:
             source = evidence.source(content.entry)
-            cause = f"{_describe_start(entry, command)}: {_INPUT}. {capital(source)} shows {code(line.strip(), 110)}."
+            cause = f"{_describe_start(entry)}: {_INPUT}. {capital(source)} shows {code(line.strip(), 110)}."
             return diagnosis(
-                KIND,
-                cause,
-                _STEP_INPUT,
-                evidence.quote(entry, command),
-                evidence.quote(content.entry, line),
-                check=_CHECK,
+                KIND, cause, _STEP_INPUT, evidence.quote(entry, command), evidence.quote(content.entry, line), check=_CHECK
             )
     return None
 
 
 def _diagnose_network(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis:
-    cause = f"{_describe_start(entry, command)}. It needs the network, and no answer is recorded."
+    cause = f"{_describe_start(entry)}. It needs the network, and no answer is recorded."
     step = (
         "Stop it and make the call once with a time limit, such as `timeout 60 COMMAND`; if it ends without an answer, tell the"
         " user that the other side does not answer."
@@ -392,10 +372,10 @@ def _diagnose_earlier_duration(evidence: Evidence, entry: EntryView, command: st
             and other.status == "ok"
             and other.duration_ms is not None
             # A long duration then is no proof that the call would have returned by now.
-            and other.duration_ms < 120_000
+            and other.duration_ms < _USUAL_MS
         ):
             cause = (
-                f"{_describe_start(entry, command)}; the same call returned after {other.duration_ms / 1000:.1f}"
+                f"{_describe_start(entry)}; the same call returned after {other.duration_ms / 1000:.1f}"
                 f" seconds{clock(other.ts)}."
             )
             changed = evidence.changes(other.index, entry.index)
@@ -419,8 +399,7 @@ def _diagnose_moved_file(evidence: Evidence, entry: EntryView) -> Diagnosis | No
     for name in asked_paths(entry):
         move = find_move(evidence, entry, name)
         if move is not None:
-            own = code(command_of(entry), 100) if command_of(entry) else f"Your {tool_phrase(entry)} call"
-            cause = f"{own}{start_clause(entry)} {_describe_end(entry)}: it uses {code(name, 60)}, and {move.told}."
+            cause = f"{_describe_start(entry)}: it uses {code(name, 60)}, and {move.description}."
             step = f"Stop it, and use {code(move.place, 80)}, which {move.who} named, in place of {code(name, 60)}."
             quotes = (evidence.quote_message(move.message), evidence.quote(entry, command_of(entry) or call_input(entry)[:300]))
             return diagnosis(KIND, cause, step, *quotes, check=f"{code(move.place, 80)} must hold what you need.")
@@ -442,13 +421,14 @@ def _diagnose_child(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     return diagnosis(KIND, cause, step, evidence.quote(last), confidence="medium")
 
 
-def _answer(evidence: Evidence, entry: EntryView, command: str, wait: Wait) -> Diagnosis:
-    cause = f"{_describe_start(entry, command)}: {wait.why}."
+def _explain_wait(evidence: Evidence, entry: EntryView, command: str, wait: Wait) -> Diagnosis:
+    cause = f"{_describe_start(entry)}: {wait.why}."
     return diagnosis(KIND, cause, wait.step, evidence.quote(entry, command), check=_CHECK)
 
 
-def _describe_start(entry: EntryView, command: str) -> str:
-    return f"{code(command, 100)}{start_clause(entry)} {_describe_end(entry)}"
+def _describe_start(entry: EntryView, room: int = 100) -> str:
+    """Return which call does not return, and since when, as the beginning of a sentence."""
+    return f"{call_phrase(entry, room, 'Your')}{start_clause(entry)} {_describe_end(entry)}"
 
 
 def _describe_end(entry: EntryView) -> str:

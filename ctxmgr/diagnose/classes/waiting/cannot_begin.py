@@ -11,7 +11,7 @@ from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, program_name
 from ctxmgr.diagnose.evidence.calls import command_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import Item, answers, find_ids, parse_heads, parse_row
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
-from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, contains_word, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis
@@ -49,7 +49,10 @@ _WANTS_KEY = lazy_pattern(
 _OFFERS_KEY = lazy_pattern(
     r"(?:labels?|tags?|queues?|pools?|class(?:es)?|capabilit\w+|partitions?|runners?|zones?|sizes?|names?)", re.IGNORECASE
 )
-_SHORT, _LEAST, _LATE, _MOST, _MOST_TEXT = 60, 3, 3, 40, 4_000
+_LEAST_LOOKS, _MOST_STATES, _MOST_TEXT, _MOST_HEADS = 3, 2, 4_000, 40
+"""Looks at one thing, states that they show, characters of a look's answer, and newest entries that may be heads of tables."""
+_QUOTED, _MOST_REASONS, _MOST_REASON_WORDS = 60, 4, 3
+"""Characters of a quoted value, reasons that are shown, and words of one that is no sentence."""
 _WORD = lazy_pattern(r"[A-Za-z][\w.-]{3,60}")
 _COMMON = word_set(
     "sleep curl grep head tail status list show view describe wait jobs state runs timeout json name output kubectl airflow "
@@ -78,7 +81,7 @@ def _find_poll(evidence: Evidence) -> _Poll | None:
     looks = [entry for entry in evidence.tail if entry.status in ("ok", "error") and not CHECKS.search(command_of(entry))]
     waiting = [entry for entry in looks if len(said := evidence.text(entry)) < _MOST_TEXT and _WAITS.search(said)]
     # Work that waited long ago may run by now.
-    if not waiting or evidence.recent[-1].index - waiting[-1].index > _LATE:
+    if not waiting or evidence.is_past(waiting[-1]):
         return None
     last = waiting[-1]
     own = _list_look_names(last)
@@ -86,14 +89,14 @@ def _find_poll(evidence: Evidence) -> _Poll | None:
     same = [entry for entry in waiting if program_name(entry) == program_name(last) and own & _list_look_names(entry)]
     name_counts = Counter(name for entry in same for name in own & _list_look_names(entry))
     shared = {name for name, times in name_counts.items() if times == len(same)} or {
-        name for name, times in name_counts.items() if times >= _LEAST
+        name for name, times in name_counts.items() if times >= _LEAST_LOOKS
     }
     states = {
         " ".join(sorted({match.group(0).casefold() for match in _WAITS.finditer(evidence.text(entry))}))
-        for entry in same[-_LEAST:]
+        for entry in same[-_LEAST_LOOKS:]
     }
     # More than two states show that it moves.
-    if len(same) < _LEAST or len(states) > 2 or not shared:
+    if len(same) < _LEAST_LOOKS or len(states) > _MOST_STATES or not shared:
         return None
     rows = [line for line in evidence.text(last).split("\n") if _WAITS.search(line)]
     shared |= find_ids("\n".join(rows))
@@ -110,7 +113,7 @@ def _find_subject(poll: _Poll, item: Item) -> str | None:
     firsts = {*list(item.fields.values())[:1], item.fields.get("name", ""), item.fields.get("id", "")}
     # Ids first, because a plain word may occur in any row.
     for name in sorted(poll.names, key=lambda each: (not re.search(r"[\d_-]", each), -len(each), each)):
-        if name in firsts or (re.search(r"[\d_-]", name) and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", item.text)):
+        if name in firsts or (re.search(r"[\d_-]", name) and contains_word(name, item.text)):
             return name
     return None
 
@@ -125,9 +128,9 @@ def _describe_poll(poll: _Poll) -> str:
 def _list_items(evidence: Evidence) -> Iterator[tuple[EntryView, Item]]:
     """Yield the items of the answers, including the rows of tables whose head was shown separately."""
     yield from answers(evidence)
-    for head in list(reversed(evidence.recent))[:_MOST]:
+    for head in evidence.latest[:_MOST_HEADS]:
         heads = parse_heads(evidence.text(head)[:600])
-        for entry in list(reversed(evidence.recent))[:_MOST] if heads else ():
+        for entry in evidence.latest[:_MOST_HEADS] if heads else ():
             # One call may show the head of a table, and the next its rows, as with `grep`.
             if entry.index != head.index and program_name(entry) == program_name(head):
                 for line in evidence.text(entry)[:_MOST_TEXT].split("\n"):
@@ -146,7 +149,7 @@ def _diagnose_disabled(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
             off = _OFF_KEY.fullmatch(key) and value.casefold() in _TRUE
             off = off or (_ON_KEY.fullmatch(key) and value.casefold() in _FALSE)
             # A state with a reason beside it is described by the reason.
-            off = off or (_STATE_KEY.fullmatch(key) and _OFF_STATE.fullmatch(value) and not _reasons(item))
+            off = off or (_STATE_KEY.fullmatch(key) and _OFF_STATE.fullmatch(value) and not _find_reasons(item))
             known = key in seen
             seen.add(key)
             if not off or known or _is_resumed(evidence, entry, name):
@@ -155,11 +158,11 @@ def _diagnose_disabled(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
             own = item.fields.get("name") or item.fields.get("id") or ""
             name = own if plain_name(own) else name
             cause = (
-                f"{_describe_poll(poll)}. {capital(source)} shows {code(f'{key}: {value}', _SHORT)} for"
-                f" {code(name, _SHORT)}: so it does not begin."
+                f"{_describe_poll(poll)}. {capital(source)} shows {code(f'{key}: {value}', _QUOTED)} for"
+                f" {code(name, _QUOTED)}: so it does not begin."
             )
             step = (
-                f"Stop polling. {code(name, _SHORT)} stays so until {code(f'{key}: {value}', _SHORT)} is changed:"
+                f"Stop polling. {code(name, _QUOTED)} stays so until {code(f'{key}: {value}', _QUOTED)} is changed:"
                 " resume or un-pause it, if the "
                 "user's task covers that, else ask the user whether you may; then look at its state once."
             )
@@ -175,7 +178,7 @@ def _is_resumed(evidence: Evidence, shown: EntryView, name: str) -> bool:
     return any(_RESUMES.search(f"{each.action} {call_input(each)}") for each in later)
 
 
-def _reasons(item: Item) -> dict[str, str]:
+def _find_reasons(item: Item) -> dict[str, str]:
     return {
         key: value for key, value in item.fields.items()
         if value not in _NO_REASON and (_REASON_KEY.fullmatch(key) or _HOLD_KEY.fullmatch(item.key))
@@ -192,22 +195,24 @@ def _diagnose_hold(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
             or not _WAITS.search(evidence.text(entry))
         ):
             continue
-        reasons = dict(sorted(_reasons(item).items(), key=lambda each: _LACKS_KEY.match(each[0]) is None))
+        reasons = dict(sorted(_find_reasons(item).items(), key=lambda each: _LACKS_KEY.match(each[0]) is None))
         named = [value for value in reasons.values() if plain_name(value) and re.search(r"[\d_./-]", value)]
         # If it names nothing, the reason does not say what to provide.
         if not reasons or not named or not (_HOLD_KEY.fullmatch(item.key) or any(_HOLD_KEY.fullmatch(key) for key in reasons)):
             continue
-        told = ", ".join(
-            f"{code(key, 30)} {code(value, _SHORT)}" for key, value in list(reasons.items())[:4] if len(value.split()) <= _LEAST
+        stated = ", ".join(
+            f"{code(key, 30)} {code(value, _QUOTED)}"
+            for key, value in list(reasons.items())[:_MOST_REASONS]
+            if len(value.split()) <= _MOST_REASON_WORDS
         )
-        cause = f"{_describe_poll(poll)}: the answer itself says why it is held: {told}."
+        cause = f"{_describe_poll(poll)}: the answer itself says why it is held: {stated}."
         near = find_nearest_recorded(evidence, named[0].rpartition("/")[2], poll.last)
         quotes = [evidence.quote(entry)]
         if near is not None:
-            cause += f" {capital(near.source)} has {code(near.name, _SHORT)}."
+            cause += f" {capital(near.source)} has {code(near.name, _QUOTED)}."
             quotes.append(near.quote)
         step = f"Stop polling. Provide what it waits for, {code(named[0], 80)}" + (
-            f"; {code(near.name, _SHORT)} may be it under another name: give it the name that is wanted, or name"
+            f"; {code(near.name, _QUOTED)} may be it under another name: give it the name that is wanted, or name"
             " that one in the job. If that is not "
             "yours to do, tell the user."
             if near is not None
@@ -239,7 +244,7 @@ def _diagnose_missing_value(evidence: Evidence, poll: _Poll) -> Diagnosis | None
                 if value in call_input(other)
                 for word in re.findall(r"[\w./-]{3,80}\.ya?ml\b", call_input(other))
             ]
-            where = f" in {code(files[-1], _SHORT)}" if files and plain_name(files[-1]) else ""
+            where = f" in {code(files[-1], _QUOTED)}" if files and plain_name(files[-1]) else ""
             cause = (
                 f"{_describe_poll(poll)}: it wants {code(key, 30)} {code(value, 50)}, and nothing offers that."
                 f" {capital(evidence.source(shown))} "

@@ -31,21 +31,16 @@ _ASKS = lazy_pattern(
     r"|\b(?:answer|reply|confirm|tell me|let me know)\b",
     re.IGNORECASE,
 )
-_LOOKED_AT = 300
 
 
 def find_open_transaction(evidence: Evidence, entry: EntryView, database: str | None) -> EntryView | None:
     """Return the newest call before another one that began a transaction in a database and left it open."""
     name = (database or "").rpartition("/")[2]
     ended: list[EntryView] = []
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if name else ():
+    for other in evidence.latest_before(entry.index) if name else ():
         asked = call_input(other)
         # The session of a command ends with it.
-        if (
-            other.status != "ok"
-            or evidence.has_failed(other)
-            or (command_of(other) and not runs_in_background(command_of(other)))
-        ):
+        if not evidence.has_succeeded(other) or (command_of(other) and not runs_in_background(command_of(other))):
             continue
         if _ENDS.search(asked):
             ended.append(other)
@@ -120,10 +115,10 @@ def find_taker(evidence: Evidence, entry: EntryView, said: str) -> EntryView | N
     asked = call_input(entry)
     ids = find_ids(said) | find_ids(asked)
     given_back: set[str] = set()
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
-        if other.status != "ok" or evidence.has_failed(other):
+    for other in evidence.latest_before(entry.index):
+        if not evidence.has_succeeded(other):
             continue
-        name = _call_verbs(other)
+        name = _find_call_verbs(other)
         shared = ids & (find_ids(call_input(other)) | find_ids(evidence.text(other)))
         # Newest first: a thing given back after it was taken is free.
         if _GIVES.search(name):
@@ -133,7 +128,7 @@ def find_taker(evidence: Evidence, entry: EntryView, said: str) -> EntryView | N
     return None
 
 
-def _call_verbs(entry: EntryView) -> str:
+def _find_call_verbs(entry: EntryView) -> str:
     """Return the words for what a call does: the name of its tool, or the first plain words of its commands."""
     # Git and look-ups take no locks of this kind.
     commands = [words for words in split_command(command_of(entry)) if words[0] not in ("git", "cat", "ls", "cd")]

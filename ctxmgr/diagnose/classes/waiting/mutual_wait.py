@@ -10,7 +10,7 @@ from ctxmgr.diagnose.evidence import Evidence, call_input, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import answers
 from ctxmgr.diagnose.evidence.messages import Message, find_task_words, user_sentences
-from ctxmgr.diagnose.evidence.texts import clean, code, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import agent_name, code, contains_word, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.related_lines import find_names
 from ctxmgr.text.patterns import lazy_pattern
@@ -34,7 +34,8 @@ _WAITS = lazy_pattern(
     re.IGNORECASE,
 )
 _WAITING = lazy_pattern(r"wait|sleep|await|poll|pause|idle", re.IGNORECASE)
-_LAST = 40
+_LAST_RECORDS = 40
+"""Newest entries, and newest messages, that show who waits now."""
 
 
 class _Wait(NamedTuple):
@@ -49,13 +50,13 @@ class _Wait(NamedTuple):
     def sentence(self) -> str:
         """What the agent said, or the call with which it waits."""
         said = f"called {self.call}{clock(self.at)} with" if self.call else f"said{clock(self.at)}:"
-        return f"{clean(self.who)[:40]} {said} {code(self.text, 130)}."
+        return f"{agent_name(self.who)} {said} {code(self.text, 130)}."
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return which agents wait for each other, in their own words."""
-    agents = {entry.agent for entry in evidence.recent[-_LAST:]} | {
-        m.who for m in evidence.messages[-_LAST:] if m.by == "agent"
+    agents = {entry.agent for entry in evidence.recent[-_LAST_RECORDS:]} | {
+        m.who for m in evidence.messages[-_LAST_RECORDS:] if m.by == "agent"
     }
     shown = _diagnose_needs(evidence)
     if shown is not None or len(agents) < 2:
@@ -65,8 +66,8 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         for second in waits:
             # Each pair only once.
             if first.who < second.who and _is_meant_for(first, second.who, agents) and _is_meant_for(second, first.who, agents):
-                return _answer(evidence, first, second)
-    return _diagnose_ring(evidence, agents) or _diagnose_looks_for_news(evidence) or _diagnose_idle_agents(evidence, agents)
+                return _explain_pair(evidence, first, second)
+    return _diagnose_ring(evidence, agents) or _diagnose_mutual_looks(evidence) or _diagnose_idle_agents(evidence, agents)
 
 
 class _Need(NamedTuple):
@@ -106,13 +107,13 @@ def _diagnose_need_ring(evidence: Evidence, found: list[_Need]) -> Diagnosis | N
         known = newest.setdefault(need.who, need)
         # An answer may have several rows about one.
         if known.entry.index == need.entry.index and known.needs != need.needs:
-            newest[need.who] = known._replace(needs=f"{known.needs}, {need.needs}"[:_MOST_STEPS])
+            newest[need.who] = known._replace(needs=f"{known.needs}, {need.needs}"[:_MOST_NEED_TEXT])
     edges = {
         who: {other: need for other in newest if other != who and _names_agent(need.needs, other)}
         for who, need in newest.items()
     }  # fmt: skip
     ring = _find_ring(edges)
-    loop = evidence.loop[-_ENDED:]
+    loop = evidence.loop[-_LAST_ENTRIES:]
     last = "\n".join(f"{entry.agent} {call_input(entry)} {evidence.text(entry)[:2_000]}" for entry in loop)
     # A ring in a list that the trouble does not touch is no cause of it.
     if not any(_names_agent(last, who) for who in ring):
@@ -122,14 +123,14 @@ def _diagnose_need_ring(evidence: Evidence, found: list[_Need]) -> Diagnosis | N
 
 def _explain_need_ring(evidence: Evidence, ring: list[str], needs: list[_Need]) -> Diagnosis:
     """Say that three or more need something of the next one, according to answers."""
-    names = [clean(who)[:30] for who in ring]
+    names = [agent_name(who, 30) for who in ring]
     shown = ", ".join(f"{who} needs {code(need.needs, 60)}" for who, need in zip(names, needs, strict=True))
     sources = list(dict.fromkeys(evidence.source(need.entry) for need in needs))
     cause = (
         f"{', '.join(names[:-1])} and {names[-1]} wait for each other in a ring, as {sources[0]} shows: {shown}. None of them"
         " can be first."
     )
-    each = ", ".join(code(f"{who} of {of}", 60) for who, of in _pairs(names))
+    each = ", ".join(code(f"{who} of {of}", 60) for who, of in _pair_with_next(names))
     step = (
         f"End the ring: take one of these needs away ({each}), where the user's task allows it, by a first part that is made"
         " without it, and tell the others. If it is not yours to decide, put the ring to the user."
@@ -137,16 +138,16 @@ def _explain_need_ring(evidence: Evidence, ring: list[str], needs: list[_Need]) 
     return diagnosis(KIND, cause, step, *(evidence.quote(need.entry) for need in needs), check="One of them must go on.")
 
 
-def _pairs(ring: Sequence[str]) -> list[tuple[str, str]]:
+def _pair_with_next(ring: Sequence[str]) -> list[tuple[str, str]]:
     """Return each of a ring with the next one."""
     return list(zip(ring, [*ring[1:], *ring[:1]], strict=True))
 
 
 def _names_agent(needs: str, who: str) -> bool:
-    return re.search(rf"(?<![\w-]){re.escape(who[:60])}(?![\w-])", needs) is not None
+    return contains_word(who[:60], needs)
 
 
-def _needed_thing(needs: str, who: str) -> str:
+def _find_needed_thing(needs: str, who: str) -> str:
     """Return the needed file or name: the first one that is not the other agent's name."""
     names = [name for name in _THING.findall(needs) if name != who and plain_name(name)]
     return next((name for name in names if re.search(r"[./_-]", name)), names[0] if names else "")
@@ -158,7 +159,7 @@ _THING = lazy_pattern(r"[\w./-]{2,80}")
 def _explain_needs(evidence: Evidence, one: _Need, two: _Need) -> Diagnosis:
     named = [each.who for each in (one, two) if evidence.was_said_by_user(f"You are {each.who}") or evidence.agent == each.who]
     own, other = (two, one) if named[:1] == [two.who] else (one, two)
-    mine, theirs = _needed_thing(own.needs, other.who), _needed_thing(other.needs, own.who)
+    mine, theirs = _find_needed_thing(own.needs, other.who), _find_needed_thing(other.needs, own.who)
     cause = (
         f"{own.who} and {other.who} wait for each other: {own.who} needs {code(mine, 60)} of {other.who}, as"
         f" {evidence.source(own.entry)} "
@@ -170,28 +171,24 @@ def _explain_needs(evidence: Evidence, one: _Need, two: _Need) -> Diagnosis:
         f"and tell {other.who}. If it can't be made first, put both sides to the user."
     )
     return diagnosis(
-        KIND,
-        cause,
-        step,
-        evidence.quote(own.entry),
-        evidence.quote(other.entry),
+        KIND, cause, step, evidence.quote(own.entry), evidence.quote(other.entry),
         check=f"{code(mine, 60)} must come after that.",
-    )
+    )  # fmt: skip
 
 
 _LOOK = lazy_pattern(r"sleep|poll|wait|log|fetch|cat|tail|grep|status|get|list|read|show|diff|check|view", re.IGNORECASE)
-_LEAST_LOOKS, _ENDED = 3, 16
+_LEAST_LOOKS, _LAST_ENTRIES = 3, 16
 
 
-def _diagnose_looks_for_news(evidence: Evidence) -> Diagnosis | None:
+def _diagnose_mutual_looks(evidence: Evidence) -> Diagnosis | None:
     """Say that the agents of a loop only look for news of each other."""
-    last = {entry.agent: entry for entry in evidence.loop[-_ENDED:]}
+    last = {entry.agent: entry for entry in evidence.loop[-_LAST_ENTRIES:]}
     if len(last) < 2 or not all(_is_look(entry) for entry in last.values()):
         return None
     for agent, entry in last.items():
         if not any(_names_agent(call_input(entry), other) for other in last if other != agent):
             return None
-    names = " and ".join(clean(agent)[:40] for agent in sorted(last))
+    names = " and ".join(agent_name(agent) for agent in sorted(last))
     cause = (
         f"{names} only look for news of each other, with the same answer each time. None can come, since none of them writes."
     )
@@ -205,7 +202,7 @@ def _diagnose_looks_for_news(evidence: Evidence) -> Diagnosis | None:
 
 def _diagnose_idle_agents(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
     """Say that two agents only look, with unchanged answers, and what each wrote about itself in the place where both look."""
-    last = list(evidence.recent)[-_ENDED:]
+    last = list(evidence.recent)[-_LAST_ENTRIES:]
     idle: dict[str, EntryView] = {}
     for agent in agents:
         own = [entry for entry in last if entry.agent == agent][-_LEAST_LOOKS:]
@@ -225,13 +222,13 @@ def _diagnose_idle_agents(evidence: Evidence, agents: set[str]) -> Diagnosis | N
         lines = {agent: _find_agent_line(evidence.text(entry), agent) for agent in (one, two)}
         # One place must mention both, or they are separate matters.
         if all(lines.values()):
-            quotes_text = " ".join(f"{clean(agent)[:40]} wrote {code(line, 120)}." for agent, line in lines.items() if line)
+            quotes_text = " ".join(f"{agent_name(agent)} wrote {code(line, 120)}." for agent, line in lines.items() if line)
             names = [
                 name for name in find_names("\n".join(filter(None, lines.values()))) if evidence.was_said_by_user(name)
             ] or [name for message in evidence.user_texts for name in find_names(message.text) if name in evidence.text(entry)]
             about = f" (it is about {join_names(list(dict.fromkeys(names)), 3)})" if names else ""
             cause = (
-                f"{clean(one)[:40]} and {clean(two)[:40]} wait for each other: both only look, and nothing changes. "
+                f"{agent_name(one)} and {agent_name(two)} wait for each other: both only look, and nothing changes. "
                 f"{quotes_text}"
             )
             step = (
@@ -240,14 +237,9 @@ def _diagnose_idle_agents(evidence: Evidence, agents: set[str]) -> Diagnosis | N
                 "the user asked for, and write down that it is done; if you may not, put both sides to the user."
             )
             return diagnosis(
-                KIND,
-                cause,
-                step,
-                evidence.quote(entry),
-                evidence.quote(idle[one]),
-                evidence.quote(idle[two]),
+                KIND, cause, step, evidence.quote(entry), evidence.quote(idle[one]), evidence.quote(idle[two]),
                 confidence="medium",
-            )
+            )  # fmt: skip
     return None
 
 
@@ -270,21 +262,26 @@ def _list_waits(evidence: Evidence, agents: set[str]) -> list[_Wait]:
     calls = [
         _Wait(
             entry.agent, text, entry.ts, evidence.quote(entry, text), call_input(entry),
-            "" if _sentence(call_input(entry)) else tool_phrase(entry),
+            "" if _find_waiting_sentence(call_input(entry)) else tool_phrase(entry),
         )
-        for entry in reversed(evidence.recent[-_LAST:]) if (text := _sentence(call_input(entry)) or _reason(entry))
+        for entry in reversed(evidence.recent[-_LAST_RECORDS:])
+        if (text := _find_waiting_sentence(call_input(entry)) or _describe_wait(entry))
     ]  # fmt: skip
     own = {wait.who for wait in calls}
-    said = [
-        _Wait(message.who, text, message.at, evidence.quote_message(message, text), _addressed(message, agents))
-        for message in reversed(evidence.messages[-_LAST:])
-        # A call that waits is surer than words.
-        if message.by == "agent" and message.who not in own and (text := _sentence(message.text))
+    # A call that waits is surer than words.
+    return calls + [wait for wait in _list_spoken_waits(evidence, agents) if wait.who not in own]
+
+
+def _list_spoken_waits(evidence: Evidence, agents: set[str]) -> list[_Wait]:
+    """Return the messages of agents that say they wait, newest first."""
+    return [
+        _Wait(message.who, text, message.at, evidence.quote_message(message, text), _addressee_text(message, agents))
+        for message in reversed(evidence.messages[-_LAST_RECORDS:])
+        if message.by == "agent" and (text := _find_waiting_sentence(message.text))
     ]
-    return calls + said
 
 
-def _addressed(message: Message, agents: set[str]) -> str:
+def _addressee_text(message: Message, agents: set[str]) -> str:
     """Return the text that names whom a message waits for: its own if it names an agent, else also the addressees."""
     named = any(_names_agent(message.text, agent) for agent in agents if agent != message.who)
     return message.text if named else f"{message.to}\n{message.text}"
@@ -294,28 +291,24 @@ _FIRST = lazy_pattern(
     r"\b(?:first|last|before|after|in doubt|begins?|starts?|order|enough|without waiting|does not (?:need|wait)|then)\b",
     re.IGNORECASE,
 )
-_MOST_AGENTS, _MOST_STEPS, _MOST_NEEDS = 8, 400, 60
+_MOST_AGENTS, _MOST_STEPS, _MOST_NEEDS, _MOST_NEED_TEXT = 8, 400, 60, 400
+"""Agents of a ring, paths that are followed to find one; needs in answers, and characters of one."""
 
 
 def _diagnose_ring(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
     """Say that three or more agents wait for each other in a ring, and who may begin according to the user."""
-    said = [
-        _Wait(message.who, text, message.at, evidence.quote_message(message, text), _addressed(message, agents))
-        for message in reversed(evidence.messages[-_LAST:])
-        if message.by == "agent" and (text := _sentence(message.text))
-    ]
     edges: dict[str, dict[str, _Wait]] = {}
     # What an agent said tells more than its call that waits.
-    for wait in (*said, *_list_waits(evidence, agents)):
+    for wait in (*_list_spoken_waits(evidence, agents), *_list_waits(evidence, agents)):
         for other in agents - {wait.who}:
             known = other in edges.get(wait.who, {}) or not _is_meant_for(wait, other, agents)
-            if not known and _still_waits(evidence, wait.who) and not _was_answered(evidence, wait, other):
+            if not known and _is_still_waiting(evidence, wait.who) and not _was_answered(evidence, wait, other):
                 edges.setdefault(wait.who, {})[other] = wait
     ring = _find_ring(edges)
     if not ring:
         return None
-    waits = [edges[who][of] for who, of in _pairs(ring)]
-    names = [clean(who)[:30] for who in ring]
+    waits = [edges[who][of] for who, of in _pair_with_next(ring)]
+    names = [agent_name(who, 30) for who in ring]
     shown = "; ".join(
         f"{who} for {of}, {code(wait.text, 80)}"
         for who, of, wait in zip(names, [*names[1:], names[0]], waits, strict=True)
@@ -329,8 +322,8 @@ def _diagnose_ring(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
         )
         return diagnosis(KIND, cause, step, *(wait.quote for wait in waits))
     message, sentence = rule
-    begins = _who_begins(sentence, waits)
-    who = f" By that {clean(begins.who)[:30]} can begin now." if begins else ""
+    begins = _find_first_agent(sentence, waits)
+    who = f" By that {agent_name(begins.who, 30)} can begin now." if begins else ""
     step = (
         f"Go by what the user said{clock(message.at)}: {code(sentence, 200)}.{who} Tell the others so in one message, do your"
         " part by it, and wait no longer."
@@ -338,10 +331,12 @@ def _diagnose_ring(evidence: Evidence, agents: set[str]) -> Diagnosis | None:
     return diagnosis(KIND, cause, step, evidence.quote_message(message, sentence), *(wait.quote for wait in waits))
 
 
-def _still_waits(evidence: Evidence, who: str) -> bool:
+def _is_still_waiting(evidence: Evidence, who: str) -> bool:
     """Whether an agent has changed nothing since it spoke last."""
     spoke = max((-1 if each.after is None else each.after for each in evidence.messages if each.who == who), default=-1)
-    return not any(entry.agent == who and entry.index > spoke and may_change(entry) for entry in evidence.recent[-_LAST:])
+    return not any(
+        entry.agent == who and entry.index > spoke and may_change(entry) for entry in evidence.recent[-_LAST_RECORDS:]
+    )
 
 
 def _was_answered(evidence: Evidence, wait: _Wait, other: str) -> bool:
@@ -352,7 +347,7 @@ def _was_answered(evidence: Evidence, wait: _Wait, other: str) -> bool:
         and (_names_agent(message.to, wait.who) or _names_agent(message.text, wait.who))
         and not _WAITS.search(message.text)
         and not message.text.strip().endswith("?")
-        for message in evidence.messages[-_LAST:]
+        for message in evidence.messages[-_LAST_RECORDS:]
     )
 
 
@@ -379,7 +374,7 @@ def _find_order(evidence: Evidence, ring: list[str]) -> tuple[Message, str] | No
     return None
 
 
-def _who_begins(sentence: str, waits: list[_Wait]) -> _Wait | None:
+def _find_first_agent(sentence: str, waits: list[_Wait]) -> _Wait | None:
     """Return the wait that shares most words with what the user said, if only one does."""
     own = set(_LONG_WORD.findall(sentence.casefold()))
     shared = sorted(
@@ -391,7 +386,7 @@ def _who_begins(sentence: str, waits: list[_Wait]) -> _Wait | None:
 _LONG_WORD = lazy_pattern(r"[\w./-]{4,40}")
 
 
-def _reason(entry: EntryView) -> str:
+def _describe_wait(entry: EntryView) -> str:
     """Return what a call that only waits says it waits for."""
     if not _WAITING.search(entry.action):
         return ""
@@ -399,7 +394,7 @@ def _reason(entry: EntryView) -> str:
     return (", ".join(fields) or call_input(entry)).strip()[:200]
 
 
-def _sentence(text: str) -> str:
+def _find_waiting_sentence(text: str) -> str:
     parts = [part.strip() for part in _PARTS.findall(text[:4_000]) if _WAITS.search(part)]
     return max(parts, key=lambda part: len(_FILE.findall(part)), default="")
 
@@ -410,16 +405,14 @@ _FILE = lazy_pattern(r"(?<![\w/.-])[\w/-]{1,60}\.[a-z]{1,5}(?![\w/])")
 
 def _is_meant_for(wait: _Wait, other: str, agents: set[str]) -> bool:
     """Whether the words are for the other agent: they name it, or say "you" and there are only two agents."""
-    return re.search(rf"(?<![\w-]){re.escape(other[:60])}(?![\w-])", wait.to) is not None or (
-        len(agents) == 2 and re.search(r"\byour?\b", wait.text, re.IGNORECASE) is not None
-    )
+    return _names_agent(wait.to, other) or (len(agents) == 2 and re.search(r"\byour?\b", wait.text, re.IGNORECASE) is not None)
 
 
-def _answer(evidence: Evidence, first: _Wait, second: _Wait) -> Diagnosis:
-    one, two = (clean(each.who)[:40] for each in (first, second))
+def _explain_pair(evidence: Evidence, first: _Wait, second: _Wait) -> Diagnosis:
+    one, two = (agent_name(each.who) for each in (first, second))
     cause = f"{one} and {two} wait for each other. {first.sentence} {second.sentence}"
     own = evidence.agent if evidence.agent in (first.who, second.who) else second.who
-    other = clean(second.who if own == first.who else first.who)[:40]
+    other = agent_name(second.who if own == first.who else first.who)
     other = other if plain_name(other) else "the other agent"
     # The files in a failing call are what it waits for.
     files = [

@@ -6,8 +6,8 @@ import re
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.detect.text.fingerprints import mask_volatile
-from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, clock, may_change
-from ctxmgr.diagnose.evidence.calls import ENDED, command_of, runs_in_background, tool_phrase
+from ctxmgr.diagnose.evidence import CHECKS, MOST_CURRENT, Evidence, call_input, call_key, clock, may_change
+from ctxmgr.diagnose.evidence.calls import ENDED, command_of, tool_phrase
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
@@ -34,28 +34,26 @@ _REASON = lazy_pattern(
     r"\b(?:reason|message|error|detail|cause|description)[\"']?\s*[:=]\s*[\"']?([^\"'\n,}]{3,160})",
     re.IGNORECASE,
 )
-_LEAST = 3
-_LATE, _BEFORE = 3, 8
-_FEW = 48
+_LEAST_POLLS, _MOST_BEFORE, _MOST_ANSWER, _MOST_QUOTED = 3, 8, 4_000, 48
+"""Equal polls; entries before them that show the same run; characters of the answer to a poll, and of a reason in it."""
 _PLAIN = lazy_pattern(r"[\w ,.()%-]+")
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the final state that is polled."""
-    found = _diagnose_other_name(evidence) or _diagnose_repeated_remedy(evidence)
-    if found is not None:
+    if (found := _diagnose_other_name(evidence) or _diagnose_repeated_remedy(evidence)) is not None:
         return found
     if any(_STARTS.search(entry.action) or _STARTS.search(command_of(entry)) for entry in evidence.rounds):
         return None  # each round starts new work, so each time another run is polled
     for entry in evidence.rounds:
-        if entry.status != "ok" or evidence.has_failed(entry) or may_change(entry):
+        if not evidence.has_succeeded(entry) or may_change(entry):
             continue
         same = [each for each in evidence.loop if call_key(each) == call_key(entry)]
         said = evidence.text(entry)
         # A changing answer is progress. A long one is a log with many words for states.
-        if len(same) < _LEAST or len(said) > 4_000 or not _are_answered_alike(evidence, same):
+        if len(same) < _LEAST_POLLS or len(said) > _MOST_ANSWER or not _are_answered_alike(evidence, same):
             continue
-        states = _STATE.findall(said) or _bare_states(entry, said)
+        states = _STATE.findall(said) or _list_bare_states(entry, said)
         # A single running part may still change the rest.
         if not states or _ALIVE.search(" ".join(states)):
             continue
@@ -82,7 +80,7 @@ def _diagnose_repeated_remedy(evidence: Evidence) -> Diagnosis | None:
         words = endings[0].intersection(*endings[1:]) if endings else set[str]()
         remedy = may_change(step) or _STARTS.search(f"{step.action} {call_input(step)}") is not None
         # Another change in between may be the reason.
-        if not remedy or len(follows) < _LEAST or not words or any(may_change(each) for each in follows):
+        if not remedy or len(follows) < _LEAST_POLLS or not words or any(may_change(each) for each in follows):
             continue
         word = max(words, key=len)
         cause = (
@@ -92,7 +90,7 @@ def _diagnose_repeated_remedy(evidence: Evidence) -> Diagnosis | None:
         )
         quotes = [evidence.quote(follows[-1])]
         known = {each.id for each in follows}
-        for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
+        for other in evidence.latest[:MOST_CURRENT]:
             said = evidence.text(other)[:4_000]
             amounts = list(dict.fromkeys(_QUANTITY.findall(said)))
             if other.id not in known and word in said and amounts:
@@ -120,7 +118,7 @@ def _diagnose_other_name(evidence: Evidence) -> Diagnosis | None:
             for each in evidence.entries_before(entry.index)
             if _STARTS.search(each.action) or _STARTS.search(command_of(each))
         ]
-        for start in started_names[:_MOST_BEGUN]:
+        for start in started_names[:_MOST_STARTED]:
             made = set(_ID.findall(evidence.text(start)[:2_000]))
             near = [
                 (own, one) for own in asked - made for one in made if one not in call_input(entry) and _is_nearly_same(own, one)
@@ -148,18 +146,18 @@ def _is_nearly_same(one: str, other: str) -> bool:
     return one != other and len(longer) - len(shorter) <= 2 and len(shorter) - same <= 2 and same >= 4
 
 
-def _bare_states(entry: EntryView, said: str) -> list[str]:
+def _list_bare_states(entry: EntryView, said: str) -> list[str]:
     """Return the states in a short answer of nothing but words, if the call asked for a state."""
     words = said.split()
     # A longer answer holds words like "done" by chance.
-    if len(words) > _WORDS or not _ASKS_STATE.search(call_input(entry)):
+    if len(words) > _MOST_STATE_WORDS or not _ASKS_STATE.search(call_input(entry)):
         return []
     final = [word for word in words if _FAILED.match(word) or _OF_JOBS.match(word)]
     return final or [word for word in words if _DONE.match(word) or _ALIVE.search(word)]
 
 
 _ASKS_STATE = lazy_pattern(r"status|state|conclusion|\brun\b|\bjob|pipeline|poll|wait|progress", re.IGNORECASE)
-_WORDS = 12
+_MOST_STATE_WORDS = 12
 _STARTS = lazy_pattern(
     r"(?:^|[\W_])(?:trigger|start|submit|rerun|retry|launch|dispatch|enqueue|redeploy|restart|kick)(?:[\W_]|$)", re.IGNORECASE
 )
@@ -189,7 +187,7 @@ def _describe_log_call(entry: EntryView) -> str:
 
 
 def _is_poll(entry: EntryView, times: int) -> bool:
-    return times > _LEAST or vocabulary.classify(entry.action, "", command_of(entry)) in ("poll", "paced")
+    return times > _LEAST_POLLS or vocabulary.classify(entry.action, "", command_of(entry)) in ("poll", "paced")
 
 
 def _is_job(entry: EntryView) -> bool:
@@ -215,7 +213,7 @@ def _diagnose_failed_state(evidence: Evidence, entry: EntryView, state: str, sam
     said = evidence.text(entry)
     reason = _REASON.search(said)
     words = reason.group(1).strip() if reason else ""
-    plain = 0 < len(words) <= _FEW and _PLAIN.fullmatch(words) is not None
+    plain = 0 < len(words) <= _MOST_QUOTED and _PLAIN.fullmatch(words) is not None
     why = f" The answer gives the reason: {code(words)}." if plain else " The answer gives a reason." if words else ""
     cause = f"{_describe_poll(entry, state, same)}. That is a final state, so waiting can't change it.{why}"
     look = (
@@ -248,7 +246,7 @@ _COMMON = word_set(
     "node test tests file files line exit code"
 )
 _QUOTED = lazy_pattern(r"[\"'`]([\w./:@+-]{4,120})[\"'`]")
-_LOOKED_AT, _MOST_BEGUN = 60, 3
+_MOST_STARTED = 3
 
 
 def _diagnose_awaited_failure(evidence: Evidence) -> Diagnosis | None:
@@ -268,33 +266,33 @@ def _diagnose_awaited_failure(evidence: Evidence) -> Diagnosis | None:
 def _is_wait(evidence: Evidence, same: list[EntryView]) -> bool:
     """Whether equal calls, repeated up to now, ask for something that has not come."""
     last = same[-1]
-    if len(same) < _LEAST + 1 or last.status == "open" or evidence.recent[-1].index - last.index > _LATE:
+    if len(same) < _LEAST_POLLS + 1 or last.status == "open" or evidence.is_past(last):
         return False
     # A repeated test is no poll.
     if may_change(last) or CHECKS.search(command_of(last)) or _SETS.match(command_of(last)):
         return False
     said = evidence.text(last)
     # A poll that itself reports the failure was judged above.
-    if len(said) > 4_000 or ENDED.search(said) or not (_WAITS.search(said) or _reads_started_log(evidence, last)):
+    if len(said) > _MOST_ANSWER or ENDED.search(said) or not (_WAITS.search(said) or _reads_started_log(evidence, last)):
         return False
     return _are_answered_alike(evidence, same)
 
 
 def _are_answered_alike(evidence: Evidence, same: list[EntryView]) -> bool:
     """Whether the last answers to equal calls differ in times and ids alone."""
-    return len({mask_volatile(evidence.text(each), ids=True) for each in same[-_LEAST:]}) == 1
+    return len({mask_volatile(evidence.text(each), ids=True) for each in same[-_LEAST_POLLS:]}) == 1
 
 
 def _list_shown_failures(evidence: Evidence, same: list[EntryView]) -> list[tuple[EntryView, list[str]]]:
     """Return the other calls that show an end of what equal calls wait for, the newest first, each with the lines that do."""
     last = same[-1]
-    started_calls = [each for each in evidence.entries_before(last.index) if runs_in_background(command_of(each))][:_MOST_BEGUN]
+    started_calls = evidence.background_calls(last.index)[:_MOST_STARTED]
     named = " ".join([call_input(last), *(f"{command_of(each)} {evidence.text(each)[:60]}" for each in started_calls)])
     subjects = {word.casefold() for word in _SUBJECT.findall(named)} - _COMMON
     found: list[tuple[EntryView, list[str]]] = []
-    for other in list(reversed(evidence.recent))[:_LOOKED_AT]:
+    for other in evidence.latest[:MOST_CURRENT]:
         # An output from before the first poll may belong to an earlier run.
-        is_earlier = other.index < same[0].index - _BEFORE
+        is_earlier = other.index < same[0].index - _MOST_BEFORE
         if is_earlier or call_key(other) == call_key(last) or other.status == "open" or may_change(other):
             continue
         shown = evidence.text(other)[-8_000:]
@@ -313,12 +311,8 @@ def _list_shown_failures(evidence: Evidence, same: list[EntryView]) -> list[tupl
 
 def _reads_started_log(evidence: Evidence, poll: EntryView) -> bool:
     """Whether a call looks at the file into which a background process of the agent writes."""
-    started_commands = (
-        command_of(each) for each in evidence.entries_before(poll.index) if runs_in_background(command_of(each))
-    )
-    return any(
-        file.rpartition("/")[2] in call_input(poll) for command in started_commands for file in _REDIRECT.findall(command)
-    )
+    commands = map(command_of, evidence.background_calls(poll.index))
+    return any(file.rpartition("/")[2] in call_input(poll) for command in commands for file in _REDIRECT.findall(command))
 
 
 _REDIRECT = lazy_pattern(r">{1,2} ?([\w./-]{3,120})")

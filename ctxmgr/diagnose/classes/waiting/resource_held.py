@@ -7,7 +7,7 @@ import re
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, clock
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, runs_in_background, split_command, subject, tool_phrase
 from ctxmgr.diagnose.evidence.messages import user_sentences
-from ctxmgr.diagnose.evidence.texts import capital, clean, code, plain_name, quote_match
+from ctxmgr.diagnose.evidence.texts import agent_name, capital, code, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -36,7 +36,6 @@ _ENDS = lazy_pattern(
 )
 _LOOKS = lazy_pattern(r"\b(?:lsof|netstat|curl|wget|grep|cat|sed)\b|\bss -|\bnc ")
 _WRAPPERS = frozenset(("cd", "nohup", "timeout", "setsid", "sleep", "echo", "export", "curl", "npm", "npx", "yarn", "pnpm"))
-_LOOKED_AT = 400
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -48,7 +47,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
             continue
         line = evidence.line(entry, _TAKEN)
         port = _find_port(line, command_of(entry)) or _find_port_in_context(evidence, entry, said)
-        return _answer(evidence, entry, line, port) if port else None
+        return _diagnose_taken_port(evidence, entry, line, port) if port else None
     return _diagnose_other_answerer(evidence)
 
 
@@ -62,7 +61,7 @@ def _diagnose_other_answerer(evidence: Evidence) -> Diagnosis | None:
         asked = None if _NO_ANSWER.search(evidence.text(entry)) else _ASKED.search(call_input(entry))
         port = asked.group(1) if asked else ""
         # The last start counts, with what was recorded about it.
-        before = list(evidence.entries_before(entry.index))[:_LOOKED_AT] if port else []
+        before = evidence.latest_before(entry.index) if port else []
         start = next((each for each in before if runs_in_background(command_of(each)) and port in command_of(each)), None)
         if start is None or any(_ENDS.search(command_of(each)) for each in before if each.index > start.index):
             continue
@@ -129,21 +128,21 @@ def _find_port_in_context(evidence: Evidence, entry: EntryView, said: str) -> st
     return None
 
 
-def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagnosis:
+def _diagnose_taken_port(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagnosis:
     quotes = [evidence.quote(entry, line)]
-    told = _find_message_about(evidence, port)
+    demand = _find_message_about(evidence, port)
     # The user wants this very port, so another one is no remedy.
-    fixed = told is not None and _FIXED.search(told[1]) is not None
+    fixed = demand is not None and _FIXED.search(demand[1]) is not None
     cause = (
         f"{code(command_of(entry) or tool_phrase(entry), 90)} can't start: port {port} is taken, {quote_match(_TAKEN, line)}."
     )
     own = _find_starter(evidence, entry, port)
     listing = _find_listing(evidence, port)
     if own is not None:
-        quotes += [evidence.quote_message(*told)] if told is not None and fixed else []
+        quotes += [evidence.quote_message(*demand)] if demand is not None and fixed else []
         return _diagnose_own_holder(evidence, entry, port, *own, cause, quotes, fixed=fixed)
-    if told is not None:
-        message, sentence = told
+    if demand is not None:
+        message, sentence = demand
         cause += f" The user said{clock(message.at)}: {code(sentence, 150)}."
         quotes.append(evidence.quote_message(message, sentence))
     other = _next_port(port)
@@ -163,7 +162,7 @@ def _answer(evidence: Evidence, entry: EntryView, line: str, port: str) -> Diagn
             else f"start yours on another port, such as {other}, or ask the user."
         )
         return diagnosis(KIND, cause, step, *quotes, check=check)
-    if told is not None:
+    if demand is not None:
         step = (
             f"See what holds it with `ss -ltnp` and leave that alone: tell the user that port {port}, which is to stay as it"
             " is, is taken, and ask whether what holds it may be stopped."
@@ -196,7 +195,7 @@ def _diagnose_own_holder(
     fixed: bool,
 ) -> Diagnosis:
     """Say which call of the session took the port."""
-    who = "You" if started.agent == entry.agent else clean(started.agent)[:40]
+    who = "You" if started.agent == entry.agent else agent_name(started.agent)
     cause += f" {who} started what holds it{clock(started.ts)} with {code(command_of(started), 90)}."
     quotes.append(evidence.quote(started, command_of(started)))
     own = started.agent == entry.agent
@@ -247,7 +246,7 @@ def _diagnose_own_server(evidence: Evidence, begun: EntryView, cause: str, port:
 def _find_started_server(evidence: Evidence, entry: EntryView) -> EntryView | None:
     """Return the call that left a server running, if it is of the same kind as a call that fails now."""
     failing = {" ".join(words) for each in evidence.failing_calls for words in split_command(command_of(each))}
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         command = command_of(other)
         # A process that was ended since may have been that server.
         if _ENDS.search(command) and other.status == "ok":
@@ -269,7 +268,7 @@ def _find_message_about(evidence: Evidence, port: str) -> tuple[Message, str] | 
     return next(((message, sentence) for message, sentence in user_sentences(evidence) if pattern.search(sentence)), None)
 
 
-def _programs(command: str) -> set[str]:
+def _list_programs(command: str) -> set[str]:
     """Return the files that a command runs, else its programs with their first word."""
     files = {
         word.rpartition("/")[2]
@@ -292,17 +291,17 @@ def _is_same_program(one: EntryView, other: EntryView) -> bool:
         }
         for each in (one, other)
     ]
-    return bool(words[0] & words[1]) or bool(_programs(command_of(one)) & _programs(command_of(other)))
+    return bool(words[0] & words[1]) or bool(_list_programs(command_of(one)) & _list_programs(command_of(other)))
 
 
 def _find_starter(evidence: Evidence, entry: EntryView, port: str) -> tuple[EntryView, bool] | None:
     """Return the earlier call of the session that took the port, and whether the record shows that it did."""
     pattern = re.compile(rf"(?<!\d){port}(?!\d)")
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         command = command_of(other)
         if _ENDS.search(command or other.action) and other.status == "ok":
             return None  # some process was ended since, and may have been the holder
-        same = runs_in_background(command) and bool(_programs(command) & _programs(command_of(entry)))
+        same = runs_in_background(command) and bool(_list_programs(command) & _list_programs(command_of(entry)))
         # Another program on the port may have failed to take it too.
         if other.status not in ("ok", "open") or not (same or pattern.search(command)) or evidence.has_failed(other):
             continue
@@ -320,7 +319,7 @@ def _find_starter(evidence: Evidence, entry: EntryView, port: str) -> tuple[Entr
 
 def _find_listing(evidence: Evidence, port: str) -> tuple[EntryView, str, str] | None:
     pattern = re.compile(rf":{port}(?!\d)")
-    for other in reversed(evidence.recent[-_LOOKED_AT:]):
+    for other in evidence.latest:
         if re.search(r"\b(?:docker|podman)\b.{0,40}\bps\b", command_of(other)):
             line = next((line for line in evidence.text(other).split("\n") if re.search(rf":{port}->", line)), "")
             first = evidence.text(other).lstrip().upper().startswith("NAMES")

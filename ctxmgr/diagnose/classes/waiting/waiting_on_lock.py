@@ -13,13 +13,13 @@ from ctxmgr.diagnose.classes.waiting.lock_holders import (
     find_taker,
 )
 from ctxmgr.diagnose.errors.table import known_error
-from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, start_clause
+from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence, Message, call_input, clock, start_clause
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, runs_in_background, split_command
 from ctxmgr.diagnose.evidence.files import Content
 from ctxmgr.diagnose.evidence.interactive_commands import find_wait
 from ctxmgr.diagnose.evidence.items import list_items
 from ctxmgr.diagnose.evidence.messages import user_sentences
-from ctxmgr.diagnose.evidence.texts import capital, code, plain_name, quote_match, text_of
+from ctxmgr.diagnose.evidence.texts import capital, code, first_group, plain_name, quote_match, text_of
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Confidence, Diagnosis, Quote
@@ -57,7 +57,6 @@ _PID = lazy_pattern(r"\b(?:pid|process)[ =:]{1,3}(\d{2,8})\b|\b(\d{2,8})\b\s*\((
 # Files that are named "lock" but only pin versions
 _MANIFEST = lazy_pattern(r"package-lock\.json|\b(?:poetry|Cargo|yarn|uv|Gemfile|composer|Pipfile|flake|bun)\.lock")
 _COMMON = frozenset(("cd", "timeout", "nohup", "echo", "sleep", "bash", "sh", "python3", "python", "node", "export", "set"))
-_LOOKED_AT = 300
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -78,8 +77,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         if _LOCKED.search(said) and command_of(entry):
             line = next(line for line in reversed(said.split("\n")) if _LOCKED.search(line))
             return _diagnose_refusal(evidence, entry, said, line)
-        found = _diagnose_open_call(evidence, entry)
-        if found is not None:
+        if (found := _diagnose_open_call(evidence, entry)) is not None:
             return found
     return None
 
@@ -103,7 +101,7 @@ def _diagnose_refusal(evidence: Evidence, entry: EntryView, said: str, line: str
     taker = find_taker(evidence, entry, said)
     if taker is not None:
         return diagnose_taker(evidence, taker, cause, quotes)
-    named_holder = _holder_in_members(said) or _holder_in_words(said)
+    named_holder = _find_holder_in_members(said) or _find_holder_in_words(said)
     if named_holder is not None:
         return diagnosis(KIND, f"{cause} {named_holder.cause}", named_holder.step, *quotes, confidence=named_holder.confidence)
     who = _WHO.search(said)
@@ -125,7 +123,7 @@ def _diagnose_own_holder(evidence: Evidence, holder: EntryView, lock: str | None
         return _diagnose_likely_holder(evidence, holder, lock, cause, quotes)
     cause += f" {_describe_own_holder(evidence, holder)}."
     quotes.append(evidence.quote(holder, command_of(holder)))
-    number = _process_number(holder)
+    number = _find_process_number(holder)
     which = f"process {number}, {code(command_of(holder), 80)}" if number else code(command_of(holder), 90)
     shown = _find_output_place(evidence, holder)
     waits = find_wait(split_command(command_of(holder))[-1]) if split_command(command_of(holder)) else None
@@ -205,7 +203,7 @@ def _diagnose_process_holder(
         return diagnosis(KIND, f"{cause} It is held by {name}, process {number}.", step, *quotes)
     pid = _PID.search(said)
     if pid is not None:
-        number = next(group for group in pid.groups() if group)
+        number = first_group(pid)
         gone = _find_failed_lookup(evidence, number, lock)
         if gone is not None:
             file = code(lock, 90) if lock and plain_name(lock) else "the file that holds its number"
@@ -236,8 +234,7 @@ def _diagnose_file_holder(evidence: Evidence, entry: EntryView, lock: str | None
         )
         return diagnosis(KIND, cause, step, *quotes, evidence.quote(shown), confidence="medium")
     # The table knows locks that are none: a mount point in use, a limit of processes, a missing right to the lock's file.
-    known = known_error(KIND, evidence, late=False)
-    if known is not None:
+    if (known := known_error(KIND, evidence, late=False)) is not None:
         return known
     what = f" {code(lock, 80)}" if lock and plain_name(lock) else ""
     # A lease that a tool grants has neither a process nor a file.
@@ -271,7 +268,7 @@ _NAME = lazy_pattern(r"@?[A-Za-z][\w.@'-]{1,40}(?: [A-Z][\w.'-]{1,30}){0,2}")
 _MOMENT = lazy_pattern(r"(?:\d{4}-\d\d-\d\d)?[T ]?(?:\d{1,2}:\d\d[\d:.]{0,10} ?(?:Z|UTC|[+-]\d\d:?\d\d)?)?")
 
 
-def _holder_in_members(said: str) -> _Holder | None:
+def _find_holder_in_members(said: str) -> _Holder | None:
     """Return the holder and the end of the lock, from the members of a structured answer."""
     fields = [each for item in list_items(said) for each in item.fields.items()] if "{" in said else []
     who = next((value for name, value in fields if _HOLDER.search(name) and _NAME.fullmatch(value)), "")
@@ -286,7 +283,7 @@ _IN_WORDS = lazy_pattern(
 )
 
 
-def _holder_in_words(said: str) -> _Holder | None:
+def _find_holder_in_words(said: str) -> _Holder | None:
     """Return the holder and the end of the lock, from the refusing sentence: "C-17 is leased by mara until 16:30"."""
     match = _IN_WORDS.search(said)
     # The holder is a program or another call, which can't be asked.
@@ -311,7 +308,7 @@ def _describe_holder(who: str, until: str) -> _Holder:
     return _Holder(f"{cause}.", step)
 
 
-def _process_number(holder: EntryView) -> str | None:
+def _find_process_number(holder: EntryView) -> str | None:
     """Return the number of the process that a call left running, or the id that its client has for it."""
     said = text_of(holder.output, 400)
     match = (
@@ -328,7 +325,7 @@ def _find_output_place(evidence: Evidence, holder: EntryView) -> str | None:
     file = re.search(r">{1,2} ?([\w./-]{3,80})", command_of(holder))
     if file is not None and file.group(1) != "/dev/null":
         return code(file.group(1), 60)
-    number = _process_number(holder)
+    number = _find_process_number(holder)
     looks = (each for each in reversed(evidence.recent) if each.index > holder.index and number and number in call_input(each))
     look = next(looks, None)
     return evidence.source(look) if look is not None else None
@@ -337,7 +334,7 @@ def _find_output_place(evidence: Evidence, holder: EntryView) -> str | None:
 def _find_locking_program(evidence: Evidence, entry: EntryView, lock: str) -> tuple[str, EntryView] | None:
     """Return another program whose source names the lock's file, and the call that showed the source."""
     name = lock.rpartition("/")[2]
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         if other.status != "ok" or len(name) <= len(".lock") or name not in evidence.text(other):
             continue
         for program in re.findall(r"[\w./-]{2,80}\.(?:py|sh|js|ts|rb|pl)\b", call_input(other)):
@@ -357,7 +354,7 @@ def _find_failed_lookup(evidence: Evidence, number: str, lock: str | None) -> En
     none = re.compile(
         rf"no (?:such )?process\b[^\n]{{0,20}}\b{number}\b|\b{number}\b[^\n]{{0,30}}no such process", re.IGNORECASE
     )
-    for each in list(reversed(evidence.recent))[:40]:
+    for each in evidence.latest[:MOST_CURRENT]:
         said = evidence.text(each)
         # An open or denied look-up has found nothing.
         if each.status == "open" or (each.status == "denied"):
@@ -378,12 +375,12 @@ def _diagnose_open_call(evidence: Evidence, entry: EntryView) -> Diagnosis | Non
     # flock names its file on the command line.
     asked = _FILE.search(command) if re.search(r"\bflock\b|\blockfile\b", command) else None
     if asked is not None:
-        return _answer(evidence, entry, asked.group(1), None, command)
+        return _explain_awaited_lock(evidence, entry, asked.group(1), None, command)
     for content, lock, named in _list_named_locks(evidence, entry):
         waiting = _find_waiting_line(content.lines, named)
         # A program may name a lock without ever waiting for it.
         if waiting is not None:
-            return _answer(evidence, entry, lock, content.entry, waiting)
+            return _explain_awaited_lock(evidence, entry, lock, content.entry, waiting)
     return None
 
 
@@ -408,7 +405,7 @@ def _find_waiting_line(lines: Sequence[str], named: str) -> str | None:
     return next((line for line in lines[:2_000] if words.search(line)), None)
 
 
-def _answer(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | None, line: str) -> Diagnosis:
+def _explain_awaited_lock(evidence: Evidence, entry: EntryView, lock: str, shown: EntryView | None, line: str) -> Diagnosis:
     command = command_of(entry)
     cause = f"{code(command, 90)}{start_clause(entry)} has not returned: it waits for the lock {code(lock, 80)}."
     quotes = [evidence.quote(entry, command)]
@@ -448,14 +445,14 @@ def _find_holder(evidence: Evidence, entry: EntryView, lock: str | None) -> Entr
     }
     # If the program makes the lock itself, another call of that program holds it.
     if not lock or _is_of_program(entry, lock):
-        own = (other for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if _may_hold(evidence, other))
+        own = (other for other in evidence.latest_before(entry.index) if _may_hold(evidence, other))
         found = next(
             (
                 other
                 for other in own
                 if (
                     heads & {word for words in split_command(command_of(other)) for word in words[:3]}
-                    or (not lock and _runs_any(evidence, other, heads))
+                    or (not lock and _runs_or_locks_for(evidence, other, heads))
                 )
             ),
             None,
@@ -463,9 +460,9 @@ def _find_holder(evidence: Evidence, entry: EntryView, lock: str | None) -> Entr
         if found is not None or not lock:
             return found
     name = lock.rpartition("/")[2]
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         command = command_of(other)
-        if _may_hold(evidence, other) and (name in command or _program_names(evidence, other, name)):
+        if _may_hold(evidence, other) and (name in command or _does_source_name(evidence, other, name)):
             return other
     return None
 
@@ -488,13 +485,13 @@ def _is_of_program(entry: EntryView, lock: str) -> bool:
     return any(re.search(rf"(?:^|/)\.?{re.escape(head)}(?:/|\b)", lock) for head in heads if len(head) > 2)
 
 
-def _program_names(evidence: Evidence, started: EntryView, name: str) -> bool:
+def _does_source_name(evidence: Evidence, started: EntryView, name: str) -> bool:
     """Whether the source of the program that a call started was read, and names a file."""
     words = (word for words in split_command(command_of(started)) for word in words if re.fullmatch(r"[\w./-]+\.\w{1,4}", word))
     return any((seen := evidence.last_content(word, started.index)) is not None and name in seen.text for word in words)
 
 
-def _runs_any(evidence: Evidence, started: EntryView, programs: set[str]) -> bool:
+def _runs_or_locks_for(evidence: Evidence, started: EntryView, programs: set[str]) -> bool:
     """Whether a call names a lock of one of these programs, or starts a script whose recorded source runs one."""
     command = command_of(started)
     if any(re.search(rf"(?<![\w-]){re.escape(each)}[._-]lock(?![\w-])", command) for each in programs):
@@ -508,7 +505,7 @@ def _find_started_holder(evidence: Evidence, entry: EntryView, lock: str | None)
     """Return the call left running whose number the lock's file shows as its holder."""
     name = (lock or "").rpartition("/")[2]
     looks = [
-        other for other in list(reversed(evidence.recent))[:_LOOKED_AT]
+        other for other in evidence.latest
         if name and other.status == "ok" and name in command_of(other) and _SHOWS_HOLDER.search(command_of(other))
     ]  # fmt: skip
     numbers = {number for other in looks for number in re.findall(r"\b\d{2,8}\b", evidence.text(other)[:2_000])}
@@ -521,7 +518,7 @@ def _find_listing(evidence: Evidence, entry: EntryView, lock: str) -> EntryView 
     # A short name occurs in any listing.
     if len(name) < 5:
         return None
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         if (
             other.status == "ok"
             and re.match(r"\s*(?:ls|find|tree|stat|cat)\b", command_of(other))
@@ -537,7 +534,7 @@ def _ask_to_end(evidence: Evidence, holder: EntryView, what: str) -> str:
 
 
 def _describe_own_holder(evidence: Evidence, holder: EntryView) -> str:
-    number = _process_number(holder)
+    number = _find_process_number(holder)
     process = f" ({'process ' if number.isdigit() else ''}{number})" if number else ""
     who = "You hold it yourself" if evidence.is_own(holder) else f"{evidence.maker(holder)} holds it"
     return f"{who}: {code(command_of(holder), 90)}{process}, started{clock(holder.ts)}, was not ended"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from ctxmgr.diagnose.errors.lines import told_lines
+from ctxmgr.diagnose.errors.lines import quotable_lines
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import ENDED, call_phrase, command_of, runs_in_background
+from ctxmgr.diagnose.evidence.calls import ENDED, call_phrase, command_of
 from ctxmgr.diagnose.evidence.files import mentions
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON
-from ctxmgr.diagnose.evidence.texts import capital, code, plain_name, quote_match
+from ctxmgr.diagnose.evidence.texts import capital, code, first_group, plain_name, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -25,19 +25,17 @@ _FILE = lazy_pattern(
 )
 """A loop that ends when a file exists. A loop that ends when a file is gone waits for a lock."""
 _REDIRECT = lazy_pattern(r"(?<!2)>{1,2} ?([\w./-]{3,120})")
-_LOOKED_AT, _MOST_BEGUN = 200, 6
+_MOST_STARTED = 6
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return what a call waits for, and why it will not come or end."""
-    # An open call beside a loop is usually just in progress.
-    hangs = evidence.open_calls if evidence.finding is None or evidence.finding.severity == "hung" else []
-    for entry in [*hangs, *evidence.failing_calls]:
+    for entry in [*evidence.hanging_calls, *evidence.failing_calls]:
         command = command_of(entry)
         process, file = _PROCESS.search(command), _FILE.search(command)
         found = None
         if process is not None and (entry.status == "open" or "timed" in evidence.text(entry)):
-            found = _diagnose_process_wait(evidence, entry, next(group for group in process.groups() if group))
+            found = _diagnose_process_wait(evidence, entry, first_group(process))
         elif file is not None and plain_name(file.group(1)):
             found = _diagnose_file_wait(evidence, entry, file.group(1))
         if found is not None:
@@ -48,9 +46,8 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 def _diagnose_process_wait(evidence: Evidence, entry: EntryView, number: str) -> Diagnosis | None:
     """Say which call of the record started the awaited process."""
     shown = re.compile(rf"(?<!\d){number}(?!\d)")
-    started_call = next(
-        (each for each in _list_started_calls(evidence, entry) if shown.search(evidence.text(each)[:200])), None
-    )
+    started = (each for each in evidence.background_calls(entry.index) if shown.search(evidence.text(each)[:200]))
+    started_call = next(started, None)
     if started_call is None:
         return None
     cause = f"{call_phrase(entry)} waits for process {number}. That is what {evidence.source(started_call)} started"
@@ -58,7 +55,7 @@ def _diagnose_process_wait(evidence: Evidence, entry: EntryView, number: str) ->
         cause += ": it does not end by itself, but runs until it is stopped."
         step = f"Stop waiting, and go on while process {number} runs; `kill {number}` ends it when you need it no more."
     else:
-        log = _log_file(started_call)
+        log = _find_log_file(started_call)
         look = f"at its output in {code(log, 90)}, and " if log is not None else ""
         cause += ", and the record does not show that it ends."
         step = f"Stop waiting. Look once {look}with `ps -o stat,etime,args -p {number}` whether it still runs and works."
@@ -70,7 +67,7 @@ def _diagnose_process_wait(evidence: Evidence, entry: EntryView, number: str) ->
 
 def _diagnose_file_wait(evidence: Evidence, entry: EntryView, file: str) -> Diagnosis | None:
     """Say that the file is somewhere else, or that the call that should make it has failed."""
-    started_calls = _list_started_calls(evidence, entry)
+    started_calls = evidence.background_calls(entry.index)
     since = started_calls[0].index if started_calls else entry.index
     name = file.rpartition("/")[2]
     for mention in mentions(evidence, name, entry.index):
@@ -90,16 +87,15 @@ def _diagnose_file_wait(evidence: Evidence, entry: EntryView, file: str) -> Diag
             )  # fmt: skip
     # Of several jobs, only one that names the file surely makes it.
     makers = started_calls if len(started_calls) == 1 else [each for each in started_calls if name in command_of(each)]
-    for maker in makers[:_MOST_BEGUN]:
-        found = _diagnose_failed_maker(evidence, entry, maker, file)
-        if found is not None:
+    for maker in makers[:_MOST_STARTED]:
+        if (found := _diagnose_failed_maker(evidence, entry, maker, file)) is not None:
             return found
     return None
 
 
 def _diagnose_failed_maker(evidence: Evidence, entry: EntryView, maker: EntryView, file: str) -> Diagnosis | None:
     """Say that the job that should make a file has failed, according to a look at its log."""
-    log = _log_file(maker)
+    log = _find_log_file(maker)
     for look in evidence.entries_before(entry.index):
         if look.index <= maker.index:
             return None
@@ -109,7 +105,7 @@ def _diagnose_failed_maker(evidence: Evidence, entry: EntryView, maker: EntryVie
         # The newest look counts: a job that failed earlier may have been repaired.
         if line is None:
             return None
-        said = told_lines([line.strip()]) or quote_match(ENDED, line)
+        said = quotable_lines([line.strip()]) or quote_match(ENDED, line)
         cause = (
             f"{call_phrase(entry)} waits for {code(file, 80)}, and what was to make it has failed:"
             f" {evidence.source(look)} shows {said}. Nothing in the record makes it any more."
@@ -125,12 +121,7 @@ def _diagnose_failed_maker(evidence: Evidence, entry: EntryView, maker: EntryVie
     return None
 
 
-def _list_started_calls(evidence: Evidence, entry: EntryView) -> list[EntryView]:
-    """Return the calls that left something running before another call, the newest first."""
-    return [each for each in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if runs_in_background(command_of(each))]
-
-
-def _log_file(begun: EntryView) -> str | None:
+def _find_log_file(begun: EntryView) -> str | None:
     """Return the file into which a call that was left running writes, or None."""
     match = _REDIRECT.search(command_of(begun))
     return match.group(1) if match is not None and match.group(1) != "/dev/null" else None

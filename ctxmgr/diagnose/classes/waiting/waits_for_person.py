@@ -6,11 +6,11 @@ import re
 from typing import NamedTuple
 
 from ctxmgr.detect.text import vocabulary
-from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, clock, may_change
-from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
+from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence, Message, call_input, call_key, clock, may_change
+from ctxmgr.diagnose.evidence.calls import command_of, fields_of, question_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import Item, answers, find_ids
 from ctxmgr.diagnose.evidence.messages import user_sentences
-from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, code, plain_name, text_of
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -63,7 +63,8 @@ _UNDECIDED = lazy_pattern(
     r"pending|waiting|none|null|no (?:answer|reply|decision|response)|not (?:yet )?(?:decided|answered)|unanswered",
     re.IGNORECASE,
 )
-_LEAST, _NEAR = 2, 3
+_LEAST_POLLS, _LEAST_ANSWERS, _MOST_ANSWER, _MOST_NAME_WORDS = 2, 3, 4_000, 3
+"""Looks for an answer, answers that say "pending" and the characters of one, and words of a person's name."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -103,12 +104,12 @@ def _diagnose_unanswered_question(evidence: Evidence) -> Diagnosis | None:
         if _looks_for_answer(evidence, entry) and (question.after is None or entry.index > question.after)
     ]
     # Looking for an answer once or twice is no waiting.
-    if len(polls) < _LEAST:
+    if len(polls) < _LEAST_POLLS:
         return None
     asked = _find_question(question.text)
     last = polls[-1]
     cause = (
-        f"You asked the user{clock(question.at)}: {code(asked, 150)}. No answer is recorded, and you called {_call_text(last)}"
+        f"You asked the user{clock(question.at)}: {code(asked, 150)}. No answer is recorded, and you called {_quote_call(last)}"
         f" {len(polls)} times since; it can't answer for them."
     )
     return diagnosis(
@@ -134,7 +135,7 @@ def _diagnose_pending_review(evidence: Evidence) -> Diagnosis | None:
     match = _PENDING.search(blanks_for_underscores(said))
     words = said[match.start() : match.end()] if match else ""
     cause = (
-        f"{_call_text(last)}{_describe_subject(last)} was answered {len(same)} times that a person's approval or decision is "
+        f"{_quote_call(last)}{_describe_subject(last)} was answered {len(same)} times that a person's approval or decision is "
         f"missing: {code(words, 60)}."
     )
     quotes = [evidence.quote(last)]
@@ -148,7 +149,7 @@ def _diagnose_pending_review(evidence: Evidence) -> Diagnosis | None:
         who = code(named[0], 40)
         cause += f" {capital(evidence.source(named[1]))} names {who}."
         quotes.append(evidence.quote(named[1]))
-    by_user = next((each for each in user_sentences(evidence) if _ABOUT.search(each[1])), None)
+    by_user = _find_message_on_decision(evidence)
     if by_user is not None:
         message, sentence = by_user
         cause += f" The user said{clock(message.at)}: {code(sentence, 140)}."
@@ -157,34 +158,34 @@ def _diagnose_pending_review(evidence: Evidence) -> Diagnosis | None:
         f"Stop asking for the state: asking can't bring the decision. Tell the user that this ({code(words, 60)}) "
         f"waits for {who}, and for what, ask for the decision, and end your turn. What stands in outputs is no approval."
     )
-    return diagnosis(KIND, cause, step, *quotes, check="Look at the state once when the user says that it was decided.")
+    return diagnosis(KIND, cause, step, *quotes, check=_CHECK)
 
 
 def _list_pending_answers(evidence: Evidence) -> list[EntryView]:
     """Return the calls like the latest one that was answered with "pending", or none where they are no waiting."""
     pending = [entry for entry in evidence.tail if _is_pending(evidence, entry)]
     # Something pending long ago is no trouble any more.
-    if not pending or evidence.recent[-1].index - pending[-1].index > _NEAR:
+    if not pending or evidence.is_past(pending[-1]):
         return []
     last = pending[-1]
     same = [entry for entry in pending if call_key(entry) == call_key(last) or entry.action == last.action]
     # A call that changes something each time is work, unless it is refused.
     is_work = any(may_change(entry) for entry in same) and not evidence.has_failed(last)
-    return [] if is_work or len(same) < _LEAST + 1 else same
+    return [] if is_work or len(same) < _LEAST_ANSWERS else same
 
 
 def _find_named_decider(evidence: Evidence, same: list[EntryView]) -> tuple[str, EntryView] | None:
     """Return the name of whoever is to decide, and the call whose output has it, where an output names one."""
     last = same[-1]
-    earlier = list(evidence.entries_before(last.index))[:_LOOKED_AT]
+    earlier = evidence.latest_before(last.index, MOST_CURRENT)
     beside_state = (
         (name.strip(), each) for each in [*reversed(same), *earlier] for name in _NAMED.findall(evidence.text(each)[:4_000])
     )
-    approvers = ((name, each) for each in [last, *earlier][:_LOOKED_AT] for name in _list_approvers(evidence.text(each)))
+    approvers = ((name, each) for each in [last, *earlier] for name in _list_approvers(evidence.text(each)))
     # A name beside the state is surer than a list of approvers.
     named = next(beside_state, None) or next(approvers, None)
     # Longer texts are sentences, not names.
-    if named is None or not plain_name(named[0].replace(" ", "-")) or len(named[0].split()) >= 4:
+    if named is None or not plain_name(named[0].replace(" ", "-")) or len(named[0].split()) > _MOST_NAME_WORDS:
         return None
     return named
 
@@ -206,7 +207,7 @@ def _diagnose_undecided(evidence: Evidence) -> Diagnosis | None:
         # A failure counts only if it says that it lacks the decision.
         if person is None or (evidence.has_failed(step) and not _REFUSES.search(evidence.text(step))):
             continue
-        cause = f"{_call_text(step)}{_describe_subject(step)} gets no further, because a person's decision is missing."
+        cause = f"{_quote_call(step)}{_describe_subject(step)} gets no further, because a person's decision is missing."
         return _diagnose_person(evidence, person, cause, [evidence.quote(step)], "")
     return None
 
@@ -228,7 +229,7 @@ def _find_person(evidence: Evidence, step: EntryView, *, decided: bool = False) 
             continue
         if made is not None and entry.index != made.index:
             return None  # the newest answer about it shows a decision
-        state = _decision_state(item)
+        state = _find_decision_state(item)
         if state == "" and not open_state:
             made = entry
         if not state:
@@ -281,7 +282,7 @@ _REFUSES = lazy_pattern(
 )
 
 
-def _decision_state(item: Item) -> str | None:
+def _find_decision_state(item: Item) -> str | None:
     """Return the state of a decision that an item shows as open; "" for a decision that was made, None for no decision."""
     for key, value in item.fields.items():
         if _DECIDES.search(key) and (value in ("null", "none", "false", "") or _OPEN_STATE.fullmatch(value)):
@@ -332,8 +333,8 @@ _STANDS_IN = lazy_pattern(
 
 def _find_noted_person(evidence: Evidence, step: EntryView) -> _Person | None:
     """Return the person whom notes name for a decision; from lines for paths, the one for a recorded path."""
-    paths = "\n".join(evidence.text(each)[:4_000] for each in list(evidence.entries_before(step.index + 1))[:_LOOKED_AT])
-    for entry in list(evidence.entries_before(step.index + 1))[:_LOOKED_AT]:
+    paths = "\n".join(evidence.text(each)[:4_000] for each in evidence.latest_before(step.index + 1, MOST_CURRENT))
+    for entry in evidence.latest_before(step.index + 1, MOST_CURRENT):
         said = evidence.text(entry)[:8_000]
         if entry.status == "open":
             continue
@@ -354,7 +355,7 @@ def _find_deputy(evidence: Evidence, person: _Person) -> _Person | None:
     parts = [part for part in re.split(r"[\W_]+", person.name) if len(part) > 2]
     if not parts:
         return None
-    for entry in list(reversed(evidence.recent))[:_LOOKED_AT]:
+    for entry in evidence.latest[:MOST_CURRENT]:
         for line in evidence.text(entry)[:8_000].split("\n"):
             match = _STANDS_IN.search(line)
             if match is not None and _AWAY.search(line) and parts[-1].casefold() in line.casefold():
@@ -375,29 +376,30 @@ def _diagnose_person(evidence: Evidence, person: _Person, cause: str, quotes: li
         f" them, or the user, what is to be decided{f' ({what})' if what else ''}, and end your turn. What stands"
         " in outputs is no approval."
     )
-    for message, sentence in user_sentences(evidence):
-        if _ABOUT.search(sentence):
-            cause += f" The user said{clock(message.at)}: {code(sentence, 120)}."
-            quotes.append(evidence.quote_message(message, sentence))
-            break
-    return diagnosis(
-        KIND,
-        cause,
-        step,
-        *quotes,
-        evidence.quote(person.shown),
-        check="Look at the state once when the user says that it was decided.",
-    )
+    by_user = _find_message_on_decision(evidence)
+    if by_user is not None:
+        message, sentence = by_user
+        cause += f" The user said{clock(message.at)}: {code(sentence, 120)}."
+        quotes.append(evidence.quote_message(message, sentence))
+    return diagnosis(KIND, cause, step, *quotes, evidence.quote(person.shown), check=_CHECK)
+
+
+def _find_message_on_decision(evidence: Evidence) -> tuple[Message, str] | None:
+    """Return the newest sentence of a person that speaks of a decision."""
+    return next((each for each in user_sentences(evidence) if _ABOUT.search(each[1])), None)
+
+
+_CHECK = "Look at the state once when the user says that it was decided."
 
 
 def _describe_subject(entry: EntryView) -> str:
     """Return in words what a call is about: the first plain name with a digit in its input."""
     names = [] if command_of(entry) else [each for each in fields_of(entry).values() if isinstance(each, str)]
-    name = next((each for each in names if plain_name(each) and any(map(str.isdigit, each)) and len(each) <= _LONGEST), "")
+    name = next((each for each in names if plain_name(each) and any(map(str.isdigit, each)) and len(each) <= _LONGEST_NAME), "")
     return f" of {code(name, 40)}" if name else ""
 
 
-_LONGEST = 40
+_LONGEST_NAME = 40
 
 
 def _list_approvers(text: str) -> list[str]:
@@ -414,12 +416,11 @@ _BY = lazy_pattern(
     r"|(?:on duty|on call|assigned to|contact|waiting for|pending with)[: ]{1,2}(@?[A-Z][\w.-]{1,30}(?: [A-Z][\w.-]{1,30})?)",
 )
 _NOBODY = word_set("the a an this that your you user human person somebody someone anyone production staging another")
-_LOOKED_AT = 60
 
 
 def _is_pending(evidence: Evidence, entry: EntryView) -> bool:
     said = evidence.text(entry)
-    return len(said) < 4_000 and _PENDING.search(blanks_for_underscores(said)) is not None
+    return len(said) < _MOST_ANSWER and _PENDING.search(blanks_for_underscores(said)) is not None
 
 
 def _diagnose_open_call(evidence: Evidence) -> Diagnosis | None:
@@ -427,18 +428,10 @@ def _diagnose_open_call(evidence: Evidence) -> Diagnosis | None:
     entry = next((each for each in evidence.open_calls if vocabulary.asks_human(each.action)), None)
     if entry is None:
         return None
-    asked = _asked_text(entry)
+    asked = question_of(entry)
     cause = f"You asked the user{clock(entry.ts)} with {tool_phrase(entry)}: {code(asked, 150)}. No answer is recorded."
     step = "Wait: end your turn with this question in one sentence. Do not ask in another form."
     return diagnosis(KIND, cause, step, evidence.quote(entry, asked), check="Go on only when the user has answered.")
-
-
-def _asked_text(entry: EntryView) -> str:
-    fields = fields_of(entry)
-    questions = fields.get("questions")
-    return text_of(questions if questions else fields.get("question") or fields.get("message") or entry.input, 2_000).split(
-        "\n"
-    )[0]
 
 
 def _find_question(text: str) -> str:
@@ -448,5 +441,5 @@ def _find_question(text: str) -> str:
     )
 
 
-def _call_text(entry: EntryView) -> str:
+def _quote_call(entry: EntryView) -> str:
     return code(command_of(entry) or tool_phrase(entry), 80)
