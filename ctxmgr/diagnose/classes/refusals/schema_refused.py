@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from ctxmgr.diagnose.classes.refusals.recorded_schema import diagnose_by_record
 from ctxmgr.diagnose.classes.refusals.refused_values import NO_NAMES, argument_names, diagnose_refused_value
 from ctxmgr.diagnose.errors.refusals import Violation, find_violations, offered_names
 from ctxmgr.diagnose.errors.wanted_values import (
@@ -99,7 +100,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
             found = _answer(evidence, entry, asked)
             if found is not None:
                 return found
-        found = _diagnose_value(evidence, entry, said)
+        found = _diagnose_value(evidence, entry, said) or diagnose_by_record(evidence, entry, said)
         if found is not None:
             return found
     return None
