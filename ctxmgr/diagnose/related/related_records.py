@@ -60,8 +60,8 @@ _MISSES = lazy_pattern(
 )
 _OTHER_TROUBLE = lazy_pattern(
     r"permission|denied|forbidden|not (?:authori[sz]ed|allowed|permitted)|unauthori[sz]ed|expired|\b(?:401|403|409|423|429)\b"
-    r"|\b(?:taken|held|booked|reserved|occupied|busy|locked|full|closed|frozen)\b|in use|already|conflict|overlap|quota|no space"
-    r"|limit|too (?:many|large|long)|exceed|time[d ]?-?out|refused|rejected|read-only",
+    r"|\b(?:taken|held|booked|reserved|occupied|busy|locked|full|closed|frozen)\b|in use|already|conflict|overlap|quota"
+    r"|no space|limit|too (?:many|large|long)|exceed|time[d ]?-?out|refused|rejected|read-only",
     re.IGNORECASE,
 )
 """Errors about a thing that is known, whose name is therefore right."""
