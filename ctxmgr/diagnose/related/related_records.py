@@ -30,7 +30,7 @@ from ctxmgr.diagnose.evidence.messages import is_forbidden, split_sentences, use
 from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, clip, code, join_names, sentences_in
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_ERROR, MOST_STEP
-from ctxmgr.diagnose.related.alternatives import Alternative, alternatives
+from ctxmgr.diagnose.related.alternatives import FREE_INSTEAD, Alternative, alternatives
 from ctxmgr.diagnose.related.related_lines import COMMON, MOST_NAMES, PRESCRIBES, RelatedLine, find_names, find_related_lines
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -164,8 +164,8 @@ class CauseExplanation(NamedTuple):
         if self.later:
             return _join_sentences([self.found.next_step, *steps])
         own = sentences_in(self.found.next_step)
-        # A person's words on it come before the general remedy.
-        spoken = [each for each in steps if each.startswith(_AS_SAID)]
+        # A person's words on it, and what is free instead, come before the general remedy.
+        spoken = [each for each in steps if each.startswith((_AS_SAID, FREE_INSTEAD))]
         rest = [each for each in steps if each not in spoken]
         stated = self.found.kind in _STATED
         if len(own[0]) <= (_STATED_STEP if stated else _SHORT_STEP):
@@ -208,9 +208,11 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     spoken = [person] if person is not None else []
     named = None if person or not evidence.has_failed(entry) else _find_named_by_user(evidence, about, found)
     lines = _reasons(texts, found)
+    other = next(alternatives(evidence, about), Alternative("", ""))
+    # The list that shows what is free has more names, which are not.
+    looks = [each for each in looks if not other.step.startswith(FREE_INSTEAD) or each.source not in other.step]
     shown = [(each.sentence, each.entry) for each in looks if each.names or each.by_user]
     shared = [(each.sentence, each.entry) for each in related if not each.names and not each.by_user]
-    other = next(alternatives(evidence, about), Alternative("", ""))
     named = None if named is not None and _quoted_spans(named.step) & _quoted_spans(other.step) else named
     # A successful answer that names somebody, such as the assignee of a ticket, refuses nothing.
     holder = _holder_step(entry, said) if evidence.has_failed(entry) else ""
