@@ -188,10 +188,11 @@ def _find_sibling_free_then(evidence: Evidence, steps: Sequence[EntryView]) -> A
         if other.status != "ok" or evidence.has_failed(other):
             continue
         rows = [(fields, spans) for fields in find_objects(other.output) if (spans := _busy_spans(fields)) is not None]
-        own, taken = next((row for row in rows if not asked.isdisjoint(_texts(row[0]))), ({}, []))
+        mine = next((row for row in rows if not asked.isdisjoint(_texts(row[0]))), None)
         # If the list shows it as free, the list is old or about something else.
-        if not any(map(wanted.overlaps, taken)):
+        if mine is None or not any(map(wanted.overlaps, mine[1])):
             continue
+        own = mine[0]
         key = next(name for name, value in own.items() if isinstance(value, str) and value in asked)
         free = [
             fields[key] for fields, spans in rows

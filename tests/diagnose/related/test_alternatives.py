@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ctxmgr.diagnose import contrast, diagnose
@@ -187,7 +189,7 @@ def test_what_is_not_free_is_not_offered(free: str, said: bool) -> None:
     assert ("C-310" in told.next_step) is said
 
 
-_COURTS = [
+_COURTS: list[dict[str, Any]] = [
     {"court": "C1", "lamp": True, "places": 8, "bookings": [{"start": "17:00", "end": "19:00", "by": "club"}]},
     {"court": "C2", "lamp": False, "places": 8, "bookings": []},
     {"court": "C3", "lamp": True, "places": 2, "bookings": []},
@@ -212,9 +214,9 @@ def test_what_is_free_at_the_wanted_time_is_told() -> None:
 
 def test_a_list_that_shows_the_taken_thing_as_free_says_nothing() -> None:
     """It is old, or about another day."""
-    old = [each | {"bookings": []} for each in _COURTS]
-    other_day = [each | {"bookings": [{"start": "2026-05-09T17:00", "end": "2026-05-09T19:00"}]} for each in _COURTS]
-    for listed in (old, other_day):
+    later = {"start": "2026-05-09T17:00", "end": "2026-05-09T19:00"}
+    for bookings in ([], [later]):
+        listed = [each | {"bookings": bookings} for each in _COURTS]
         told = answer(Said("Book a court."), Call("courts", {}, listed), *[_reserve("C1", "18:00")] * THRICE)
 
         assert "at that time" not in told.next_step

@@ -91,9 +91,14 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
             breaking = _list_forbidden_changes(evidence, sentence) or _list_forbidden_calls(evidence, sentence)
         else:
             breaking = _list_outside_edits(evidence, sentence)
+        if _was_taken_back(evidence, message, sentence):
+            continue
         # A single violation may be a slip. A constraint that the user withdrew does not count.
-        if len(breaking) >= _LEAST and not _was_taken_back(evidence, message, sentence):
+        if len(breaking) >= _LEAST:
             return _answer(evidence, message, sentence, breaking)
+        held = _diagnose_held_in_commit(evidence, message, sentence)
+        if held is not None:
+            return held
     return _diagnose_reminder(evidence) or _diagnose_repeated_refusal(evidence)
 
 
@@ -109,7 +114,7 @@ _BY_RULE = lazy_pattern(
     re.IGNORECASE,
 )
 _LISTS_CHANGED = lazy_pattern(r"\bgit (?:-\S+ )*(?:status|diff|show|commit|log)\b")
-_CHANGED = lazy_pattern(r"^(?:[ MADRCU?]{1,2} (?:\S+ -> )?(\S+)| (\S+) +\| +\d+ [+-]*)$", re.MULTILINE)
+_CHANGED = lazy_pattern(r"^(?:[ MADRCU]{1,2} (?:\S+ -> )?(\S+)| (\S+) +\| +\d+ [+-]*)$", re.MULTILINE)
 _UNDOES = lazy_pattern(r"\bgit (?:-\S+ )*(?:checkout|restore|reset --hard|stash)\b")
 _NUMBERED = lazy_pattern(r"(?<![\w.-])(\d{2,8})([_-][\w.-]{1,60})")
 _MOST_PATHS = 3
@@ -120,12 +125,12 @@ def _diagnose_kept_place(evidence: Evidence, message: Message, sentence: str) ->
     stays = _STAYS.search(sentence)
     # The place stands before the words that protect it, or within them.
     places = _PATH.findall(sentence[: stays.end()]) if stays and not sentence.endswith("?") else []
-    if not places or not plain_name(places[-1]) or _was_taken_back(evidence, message, sentence):
+    if not places or _was_taken_back(evidence, message, sentence):
         return None
     place = places[-1]
     breaking = [entry for entry in evidence.loop if _changes(entry, place) and not _makes_new_file(evidence, entry)]
     if len(breaking) < _LEAST:
-        return _diagnose_kept_in_commit(evidence, message, sentence, place)
+        return _diagnose_commit(evidence, message, sentence, places[-1:])
     found = _answer(evidence, message, sentence, breaking)
     if _find_way(message, sentence) is None:
         return found
@@ -133,6 +138,16 @@ def _diagnose_kept_place(evidence: Evidence, message: Message, sentence: str) ->
     more = f" The next free number there is {code(free, 20)}." if free else ""
     more += f" What your last edit adds belongs there: {code(added, 110)}." if added else ""
     return found.model_copy(update={"next_step": f"{found.next_step}{more}"})
+
+
+def _diagnose_held_in_commit(evidence: Evidence, message: Message, sentence: str) -> Diagnosis | None:
+    """Say that a refused commit holds changes of a file that the sentence protects, or outside of the only place it allows."""
+    ban, only = forbids(sentence), _ONLY.search(sentence)
+    if only is not None:
+        places = _PATH.findall(sentence[only.start() :])
+        return _diagnose_commit(evidence, message, sentence, places, allowed=True) if places else None
+    places = _PATH.findall(sentence[ban.start() :])[:1] if ban is not None and _TOUCH.search(sentence) else []
+    return _diagnose_commit(evidence, message, sentence, places) if places else None
 
 
 def _makes_new_file(evidence: Evidence, entry: EntryView) -> bool:
@@ -171,12 +186,14 @@ def _common_length(one: str, other: str) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-def _diagnose_kept_in_commit(evidence: Evidence, message: Message, sentence: str, place: str) -> Diagnosis | None:
-    """Say that a refused commit holds changed files of a place that has to stay as it is."""
+def _diagnose_commit(
+    evidence: Evidence, message: Message, sentence: str, places: list[str], *, allowed: bool = False
+) -> Diagnosis | None:
+    """Say that a refused commit holds changed files in places that must stay, or outside of the only allowed ones."""
     for entry in evidence.failing_calls:
         if not _RECORDS.search(command_of(entry)) or not _BY_RULE.search(evidence.text(entry)):
             continue
-        shown = [(other, held) for other in evidence.recent if (held := _list_changed_in(evidence, other, place))]
+        shown = [(other, held) for other in evidence.recent if (held := _list_changed(evidence, other, places, allowed))]
         before = evidence.entries_before(shown[0][0].index) if shown else ()
         # What was changed before the agent's first change may be the user's own.
         if not any(edited_paths(each) or _WRITES.search(command_of(each)) for each in before if each.status == "ok"):
@@ -184,29 +201,33 @@ def _diagnose_kept_in_commit(evidence: Evidence, message: Message, sentence: str
         other, held = shown[-1]
         if any(_UNDOES.search(command_of(each)) for each in evidence.recent if each.index > other.index):
             continue
-        names = join_names(held, _MOST_PATHS)
         cause = (
-            f"{call_phrase(entry, 70)} is refused while it holds changes of {names}, as {evidence.source(other)} shows. "
-            f"The user said{clock(message.at)}: {code(sentence, 160)}."
+            f"{call_phrase(entry, 70)} is refused while it holds changes of {join_names(held, _MOST_PATHS)}, as "
+            f"{evidence.source(other)} shows. The user said{clock(message.at)}: {code(sentence, 160)}."
         )
-        undo = f"git restore --staged --worktree {place}"
+        undo = f"git restore --staged --worktree {' '.join(held[:_MOST_PATHS])}"
+        rest = f" and so for the other {len(held) - _MOST_PATHS}" if len(held) > _MOST_PATHS else ""
         step = (
-            f"Restore what has to stay: {code(undo, 110)}, see that {code(f'git diff HEAD -- {place}', 90)} prints nothing, and"
-            " make the call once with the rest."
+            f"Restore what has to stay, {code(undo, 150)}{rest}, see with `git diff HEAD --stat` that it is gone from the "
+            "changes, and make the call once with the rest."
         )
         return diagnosis(
             KIND, cause, step, evidence.quote_message(message, sentence), evidence.quote(other), evidence.quote(entry),
-            check=f"No change of {code(place, 60)} may be in it.",
+            check="`git diff HEAD --stat` may name none of these files.",
         )  # fmt: skip
     return None
 
 
-def _list_changed_in(evidence: Evidence, entry: EntryView, place: str) -> list[str]:
-    """Return the files in a place that a look with git shows as changed."""
+def _list_changed(evidence: Evidence, entry: EntryView, places: list[str], allowed: bool) -> list[str]:
+    """Return the files, of those that have to stay, that a look with git shows as changed."""
     if not _LISTS_CHANGED.search(command_of(entry)):
         return []
     changed = [one or two for one, two in _CHANGED.findall(evidence.text(entry)[:8_000])]
-    return [path for path in changed if _is_in_place(path, place) and plain_name(path)]
+    return [
+        path
+        for path in dict.fromkeys(changed)
+        if plain_name(path) and allowed != any(_is_in_place(path, place) for place in places)
+    ]
 
 
 _AGAIN = lazy_pattern(

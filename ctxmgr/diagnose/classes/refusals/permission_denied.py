@@ -57,7 +57,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         said = evidence.text(entry)
         closed = _CLOSED.search(said) is not None
         if entry.status != "denied" and not closed and not _DENIED.search(blanks_for_underscores(said)):
-            found = _diagnose_way_of_agent(evidence, entry) if _BY_POLICY.search(said) else None
+            found = _diagnose_other_way(evidence, entry, said.split("\n")[0]) if _BY_POLICY.search(said) else None
             if found is not None:
                 return found
             continue
@@ -72,7 +72,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         way = _find_permitted_way(evidence, entry)
         if way is not None:
             return _answer(evidence, entry, line, way)
-        noted = _diagnose_way_of_agent(evidence, entry) or _diagnose_note(evidence, entry, line)
+        noted = _diagnose_other_way(evidence, entry, line)
         if noted is not None:
             return noted
         # A single refusal may belong to a search that goes on.
@@ -168,6 +168,11 @@ _BY_POLICY = lazy_pattern(
 )
 _PERMITS = lazy_pattern(r"\b(?:only|may|can|must|allowed|permitted|instead)\b", re.IGNORECASE)
 _PART = lazy_pattern(r"[A-Za-z][\w-]{3,40}")
+
+
+def _diagnose_other_way(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis | None:
+    """Say which way another agent or a note names."""
+    return _diagnose_way_of_agent(evidence, entry) or _diagnose_note(evidence, entry, line)
 
 
 def _diagnose_way_of_agent(evidence: Evidence, entry: EntryView) -> Diagnosis | None:

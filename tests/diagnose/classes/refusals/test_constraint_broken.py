@@ -55,14 +55,13 @@ STATUS = " M src/a.py\n M vendor/lib.py"
 REFUSED = failed("git commit -am Rename", "pre-commit: rejected, this touches what is not yours")
 
 
-def test_a_refused_commit_with_files_that_must_stay_is_told_to_restore_them() -> None:
+@pytest.mark.parametrize("rule", ["Keep vendor/ untouched.", "Never change anything in vendor/.", "Only change files in src/."])
+def test_a_refused_commit_with_files_that_must_stay_is_told_to_restore_them(rule: str) -> None:
     """The changed files under the user's rule are named from the last look with git."""
     change = bash("sed -i s/a/b/ src/*.py vendor/*.py")
-    known = evidence(Said("Rename a to b. Keep vendor/ untouched."), change, bash("git status -s", STATUS), *[REFUSED] * 3)
+    known = evidence(Said(f"Rename a to b. {rule}"), change, bash("git status -s", STATUS), *[REFUSED] * 3)
 
-    require_told(
-        known, "constraintBroken", ["vendor/lib.py", "Keep vendor/ untouched"], ["git restore --staged --worktree vendor/"]
-    )
+    require_told(known, "constraintBroken", ["`vendor/lib.py`", rule], ["git restore --staged --worktree vendor/lib.py`"])
 
 
 def test_changes_from_before_the_agent_s_own_are_not_to_be_restored() -> None:
