@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, cast
 
 from ctxmgr.diagnose.errors.wanted_values import convert_users_amount, list_arguments
 from ctxmgr.diagnose.evidence import Evidence
-from ctxmgr.diagnose.evidence.calls import call_phrase, fields_of
-from ctxmgr.diagnose.evidence.items import find_objects
-from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, program_name
+from ctxmgr.diagnose.evidence.items import Row, find_lists, find_objects
+from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name, strip_line_numbers
 from ctxmgr.diagnose.interface import diagnosis
-from ctxmgr.text.patterns import lazy_pattern
+from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
@@ -36,7 +36,7 @@ _MEMBERS = ("properties", "fields", "parameters", "arguments", "attributes", "co
 _DESCRIBES = frozenset(
     ("type", "enum", "$ref", "anyOf", "oneOf", "allOf", "required", "format", "const", "items", "properties")
 )
-_LOOKED_AT, _READ, _LEAST, _MOST, _MOST_MEMBERS, _SHOWN = 200, 2_000, 2, 4, 12, 130
+_LOOKED_AT, _READ, _LEAST, _MOST, _MOST_MEMBERS, _MOST_TEXT, _SHOWN = 200, 2_000, 2, 4, 12, 12_000, 130
 
 
 class _Description(NamedTuple):
@@ -60,7 +60,11 @@ def diagnose_by_record(evidence: Evidence, entry: EntryView, said: str) -> Diagn
     if not _MISFITS.search(said[:_READ]):
         return None
     given = list_arguments(evidence, entry)
-    return _diagnose_by_description(evidence, entry, given) or _diagnose_by_current(evidence, entry, said, given)
+    return (
+        _diagnose_by_description(evidence, entry, given)
+        or _diagnose_by_current(evidence, entry, said, given)
+        or _diagnose_by_existing(evidence, entry, given)
+    )
 
 
 def _earlier_answers(evidence: Evidence, entry: EntryView) -> Iterator[EntryView]:
@@ -75,7 +79,7 @@ def _diagnose_by_description(evidence: Evidence, entry: EntryView, given: Any) -
     best: tuple[int, EntryView, _Description, dict[str, Any]] | None = None
     objects = list(find_objects(given))[:_MOST]
     for other in _earlier_answers(evidence, entry):
-        for description in filter(None, map(_read_description, find_objects(other.output))):
+        for description in _list_descriptions(evidence, other):
             for own in objects:
                 shared = len(own.keys() & description.members.keys())
                 fits = shared >= _LEAST and 2 * shared >= len(own)
@@ -86,6 +90,40 @@ def _diagnose_by_description(evidence: Evidence, entry: EntryView, given: Any) -
     _, source, description, own = best
     misfit = _compare(own, description)
     return _answer_description(evidence, entry, source, description, misfit) if misfit is not None else None
+
+
+def _shown_objects(entry: EntryView) -> Iterator[dict[str, Any]]:
+    """Yield the objects in an answer, also in a file that is shown with numbered lines."""
+    output: Any = entry.output
+    yield from find_objects(strip_line_numbers(output[: 2 * _MOST_TEXT]) if isinstance(output, str) else output)
+
+
+def _list_descriptions(evidence: Evidence, entry: EntryView) -> Iterator[_Description]:
+    """Yield the descriptions in an answer: schemas, and tables with a row for each member."""
+    yield from filter(None, map(_read_description, _shown_objects(entry)))
+    text = evidence.text(entry)[:_MOST_TEXT]
+    for rows in find_lists(text.replace("|", "  ") if text.lstrip()[:1] not in ("{", "[") else ""):
+        described = _read_table([{key.casefold(): value for key, value in row.items()} for row in rows])
+        if described is not None:
+            yield described
+
+
+_NAME_COLUMN = lazy_pattern(r"(?:field|argument|param(?:eter)?|property|attribute|member|column|key|name)s?(?: name)?")
+_REQUIRED_COLUMN = lazy_pattern(r"required\??|mandatory|must|needed")
+_YES = lazy_pattern(r"(?:yes|y|true|required|always|✓|✔|x|\*)$", re.IGNORECASE)
+
+
+def _read_table(rows: list[Row]) -> _Description | None:
+    """Return a table with the columns for names and types as a description."""
+    name = next((key for key in rows[0] if _NAME_COLUMN.fullmatch(key)), "")
+    kind = next((key for key in rows[0] if key in ("type", "data type", "format", "kind")), "")
+    rows = [row for row in rows if plain_name(row.get(name, "").strip("`"))]
+    if not name or not kind or not rows or not all(_TYPED.match(row.get(kind, "").strip("`")) for row in rows):
+        return None
+    must = next((key for key in rows[0] if _REQUIRED_COLUMN.fullmatch(key)), "")
+    members = {row[name].strip("`"): {"type": row[kind].strip("`").casefold()} for row in rows}
+    required = [row[name].strip("`") for row in rows if must and _YES.match(row.get(must, ""))]
+    return _Description(members, required, closed=False)
 
 
 def _read_description(fields: dict[str, Any]) -> _Description | None:
@@ -218,7 +256,7 @@ def _find_current(evidence: Evidence, entry: EntryView, name: str, own: dict[str
     for other in _earlier_answers(evidence, entry):
         asked = {(each, str(value)) for each, value in fields_of(other).items() if isinstance(value, str | int)}
         accepted = find_objects(other.input) if other.action == entry.action else ()
-        for fields in (*find_objects(other.output), *accepted):
+        for fields in (*_shown_objects(other), *accepted):
             value = fields.get(name)
             if isinstance(value, dict) and value and not _is_schema(cast("dict[str, Any]", value)):
                 beside = {(each, str(one)) for each, one in fields.items() if isinstance(one, str | int)}
@@ -262,3 +300,60 @@ def _answer_current(evidence: Evidence, entry: EntryView, name: str, current: _C
         _KIND, cause, step, evidence.quote(current.entry), evidence.quote(entry),
         check="The answer must no longer refuse this place.", confidence="high" if current.same else "medium",
     )  # fmt: skip
+
+
+_OF_SERVER = lazy_pattern(
+    r"_?id|.*_id|uuid|url|href|self|links?|rev|version|etag|status|state|owner|creat\w*|updat\w*|modif\w*|deleted\w*|by|at",
+    re.IGNORECASE,
+)
+"""Members that a server adds to an object."""
+
+
+def _diagnose_by_existing(evidence: Evidence, entry: EntryView, given: Any) -> Diagnosis | None:
+    """Say which names of a call none of the accepted objects of its kind has, and which names these have."""
+    subjects = _subjects(entry)
+    for own in list(find_objects(given))[:_MOST]:
+        found: list[tuple[dict[str, Any], EntryView]] = []
+        for other in _earlier_answers(evidence, entry):
+            if subjects.isdisjoint(_subjects(other)):
+                continue
+            accepted = find_objects(other.input) if other.action == entry.action and not command_of(entry) else ()
+            for fields in (*_shown_objects(other), *accepted):
+                shared = len(own.keys() & fields.keys())
+                if shared >= _LEAST and 2 * shared >= len(own) and fields != own and _read_description(fields) is None:
+                    found.append((fields, other))
+        known = {name for fields, _ in found for name in fields}
+        foreign = [name for name in own if name not in known and plain_name(name)]
+        names = [
+            name for name in dict.fromkeys(name for fields, _ in found for name in fields)
+            if name not in own and plain_name(name) and not _OF_SERVER.fullmatch(name)
+        ]  # fmt: skip
+        if found and foreign and names and len(names) <= _MOST:
+            source = evidence.source(found[0][1])
+            cause = (
+                f"{call_phrase(entry, 70)} is refused, and what {source} shows of that kind has no "
+                f"{join_names(foreign, _MOST)}; it has {join_names(names)}, which the call lacks."
+            )
+            step = (
+                f"Make the same call with {join_names(names)} in place of {join_names(foreign, _MOST)}, in the form that "
+                f"{source} has; keep the other arguments as they are."
+            )
+            return diagnosis(
+                _KIND, cause, step, evidence.quote(found[0][1]), evidence.quote(entry),
+                check="The answer must no longer refuse the arguments.", confidence="medium",
+            )  # fmt: skip
+    return None
+
+
+_PART = lazy_pattern(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])")
+_VERBS = word_set(
+    "get list create update set delete remove read find search describe add new post put patch query tool call show fetch mcp"
+    " write send make edit change open close start stop run check api server"
+)
+
+
+def _subjects(entry: EntryView) -> set[str]:
+    """Return what a call is about by its name: the program, or the words of the tool's name without its verb."""
+    if command_of(entry):
+        return {program_name(entry)}
+    return {word.casefold().rstrip("s") for word in _PART.findall(entry.action[:80])} - _VERBS
