@@ -203,8 +203,8 @@ def _answer_agent(
     refusal = _describe_refusal(evidence, entry, words.group(0) if words else line)
     cause = f"{refusal} {capital(who)} said{clock(message.at)}: {code(sentence, 170)}."
     step = (
-        f"Leave the refused place. {capital(who)} named what is permitted, {join_names(names, 4)}: make the call once with "
-        "that, without changing any rights. If it is refused too, ask the user."
+        f"Leave the refused place. {capital(who)} named what is permitted, {join_names(names, 4)}: if that is the way for this "
+        "task, make the call once with it, without changing any rights. If you are not sure, ask the user."
     )
     return diagnosis(
         KIND, cause, step, evidence.quote_message(message, sentence), evidence.quote(entry, line),

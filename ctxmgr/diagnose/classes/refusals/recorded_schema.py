@@ -79,7 +79,7 @@ def _diagnose_by_description(evidence: Evidence, entry: EntryView, given: Any) -
     best: tuple[int, EntryView, _Description, dict[str, Any]] | None = None
     objects = list(find_objects(given))[:_MOST]
     for other in _earlier_answers(evidence, entry):
-        for description in _list_descriptions(evidence, other):
+        for description in _list_descriptions(evidence, other, entry):
             for own in objects:
                 shared = len(own.keys() & description.members.keys())
                 fits = shared >= _LEAST and 2 * shared >= len(own)
@@ -87,9 +87,12 @@ def _diagnose_by_description(evidence: Evidence, entry: EntryView, given: Any) -
                     best = shared, other, description, own
     if best is None:
         return None
-    _, source, description, own = best
+    shared, source, description, own = best
     misfit = _compare(own, description)
-    return _answer_description(evidence, entry, source, description, misfit) if misfit is not None else None
+    # What differs in more names than it shares describes something else.
+    if misfit is None or max(len(misfit.lacks), len(misfit.foreign)) > shared:
+        return None
+    return _answer_description(evidence, entry, source, description, misfit)
 
 
 def _shown_objects(entry: EntryView) -> Iterator[dict[str, Any]]:
@@ -98,14 +101,29 @@ def _shown_objects(entry: EntryView) -> Iterator[dict[str, Any]]:
     yield from find_objects(strip_line_numbers(output[: 2 * _MOST_TEXT]) if isinstance(output, str) else output)
 
 
-def _list_descriptions(evidence: Evidence, entry: EntryView) -> Iterator[_Description]:
-    """Yield the descriptions in an answer: schemas, and tables with a row for each member."""
-    yield from filter(None, map(_read_description, _shown_objects(entry)))
+_OF_TOOL = ("inputSchema", "input_schema", "parameters", "args_schema", "schema")
+"""Members of a tool's definition that hold its schema."""
+
+
+def _list_descriptions(evidence: Evidence, entry: EntryView, call: EntryView) -> Iterator[_Description]:
+    """Yield the descriptions in an answer, without those of other tools: schemas, and tables with a row for each member."""
+    objects = list(_shown_objects(entry))
+    others = {
+        id(fields[key]) for fields in objects for key in _OF_TOOL
+        if isinstance(fields.get(key), dict) and isinstance(name := fields.get("name"), str) and not _is_tool(call, name)
+    }  # fmt: skip
+    yield from filter(None, (_read_description(fields) for fields in objects if id(fields) not in others))
     text = evidence.text(entry)[:_MOST_TEXT]
     for rows in find_lists(text.replace("|", "  ") if text.lstrip()[:1] not in ("{", "[") else ""):
         described = _read_table([{key.casefold(): value for key, value in row.items()} for row in rows])
         if described is not None:
             yield described
+
+
+def _is_tool(call: EntryView, name: str) -> bool:
+    """Whether a name is that of a call's tool, with or without its server."""
+    one, other = (re.sub(r"[\W_]+", "_", each[:120]).casefold() for each in (call.action, name))
+    return one == other or one.endswith(f"_{other}") or other.endswith(f"_{one}")
 
 
 _NAME_COLUMN = lazy_pattern(r"(?:field|argument|param(?:eter)?|property|attribute|member|column|key|name)s?(?: name)?")
@@ -209,14 +227,12 @@ def _answer_description(
     out = f"without {join_names(left)}" if left else ""
     with_ = f"with {' and '.join(steps)}" if steps else ""
     step = f"Make the same call {', and '.join(each for each in (with_, out) if each)}; keep the other arguments as they are."
+    tool = entry.action.rpartition("__")[2]
+    of_tool = not _subjects(entry).isdisjoint(_subjects(source)) or tool in evidence.text(source)
     return diagnosis(
-        _KIND,
-        cause,
-        step,
-        evidence.quote(source),
-        evidence.quote(entry),
-        check="The answer must no longer refuse the arguments.",
-    )
+        _KIND, cause, step, evidence.quote(source), evidence.quote(entry),
+        check="The answer must no longer refuse the arguments.", confidence="high" if of_tool else "medium",
+    )  # fmt: skip
 
 
 def _pair(lacks: list[str], foreign: list[str]) -> list[tuple[str, str]]:

@@ -102,3 +102,15 @@ def test_objects_of_another_server_show_nothing() -> None:
     told = diagnose(evidence(listed, *[_order(sku="A-7", count=3, depot="north")] * 3))
 
     assert told is None or "in place of" not in told.next_step
+
+
+def test_the_description_of_another_tool_demands_nothing() -> None:
+    """Two tools of a list may share most of their names."""
+    other = {
+        "properties": {"sku": {"type": "string"}, "depot": {"type": "string"}, "reason": {"type": "string"}},
+        "required": ["reason"],
+    }
+    listed = Call("list_tools", {}, {"tools": [{"name": "shop_cancel", "inputSchema": other}]})
+    told = diagnose(evidence(listed, *[_order(sku="A-7", depot="north")] * 3))
+
+    assert told is None or "reason" not in told.next_step
