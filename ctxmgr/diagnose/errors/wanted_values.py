@@ -45,12 +45,14 @@ _UNITS: dict[str, tuple[str, float]] = {
         ("size", 1024**3, "gb gib"),
         ("money", 1, "cent cents minor"),
         ("money", 100, "eur usd gbp chf euro euros dollar dollars € $ £"),
+        ("share", 10, "percent percentage pct %"),
+        ("share", 1, "permille promille ‰"),
     )
     for name in names.split()
 }
 # `1,200 kg`, `3.5 kg`, `2,5 kg`, `€ 20`: a comma before three digits groups thousands, else it is a decimal mark.
 _QUANTITY = lazy_pattern(
-    r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d+(?:[.]\d+)?|\d+,\d{1,2})\s{0,2}([A-Za-z]{1,12}|[€$£])(?![\w])|([€$£])\s?(\d+(?:\.\d{1,2})?)"
+    r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d+(?:[.]\d+)?|\d+,\d{1,2})\s{0,2}([A-Za-z]{1,12}|[€$£%‰])(?![\w])|([€$£])\s?(\d+(?:\.\d{1,2})?)"
 )
 _PART = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _SHORT, _LONGEST, _MOST, _MOST_PARTS = 60, 100, 12_000, 12
@@ -208,6 +210,15 @@ def _convert_amount(evidence: Evidence, violation: Violation, text: str, given: 
         return ""
     amount = amounts.pop()
     return str(int(amount)) if amount == int(amount) else str(amount) if violation.wants == "number" else ""
+
+
+def convert_users_amount(evidence: Evidence, name: str, current: float) -> str:
+    """Return the only other amount of the user in the unit of a name, as a whole number; "" if there is none or several."""
+    unit = find_unit(name)
+    found = [each for message in evidence.user_texts for each in _list_quantities(message.text)] if unit is not None else []
+    amounts = {round(number * factor / unit[1], 6) for number, kind, factor in found if unit is not None and kind == unit[0]}
+    others = amounts - {current}
+    return str(int(amount)) if len(others) == 1 and (amount := others.pop()) == int(amount) else ""
 
 
 def find_unit(name: str) -> tuple[str, float] | None:

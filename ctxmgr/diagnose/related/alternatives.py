@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.errors.lines import is_advice
 from ctxmgr.diagnose.evidence import Evidence, call_input, clock
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
+from ctxmgr.diagnose.evidence.items import find_objects
 from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
@@ -26,6 +27,8 @@ class Alternative(NamedTuple):
     step: str
 
 
+FREE_INSTEAD = "Leave "
+"""The beginning of a step that names what is free in place of what somebody holds."""
 _EXAMPLE = lazy_pattern(
     r"\b(?:as in|such as|like|e\.g\.|for example|for instance|example:?|form(?:at)?:?|look like)[: ]{1,3}[`'\"<(]?"
     r"(?=[\w/-]*\d)([A-Za-z][\w/-]{2,30})",
@@ -62,6 +65,7 @@ def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alt
         _find_value_in_form(evidence, steps),
         _find_own_holder(evidence, steps),
         _find_free_sibling(evidence, steps),
+        _find_sibling_free_then(evidence, steps),
         _find_place_with_room(evidence, steps),
         _find_installed_version(evidence, steps),
         _find_other_release(evidence, steps),
@@ -124,7 +128,7 @@ def _find_free_sibling(evidence: Evidence, steps: Sequence[EntryView]) -> Altern
             one = "is" if len(set(free)) == 1 else "are"
             return Alternative(
                 f"{capital(source)} shows {names} as free.",
-                f"Leave {code(own, 40)} to its holder: {names} {one} free; take that.",
+                f"{FREE_INSTEAD}{code(own, 40)} to its holder: {names} {one} free; take that.",
             )
     return None
 
@@ -136,7 +140,7 @@ def _find_own_holder(evidence: Evidence, steps: Sequence[EntryView]) -> Alternat
     names = [name for name in _NAME.findall(said) if name not in given and plain_name(name)]
     if not names or not (_HELD.search(said) or _BLOCKS.search(said)):
         return None
-    for other in reversed(evidence.latest_before(steps[0].index)):
+    for other in evidence.latest_before(steps[0].index):
         text = evidence.text(other)[:_READ]
         name = next((each for each in names if each in text or each in call_input(other)), None)
         if name is None:
@@ -150,6 +154,100 @@ def _find_own_holder(evidence: Evidence, steps: Sequence[EntryView]) -> Alternat
             f"Use {code(name, 40)}, or release it, before you make the call again.",
         )
     return None
+
+
+_TIME = lazy_pattern(r"(?:(\d{4}-\d\d-\d\d)[T ])?([01]\d|2[0-4]):([0-5]\d)(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?$")
+_DATE = lazy_pattern(r"\d{4}-\d\d-\d\d$")
+_BEGINS, _ENDS = ("from", "start", "begin", "starts", "starts_at", "since"), ("to", "end", "until", "ends", "ends_at", "till")
+_ROOM = lazy_pattern(r"seats?|capacity|places|size|max_?(?:people|persons|guests)?|beds|people|persons", re.IGNORECASE)
+_COUNTS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_PEOPLE = lazy_pattern(
+    rf"\b(\d{{1,3}}|{'|'.join(_COUNTS)}) (?:\w+ )?(?:people|persons?|guests|participants|attendees|seats|adults|places)\b",
+    re.IGNORECASE,
+)
+
+
+class _Span(NamedTuple):
+    """A time of day in minutes, and its date or ""."""
+
+    date: str
+    start: int
+    end: int
+
+    def overlaps(self, other: _Span) -> bool:
+        """Whether both may be at one time. Without a date, a span is taken for one of that day."""
+        one_day = not self.date or not other.date or self.date == other.date
+        return one_day and self.start < other.end and other.start < self.end
+
+
+def _find_sibling_free_then(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
+    """Return the ones like a taken thing whose times in a list leave room for the wanted time, and that suit as it does."""
+    given = fields_of(steps[0])
+    wanted = _read_span(given)
+    if wanted is None or not _HELD.search(evidence.text(steps[0])[:_READ]):
+        return None
+    asked = {value for value in given.values() if isinstance(value, str)}
+    need = max((_count(match) for message in evidence.user_texts for match in _PEOPLE.findall(message.text)), default=0)
+    for other in evidence.latest_before(steps[0].index):
+        if other.status != "ok" or evidence.has_failed(other):
+            continue
+        rows = [(fields, spans) for fields in find_objects(other.output) if (spans := _busy_spans(fields)) is not None]
+        mine = next((row for row in rows if not asked.isdisjoint(_texts(row[0]))), None)
+        # If the list shows it as free, the list is old or about something else.
+        if mine is None or not any(map(wanted.overlaps, mine[1])):
+            continue
+        own = mine[0]
+        key = next(name for name, value in own.items() if isinstance(value, str) and value in asked)
+        free = [
+            fields[key] for fields, spans in rows
+            if _suits(fields, own, need) and isinstance(fields.get(key), str) and plain_name(fields[key])
+            and not any(map(wanted.overlaps, spans))
+        ]  # fmt: skip
+        if free:
+            names, source = join_names(free, _MOST), evidence.source(other)
+            one = "is" if len(free) == 1 else "are"
+            return Alternative(
+                f"{capital(source)} shows {names} as free then.",
+                f"{FREE_INSTEAD}{code(own[key], 40)} to its holder: {names} {one} free at that time by {source}; take that.",
+            )
+    return None
+
+
+def _read_span(fields: dict[str, Any]) -> _Span | None:
+    """Return the time from a begin to an end in the members of an object."""
+    times: list[int] = []
+    date = next((value for value in fields.values() if isinstance(value, str) and _DATE.match(value)), "")
+    for names in (_BEGINS, _ENDS):
+        value = next((fields[name] for name in names if isinstance(fields.get(name), str)), "")
+        match = _TIME.match(value[:40])
+        if match is None:
+            return None
+        date = match.group(1) or date
+        times.append(60 * int(match.group(2)) + int(match.group(3)))
+    return _Span(date, *times) if times[0] < times[1] else None
+
+
+def _busy_spans(fields: dict[str, Any]) -> list[_Span] | None:
+    """Return the times at which a thing is taken; None if it has no list of such times."""
+    lists = [cast("list[Any]", value) for value in fields.values() if isinstance(value, list)]
+    if len(lists) != 1 or not all(isinstance(each, dict) for each in lists[0]):
+        return None
+    spans = [_read_span(cast("dict[str, Any]", each)) for each in lists[0]]
+    return None if None in spans else [each for each in spans if each is not None]
+
+
+def _texts(fields: dict[str, Any]) -> set[str]:
+    return {value for value in fields.values() if isinstance(value, str)}
+
+
+def _suits(fields: dict[str, Any], own: dict[str, Any], need: int) -> bool:
+    """Whether a thing has the features of another one, and room for so many people."""
+    same = all(fields.get(name) == value for name, value in own.items() if value is True)
+    return same and all(value >= need for name, value in fields.items() if _ROOM.fullmatch(name) and isinstance(value, int))
+
+
+def _count(word: str) -> int:
+    return int(word) if word.isdigit() else _COUNTS.index(word.casefold()) + 1
 
 
 _NO_ROOM = lazy_pattern(r"(?i)no space left|ENOSPC|disk quota exceeded|disk (?:is )?full|not enough (?:free )?(?:disk )?space")

@@ -232,13 +232,15 @@ _NAMES = (
         r"(?<![\w/.@$=-])((?:[~.]{0,2}/)?(?:[\w.@-]{1,60}/){1,8}[\w.@-]{0,60}|[\w.-]{1,40}@[\w.-]{2,60}(?::[\w./-]{1,80})?)"
     ),
     lazy_pattern(r"(?<![\w/.$-])(\$?[A-Z][A-Z0-9]{1,30}_[A-Z0-9_]{2,40})\b"),
+    lazy_pattern(r"(?<![\w/.$(-])([a-z][a-z0-9]{1,30}(?:\.[a-z][a-z0-9]{1,30})?(?:_[a-z0-9]{2,30}){1,4})(?![\w/(])"),
 )
 _NO_NAME = word_set(
     "and the that this for with from not are was were has have only which where when who its their your our may"
     " must can should "
     "will instead name names of is it be by to in on at as or if so no remote branch host alias profile account"
     " role group queue "
-    "channel project user proxy mirrors bucket database schema key cluster registry namespace service server workspace tenant"
+    "channel project user proxy mirrors bucket database schema key cluster registry namespace service server workspace tenant "
+    "column columns row rows field fields number numbers use uses"
 )
 _CLOSED = lazy_pattern(
     r"\b(?:noexec|read-only|nobody \w+ \w+|belongs? to (?:the )?\w+|needs? no \w+|(?:takes?|accepts?"
@@ -289,6 +291,7 @@ def find_way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str
     said = evidence.text(entry)[:2_000]
     stems = _find_stems(f"{asked}\n{said}\n{entry.action.replace('_', ' ')}")
     places = {place.strip("/.") for place in _PLACE.findall(asked)}
+    words = {word for word in re.split(r"[\W_]+", asked) if len(word) > _MAX_TOLD}
     parts = {part for place in places for part in place.split("/") if len(part) > _MAX_TOLD}
     best: tuple[float, NotedWay] | None = None
     for other in evidence.latest_before(entry.index):
@@ -310,6 +313,8 @@ def find_way_in_note(evidence: Evidence, entry: EntryView, about: re.Pattern[str
                 if name not in asked and name not in said and not _is_in_places(name, places)
             ]
             if names:
+                # The name of a form of the refused thing says more than that of its place.
+                names.sort(key=lambda name: words.isdisjoint(re.split(r"[\W_]+", name)))
                 source = capital(evidence.source(other))
                 best = (
                     rank,

@@ -21,15 +21,16 @@ from ctxmgr.diagnose.errors.lines import (
     reasons,
     telling_line,
 )
+from ctxmgr.diagnose.errors.refusals import unknown_names
 from ctxmgr.diagnose.errors.table import Topic, find_topic
-from ctxmgr.diagnose.evidence import Evidence, call_input, call_key, clock, program_name
+from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, clock, may_change, program_name
 from ctxmgr.diagnose.evidence.calls import command_of, split_command
 from ctxmgr.diagnose.evidence.files import is_file_name
 from ctxmgr.diagnose.evidence.messages import is_forbidden, split_sentences, user_sentences
 from ctxmgr.diagnose.evidence.nearest_names import likeness
-from ctxmgr.diagnose.evidence.texts import clip, code, join_names, sentences_in
+from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, clip, code, join_names, sentences_in
 from ctxmgr.diagnose.interface import MOST_CAUSE, MOST_ERROR, MOST_STEP
-from ctxmgr.diagnose.related.alternatives import Alternative, alternatives
+from ctxmgr.diagnose.related.alternatives import FREE_INSTEAD, Alternative, alternatives
 from ctxmgr.diagnose.related.related_lines import COMMON, MOST_NAMES, PRESCRIBES, RelatedLine, find_names, find_related_lines
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -52,7 +53,18 @@ _UNTIL = lazy_pattern(
     r"(?:until|expires?(?:_?at)?|available_?(?:at|from)|retry_?(?:after|at)|unlocks?_?at|reset_?(?:at)?)$", re.I
 )
 _CALL, _CUT = lazy_pattern(r"(`[^`]{40})[^`]{4,}`"), r"\1…`"
-_ALIKE = 0.7
+_ALIKE, _MISSPELT = 0.7, 0.8
+_DIGITS = lazy_pattern(r"\d+")
+_MISSES = lazy_pattern(
+    r"\bnot[ -](?:be )?(?:found|known|defined|exist)|\bno such\b|unknown|unrecogni[sz]ed|\bundefined\b|\b404\b", re.I
+)
+_OTHER_TROUBLE = lazy_pattern(
+    r"permission|denied|forbidden|not (?:authori[sz]ed|allowed|permitted)|unauthori[sz]ed|expired|\b(?:401|403|409|423|429)\b"
+    r"|\b(?:taken|held|booked|reserved|occupied|busy|locked|full|closed|frozen)\b|in use|already|conflict|overlap|quota"
+    r"|no space|limit|too (?:many|large|long)|exceed|time[d ]?-?out|refused|rejected|read-only",
+    re.IGNORECASE,
+)
+"""Errors about a thing that is known, whose name is therefore right."""
 _NAMES_ROOM, _SHORT_STEP, _STATED_STEP = 70, 120, 140
 _LEAST_LINE, _LEAST_ADVICE, _MOST_OF_LINE = 16, 4, 0.7
 _OF_CHECK = lazy_pattern(r"self\.|(?i:assert|expect)|\w+=\d+$")
@@ -152,8 +164,8 @@ class CauseExplanation(NamedTuple):
         if self.later:
             return _join_sentences([self.found.next_step, *steps])
         own = sentences_in(self.found.next_step)
-        # A person's words on it come before the general remedy.
-        spoken = [each for each in steps if each.startswith(_AS_SAID)]
+        # A person's words on it, and what is free instead, come before the general remedy.
+        spoken = [each for each in steps if each.startswith((_AS_SAID, FREE_INSTEAD))]
         rest = [each for each in steps if each not in spoken]
         stated = self.found.kind in _STATED
         if len(own[0]) <= (_STATED_STEP if stated else _SHORT_STEP):
@@ -196,9 +208,11 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     spoken = [person] if person is not None else []
     named = None if person or not evidence.has_failed(entry) else _find_named_by_user(evidence, about, found)
     lines = _describe_reasons(texts, found)
+    other = next(alternatives(evidence, about), Alternative("", ""))
+    # The list that shows what is free has more names, which are not.
+    looks = [each for each in looks if not other.step.startswith(FREE_INSTEAD) or each.source not in other.step]
     shown = [(each.sentence, each.entry) for each in looks if each.names or each.by_user]
     shared = [(each.sentence, each.entry) for each in related if not each.names and not each.by_user]
-    other = next(alternatives(evidence, about), Alternative("", ""))
     named = None if named is not None and _quoted_spans(named.step) & _quoted_spans(other.step) else named
     # A successful answer that names somebody, such as the assignee of a ticket, refuses nothing.
     holder = _describe_holder_step(entry, said) if evidence.has_failed(entry) else ""
@@ -317,18 +331,24 @@ def _describe_use(evidence: Evidence, name: str, shown_names: str, *, is_way: bo
 
 def _find_most_similar_name(evidence: Evidence, steps: Sequence[EntryView], related: Sequence[RelatedLine]) -> str:
     """Return advice to try the name of another record that is most similar to a refused name in the calls."""
-    if not evidence.has_failed(steps[0]):
+    line = telling_line(evidence, steps[0])
+    misses = _MISSES.search(line) is not None
+    # The name of a thing that is taken or closed to the call is right.
+    if not evidence.has_failed(steps[0]) or (not misses and _OTHER_TROUBLE.search(blanks_for_underscores(line))):
         return ""
+    misses = misses or next(unknown_names(line), None) is not None
     asked = "\n".join(call_input(step) for step in steps)
-    refused = [name for name in find_names(telling_line(evidence, steps[0])) if name in asked]
+    refused = [name for name in find_names(line) if name in asked]
     found = [
         (likeness(bad, name), bad, name, each.source)
         for bad in refused for each in related for name in each.names
         # `USER=x` only assigns the refused name.
         if name not in asked and " " not in name and not each.by_user and not name.endswith(f"={bad}")
+        # Another number is no misspelling.
+        and _DIGITS.sub("", name) != _DIGITS.sub("", bad)
     ]  # fmt: skip
     alike, bad, name, source = max(found, default=(0.0, "", "", ""))
-    if alike < _ALIKE:
+    if alike < (_ALIKE if misses else _MISSPELT):
         return ""
     return f"See whether {code(name, 80)} is meant, which {_CALL.sub(_CUT, source)} names, in place of {code(bad, 80)}."
 
@@ -447,20 +467,23 @@ def _is_task(evidence: Evidence, sentence: str) -> bool:
 
 
 def _find_sentence_of_person(evidence: Evidence, entry: EntryView, topic: Topic | None, found: Diagnosis) -> _WayAround | None:
-    """Return the sentence of a person on this subject that names something no failing call has used."""
-    given_text = "\n".join(call_input(each) for each in evidence.failing_calls)
+    """Return the sentence of a person on this subject that names something no call has used; first one on the error's topic."""
+    # A look at a place does not use it.
+    done = (each for each in evidence.recent if each.status == "ok" and may_change(each))
+    given_text = "\n".join(call_input(each) for each in (*evidence.failing_calls, *done))
     about = _find_stems(f"{call_input(entry)}\n{found.evidence[0].text if found.evidence else ''}")
+    fair: list[tuple[bool, Message, str]] = []
     for message, sentence in user_sentences(evidence):
         names = [name for name in _NAME.findall(sentence) if name.rstrip("/.") not in given_text]
         if not names or not PRESCRIBES.search(sentence) or is_forbidden(sentence, names) or sentence in found.cause:
             continue
-        if (topic is not None and topic.words.search(sentence)) or (
-            _find_stems(sentence) & about and not _is_task(evidence, sentence)
-        ):
-            said = code(sentence, 150)
-            return _WayAround(
-                f"The user said{clock(message.at)}: {said}.",
-                f"{_AS_SAID}{said}.",
-                [evidence.quote_message(message, sentence)],
-            )
-    return None
+        on_topic = topic is not None and topic.words.search(sentence) is not None
+        if on_topic or (_find_stems(sentence) & about and not _is_task(evidence, sentence)):
+            fair.append((on_topic, message, sentence))
+    _, message, sentence = max(fair, key=lambda each: each[0], default=(False, None, ""))
+    if message is None:
+        return None
+    said = code(sentence, 150)
+    return _WayAround(
+        f"The user said{clock(message.at)}: {said}.", f"{_AS_SAID}{said}.", [evidence.quote_message(message, sentence)]
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ctxmgr.diagnose import contrast, diagnose
@@ -185,3 +187,36 @@ def test_what_is_not_free_is_not_offered(free: str, said: bool) -> None:
     told = answer(listed, *refused("rooms_book", {"room": "C-204"}, '{"error": "C-204 is booked already"}'))
 
     assert ("C-310" in told.next_step) is said
+
+
+_COURTS: list[dict[str, Any]] = [
+    {"court": "C1", "lamp": True, "places": 8, "bookings": [{"start": "17:00", "end": "19:00", "by": "club"}]},
+    {"court": "C2", "lamp": False, "places": 8, "bookings": []},
+    {"court": "C3", "lamp": True, "places": 2, "bookings": []},
+    {"court": "C4", "lamp": True, "places": 6, "bookings": [{"start": "18:00", "end": "18:30", "by": "school"}]},
+    {"court": "C5", "lamp": True, "places": 4, "bookings": [{"start": "08:00", "end": "18:00", "by": "school"}]},
+]
+
+
+def _reserve(court: str, start: str) -> Call:
+    given = {"court": court, "start": f"2026-05-02T{start}", "end": "2026-05-02T19:00"}
+    return Call("court_reserve", given, f"409: {court} is taken 17:00-19:00", "error")
+
+
+def test_what_is_free_at_the_wanted_time_is_told() -> None:
+    """A thing of the list counts if it has the taken one's features, room for the people, and no time that overlaps."""
+    task = Said("Book a court with light for four people.")
+    told = answer(task, Call("courts", {}, _COURTS), *[_reserve("C1", "18:00")] * THRICE)
+
+    assert told.next_step.startswith("Leave `C1` to its holder: `C5` is free at that time")
+    assert "C2" not in told.next_step
+
+
+def test_a_list_that_shows_the_taken_thing_as_free_says_nothing() -> None:
+    """It is old, or about another day."""
+    later = {"start": "2026-05-09T17:00", "end": "2026-05-09T19:00"}
+    for bookings in ([], [later]):
+        listed = [each | {"bookings": bookings} for each in _COURTS]
+        told = answer(Said("Book a court."), Call("courts", {}, listed), *[_reserve("C1", "18:00")] * THRICE)
+
+        assert "at that time" not in told.next_step

@@ -253,3 +253,30 @@ def test_what_is_no_place_to_look_at_is_no_beginning(said: str) -> None:
 
     assert told is not None
     assert "Begin with" not in told.next_step
+
+
+@pytest.mark.parametrize("line", ["desk D-north-7 is booked until noon", "permission denied for desk D-north-7"])
+def test_a_like_name_is_offered_only_for_one_that_is_not_known(line: str) -> None:
+    """What is taken or closed to the call has the right name."""
+    desks = Call("desks_list", {"floor": "north"}, [{"desk": "D-nord-7", "window": True}, {"desk": "D-attic", "window": False}])
+    told = answer(*NOISE, desks, *NOISE, *[Call("desk_take", {"desk": "D-north-7"}, line, "error")] * 3)
+
+    assert "in place of" not in told.next_step
+
+
+def test_another_number_is_no_misspelling() -> None:
+    """Ids that differ in their digits alone are two things."""
+    cars = Call("cars_list", {}, [{"car": "K-4.18", "fuel": 80}, {"car": "K-4.19", "fuel": 12}])
+    told = answer(*NOISE, cars, *NOISE, *[Call("car_park", {"car": "K-4.17"}, "error 77 for car K-4.17", "error")] * 3)
+
+    assert "in place of" not in told.next_step
+
+
+def test_the_user_s_sentence_on_the_error_s_topic_comes_first() -> None:
+    """A sentence whose names the agent has used already says nothing new, and one of the topic precedes others."""
+    task = Said("Copy the weekly report to stock-2. Put the report into box_a. The new passwords are for box_b, by the way.")
+    done = Call("Write", {"file_path": "stock-2/report", "content": "x"}, "written")
+    told = answer(task, done, *[failed("stockctl report sync", "authentication error 17: report refused")] * 3)
+
+    assert "box_b" in told.cause + told.next_step
+    assert "stock-2" not in told.next_step

@@ -50,7 +50,8 @@ _REFUSED = lazy_pattern(
     re.IGNORECASE,
 )
 _CREDENTIAL = lazy_pattern(
-    r"\b(?:tokens?|api[ _-]?keys?|keys?|passwords?|credentials?|secrets?|log ?in|sign in|account|auth\w*"
+    r"\b(?:tokens?|api[ _-]?keys?|keys?|passwords?|credentials?|secrets?|cert(?:ificate)?s?|kubeconfigs?|log ?in|sign in"
+    r"|account|auth\w*"
     r"|\w+_(?:TOKEN|KEY|PASSWORD|SECRET))\b",
     re.IGNORECASE,
 )
@@ -59,10 +60,11 @@ _WHERE = lazy_pattern(
     r"|\bvault\b|\bkeychain\b|\b1password\b)",
     re.IGNORECASE,
 )
-_THING = r"(?:tokens?|api[ _-]?keys?|keys?|passwords?|credentials?|secrets?|logins?|ones?)"
+_THING = r"(?:tokens?|api[ _-]?keys?|keys?|passwords?|credentials?|secrets?|logins?|cert(?:ificate)?s?|kubeconfigs?|ones?)"
 _LIES = lazy_pattern(
     rf"\b{_THING}\b.{{0,60}}\b(?:is|are|lies?|stored|saved|kept|found|moved|now)\b"
     rf"|\b(?:use|take|read|get|load|with)\b.{{0,60}}\b{_THING}\b(?:.{{0,60}}\b(?:from|in|at|under)\b|\s+[~/.$])"
+    rf"|\b(?:put|placed|left|saved|stored|copied|dropped|laid)\b.{{0,40}}\b{_THING}\b.{{0,60}}\b(?:in|at|under|into|to)\b\s+`?[~/.$]"
     rf"|\b(?:use|export|set|read)\b.{{0,20}}\$?\b\w+_(?:TOKEN|KEY|PASSWORD|SECRET)\b",
     re.IGNORECASE,
 )
@@ -115,7 +117,7 @@ def _explain_refusal(evidence: Evidence, entry: EntryView, line: str) -> Diagnos
         cause += f" The user said{clock(message.at)}: {code(sentence, 140)}."
         quotes.append(evidence.quote_message(message, sentence))
         place = _WHERE.search(sentence)
-        named = code(place.group(0).strip(), 80) if place else "that place"
+        named = code(place.group(0).strip().rstrip(".,"), 80) if place else "that place"
         step = f"Make the call once with the credentials that the user named, {named}."
         if place is None:
             step = f"Log in the way the user said, {code(sentence, 140)}, and then make the call once."

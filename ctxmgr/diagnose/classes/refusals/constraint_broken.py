@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import takewhile
 
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock, may_change
-from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, patched_paths, path_of, split_command, tool_phrase
+from ctxmgr.diagnose.evidence.calls import (
+    call_phrase,
+    command_of,
+    edited_paths,
+    list_changes,
+    patched_paths,
+    path_of,
+    split_command,
+    tool_phrase,
+    written_content,
+)
 from ctxmgr.diagnose.evidence.messages import ALLOWS, BINDS, forbids, user_sentences
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -36,6 +47,7 @@ _ACT = lazy_pattern(
 _SUFFICES = lazy_pattern(
     r"\b(?:is|are) (?:enough|sufficient|fine|good enough|what we)\b|\b(?:suffices?|will do|does it|works)\b"
 )
+_ELSEWHERE = lazy_pattern(r"\b(?:of (?:its|their) own|(?:a|the) new (?:\w+ )?\w+|another \w+|next (?:free )?number)\b")
 _SOURCE = lazy_pattern(r"\b(?:made|generated|built) (?:from|by)\b")
 _WRITES = lazy_pattern(r"\b(?:rm|mv|sed -i|tee|truncate|git (?:add|rm|mv))\b|>")
 _ONLY = lazy_pattern(
@@ -72,15 +84,151 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         over = _list_over_limit(evidence, sentence)
         if over is not None:
             return _diagnose_over_limit(evidence, message, sentence, *over)
+        kept = _diagnose_kept_place(evidence, message, sentence)
+        if kept is not None:
+            return kept
         if forbids(sentence):
             # Changes first, because a protected file may also be part of a forbidden command.
             breaking = _list_forbidden_changes(evidence, sentence) or _list_forbidden_calls(evidence, sentence)
         else:
             breaking = _list_outside_edits(evidence, sentence)
+        if _was_withdrawn(evidence, message, sentence):
+            continue
         # A single violation may be a slip. A constraint that the user withdrew does not count.
-        if len(breaking) >= _LEAST_TIMES and not _was_withdrawn(evidence, message, sentence):
+        if len(breaking) >= _LEAST_TIMES:
             return _explain_violation(evidence, message, sentence, breaking)
+        held = _diagnose_held_in_commit(evidence, message, sentence)
+        if held is not None:
+            return held
     return _diagnose_reminder(evidence) or _diagnose_repeated_refusal(evidence)
+
+
+_STAYS = lazy_pattern(
+    r"\b(?:stays?|remains?|(?:be|is|are|was|were) (?:left|kept)|keep|leave)\b[^.;:!?\n]{0,60}?"
+    r"\b(?:as (?:it is|they are|is)|unchanged|untouched|unmodified|byte for byte)\b|\b(?:is|are) (?:frozen|immutable)\b",
+    re.IGNORECASE,
+)
+"""Ways in which people say that something must not change."""
+_RECORDS = lazy_pattern(r"\bgit (?:-\S+ )*(?:commit|push|merge)\b")
+_BY_RULE = lazy_pattern(
+    r"refus|reject|declin|denied|beyond|not allowed|may not|must not|forbid|protected|frozen|policy|owner|permi",
+    re.IGNORECASE,
+)
+_LISTS_CHANGED = lazy_pattern(r"\bgit (?:-\S+ )*(?:status|diff|show|commit|log)\b")
+_CHANGED = lazy_pattern(r"^(?:[ MADRCU]{1,2} (?:\S+ -> )?(\S+)| (\S+) +\| +\d+ [+-]*)$", re.MULTILINE)
+_UNDOES = lazy_pattern(r"\bgit (?:-\S+ )*(?:checkout|restore|reset --hard|stash)\b")
+_NUMBERED = lazy_pattern(r"(?<![\w.-])(\d{2,8})([_-][\w.-]{1,60})")
+_MOST_PATHS = 3
+
+
+def _diagnose_kept_place(evidence: Evidence, message: Message, sentence: str) -> Diagnosis | None:
+    """Say that calls change files in a place which has to stay as it is in the user's words."""
+    stays = _STAYS.search(sentence)
+    # The place stands before the words that protect it, or within them.
+    places = _PATH.findall(sentence[: stays.end()]) if stays and not sentence.endswith("?") else []
+    if not places or _was_withdrawn(evidence, message, sentence):
+        return None
+    place = places[-1]
+    breaking = [entry for entry in evidence.loop if _changes_path(entry, place) and not _makes_new_file(evidence, entry)]
+    if len(breaking) < _LEAST_TIMES:
+        return _diagnose_commit(evidence, message, sentence, places[-1:])
+    found = _explain_violation(evidence, message, sentence, breaking)
+    if _find_way(message, sentence) is None:
+        return found
+    free, added = _find_next_number(evidence, place), _added_text(breaking[-1])
+    more = f" The next free number there is {code(free, 20)}." if free else ""
+    more += f" What your last edit adds belongs there: {code(added, 110)}." if added else ""
+    return found.model_copy(update={"next_step": f"{found.next_step}{more}"})
+
+
+def _diagnose_held_in_commit(evidence: Evidence, message: Message, sentence: str) -> Diagnosis | None:
+    """Say that a refused commit holds changes of a file that the sentence protects, or outside of the only place it allows."""
+    ban, only = forbids(sentence), _ONLY.search(sentence)
+    if only is not None:
+        places = _PATH.findall(sentence[only.start() :])
+        return _diagnose_commit(evidence, message, sentence, places, allowed=True) if places else None
+    places = _PATH.findall(sentence[ban.start() :])[:1] if ban is not None and _TOUCH.search(sentence) else []
+    return _diagnose_commit(evidence, message, sentence, places) if places else None
+
+
+def _makes_new_file(evidence: Evidence, entry: EntryView) -> bool:
+    """Whether a call writes a whole file that no earlier record names."""
+    names = [path.rpartition("/")[2] for path in edited_paths(entry)]
+    return written_content(entry) is not None and not any(
+        name in evidence.text(other) for other in evidence.entries_before(entry.index) for name in names
+    )
+
+
+def _find_next_number(evidence: Evidence, place: str) -> str:
+    """Return the number after the greatest one of the files in a folder, in as many digits; "" if they have no numbers."""
+    bare = place.rstrip("/*.")
+    for entry in reversed(evidence.recent):
+        if entry.status == "ok" and bare in call_input(entry) and not edited_paths(entry):
+            numbers = [number for number, _ in _NUMBERED.findall(evidence.text(entry)[:4_000])]
+            widths = {len(number) for number in numbers}
+            # Numbers of several widths are no series, and longer ones are mostly dates.
+            if len(numbers) >= _LEAST_TIMES and len(widths) == 1 and widths <= {2, 3, 4, 5}:
+                return str(int(max(numbers)) + 1).zfill(widths.pop())
+    return ""
+
+
+def _added_text(entry: EntryView) -> str:
+    """Return what an edit adds to its file, without what stood there; "" if it replaces something else."""
+    changes = list_changes(entry)
+    if len(changes) != 1:
+        return ""
+    old, new = changes[0].old, changes[0].new
+    start = _common_length(old, new)
+    end = _common_length(old[start:][::-1], new[start:][::-1])
+    return " ".join(new[start : len(new) - end].split())
+
+
+def _common_length(one: str, other: str) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def _diagnose_commit(
+    evidence: Evidence, message: Message, sentence: str, places: list[str], *, allowed: bool = False
+) -> Diagnosis | None:
+    """Say that a refused commit holds changed files in places that must stay, or outside of the only allowed ones."""
+    for entry in evidence.failing_calls:
+        if not _RECORDS.search(command_of(entry)) or not _BY_RULE.search(evidence.text(entry)):
+            continue
+        shown = [(other, held) for other in evidence.recent if (held := _list_changed(evidence, other, places, allowed))]
+        before = evidence.entries_before(shown[0][0].index) if shown else ()
+        # What was changed before the agent's first change may be the user's own.
+        if not any(edited_paths(each) or _WRITES.search(command_of(each)) for each in before if each.status == "ok"):
+            continue
+        other, held = shown[-1]
+        if any(_UNDOES.search(command_of(each)) for each in evidence.recent if each.index > other.index):
+            continue
+        cause = (
+            f"{call_phrase(entry, 70)} is refused while it holds changes of {join_names(held, _MOST_PATHS)}, as "
+            f"{evidence.source(other)} shows. The user said{clock(message.at)}: {code(sentence, 160)}."
+        )
+        undo = f"git restore --staged --worktree {' '.join(held[:_MOST_PATHS])}"
+        rest = f" and so for the other {len(held) - _MOST_PATHS}" if len(held) > _MOST_PATHS else ""
+        step = (
+            f"Restore what has to stay, {code(undo, 150)}{rest}, see with `git diff HEAD --stat` that it is gone from the "
+            "changes, and make the call once with the rest."
+        )
+        return diagnosis(
+            KIND, cause, step, evidence.quote_message(message, sentence), evidence.quote(other), evidence.quote(entry),
+            check="`git diff HEAD --stat` may name none of these files.",
+        )  # fmt: skip
+    return None
+
+
+def _list_changed(evidence: Evidence, entry: EntryView, places: list[str], allowed: bool) -> list[str]:
+    """Return the files, of those that have to stay, that a look with git shows as changed."""
+    if not _LISTS_CHANGED.search(command_of(entry)):
+        return []
+    changed = [one or two for one, two in _CHANGED.findall(evidence.text(entry)[:8_000])]
+    return [
+        path
+        for path in dict.fromkeys(changed)
+        if plain_name(path) and allowed != any(_is_in_place(path, place) for place in places)
+    ]
 
 
 _AGAIN = lazy_pattern(
@@ -429,6 +577,10 @@ def _find_way(message: Message, sentence: str) -> str | None:
     parts = [part.strip() for part in re.split(r",\s+|\s+-\s+|:\s+|\bbut\b", sentence)[1:]]
     parts += [rest.split("\n")[0].split(". ")[0]] if rest else []
     return next(
-        (part for part in parts if len(part) > 6 and (ALLOWS.search(part) or _SOURCE.search(part) or _SUFFICES.search(part))),
+        (
+            part
+            for part in parts
+            if len(part) > 6 and any(words.search(part) for words in (ALLOWS, _SOURCE, _SUFFICES, _ELSEWHERE))
+        ),
         None,
     )

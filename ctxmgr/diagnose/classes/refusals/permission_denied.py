@@ -9,10 +9,21 @@ from ctxmgr.diagnose.errors.table import any_known_error, known_error
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of
 from ctxmgr.diagnose.evidence.files import asked_paths
-from ctxmgr.diagnose.evidence.messages import ALLOWS, is_forbidden, user_sentences
-from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, code, how_often, plain_name, quote_match
+from ctxmgr.diagnose.evidence.messages import ALLOWS, is_forbidden, split_sentences, user_sentences
+from ctxmgr.diagnose.evidence.texts import (
+    ORDERS,
+    blanks_for_underscores,
+    capital,
+    clean,
+    code,
+    how_often,
+    join_names,
+    plain_name,
+    quote_match,
+)
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.diagnose.related.notes import find_way_in_note
+from ctxmgr.diagnose.related.related_lines import find_names
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
@@ -36,6 +47,7 @@ _OF_KIND = lazy_pattern(
     r"\b(?:role|account|profile|user|group|host|queue|project|workspace|remote|proxy)"
     r" ([a-z][\w.@]*[-_.@\d][\w.@-]{1,40})(?<![.,])"
 )
+_QUALIFIED = lazy_pattern(r"(?<![\w./-])[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,3}(?![\w./(])")
 _RUNNERS = {".sh": "sh", ".bash": "bash", ".py": "python3", ".js": "node", ".rb": "ruby", ".pl": "perl"}
 
 
@@ -45,6 +57,9 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         said = evidence.text(entry)
         closed = _CLOSED.search(said) is not None
         if entry.status != "denied" and not closed and not _DENIED.search(blanks_for_underscores(said)):
+            found = _diagnose_other_way(evidence, entry, said.split("\n")[0]) if _BY_POLICY.search(said) else None
+            if found is not None:
+                return found
             continue
         # authentication_refused handles refused logins.
         if re.search(r"permission denied \(publickey|pull access denied|access denied for user", said, re.IGNORECASE):
@@ -57,7 +72,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         way = _find_permitted_way(evidence, entry)
         if way is not None:
             return _explain_permitted_way(evidence, entry, line, way)
-        if (noted := _diagnose_note(evidence, entry, line)) is not None:
+        if (noted := _diagnose_other_way(evidence, entry, line)) is not None:
             return noted
         # A single refusal may belong to a search that goes on.
         if entry.status == "denied" or (evidence.times(entry) > 1 and _DENIED.search(blanks_for_underscores(said))):
@@ -71,7 +86,14 @@ def _describe_refusal(evidence: Evidence, entry: EntryView, line: str) -> str:
     said = quotable_lines([line]) or quote_match(_DENIED, line) or quote_match(_CLOSED, line)
     where = next((path for path in asked_paths(entry)[::-1] if "/" in path and plain_name(path)), None)
     place = f" for {code(evidence.name(where), 80)}" if where and where not in call else ""
+    place = place or _describe_object(entry, line)
     return f"{call} is denied{place}{how_often(times)}{f': {said}' if said else ''}."
+
+
+def _describe_object(entry: EntryView, line: str) -> str:
+    """Return the thing that a refusal names, with the schema that only the call names, as a part of a sentence."""
+    whole = next((each for each in _QUALIFIED.findall(call_input(entry)) if each.rpartition(".")[2] in line.split()), "")
+    return f" for {code(whole, 80)}" if whole and whole not in line else ""
 
 
 def _explain_permitted_way(evidence: Evidence, entry: EntryView, line: str, way: tuple[Message, str]) -> Diagnosis:
@@ -137,6 +159,56 @@ def _find_permitted_name(evidence: Evidence, sentence: str) -> tuple[str, EntryV
     looks = [each for each in reversed(evidence.recent) if evidence.has_succeeded(each)]
     found = ((name, each) for name in names for each in looks if re.search(rf"\b{re.escape(name)}\b", evidence.text(each)))
     return next(found, None)
+
+
+_BY_POLICY = lazy_pattern(
+    r"AccessDenied|not authori[sz]ed to\b|explicit deny|\b403\b|\bforbidden\b|UnauthorizedOperation|AuthorizationFailed",
+    re.IGNORECASE,
+)
+_PERMITS = lazy_pattern(r"\b(?:only|may|can|must|allowed|permitted|instead)\b", re.IGNORECASE)
+_PART = lazy_pattern(r"[A-Za-z][\w-]{3,40}")
+
+
+def _diagnose_other_way(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis | None:
+    """Say which way another agent or a note names."""
+    return _diagnose_way_of_agent(evidence, entry) or _diagnose_note(evidence, entry, line)
+
+
+def _diagnose_way_of_agent(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
+    """Say which way into the refused place another agent has named, if no failing call has gone it."""
+    steps = [entry, *(each for each in evidence.failing_calls if each.agent == entry.agent)]
+    asked = "\n".join(call_input(each) for each in steps)
+    line = evidence.line(entry, _DENIED) or evidence.line(entry, _BY_POLICY) or evidence.text(entry).split("\n")[0]
+    # A part of the refused place must be in the message.
+    places = {part for path in asked_paths(entry) if "/" in path for part in _PART.findall(path) if part in line}
+    for message in reversed(evidence.messages):
+        if message.by != "agent" or message.who == entry.agent or message.kind == "thought":
+            continue
+        if not any(re.search(rf"(?<![\w-]){re.escape(part)}(?![\w-])", message.text) for part in places):
+            continue
+        for sentence in split_sentences(message.text):
+            names = [name for name in find_names(sentence) if plain_name(name) and not name.isalpha()]
+            new = [name for name in names if name not in asked]
+            if new and _PERMITS.search(sentence) and not is_forbidden(sentence, new) and not ORDERS.search(sentence):
+                return _answer_agent(evidence, entry, line, message, sentence, names)
+    return None
+
+
+def _answer_agent(
+    evidence: Evidence, entry: EntryView, line: str, message: Message, sentence: str, names: list[str]
+) -> Diagnosis:
+    who = clean(message.who)[:40]
+    words = _BY_POLICY.search(line) if not _DENIED.search(blanks_for_underscores(line)) else None
+    refusal = _describe_refusal(evidence, entry, words.group(0) if words else line)
+    cause = f"{refusal} {capital(who)} said{clock(message.at)}: {code(sentence, 170)}."
+    step = (
+        f"Leave the refused place. {capital(who)} named what is permitted, {join_names(names, 4)}: if that is the way for this "
+        "task, make the call once with it, without changing any rights. If you are not sure, ask the user."
+    )
+    return diagnosis(
+        KIND, cause, step, evidence.quote_message(message, sentence), evidence.quote(entry, line),
+        check="It must work without a denial, and with nobody's rights changed.",
+    )  # fmt: skip
 
 
 def _diagnose_note(evidence: Evidence, entry: EntryView, line: str) -> Diagnosis | None:

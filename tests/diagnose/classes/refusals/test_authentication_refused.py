@@ -32,6 +32,15 @@ SAID: list[tuple[str, Evidence, list[str], list[str]]] = [
         ["~/.ssh/deploy"],
     ),
     (
+        "a file with a new certificate",
+        evidence(
+            Said("The client certificate ends today; Ana left a new one for you under /opt/pki/agent-2.pem."),
+            *[failed("etcdctl get /a", "rpc error: code = Unauthenticated desc = not authenticated")] * THRICE,
+        ),
+        ["certificate"],
+        ["`/opt/pki/agent-2.pem`"],
+    ),
+    (
         "a way to log in",
         evidence(Said("Log in with: aws sso login"), *[failed("aws s3 ls", "An error occurred (ExpiredToken)")] * THRICE),
         ["aws sso login"],

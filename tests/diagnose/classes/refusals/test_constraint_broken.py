@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from ctxmgr.diagnose import diagnose
 from ctxmgr.diagnose.classes.refusals import constraint_broken
 from ctxmgr.diagnose.evidence import Evidence
-from tests.diagnose.build import Said, edit, evidence, require_told
+from tests.diagnose.build import Call, Said, bash, edit, evidence, failed, require_told
 
 THRICE = 3
 
@@ -25,3 +26,48 @@ SAID: list[tuple[str, Evidence, list[str], list[str]]] = [
 def test_a_cause_is_known_in_other_words(known: Evidence, cause: list[str], step: list[str]) -> None:
     """Cause and next step are named as well where another client or tool tells them."""
     require_told(known, constraint_broken.KIND, cause, step)
+
+
+KEEP = "The files in release/notes/ stay as they are; each change comes in a new file of its own with the next number."
+
+
+def test_edits_of_files_that_stay_as_they_are_lead_to_the_next_number() -> None:
+    """The user's way is told, with the number after the last one in the folder, and what the edit adds."""
+    listing = bash("ls release/notes", "007-fix.md\n008-api.md")
+    tries = [
+        edit(f"release/notes/{name}", "end", "end\nNew: dark mode", "The user rejected this edit")
+        for name in ("007-fix.md", "008-api.md")
+    ]
+    known = evidence(Said(KEEP), listing, *tries, loop=2)
+
+    require_told(known, "constraintBroken", ["stay as they are"], ["`009`", "file of its own", "New: dark mode"])
+
+
+def test_a_new_file_breaks_no_rule_about_those_that_are_there() -> None:
+    """A file that nobody has seen before is no change of the files that stay."""
+    new = Call("Write", {"file_path": "release/notes/009-mode.md", "content": "x"}, "Disk quota exceeded", "error")
+    told = diagnose(evidence(Said(KEEP), bash("ls release/notes", "007-fix.md\n008-api.md"), new, new, new))
+
+    assert told is None or told.kind != "constraintBroken"
+
+
+STATUS = " M src/a.py\n M vendor/lib.py"
+REFUSED = failed("git commit -am Rename", "pre-commit: rejected, this touches what is not yours")
+
+
+@pytest.mark.parametrize("rule", ["Keep vendor/ untouched.", "Never change anything in vendor/.", "Only change files in src/."])
+def test_a_refused_commit_with_files_that_must_stay_is_told_to_restore_them(rule: str) -> None:
+    """The changed files under the user's rule are named from the last look with git."""
+    change = bash("sed -i s/a/b/ src/*.py vendor/*.py")
+    known = evidence(Said(f"Rename a to b. {rule}"), change, bash("git status -s", STATUS), *[REFUSED] * 3)
+
+    require_told(known, "constraintBroken", ["`vendor/lib.py`", rule], ["git restore --staged --worktree vendor/lib.py`"])
+
+
+def test_changes_from_before_the_agent_s_own_are_not_to_be_restored() -> None:
+    """They may be the user's work."""
+    change = bash("sed -i s/a/b/ src/*.py")
+    look = bash("git status -s", STATUS)
+    told = diagnose(evidence(Said("Rename a to b. Keep vendor/ untouched."), look, change, *[REFUSED] * 3))
+
+    assert told is None or "git restore" not in told.next_step
