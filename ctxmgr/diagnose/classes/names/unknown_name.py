@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.refusals import find_violations
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
+from ctxmgr.diagnose.evidence.manifests import read_scripts
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
 from ctxmgr.diagnose.evidence.texts import code, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -97,7 +97,6 @@ _PATTERNS: dict[str, re.Pattern[str]] = {
 }  # fmt: skip
 """How a manifest names what can be called; any other does it like a Makefile."""
 _WITH_SCRIPTS = ("package.json", "turbo.json", "deno.json", "composer.json")
-_SCRIPT = lazy_pattern(r"\"([\w:.@/-]{1,60})\"\s*:\s*\"")
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -228,19 +227,6 @@ def _find_known_names(evidence: Evidence, way: _Way, name: str, entry: EntryView
 def _list_manifest_names(manifest: str, text: str) -> list[str]:
     """Return the names that can be called, as the first 100,000 characters of a manifest list them."""
     if manifest in _WITH_SCRIPTS:
-        return _scripts(text)
+        return list(read_scripts(text))
     pattern = _PATTERNS.get(manifest, _TARGET)
     return [name for match in pattern.finditer(text[:100_000]) for name in match.groups() if name]
-
-
-def _scripts(text: str) -> list[str]:
-    try:
-        value: Any = json.loads(text)
-    except (ValueError, RecursionError):
-        start = text.find('"scripts"')
-        return _SCRIPT.findall(text[start : start + 8_000]) if start >= 0 else []
-    if not isinstance(value, dict):
-        return []
-    fields = cast("dict[str, Any]", value)
-    scripts = fields.get("scripts") or fields.get("tasks")
-    return [str(name) for name in cast("dict[str, Any]", scripts)] if isinstance(scripts, dict) else []
