@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import command_of, edited_paths
+from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, split_command
 from ctxmgr.diagnose.evidence.files import is_file_name
 from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
@@ -151,6 +152,8 @@ def _answer(evidence: Evidence, entry: EntryView, noun: str, name: str, said: st
         candidates = (
             sorted(set(places) - unfit) if noun in ("remote", "table") else fair if noun == "column" and of_one_table else []
         )
+        if noun in ("remote", "branch") and (only := _diagnose_only_remote(evidence, entry, noun, name)) is not None:
+            return only
         return _diagnose_unlike_name(evidence, entry, noun, name, candidates)
     line = next((line for line in said.split("\n") if name in line), said)
     quotes = [evidence.quote(entry, line)]
@@ -236,6 +239,49 @@ def _diagnose_unlike_name(evidence: Evidence, entry: EntryView, noun: str, name:
         else f"Choose the right {noun} among these; if none is,"
     )
     return diagnosis(KIND, cause, f"{one} ask the user which {noun} is meant.", evidence.quote(entry), confidence="medium")
+
+
+def _diagnose_only_remote(evidence: Evidence, entry: EntryView, noun: str, name: str) -> Diagnosis | None:
+    """Say which remote there is, and its main branch, if the record knows exactly one remote."""
+    remotes = _find_recorded_names(evidence, entry, "remote")
+    remote, (listing, shown) = next(iter(remotes.items()), ("", (entry, "")))
+    failed = [words for each in evidence.tail if evidence.has_failed(each) for words in split_command(command_of(each))]
+    asked = [word for words in failed if words[0] == "git" for word in words[2:]]
+    mains = Counter(word.rpartition("/")[2] for word in asked if word.rpartition("/")[2] in _MAIN)
+    there, branch = _find_remote_branches(evidence, remote)
+    lost = next((each for each, _ in mains.most_common() if each not in there), "") if branch else ""
+    unknown = name if noun == "remote" else name.rpartition("/")[0]
+    unknown = unknown if unknown != remote else ""
+    # A remote that failed too is not the way.
+    if len(remotes) != 1 or remote in asked or not (unknown if noun == "remote" else lost and name.endswith(lost)):
+        return None
+    missing = [f"no remote {code(unknown, 60)}"] * bool(unknown) + [f"no branch {code(lost, 60)}"] * bool(lost)
+    cause = f"There is {' and '.join(missing)}. The record knows one remote, {code(remote, 60)}"
+    cause += f", and its branch {code(branch, 80)}." if lost else "."
+    steps = [f"{code(remote, 60)} in place of {code(unknown, 60)}"] * bool(unknown)
+    steps += [f"{code(f'{remote}/{branch}', 80)} in place of {code(f'{unknown or remote}/{lost}', 80)}"] * bool(lost)
+    return diagnosis(
+        KIND, cause, f"Use {', and '.join(steps)}.", evidence.quote(entry), evidence.quote(listing, shown),
+        check=f"The message that there is no such {noun} must be gone.",
+    )  # fmt: skip
+
+
+def _find_remote_branches(evidence: Evidence, remote: str) -> tuple[set[str], str]:
+    """Return the listed branches of a remote, and the main one: its HEAD, or the only one besides the agent's own."""
+    said = [evidence.text(each)[:20_000] for each in evidence.recent if each.status == "ok" and not evidence.has_failed(each)]
+    of_remote = re.compile(rf"\bremotes/{re.escape(remote)}/([\w./-]+)(?: -> {re.escape(remote)}/([\w./-]+))?")
+    found = [match.groups("") for text in said for match in of_remote.finditer(text)] if remote else []
+    there = {name for name, _ in found if name != "HEAD"}
+    head = next((target for _, target in found if target), "")
+    own = {name for text in said for name in _all_groups(_CURRENT, text)}
+    others = there - own
+    return there, head or (next(iter(others)) if len(others) == 1 else "")
+
+
+_MAIN = frozenset(("main", "master", "trunk", "develop", "mainline", "default"))
+_CURRENT = lazy_pattern(
+    r"^\* ([\w./-]{1,100})(?= |$)|^## ([\w./-]{1,100}?)(?=\.\.\.|$)|^On branch ([\w./-]{1,100})", re.MULTILINE
+)
 
 
 _DATABASE = lazy_pattern(r"(?<![\w./~-])((?:[\w.@~-]{0,60}/){0,10}[\w.-]{1,80}\.(?:db|sqlite3?|duckdb))(?![\w-]|\.\w)")
