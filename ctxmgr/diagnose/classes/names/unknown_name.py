@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -10,8 +11,9 @@ from ctxmgr.diagnose.errors.refusals import find_violations
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.manifests import read_scripts
+from ctxmgr.diagnose.evidence.messages import find_task_words
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
-from ctxmgr.diagnose.evidence.texts import code, find_nearest, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import ORDERS, clock, code, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -132,7 +134,7 @@ def _diagnose_other_manifest(evidence: Evidence, entry: EntryView, command: str,
         if each.status != "ok" or not folder or not plain_name(folder) or folder in command:
             continue
         content = evidence.last_content(path, each.index + 1)
-        if content is None or name not in _list_manifest_names(manifest, content.text):
+        if content is None or name not in _read_definitions(manifest, content.text):
             continue
         last = re.split(r"&&|;", command)[-1].strip()
         cause = f"{code(command, 90)} can't work where it runs: its {manifest} has no {way.noun} {code(name, 60)}. "
@@ -150,7 +152,8 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: 
     if other is not None:
         return other
     suggested = [other for other in _list_suggestions(evidence.text(entry), name) if plain_name(other)]
-    manifest, names, shown = _find_known_names(evidence, way, name, entry)
+    manifest, definitions, shown = _find_known_names(evidence, way, name, entry)
+    names = list(definitions)
     near = find_nearest(name, names, 0.5) or find_nearest(name, suggested, 0.4) or _find_similar_name(name, names)
     quotes = [evidence.quote(entry), *shown]
     where = (
@@ -159,6 +162,9 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: 
         else f"there is no {way.noun} {code(name, 60)}"
     )
     cause = f"{code(command, 90)} can't work: {where}."
+    better = _diagnose_better_name(evidence, entry, cause, _Refused(command, name, way), near, definitions, quotes)
+    if better is not None:
+        return better
     if near is not None:
         source = "It has" if manifest and near in names else "The output names"
         corrected = _correct_command(command, name, near)
@@ -186,6 +192,96 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: 
     return diagnosis(KIND, cause, step, *quotes, confidence="medium")
 
 
+class _Refused(NamedTuple):
+    """A command, the name in it that is not known, and how the program said so."""
+
+    command: str
+    name: str
+    way: _Way
+
+
+def _diagnose_better_name(
+    evidence: Evidence,
+    entry: EntryView,
+    cause: str,
+    refused: _Refused,
+    near: str | None,
+    known: dict[str, str],
+    quotes: list[Quote],
+) -> Diagnosis | None:
+    """Say which name has a definition with more of the wanted words than the name nearest in spelling, or None."""
+    wanted = _list_wanted_words(evidence, refused)
+    shared = {each: wanted & _words(f"{each} {body}") for each, body in known.items()}
+    asked = {each: set(find_task_words(evidence, f"{each} {body}")) for each, body in known.items()}
+    tried = [command_of(each) for each in evidence.failing_calls]
+    done = _find_success(evidence, entry, refused, near) if near else None
+    fair = [
+        each
+        for each in known
+        if shared[each] and not (done and each == near) and _correct_command(refused.command, refused.name, each) not in tried
+    ]
+    best = max(fair, key=lambda each: (len(shared[each]), len(asked[each])), default="")
+    spelt = 0.0 if near is None else difflib.SequenceMatcher(None, refused.name, near, autojunk=False).ratio()
+    # Almost the same name is a slip of the keys.
+    if best in ("", near) or spelt > _SAME or (near is not None and near not in known):
+        return None
+    rates = sorted(((len(shared[each]), len(asked[each])) for each in fair), reverse=True)
+    mine, task = (shared[near], asked[near]) if near else (set[str](), set[str]())
+    more = shared[best] > mine or (shared[best] == mine and asked[best] > task)
+    # Several names that do as much of it decide nothing.
+    if rates[1:2] == rates[:1] or not (shared[best] - mine if done else more and (mine or not near)):
+        return None
+    cause += f" It has {_describe(best, known)}."
+    ran = f", and was run already{clock(done.ts)}" if done else ""
+    cause += f" {_describe(near, known)} is nearer in spelling{ran}." if near else ""
+    words = join_names(sorted(shared[best] - mine) or sorted(asked[best]), 3)
+    step = f"Run {code(_correct_command(refused.command, refused.name, best), 160)}: its definition has {words}."
+    return diagnosis(
+        KIND,
+        cause,
+        step,
+        *quotes,
+        check="The command must start its work instead of naming the missing one.",
+        confidence="medium",
+    )
+
+
+def _describe(name: str, known: dict[str, str]) -> str:
+    body = " ".join(known[name].split())
+    return f"{code(name, 60)} ({code(body, 70)})" if body and not ORDERS.search(body) else code(name, 60)
+
+
+def _list_wanted_words(evidence: Evidence, refused: _Refused) -> set[str]:
+    """Return the words of all names that were refused in this way."""
+    said = [evidence.text(each) for each in evidence.tail if evidence.has_failed(each)]
+    names = (group for text in said for match in refused.way.pattern.finditer(text) for group in match.groups() if group)
+    return _words(" ".join((refused.name, *names)))
+
+
+def _words(text: str) -> set[str]:
+    return {part.casefold().rstrip("s") for part in _PART.findall(text)}
+
+
+_PART = lazy_pattern(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}")
+_SAME = 0.85
+
+
+def _find_success(evidence: Evidence, entry: EntryView, refused: _Refused, name: str) -> EntryView | None:
+    """Return the newest call of the same program with another name that worked."""
+    word, program = re.compile(rf"(?<![\w:-]){re.escape(name)}(?![\w:-])"), refused.command.split()[0]
+    return next(
+        (
+            each
+            for each in evidence.entries_before(entry.index)
+            if each.status == "ok"
+            and command_of(each).startswith(program)
+            and word.search(command_of(each))
+            and not evidence.has_failed(each)
+        ),
+        None,
+    )
+
+
 def _find_similar_name(name: str, names: list[str]) -> str | None:
     """Return the one name that shares a whole word with another, as `lint:types` does with `typecheck`; None if several do."""
     asked = "".join(filter(str.isalnum, name.casefold()))
@@ -210,23 +306,38 @@ def _list_suggestions(said: str, name: str) -> Iterator[str]:
             yield from (word for word in words[:1] if word != name)
 
 
-def _find_known_names(evidence: Evidence, way: _Way, name: str, entry: EntryView) -> tuple[str | None, list[str], list[Quote]]:
-    """Return the manifest that was read, the names that it lists, and the quote of the line nearest to the unknown name."""
+def _find_known_names(
+    evidence: Evidence, way: _Way, name: str, entry: EntryView
+) -> tuple[str | None, dict[str, str], list[Quote]]:
+    """Return the manifest that was read, what it defines, and the quote of the line nearest to the unknown name."""
     for manifest in way.manifests:
         content = evidence.last_content(manifest, entry.index)
         if content is None:
             continue
-        names = [each for each in _list_manifest_names(manifest, content.text) if plain_name(each)]
+        names = _read_definitions(manifest, content.text)
         if names:
-            near = find_nearest(name, names, 0.5) or names[0]
+            near = find_nearest(name, names, 0.5) or next(iter(names))
             line = next((line for line in content.lines if near in line), content.text)
-            return manifest, names[:200], [evidence.quote(content.entry, line)]
-    return None, [], []
+            return manifest, names, [evidence.quote(content.entry, line)]
+    return None, {}, []
 
 
-def _list_manifest_names(manifest: str, text: str) -> list[str]:
-    """Return the names that can be called, as the first 100,000 characters of a manifest list them."""
+def _read_definitions(manifest: str, text: str) -> dict[str, str]:
+    """Return the first 200 names that can be called by a manifest, each with what defines it."""
+    text = text[:100_000]
     if manifest in _WITH_SCRIPTS:
-        return list(read_scripts(text))
-    pattern = _PATTERNS.get(manifest, _TARGET)
-    return [name for match in pattern.finditer(text[:100_000]) for name in match.groups() if name]
+        found = read_scripts(text)
+    else:
+        matches = list(_PATTERNS.get(manifest, _TARGET).finditer(text))
+        ends = [*(match.start() for match in matches[1:]), len(text)]
+        found = {
+            name: text[match.end() : end][:_MOST_DEFINITION].strip()
+            for match, end in reversed(list(zip(matches, ends, strict=False)))
+            for name in match.groups()
+            if name
+        }
+        found = dict(reversed(found.items()))
+    return {name: body for name, body in list(found.items())[:200] if plain_name(name)}
+
+
+_MOST_DEFINITION = 300
