@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ctxmgr.diagnose import diagnose
 from tests.diagnose.build import Said, bash, evidence, failed, require_told
 
@@ -47,3 +49,43 @@ def test_a_branch_of_several_remotes_is_not_chosen() -> None:
 
     assert told is not None
     assert "ask the user" in told.next_step
+
+
+_SCHEMA = (
+    "CREATE TABLE guest(id int, full_name text, arrived_at text, paid_at text);\n"
+    "CREATE TABLE stay(id int, guest_id int, room text);\nCREATE TABLE contact(guest_id int, kind text, value text);"
+)
+
+
+@pytest.mark.parametrize(
+    ("statement", "column", "cause", "step"),
+    [
+        (
+            "select g.came_at from guest g",
+            "g.came_at",
+            ["`guest` has", "`paid_at`"],
+            "Use `arrived_at` in place of `g.came_at`",
+        ),
+        ("select g.room from guest g join stay s on s.guest_id=g.id", "g.room", ["`guest` has"], "Take `room` from `stay`"),
+        ("select g.phone from guest g join stay s on s.guest_id=g.id", "g.phone", [], "Look into `contact`"),
+    ],
+    ids=["word of the task", "other table of the query", "table that refers to it"],
+)
+def test_the_columns_of_the_table_behind_an_alias_are_told(statement: str, column: str, cause: list[str], step: str) -> None:
+    """The task's words choose among them; else another table of the query, or one that belongs to it, has the column."""
+    known = evidence(
+        Said("Who arrived at noon?"),
+        bash("sqlite3 inn.db .schema", _SCHEMA),
+        *[failed(f'sqlite3 inn.db "{statement}"', f"Error: in prepare, no such column: {column}")] * 3,
+    )
+
+    require_told(known, "unknownReference", cause, [step])
+
+
+def test_the_columns_that_were_tried_are_told_although_the_last_call_names_an_unknown_table() -> None:
+    """One look for another table does not hide what the calls before it had in common."""
+    calls = [failed(f'sqlite3 inn.db "select {name} from guest"', f"Error: no such column: {name}") for name in ("eta", "came")]
+    last = failed('sqlite3 inn.db "select 1 from visits"', "Error: no such table: visits")
+    known = evidence(Said("Who arrived at noon?"), bash("sqlite3 inn.db .schema", _SCHEMA), *calls, last, found=False)
+
+    require_told(known, "unknownReference", ["`came`", "`eta`", "`guest`"], ["`arrived_at`"])
