@@ -16,10 +16,8 @@ if TYPE_CHECKING:  # `session` imports modules beside this one
 _SCRIPT = lazy_pattern(r"\"([\w:.@/-]{1,60})\"\s*:\s*\"((?:[^\"\\\n]|\\.){0,400})")
 _RULE = lazy_pattern(r"^([A-Za-z][\w./-]{0,59})\s*:(?![=:])([^\n]{0,200}(?:\n\t[^\n]{0,200}){0,8})", re.MULTILINE)
 _BUILD = lazy_pattern(r"(?:build|compile|transpile|bundle|dist|prepare|all)(?:[:-][\w:-]{1,30})?$")
-_NO_BUILD = lazy_pattern(
-    r"^(?:pre|post)?(?:start|serve|test|dev|clean|lint|watch|format|check|publish|deploy|prettier)|^[^\n]{0,60}\n[^\n]*"
-    r"(?:\b(?:rm|rimraf|eslint|prettier|tar|cp)\b)"
-)
+_NO_BUILD = lazy_pattern(r"(?:pre|post)?(?:start|serve|test|dev|clean|lint|watch|format|check|publish|deploy|prettier)")
+_REMOVES = lazy_pattern(r"\s*(?:rm|rimraf|del|shx rm|git clean)\b[^&|;\n]*$")
 _MOST_TEXT = 100_000
 
 
@@ -50,7 +48,7 @@ def find_build_command(evidence: Evidence, made: str, before: int) -> tuple[str 
     for path, scripts in read.items():
         for script, body in scripts.items():
             rank = 0 if makes.search(body) or script in (folder, made) else 1 if _BUILD.match(script) else 2
-            if rank < 2 and plain_name(script) and not _NO_BUILD.search(f"{script}\n{body}"):
+            if rank < 2 and plain_name(script) and not _NO_BUILD.match(script) and not _REMOVES.match(body):
                 # The same script at the root starts that of each package.
                 above = any(script in names and _is_above(other, path) for other, names in read.items())
                 folder = "" if above or path.startswith("/") else path.rpartition("/")[0]

@@ -255,7 +255,11 @@ def _diagnose_column(evidence: Evidence, entry: EntryView, name: str, near: str 
     tried = [each for each in _list_tried_columns(evidence, own) if each != column]
     best, words, is_like = _choose_by_task(evidence, [each for each in columns if each not in asked], [column, *tried])
     # A table that is not known may have the column. A name that is very similar says more than the task.
-    if not tables or len(tables) < len(own) or (near is not None and (not is_like or likeness(near, column) > _VERY_LIKE)):
+    if (
+        not tables
+        or len(tables) < len(own)
+        or (near is not None and (not is_like or near == best or likeness(near, column) > _VERY_LIKE))
+    ):
         return None
     cause = f"There is no column {code(name, 80)}{f', as there was no {join_names(tried, 4)}' if tried else ''}."
     for table, (names, shown) in tables.items():
