@@ -103,6 +103,8 @@ def _diagnose_parse_error(evidence: Evidence, entry: EntryView) -> Diagnosis | N
 def _find_error_names(error: str, path: str) -> list[str]:
     """Return the first two names that the line of an error message has in quotes."""
     line = next((line for line in error.split("\n") if _ERROR.search(line)), "").replace(path, "")
+    # A suggestion is not what is missing.
+    line = re.split(r"(?i)\bdid you mean|\bperhaps\b|\bmaybe\b", line)[0]
     found = (name for quoted in _IN_QUOTES.findall(line) for name in _IDENTIFIER.findall(quoted)[:1])
     return [name for name in dict.fromkeys(found) if plain_name(name)][:2]
 
