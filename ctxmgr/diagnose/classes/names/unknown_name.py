@@ -166,7 +166,7 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: 
     if better is not None:
         return better
     if near is not None:
-        source = "It has" if manifest and near in names else "The output names"
+        source = "It has" if manifest and near in names else "Its list has" if near in names else "The output names"
         corrected = _correct_command(command, name, near)
         cause += f" {source} {code(near, 60)}, the nearest name."
         # The nearest name was tried and failed, so it is not the right one.
@@ -177,7 +177,7 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: 
             )  # fmt: skip
     # No name is near, but the existing names can be listed.
     if names:
-        cause += f" It has {join_names(names, 8)}."
+        cause += f" {'It has' if manifest else 'Its list has'} {join_names(names, 8)}."
         step = f"Choose the {way.noun} among these that does what you need; if none does, ask the user which one is meant."
         return diagnosis(KIND, cause, step, *quotes)
     if find_nearest_recorded(evidence, name, entry) is not None or find_violations(None, evidence.text(entry)):
@@ -231,7 +231,7 @@ def _diagnose_better_name(
     # Several names that do as much of it decide nothing.
     if rates[1:2] == rates[:1] or not (shared[best] - mine if done else more and (mine or not near)):
         return None
-    cause += f" It has {_describe(best, known)}."
+    cause += f" {'Its list' if not refused.way.manifests else 'It'} has {_describe(best, known)}."
     ran = f", and was run already{clock(done.ts)}" if done else ""
     cause += f" {_describe(near, known)} is nearer in spelling{ran}." if near else ""
     words = join_names(sorted(shared[best] - mine) or sorted(asked[best]), 3)
@@ -293,7 +293,13 @@ def _find_similar_name(name: str, names: list[str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
+_SHORTHANDS = ("test", "start", "stop", "restart")
+
+
 def _correct_command(command: str, name: str, near: str) -> str:
+    # `npm test` is short for `npm run test`, which other scripts need.
+    is_short = name in _SHORTHANDS and "npm" in command.split() and not re.search(r"\brun(?:-script)?\b", command)
+    near = f"run {near}" if is_short and near not in _SHORTHANDS else near
     return re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", lambda _: near, command)
 
 
@@ -319,7 +325,28 @@ def _find_known_names(
             near = find_nearest(name, names, 0.5) or next(iter(names))
             line = next((line for line in content.lines if near in line), content.text)
             return manifest, names, [evidence.quote(content.entry, line)]
-    return None, {}, []
+    return None, *_read_help(evidence, entry)
+
+
+def _read_help(evidence: Evidence, entry: EntryView) -> tuple[dict[str, str], list[Quote]]:
+    """Return the names that a list of the refused program has, each with its description, and the quote of the list."""
+    program = split_command(command_of(entry))[-1][:1]
+    for each in evidence.entries_before(entry.index):
+        asks = any(words[:1] == program and _ASKS_LIST.search(" ".join(words)) for words in split_command(command_of(each)))
+        found = _HELP.findall(evidence.text(each)[:20_000]) if asks and each.status == "ok" else []
+        if len(found) >= _LEAST:
+            return {name: text for name, text in found[:200] if plain_name(name)}, [evidence.quote(each)]
+    return {}, []
+
+
+_ASKS_LIST = lazy_pattern(r" (?:--?h(?:elp)?|help|--list|list|-l|tasks|commands|run|-T|-p|targets|--summary)(?= |$)")
+# `  build, b  Compile the package`, `    deploy # send it`, and npm's script with its command below it
+_HELP = lazy_pattern(
+    r"^ {1,8}([a-z][\w:-]{1,40})(?:, [\w-]{1,20})?(?: <[^>\n]{1,40}>| \[[^\]\n]{1,40}\]){0,4}(?: {2,40}| # |\n {4,8})"
+    r"(\S[^\n]{2,200})$",
+    re.MULTILINE,
+)
+_LEAST = 2
 
 
 def _read_definitions(manifest: str, text: str) -> dict[str, str]:

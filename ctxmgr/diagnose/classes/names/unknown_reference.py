@@ -286,6 +286,25 @@ def _look_into_referring(used: dict[str, str], known: dict[str, _Table], tables:
     return f"Look into {shown}, whose rows belong to {join_names(tables)}: join it if it has what you need." if refers else ""
 
 
+def _choose_table(evidence: Evidence, entry: EntryView, name: str, names: list[str]) -> str:
+    """Return the step that looks into the one table whose definition has most words of the task and of the unknown name."""
+    known = {
+        each: table for each, table in _read_tables(evidence, entry.index).items() if each in {one.lower() for one in names}
+    }
+    wanted = {word for message in evidence.user_texts for word in _WORD.findall(message.text[:8_000].casefold())}
+    wanted |= set(_WORD.findall(name.casefold()))
+    words = {
+        each: {word for word in _WORD.findall(f"{each} {' '.join(table.columns)}".casefold()) if {word, f"{word}s"} & wanted}
+        for each, table in known.items()
+    }
+    best = max(known, key=lambda each: len(words[each]), default="")
+    rates = [len(each) for each in words.values()]
+    if not 1 < len(known) == len(names) or not words[best] or rates.count(len(words[best])) > 1:
+        return ""
+    columns = join_names(known[best].columns, 8)
+    return f"Look into {code(best, 60)} ({columns}) first: it shares {join_names(sorted(words[best]), 3)} with what is asked."
+
+
 def _list_tried_columns(evidence: Evidence, tables: set[str]) -> list[str]:
     """Return the columns that the last calls did not find in statements with these tables, the newest first."""
     noun = next(each for each in _UNKNOWN if each.noun == "column")
@@ -364,8 +383,11 @@ def _diagnose_unlike_name(evidence: Evidence, entry: EntryView, noun: str, name:
         cause += f" {capital(evidence.source(shown))} names another database, {code(file, 80)}."
         step = f"See whether {code(name, 60)} is in {code(file, 80)}: make the same call with that file, to read only."
         return diagnosis(KIND, cause, step, evidence.quote(entry), evidence.quote(shown), confidence="medium")
+    table = _choose_table(evidence, entry, name, known) if noun == "table" else ""
     one = (
-        f"Use {code(known[0], 80)} if that is the one you mean; else"
+        f"{table} Else choose the right table among these; if none is,"
+        if table
+        else f"Use {code(known[0], 80)} if that is the one you mean; else"
         if len(known) == 1
         else f"Choose the right {noun} among these; if none is,"
     )
@@ -380,6 +402,8 @@ def _diagnose_only_remote(evidence: Evidence, entry: EntryView, noun: str, name:
     asked = [word for words in failed if words[0] == "git" for word in words[2:]]
     mains = Counter(word.rpartition("/")[2] for word in asked if word.rpartition("/")[2] in _MAIN)
     there, branch = _find_remote_branches(evidence, remote)
+    # A branch of that name may be pushed.
+    there |= set(_find_recorded_names(evidence, entry, "branch"))
     lost = next((each for each, _ in mains.most_common() if each not in there), "") if branch else ""
     unknown = name if noun == "remote" else name.rpartition("/")[0]
     unknown = unknown if unknown != remote else ""

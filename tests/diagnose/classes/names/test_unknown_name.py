@@ -71,3 +71,24 @@ def test_the_recipe_of_a_target_is_its_definition() -> None:
         ["`dump-rows`"],
         ["make dump-rows"],
     )
+
+
+def test_the_descriptions_in_a_help_text_are_definitions() -> None:
+    """A program without a manifest lists its commands itself."""
+    shown = "Usage: vault COMMAND\n\nCommands:\n  export-pdf  Print the entries\n  dump        Write all entries as CSV\n  sync"
+    calls = [failed(f"vault {name}", f"Error: No such command '{name}'.") for name in ("export-csv", "csv", "export-csv")]
+
+    require_told(
+        evidence(bash("vault --help", shown), bash("vault export-pdf", "done"), *calls),
+        "unknownName",
+        ["`dump` (`Write all entries as CSV`)", "`export-pdf`"],
+        ["vault dump"],
+    )
+
+
+def test_a_script_that_is_no_shorthand_is_run_in_the_whole_form() -> None:
+    """`npm start` is short for a script of that name alone."""
+    manifest = '{"scripts": {"serve": "node server.js start", "lint": "eslint ."}}'
+    calls = [failed("npm start", 'npm error Missing script: "start"')] * 3
+
+    require_told(evidence(read("package.json", manifest), *calls), "unknownName", ["`serve`"], ["`npm run serve`"])

@@ -89,3 +89,17 @@ def test_the_columns_that_were_tried_are_told_although_the_last_call_names_an_un
     known = evidence(Said("Who arrived at noon?"), bash("sqlite3 inn.db .schema", _SCHEMA), *calls, last, found=False)
 
     require_told(known, "unknownReference", ["`came`", "`eta`", "`guest`"], ["`arrived_at`"])
+
+
+def test_the_table_with_most_words_of_the_task_is_looked_into_first() -> None:
+    """The columns of each table show what it is about."""
+    known = evidence(
+        Said("Which guest has paid for the room?"),
+        bash(
+            "sqlite3 inn.db .schema",
+            "CREATE TABLE stay(id int, guest_id int, paid int);\nCREATE TABLE staff(id int, room int);",
+        ),
+        *[failed('sqlite3 inn.db "select 1 from booking"', "Error: no such table: booking")] * 3,
+    )
+
+    require_told(known, "unknownReference", ["`staff` and `stay`"], ["Look into `stay`", "`guest` and `paid`"])
