@@ -253,7 +253,7 @@ def _diagnose_column(evidence: Evidence, entry: EntryView, name: str, near: str 
     tables = {each: known[each] for each in own if each in known}
     columns = [each for table in tables.values() for each in table.columns]
     tried = [each for each in _list_tried_columns(evidence, own) if each != column]
-    best, words, is_like = _choose_by_task(evidence, [each for each in columns if each not in asked], [column, *tried])
+    best, why, is_like = _choose_column(evidence, [each for each in columns if each not in asked], [column, *tried])
     # A table that is not known may have the column. A name that is very similar says more than the task.
     if (
         not tables
@@ -268,11 +268,11 @@ def _diagnose_column(evidence: Evidence, entry: EntryView, name: str, near: str 
     has = next((each for each in used.values() if each not in own and each in known and column in known[each].columns), "")
     other = f"Take {code(column, 60)} from {code(has, 60)}, which has it." if has else _look_into_referring(used, known, tables)
     if is_like and not has:
-        other = f"Use {code(best, 60)} in place of {code(name, 80)}: the task speaks of {join_names(words, 2)}."
-    # With several tables, it is unclear whose column is meant.
-    if not other and len(tables) > 1:
+        other = f"Use {code(best, 60)} in place of {code(name, 80)}: {why}."
+    # With several tables, it is unclear whose column is meant; a few columns are hardly the whole table.
+    if not other and (len(tables) > 1 or len(columns) <= _MARGINAL):
         return None
-    named = f"See whether {code(best, 60)} is meant, which has {join_names(words, 2)} of the task. " if best else ""
+    named = f"See whether {code(best, 60)} is meant: {why}. " if best else ""
     step = other or "Choose the right column among these; if none is, ask the user which column is meant."
     step = step if has or is_like else f"{named}{step}"
     return diagnosis(KIND, cause, step, *quotes, confidence="medium")
@@ -314,17 +314,19 @@ def _list_tried_columns(evidence: Evidence, tables: set[str]) -> list[str]:
     return list(dict.fromkeys(each.rpartition(".")[2] for each in found))
 
 
-def _choose_by_task(evidence: Evidence, columns: list[str], tried: list[str]) -> tuple[str, list[str], bool]:
-    """Return the one column with most words of the task, these words, and whether it has a part of a tried name too."""
+def _choose_column(evidence: Evidence, columns: list[str], tried: list[str]) -> tuple[str, str, bool]:
+    """Return the one column with most words of the task and of tried names, why, and whether it has a part of a tried name."""
     task = {word for message in evidence.user_texts for word in _WORD.findall(message.text[:8_000].casefold())}
     named = {word for each in tried for word in each.casefold().split("_")}
     parts = {each: each.casefold().split("_") for each in columns}
     of_task = {each: [word for word in parts[each] if len(word) > _SHORT and {word, f"{word}s"} & task] for each in columns}
     rates = {each: (len(of_task[each]), len(named.intersection(parts[each]))) for each in columns}
     best = max(columns, key=lambda each: rates[each], default="")
-    if not best or not of_task[best] or list(rates.values()).count(rates[best]) > 1:
-        return "", [], False
-    return best, of_task[best], rates[best][1] > 0
+    shared = sorted(word for word in named.intersection(parts.get(best, ())) if len(word) > _SHORT)
+    if not best or not (of_task[best] or shared) or list(rates.values()).count(rates[best]) > 1:
+        return "", "", False
+    why = f"the task speaks of {join_names(of_task[best], 2)}" if of_task[best] else f"it has {join_names(shared, 2)}"
+    return best, why, rates[best][1] > 0
 
 
 def _read_tables(evidence: Evidence, before: int) -> dict[str, _Table]:
