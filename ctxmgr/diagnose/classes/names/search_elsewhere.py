@@ -254,7 +254,9 @@ def _diagnose_named_file(evidence: Evidence, empty: list[EntryView]) -> Diagnosi
         return None
     rest = set[str]().union(*(named for named, _ in ordered[1:]))
     term = max(ordered[0][0] - rest or ordered[0][0], key=len)
-    return _answer_unopened_file(evidence, empty, f"{len(empty)} searches find nothing", term, *ordered[0][1])
+    found_file = _answer_unopened_file(evidence, empty, f"{len(empty)} searches find nothing", term, *ordered[0][1])
+    # The record has the word beside the file, and not only something alike.
+    return found_file.model_copy(update={"confidence": "high"})
 
 
 _VALUE, _TERMS = lazy_pattern(r"(?<![\w.])\d{3,12}(?![\w.])"), lazy_pattern(r"[a-z_][\w-]{3,60}|\d{3,12}")

@@ -162,6 +162,8 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: 
         else f"there is no {way.noun} {code(name, 60)}"
     )
     cause = f"{code(command, 90)} can't work: {where}."
+    if definitions and not manifest and (near is None or _spelling(name, near) < _CLOSE):
+        return _list_described_names(cause, way.noun, definitions, quotes)
     better = _diagnose_better_name(evidence, entry, cause, _Refused(command, name, way), near, definitions, quotes)
     if better is not None:
         return better
@@ -177,7 +179,7 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: 
             )  # fmt: skip
     # No name is near, but the existing names can be listed.
     if names:
-        cause += f" {'It has' if manifest else 'Its list has'} {join_names(names, 8)}."
+        cause += f" It has {join_names(names, 8)}."
         step = f"Choose the {way.noun} among these that does what you need; if none does, ask the user which one is meant."
         return diagnosis(KIND, cause, step, *quotes)
     if find_nearest_recorded(evidence, name, entry) is not None or find_violations(None, evidence.text(entry)):
@@ -190,6 +192,17 @@ def _answer(evidence: Evidence, entry: EntryView, command: str, name: str, way: 
         else f"Run {code(program + ' --help', 60)} to see what it knows."
     )
     return diagnosis(KIND, cause, step, *quotes, confidence="medium")
+
+
+def _spelling(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
+
+
+def _list_described_names(cause: str, noun: str, known: dict[str, str], quotes: list[Quote]) -> Diagnosis:
+    """Return the answer with what a list says of each name: words of a description decide less than a command."""
+    shown = ", ".join(_describe(each, known) for each in list(known)[:_MOST_DESCRIBED])
+    step = f"Choose the {noun} by these descriptions, not by its spelling; if none does what you need, ask the user."
+    return diagnosis(KIND, f"{cause} Its list has {shown}.", step, *quotes)
 
 
 class _Refused(NamedTuple):
@@ -221,7 +234,7 @@ def _diagnose_better_name(
         if shared[each] and not (done and each == near) and _correct_command(refused.command, refused.name, each) not in tried
     ]
     best = max(fair, key=lambda each: (len(shared[each]), len(asked[each])), default="")
-    spelt = 0.0 if near is None else difflib.SequenceMatcher(None, refused.name, near, autojunk=False).ratio()
+    spelt = 0.0 if near is None else _spelling(refused.name, near)
     # Almost the same name is a slip of the keys.
     if best in ("", near) or spelt > _SAME or (near is not None and near not in known):
         return None
@@ -231,19 +244,16 @@ def _diagnose_better_name(
     # Several names that do as much of it decide nothing.
     if rates[1:2] == rates[:1] or not (shared[best] - mine if done else more and (mine or not near)):
         return None
-    cause += f" {'Its list' if not refused.way.manifests else 'It'} has {_describe(best, known)}."
+    cause += f" It has {_describe(best, known)}."
     ran = f", and was run already{clock(done.ts)}" if done else ""
+    others = [each for each in known if each != best]
     cause += f" {_describe(near, known)} is nearer in spelling{ran}." if near else ""
+    cause += f" It has {join_names(others, 8)} too." if others and not near else ""
     words = join_names(sorted(shared[best] - mine) or sorted(asked[best]), 3)
     step = f"Run {code(_correct_command(refused.command, refused.name, best), 160)}: its definition has {words}."
-    return diagnosis(
-        KIND,
-        cause,
-        step,
-        *quotes,
-        check="The command must start its work instead of naming the missing one.",
-        confidence="medium",
-    )
+    step += "" if near else f" If it does not do what you need, choose the {refused.way.noun} among the others."
+    check = "The command must start its work instead of naming the missing one."
+    return diagnosis(KIND, cause, step, *quotes, check=check)
 
 
 def _describe(name: str, known: dict[str, str]) -> str:
@@ -263,7 +273,7 @@ def _words(text: str) -> set[str]:
 
 
 _PART = lazy_pattern(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}")
-_SAME = 0.85
+_SAME, _CLOSE, _MOST_DESCRIBED = 0.85, 0.7, 6
 
 
 def _find_success(evidence: Evidence, entry: EntryView, refused: _Refused, name: str) -> EntryView | None:

@@ -73,16 +73,16 @@ def test_the_recipe_of_a_target_is_its_definition() -> None:
     )
 
 
-def test_the_descriptions_in_a_help_text_are_definitions() -> None:
-    """A program without a manifest lists its commands itself."""
-    shown = "Usage: vault COMMAND\n\nCommands:\n  export-pdf  Print the entries\n  dump        Write all entries as CSV\n  sync"
-    calls = [failed(f"vault {name}", f"Error: No such command '{name}'.") for name in ("export-csv", "csv", "export-csv")]
+def test_the_descriptions_in_a_help_text_are_told() -> None:
+    """A program without a manifest lists its commands itself; one that is hardly like the refused name is not advised."""
+    shown = "Usage: vault COMMAND\n\nCommands:\n  dump   Write all entries as CSV\n  store  Take entries in\n  sync"
+    calls = [failed(f"vault {name}", f"Error: No such command '{name}'.") for name in ("save", "export", "save")]
 
     require_told(
-        evidence(bash("vault --help", shown), bash("vault export-pdf", "done"), *calls),
+        evidence(bash("vault --help", shown), *calls),
         "unknownName",
-        ["`dump` (`Write all entries as CSV`)", "`export-pdf`"],
-        ["vault dump"],
+        ["`dump` (`Write all entries as CSV`)", "`store` (`Take entries in`)"],
+        ["by these descriptions"],
     )
 
 
