@@ -6,8 +6,10 @@
 | `calls` | one call: command, files, edits, whether it may change something, whether it failed, whatever its status says |
 | `messages` | messages and their sentences: what people forbid, allow and decide |
 | `files` | the last known content of a file; where the record has a path |
+| `manifests` | scripts and targets of the manifests that were read, and which of them makes a file |
 | `items` | answers by their structure: JSON objects, lines of `key: value`, rows of tables, lists of names |
 | `nearest_names` | the recorded name most similar to another |
+| `searches` | what a search command looks for, and where |
 | `interactive_commands` | commands that wait for a person |
 | `texts` | recorded text as quotes: clean, bounded, in backticks |
 

@@ -140,7 +140,7 @@ def _find_own_holder(evidence: Evidence, steps: Sequence[EntryView]) -> Alternat
     names = [name for name in _NAME.findall(said) if name not in given and plain_name(name)]
     if not names or not (_HELD.search(said) or _BLOCKS.search(said)):
         return None
-    for other in evidence.latest_before(steps[0].index):
+    for other in reversed(evidence.latest_before(steps[0].index)):
         text = evidence.text(other)[:_READ]
         name = next((each for each in names if each in text or each in call_input(other)), None)
         if name is None:

@@ -8,6 +8,7 @@ from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import Evidence, clock
 from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, path_of, same_file, split_command
 from ctxmgr.diagnose.evidence.files import is_file_name
+from ctxmgr.diagnose.evidence.manifests import find_build_command
 from ctxmgr.diagnose.evidence.texts import code, first_group, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
@@ -151,7 +152,7 @@ def _find_loaded_copy(line: str, stem: str) -> str | None:
 def _explain_loaded_copy(
     evidence: Evidence, entry: EntryView, edits: list[EntryView], path: str, copy: str, other: EntryView, line: str
 ) -> Diagnosis:
-    own, build = evidence.relative_path(path), _find_build_command(evidence, entry)
+    own, (build, _) = evidence.relative_path(path), find_build_command(evidence, copy, entry.index)
     cause = (
         f"{_describe_check(evidence, entry, edits)}, because it loads {code(copy, 80)}, as {evidence.source(other)} "
         "shows, and you edit"
@@ -172,19 +173,6 @@ def _was_rebuilt(evidence: Evidence, edits: list[EntryView], copy: str) -> bool:
         entry.index > first and entry.status == "ok" and (_BUILDS.search(command_of(entry)) or copy in command_of(entry))
         for entry in evidence.recent
     )
-
-
-def _find_build_command(evidence: Evidence, entry: EntryView) -> str | None:
-    """Return the build command in the manifest that was read."""
-    for manifest, pattern, runner in (
-        ("package.json", r'"(build[\w:-]{0,30}|compile|dist|prepare)"\s*:', "npm run "),
-        ("Makefile", r"^(build|dist|all|compile)\s*:", "make "),
-    ):
-        content = evidence.last_content(manifest, entry.index)
-        match = re.search(pattern, content.text, re.MULTILINE) if content is not None else None
-        if match is not None:
-            return f"{runner}{match.group(1)}"
-    return None
 
 
 _TIMES = lazy_pattern(

@@ -12,6 +12,7 @@ from ctxmgr.diagnose.classes.statements.documented_way import list_commands
 from ctxmgr.diagnose.errors.table import read_table
 from ctxmgr.diagnose.evidence import Evidence, call_input
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, edited_paths
+from ctxmgr.diagnose.evidence.manifests import find_build_command
 from ctxmgr.diagnose.evidence.texts import capital, code, find_line, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
@@ -154,8 +155,17 @@ def _diagnose_holder(
         shown = _find_holder_name(evidence, holder, path)
         if shown is None:
             continue
-        return _explain_holder(evidence, entry, same, edits, holder, path, *shown)
+        build, known = find_build_command(evidence, shown[0], entry.index) if "{build}" in holder.step else (None, False)
+        # The script that makes it was run, whatever its name.
+        if build is not None and re.search(rf"(?:run|make|yarn|pnpm|bun)\b[^\n;&|]* {re.escape(build.split()[-1])}\b", asked):
+            continue
+        step = holder.step.replace("{build}", code(build, 80) if build else _NO_SCRIPT if known else _USUAL_BUILD)
+        return _explain_holder(evidence, entry, same, edits, holder._replace(step=step), path, *shown)
     return None
+
+
+_USUAL_BUILD = "`npm run build`, or `npx tsc -p .`"
+_NO_SCRIPT = "no script of its manifest names it: look for what makes it"
 
 
 def _find_holder_name(evidence: Evidence, holder: _Holder, path: str) -> tuple[str, EntryView | None] | None:

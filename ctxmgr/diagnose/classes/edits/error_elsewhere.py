@@ -92,8 +92,33 @@ def _diagnose_parse_error(evidence: Evidence, entry: EntryView) -> Diagnosis | N
         # After a single edit elsewhere, the agent may still be on its way to the right file.
         if _has_few_changes(changed) or any(same_file(path, each) for path, _ in places for each in changed):
             return None
-        return _explain_place(evidence, entry, changed, path, line, "", quoted)
+        about = _find_error_names(said[matches[0].start() : matches[0].end() + 300].strip(), path)
+        why = f", and is about {' and '.join(code(name, 60) for name in about)}" if about else ""
+        return _explain_place(evidence, entry, changed, path, line, why, quoted, _quote_help(said[matches[0].end() :]))
     return None
+
+
+def _find_error_names(error: str, path: str) -> list[str]:
+    """Return the first two names that the line of an error message has in quotes."""
+    line = next((line for line in error.split("\n") if _ERROR.search(line)), "").replace(path, "")
+    # A suggestion is not what is missing.
+    line = re.split(r"(?i)\bdid you mean|\bperhaps\b|\bmaybe\b", line)[0]
+    found = (name for quoted in _IN_QUOTES.findall(line) for name in _IDENTIFIER.findall(quoted)[:1])
+    return [name for name in dict.fromkeys(found) if plain_name(name)][:2]
+
+
+def _quote_help(said: str) -> str:
+    """Return a sentence with the lines that a compiler's help would write, or ""."""
+    lines = [line.strip() for line in _HELP.findall(re.split(r"\n(?:error|warning)\b", said)[0])]
+    shown = " and ".join(code(line, 60) for line in lines[:2])
+    return f" The compiler's help shows {shown} there." if lines and not any(map(ORDERS.search, lines)) else ""
+
+
+_ERROR = lazy_pattern(r"(?i)error|undefined|undeclared|cannot|missing|unknown|expected")
+_IN_QUOTES = lazy_pattern(r"[`'\"‘]([^`'\"‘’\n]{1,80})[`'\"’]")
+_IDENTIFIER = lazy_pattern(r"[A-Za-z_]\w{1,60}(?:(?:::|\.|->)\w{1,60}){0,4}")
+# rustc's `8 ~         Packet::Bye => false,`
+_HELP = lazy_pattern(r"^ {0,6}\d{1,6} [~+] {1,80}(\S[^\n]{0,200})$", re.MULTILINE)
 
 
 def _diagnose_included_text(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
@@ -213,6 +238,7 @@ def _explain_place(
     line: str | None,
     why: str,
     quoted: str,
+    shown: str = "",
 ) -> Diagnosis:
     edits = [each for entries in changed.values() for each in entries]
     files = ", ".join(code(evidence.name(each), 60) for each in list(changed)[:2])
@@ -225,6 +251,7 @@ def _explain_place(
     cause = cause.replace("since at", "since")
     step = (
         f"Read {code(name, 80)}{f' around line {line}, and the lines above it,' if line else ''} and correct the cause there."
+        f"{shown}"
     )
     return diagnosis(
         KIND, cause, step, evidence.quote(entry, quoted), evidence.quote(edits[-1], "\n".join(changed)),

@@ -109,7 +109,8 @@ def _diagnose_command(evidence: Evidence, entry: EntryView, command: str, name: 
     names = f"there is no command {code(name, 40)}" if len(missing) == 1 else f"there are no commands {join_names(missing, 4)}"
     cause = f"{code(command, 90)} can't work: {names} here{f', {said}' if said else ''}."
     quotes = [evidence.quote(entry)]
-    there = [(each, *found) for each in missing if (found := _find_program(evidence, each)) is not None]
+    found = {each: _find_wrapper(evidence, each) or _find_program(evidence, each) for each in missing}
+    there = [(each, *place) for each, place in found.items() if place is not None]
     if there:
         other = there[0][2]
         places = join_names(dict.fromkeys(place for _, place, at in there if at is other))
@@ -151,13 +152,30 @@ def _list_missing_programs(evidence: Evidence) -> list[str]:
     return list(found)
 
 
+def _find_wrapper(evidence: Evidence, name: str) -> tuple[str, EntryView] | None:
+    """Return the path of the project's own wrapper, as `gradlew`, or of a script in its folder, that a listing shows."""
+    for each in mentions(evidence, f"{name}w", _end(evidence)) if name in ("gradle", "mvn") else ():
+        if plain_name(each.path) and not evidence.was_tried(each.path):
+            return each.path if "/" in each.path else f"./{each.path}", each.entry
+    for other in reversed(evidence.recent):
+        lists = other.status == "ok" and any(words[:1] == ["ls"] for words in split_command(command_of(other)))
+        # Elsewhere, a bare name may be that of a folder.
+        if lists and re.search(rf"^-[rw-]{{2}}x[^\n/]* \*?{re.escape(name)}\*?$", evidence.text(other)[:20_000], re.MULTILINE):
+            return None if evidence.was_tried(f"./{name}") else (f"./{name}", other)
+    return None
+
+
+def _end(evidence: Evidence) -> int:
+    return len(evidence.recent) + evidence.recent[0].index
+
+
 def _find_program(evidence: Evidence, name: str) -> tuple[str, EntryView] | None:
     """Return the path, in an output, of a program with this name or of an equivalent one."""
     alike = "|".join(re.escape(each) for each in (name, *(each for each in _LIKE.get(name, ()) if " " not in each)))
     place = re.compile(
         rf"(?:^|(?<=[\s'\"`:=(]))((?:[\w.~/@+-]{{1,120}}/(?:{alike}))|(?:{alike}))(?=[\s'\"`),:;*]|$)", re.MULTILINE
     )
-    for each in mentions(evidence, name, len(evidence.recent) + evidence.recent[0].index):
+    for each in mentions(evidence, name, _end(evidence)):
         # Only folders for programs count: elsewhere, a file may have the same name.
         if "bin/" in each.path and plain_name(each.path) and not evidence.was_tried(each.path):
             return each.path, each.entry

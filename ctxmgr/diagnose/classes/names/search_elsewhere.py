@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock, may_change
-from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, same_file, split_command, tool_phrase
+from ctxmgr.diagnose.evidence.calls import (
+    call_phrase,
+    command_of,
+    edited_paths,
+    fields_of,
+    same_file,
+    split_command,
+    tool_phrase,
+)
 from ctxmgr.diagnose.evidence.files import PATH, asked_paths, find_move, is_file_name
 from ctxmgr.diagnose.evidence.items import find_ids, find_listing, topic_words
 from ctxmgr.diagnose.evidence.messages import user_sentences
-from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
+from ctxmgr.diagnose.evidence.searches import parse_searches
+from ctxmgr.diagnose.evidence.texts import capital, code, plain_name, strip_line_numbers
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -59,7 +69,11 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
             found = _find_output(evidence, term, entry) if len(same) >= _LEAST_SEARCHES else None
             if found is not None:
                 return _explain_other_place(evidence, entry, term, same, *found)
-    return _diagnose_unopened_file(evidence, empty) or _diagnose_single_place(evidence, empty)
+    return (
+        _diagnose_unopened_file(evidence, empty)
+        or _diagnose_named_file(evidence, empty)
+        or _diagnose_single_place(evidence, empty)
+    )
 
 
 def _diagnose_moved_file(evidence: Evidence) -> Diagnosis | None:
@@ -177,19 +191,65 @@ def _diagnose_unopened_file(evidence: Evidence, empty: list[EntryView]) -> Diagn
             found = _find_unopened_file(evidence, name, use, same)
             if found is None:
                 continue
-            other, line, path = found
-            shown = code(evidence.name(path), 100)
-            cause = (
-                f"{len(same)} searches for {code(name, 60)}, or a part of it, find no place that sets it, the last"
-                f" {code(command_of(same[-1]) or tool_phrase(same[-1]), 80)}. {capital(evidence.source(other))} says"
-                f" {code(line.strip(), 130)}, and no call has opened {shown}."
-            )
-            return diagnosis(
-                KIND, cause, f"Read {shown}, look there for {code(name, 60)}, and make the change there if it holds it.",
-                evidence.quote(other, line), evidence.quote(same[-1], _search_text(same[-1])),
-                check="The file must hold what you look for.", confidence="medium",
-            )  # fmt: skip
+            what = f"{len(same)} searches for {code(name, 60)}, or a part of it, find no place that sets it"
+            return _answer_unopened_file(evidence, same, what, name, *found)
     return None
+
+
+def _diagnose_named_file(evidence: Evidence, empty: list[EntryView]) -> Diagnosis | None:
+    """Say which file an output names beside the words that were searched, if no search looked there and no call opened it."""
+    searches = [entry for entry in evidence.tail if _is_search(entry) and entry.index >= empty[0].index - _MOST_SINCE]
+    terms = {term.casefold() for entry in searches for term in (*_search_terms(entry), *_VALUE.findall(_search_text(entry)))}
+    asked = [path for each in evidence.recent for path in asked_paths(each)]
+    found: dict[str, tuple[set[str], tuple[EntryView, str, str]]] = {}
+    for entry in evidence.latest_before(empty[-1].index) if len(empty) >= _LEAST_LOOKUPS else ():
+        shows = entry.status == "ok" and not _is_search(entry) and not edited_paths(entry)
+        for line in evidence.text(entry).split("\n")[:_MOST_LINES] if shows else ():
+            for path in _list_unopened_files(evidence, line[:_MOST_LINE], asked, empty):
+                named = terms & set(_TERMS.findall(line.replace(path, " ").casefold()))
+                if len(named) > len(found[path][0] if path in found else ()):
+                    found[path] = named, (entry, line, path)
+    ordered = sorted(found.values(), key=lambda each: -len(each[0]))
+    # Several files beside as many of the words decide nothing.
+    if not ordered or (len(ordered) > 1 and len(ordered[0][0]) == len(ordered[1][0])):
+        return None
+    rest = set[str]().union(*(named for named, _ in ordered[1:]))
+    term = max(ordered[0][0] - rest or ordered[0][0], key=len)
+    found_file = _answer_unopened_file(evidence, empty, f"{len(empty)} searches find nothing", term, *ordered[0][1])
+    # The record has the word beside the file, and not only something alike.
+    return found_file.model_copy(update={"confidence": "high"})
+
+
+_VALUE, _TERMS = lazy_pattern(r"(?<![\w.])\d{3,12}(?![\w.])"), lazy_pattern(r"[a-z_][\w-]{3,60}|\d{3,12}")
+
+
+def _answer_unopened_file(
+    evidence: Evidence, searches: list[EntryView], what: str, name: str, other: EntryView, line: str, path: str
+) -> Diagnosis:
+    shown, last = code(evidence.name(path), 100), searches[-1]
+    cause = (
+        f"{what}, the last {code(command_of(last) or tool_phrase(last), 80)}. {capital(evidence.source(other))} says"
+        f" {code(strip_line_numbers(line).strip(), 130)}, and no call has opened {shown}."
+    )
+    return diagnosis(
+        KIND, cause, f"Read {shown}, look there for {code(name, 60)}, and make the change there if it holds it.",
+        evidence.quote(other, line), evidence.quote(last, command_of(last) or _search_text(last)),
+        check="The file must hold what you look for.", confidence="medium",
+    )  # fmt: skip
+
+
+def _list_unopened_files(evidence: Evidence, line: str, asked: list[str], searches: list[EntryView]) -> Iterator[str]:
+    """Yield the files that a line names, if no call has opened them and no search has looked into them."""
+    for match in PATH.finditer(line):
+        path = match.group(1).rstrip("/.")
+        if (
+            is_file_name(path)
+            and "/" in path
+            and plain_name(path)
+            and not any(same_file(path, each) for each in asked)
+            and not any(_has_searched(evidence, path, each) for each in searches)
+        ):
+            yield path
 
 
 def _list_uses(evidence: Evidence, term: str) -> dict[str, str]:
@@ -213,15 +273,8 @@ def _find_unopened_file(
     found: list[tuple[EntryView, str, str]] = []
     for entry in evidence.latest_before(searches[-1].index):
         for line in evidence.text(entry).split("\n")[:_MOST_LINES] if entry.status == "ok" and not _is_search(entry) else ():
-            for match in PATH.finditer(line[:_MOST_LINE]):
-                path = match.group(1).rstrip("/.")
-                if (
-                    is_file_name(path) and "/" in path and plain_name(path)
-                    and about & _find_stems(line.replace(path, " "))
-                    and not any(same_file(path, each) for each in asked)
-                    and not any(_has_searched(evidence, path, each) for each in searches)
-                ):  # fmt: skip
-                    found.append((entry, line, path))
+            for path in _list_unopened_files(evidence, line[:_MOST_LINE], asked, searches):
+                found += [(entry, line, path)] if about & _find_stems(line.replace(path, " ")) else []
     # Several files that are named alike decide nothing.
     return found[0] if len({path for _, _, path in found}) == 1 else None
 
@@ -294,7 +347,8 @@ def _is_empty(evidence: Evidence, entry: EntryView) -> bool:
 def _search_text(entry: EntryView) -> str:
     command = command_of(entry)
     if command:
-        return " ".join(word for words in split_command(command) if words[0].rpartition("/")[2] in _HEADS for word in words[1:])
+        # Without a pattern, the places themselves are looked for.
+        return " ".join(word for search in parse_searches(command) for word in search.patterns or search.places)
     fields = fields_of(entry)
     return " ".join(str(fields[name]) for name in _TERM_FIELDS if isinstance(fields.get(name), str))
 
@@ -331,6 +385,8 @@ def _find_output(evidence: Evidence, term: str, entry: EntryView) -> tuple[Entry
             if (
                 path is not None
                 and plain_name(path)
+                # A number is a time or a line.
+                and any(map(str.isalpha, path))
                 and not any(evidence.same_place(path, place) for place in _list_places(entry))
                 and not _is_in_searched_place(evidence, path, entry)
             ):
@@ -341,7 +397,7 @@ def _find_output(evidence: Evidence, term: str, entry: EntryView) -> tuple[Entry
 def _list_places(entry: EntryView) -> list[str]:
     command = command_of(entry)
     if command:
-        return [word for words in split_command(command) for word in words[1:] if not word.startswith("-")]
+        return [place for search in parse_searches(command) for place in search.places]
     fields = fields_of(entry)
     return [str(fields[name]) for name in _PLACE_FIELDS if isinstance(fields.get(name), str)]
 
@@ -349,9 +405,11 @@ def _list_places(entry: EntryView) -> list[str]:
 def _is_in_searched_place(evidence: Evidence, path: str, entry: EntryView) -> bool:
     """Whether the searched place holds the file. Then the search is at fault, not the place."""
     own = evidence.relative_path(path)
+    places = [evidence.relative_path(place) if place not in ("/", evidence.folder) else place for place in _list_places(entry)]
+    is_outside = bool(evidence.folder) and own.startswith(("/", "~", ".."))
     return any(
-        (place := evidence.relative_path(each)) in ("", ".") or own.startswith(f"{place.rstrip('/')}/")
-        for each in _list_places(entry)
+        place == "/" or (place in ("", ".", evidence.folder) and not is_outside) or own.startswith(f"{place.rstrip('/')}/")
+        for place in places
     )
 
 
@@ -372,6 +430,6 @@ def _explain_other_place(
         f"search{where or ' the same place'} again."
     )
     return diagnosis(
-        KIND, cause, step, evidence.quote(other), evidence.quote(entry, _search_text(entry)),
+        KIND, cause, step, evidence.quote(other), evidence.quote(entry, command_of(entry) or _search_text(entry)),
         check="The file must hold what you look for.",
     )  # fmt: skip

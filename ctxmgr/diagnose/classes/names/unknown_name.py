@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import json
+import difflib
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.refusals import find_violations
 from ctxmgr.diagnose.evidence import Evidence
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
+from ctxmgr.diagnose.evidence.manifests import read_scripts
+from ctxmgr.diagnose.evidence.messages import find_task_words
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
 from ctxmgr.diagnose.evidence.texts import (
+    ORDERS,
+    clock,
     code,
     contains_word,
     find_line,
@@ -106,7 +110,6 @@ _PATTERNS: dict[str, re.Pattern[str]] = {
 }  # fmt: skip
 """How a manifest names what can be called; any other does it like a Makefile."""
 _WITH_SCRIPTS = ("package.json", "turbo.json", "deno.json", "composer.json")
-_SCRIPT = lazy_pattern(r"\"([\w:.@/-]{1,60})\"\s*:\s*\"")
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -142,7 +145,7 @@ def _diagnose_other_manifest(evidence: Evidence, entry: EntryView, command: str,
         if each.status != "ok" or not folder or not plain_name(folder) or folder in command:
             continue
         content = evidence.last_content(path, each.index + 1)
-        if content is None or name not in _list_manifest_names(manifest, content.text):
+        if content is None or name not in _read_definitions(manifest, content.text):
             continue
         last = re.split(r"&&|;", command)[-1].strip()
         cause = f"{code(command, 90)} can't work where it runs: its {manifest} has no {way.noun} {code(name, 60)}. "
@@ -159,7 +162,8 @@ def _diagnose_unknown_name(evidence: Evidence, entry: EntryView, command: str, n
     if (other := _diagnose_other_manifest(evidence, entry, command, name, way)) is not None:
         return other
     suggested = [other for other in _list_suggestions(evidence.text(entry), name) if plain_name(other)]
-    manifest, names, shown = _find_known_names(evidence, way, name, entry)
+    manifest, definitions, shown = _find_known_names(evidence, way, name, entry)
+    names = list(definitions)
     near = find_nearest(name, names, 0.5) or find_nearest(name, suggested, 0.4) or _find_similar_name(name, names)
     quotes = [evidence.quote(entry), *shown]
     where = (
@@ -168,9 +172,14 @@ def _diagnose_unknown_name(evidence: Evidence, entry: EntryView, command: str, n
         else f"there is no {way.noun} {code(name, 60)}"
     )
     cause = f"{code(command, 90)} can't work: {where}."
+    if definitions and not manifest and (near is None or _spelling(name, near) < _CLOSE):
+        return _list_described_names(cause, way.noun, definitions, quotes)
+    better = _diagnose_better_name(evidence, entry, cause, _Refused(command, name, way), near, definitions, quotes)
+    if better is not None:
+        return better
     if near is not None:
-        source = "It has" if manifest and near in names else "The output names"
-        corrected = replace_word(command, name, near)
+        source = "It has" if manifest and near in names else "Its list has" if near in names else "The output names"
+        corrected = _correct_command(command, name, near)
         cause += f" {source} {code(near, 60)}, the nearest name."
         # The nearest name was tried and failed, so it is not the right one.
         if not evidence.was_tried(corrected) or corrected not in {command_of(each) for each in evidence.failing_calls}:
@@ -195,6 +204,104 @@ def _diagnose_unknown_name(evidence: Evidence, entry: EntryView, command: str, n
     return diagnosis(KIND, cause, step, *quotes, confidence="medium")
 
 
+def _spelling(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
+
+
+def _list_described_names(cause: str, noun: str, known: dict[str, str], quotes: list[Quote]) -> Diagnosis:
+    """Return the answer with what a list says of each name: words of a description decide less than a command."""
+    shown = ", ".join(_describe(each, known) for each in list(known)[:_MOST_DESCRIBED])
+    step = f"Choose the {noun} by these descriptions, not by its spelling; if none does what you need, ask the user."
+    return diagnosis(KIND, f"{cause} Its list has {shown}.", step, *quotes)
+
+
+class _Refused(NamedTuple):
+    """A command, the name in it that is not known, and how the program said so."""
+
+    command: str
+    name: str
+    way: _Way
+
+
+def _diagnose_better_name(
+    evidence: Evidence,
+    entry: EntryView,
+    cause: str,
+    refused: _Refused,
+    near: str | None,
+    known: dict[str, str],
+    quotes: list[Quote],
+) -> Diagnosis | None:
+    """Say which name has a definition with more of the wanted words than the name nearest in spelling, or None."""
+    wanted = _list_wanted_words(evidence, refused)
+    shared = {each: wanted & _words(f"{each} {body}") for each, body in known.items()}
+    asked = {each: set(find_task_words(evidence, f"{each} {body}")) for each, body in known.items()}
+    tried = [command_of(each) for each in evidence.failing_calls]
+    done = _find_success(evidence, entry, refused, near) if near else None
+    fair = [
+        each
+        for each in known
+        if shared[each] and not (done and each == near) and _correct_command(refused.command, refused.name, each) not in tried
+    ]
+    best = max(fair, key=lambda each: (len(shared[each]), len(asked[each])), default="")
+    spelt = 0.0 if near is None else _spelling(refused.name, near)
+    # Almost the same name is a slip of the keys.
+    if best in ("", near) or spelt > _SAME or (near is not None and near not in known):
+        return None
+    rates = sorted(((len(shared[each]), len(asked[each])) for each in fair), reverse=True)
+    mine, task = (shared[near], asked[near]) if near else (set[str](), set[str]())
+    more = shared[best] > mine or (shared[best] == mine and asked[best] > task)
+    # Several names that do as much of it decide nothing.
+    if rates[1:2] == rates[:1] or not (shared[best] - mine if done else more and (mine or not near)):
+        return None
+    cause += f" It has {_describe(best, known)}."
+    ran = f", and was run already{clock(done.ts)}" if done else ""
+    others = [each for each in known if each != best]
+    cause += f" {_describe(near, known)} is nearer in spelling{ran}." if near else ""
+    cause += f" It has {join_names(others, 8)} too." if others and not near else ""
+    words = join_names(sorted(shared[best] - mine) or sorted(asked[best]), 3)
+    step = f"Run {code(_correct_command(refused.command, refused.name, best), 160)}: its definition has {words}."
+    step += "" if near else f" If it does not do what you need, choose the {refused.way.noun} among the others."
+    check = "The command must start its work instead of naming the missing one."
+    return diagnosis(KIND, cause, step, *quotes, check=check)
+
+
+def _describe(name: str, known: dict[str, str]) -> str:
+    body = " ".join(known[name].split())
+    return f"{code(name, 60)} ({code(body, 70)})" if body and not ORDERS.search(body) else code(name, 60)
+
+
+def _list_wanted_words(evidence: Evidence, refused: _Refused) -> set[str]:
+    """Return the words of all names that were refused in this way."""
+    said = [evidence.text(each) for each in evidence.tail if evidence.has_failed(each)]
+    names = (group for text in said for match in refused.way.pattern.finditer(text) for group in match.groups() if group)
+    return _words(" ".join((refused.name, *names)))
+
+
+def _words(text: str) -> set[str]:
+    return {part.casefold().rstrip("s") for part in _PART.findall(text)}
+
+
+_PART = lazy_pattern(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}")
+_SAME, _CLOSE, _MOST_DESCRIBED = 0.85, 0.7, 6
+
+
+def _find_success(evidence: Evidence, entry: EntryView, refused: _Refused, name: str) -> EntryView | None:
+    """Return the newest call of the same program with another name that worked."""
+    word, program = re.compile(rf"(?<![\w:-]){re.escape(name)}(?![\w:-])"), refused.command.split()[0]
+    return next(
+        (
+            each
+            for each in evidence.entries_before(entry.index)
+            if each.status == "ok"
+            and command_of(each).startswith(program)
+            and word.search(command_of(each))
+            and not evidence.has_failed(each)
+        ),
+        None,
+    )
+
+
 def _find_similar_name(name: str, names: list[str]) -> str | None:
     """Return the one name that shares a whole word with another, as `lint:types` does with `typecheck`; None if several do."""
     asked = "".join(filter(str.isalnum, name.casefold()))
@@ -206,6 +313,16 @@ def _find_similar_name(name: str, names: list[str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
+_SHORTHANDS = ("test", "start", "stop", "restart")
+
+
+def _correct_command(command: str, name: str, near: str) -> str:
+    # `npm test` is short for `npm run test`, which other scripts need.
+    is_short = name in _SHORTHANDS and "npm" in command.split() and not re.search(r"\brun(?:-script)?\b", command)
+    near = f"run {near}" if is_short and near not in _SHORTHANDS else near
+    return replace_word(command, name, near)
+
+
 def _list_suggestions(said: str, name: str) -> Iterator[str]:
     for match in _CHOICES.finditer(said):
         yield from (word for word in _WORD.findall(match.group(1).replace(",", " ")) if word != name)
@@ -215,36 +332,59 @@ def _list_suggestions(said: str, name: str) -> Iterator[str]:
             yield from (word for word in words[:1] if word != name)
 
 
-def _find_known_names(evidence: Evidence, way: _Way, name: str, entry: EntryView) -> tuple[str | None, list[str], list[Quote]]:
-    """Return the manifest that was read, the names that it lists, and the quote of the line nearest to the unknown name."""
+def _find_known_names(
+    evidence: Evidence, way: _Way, name: str, entry: EntryView
+) -> tuple[str | None, dict[str, str], list[Quote]]:
+    """Return the manifest that was read, what it defines, and the quote of the line nearest to the unknown name."""
     for manifest in way.manifests:
         content = evidence.last_content(manifest, entry.index)
         if content is None:
             continue
-        names = [each for each in _list_manifest_names(manifest, content.text) if plain_name(each)]
+        names = _read_definitions(manifest, content.text)
         if names:
-            near = find_nearest(name, names, 0.5) or names[0]
+            near = find_nearest(name, names, 0.5) or next(iter(names))
             line = find_line(content.text, near)
-            return manifest, names[:200], [evidence.quote(content.entry, line)]
-    return None, [], []
+            return manifest, names, [evidence.quote(content.entry, line)]
+    return None, *_read_help(evidence, entry)
 
 
-def _list_manifest_names(manifest: str, text: str) -> list[str]:
-    """Return the names that can be called, as the first 100,000 characters of a manifest list them."""
+def _read_help(evidence: Evidence, entry: EntryView) -> tuple[dict[str, str], list[Quote]]:
+    """Return the names that a list of the refused program has, each with its description, and the quote of the list."""
+    program = split_command(command_of(entry))[-1][:1]
+    for each in evidence.entries_before(entry.index):
+        asks = any(words[:1] == program and _ASKS_LIST.search(" ".join(words)) for words in split_command(command_of(each)))
+        found = _HELP.findall(evidence.text(each)[:20_000]) if asks and each.status == "ok" else []
+        if len(found) >= _LEAST:
+            return {name: text for name, text in found[:200] if plain_name(name)}, [evidence.quote(each)]
+    return {}, []
+
+
+_ASKS_LIST = lazy_pattern(r" (?:--?h(?:elp)?|help|--list|list|-l|tasks|commands|run|-T|-p|targets|--summary)(?= |$)")
+# `  build, b  Compile the package`, `    deploy # send it`, and npm's script with its command below it
+_HELP = lazy_pattern(
+    r"^ {1,8}([a-z][\w:-]{1,40})(?:, [\w-]{1,20})?(?: <[^>\n]{1,40}>| \[[^\]\n]{1,40}\]){0,4}(?: {2,40}| # |\n {4,8})"
+    r"(\S[^\n]{2,200})$",
+    re.MULTILINE,
+)
+_LEAST = 2
+
+
+def _read_definitions(manifest: str, text: str) -> dict[str, str]:
+    """Return the first 200 names that can be called by a manifest, each with what defines it."""
+    text = text[:100_000]
     if manifest in _WITH_SCRIPTS:
-        return _list_scripts(text)
-    pattern = _PATTERNS.get(manifest, _TARGET)
-    return [name for match in pattern.finditer(text[:100_000]) for name in match.groups() if name]
+        found = read_scripts(text)
+    else:
+        matches = list(_PATTERNS.get(manifest, _TARGET).finditer(text))
+        ends = [*(match.start() for match in matches[1:]), len(text)]
+        found = {
+            name: text[match.end() : end][:_MOST_DEFINITION].strip()
+            for match, end in reversed(list(zip(matches, ends, strict=False)))
+            for name in match.groups()
+            if name
+        }
+        found = dict(reversed(found.items()))
+    return {name: body for name, body in list(found.items())[:200] if plain_name(name)}
 
 
-def _list_scripts(text: str) -> list[str]:
-    try:
-        value: Any = json.loads(text)
-    except (ValueError, RecursionError):
-        start = text.find('"scripts"')
-        return _SCRIPT.findall(text[start : start + 8_000]) if start >= 0 else []
-    if not isinstance(value, dict):
-        return []
-    fields = cast("dict[str, Any]", value)
-    scripts = fields.get("scripts") or fields.get("tasks")
-    return [str(name) for name in cast("dict[str, Any]", scripts)] if isinstance(scripts, dict) else []
+_MOST_DEFINITION = 300

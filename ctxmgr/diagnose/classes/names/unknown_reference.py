@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence import Evidence, call_input
-from ctxmgr.diagnose.evidence.calls import command_of, edited_paths
+from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, split_command
 from ctxmgr.diagnose.evidence.files import is_file_name
 from ctxmgr.diagnose.evidence.nearest_names import likeness
 from ctxmgr.diagnose.evidence.texts import (
@@ -115,7 +116,8 @@ _REVISIONS = lazy_pattern(
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return the unknown name, and the nearest recorded one."""
-    for entry in evidence.failing_calls:
+    shared = _find_shared_column(evidence)
+    for entry in [*([shared] if shared is not None else []), *evidence.failing_calls]:
         said, asked = evidence.text(entry)[:12_000], _requested_text(evidence, entry)
         folded = said.casefold()
         for noun, signs, pattern in _UNKNOWN:
@@ -154,12 +156,17 @@ def _diagnose_unknown_name(evidence: Evidence, entry: EntryView, noun: str, name
     hint = _HINT.search(said)
     near = _find_column(evidence, entry, name, fair) if noun == "column" else find_nearest(name, fair, 0.55)
     near = near or (hint.group(1) if hint and plain_name(hint.group(1)) else None)
+    of_table = _diagnose_column(evidence, entry, name, near) if noun == "column" else None
+    if of_table is not None:
+        return of_table
     if near is None:
         # With several tables, it is unclear whose columns are meant.
         of_one_table = len(set(_FROM.findall(_requested_text(evidence, entry)))) == 1 and len(fair) > _FEW_NAMES
         candidates = (
             sorted(set(places) - unfit) if noun in ("remote", "table") else fair if noun == "column" and of_one_table else []
         )
+        if noun in ("remote", "branch") and (only := _diagnose_only_remote(evidence, entry, noun, name)) is not None:
+            return only
         return _diagnose_unlike_name(evidence, entry, noun, name, candidates)
     line = find_line(said, name)
     quotes = [evidence.quote(entry, line)]
@@ -229,6 +236,154 @@ _LEAST_ALIKE, _MARGIN, _FEW_NAMES = 0.6, 0.05, 2
 _FROM = lazy_pattern(r"\b(?:from|join|into|update)\s+[\"'`]?([\w.]{1,80})", re.IGNORECASE)
 
 
+class _Table(NamedTuple):
+    """The columns of a table, in their order, and the call that shows them."""
+
+    columns: tuple[str, ...]
+    entry: EntryView
+
+
+def _find_shared_column(evidence: Evidence) -> EntryView | None:
+    """Return the newest call with an unknown column, if several had one, and only the very last call an unknown table."""
+    noun = next(each for each in _UNKNOWN if each.noun == "column")
+    failed = [entry for entry in evidence.tail if evidence.has_failed(entry)]
+    found = [entry for entry in failed if noun.pattern.search(evidence.text(entry)[:12_000])]
+    if evidence.finding is not None or len(found) < _ROUNDS or found[-1] in failed[-1:]:
+        return None
+    table = next(each for each in _UNKNOWN if each.noun == "table")
+    return found[-1] if failed[-2] is found[-1] and table.pattern.search(evidence.text(failed[-1])[:12_000]) else None
+
+
+def _diagnose_column(evidence: Evidence, entry: EntryView, name: str, near: str | None) -> Diagnosis | None:
+    """Say which columns the table of an unknown column has, and which of them the user's task is about."""
+    alias, _, column = name.rpartition(".")
+    asked = _requested_text(evidence, entry)
+    used, known = _used_tables(asked), _read_tables(evidence, entry.index)
+    own = {used.get(alias.lower(), "")} if alias else set(used.values())
+    tables = {each: known[each] for each in own if each in known}
+    columns = [each for table in tables.values() for each in table.columns]
+    tried = [each for each in _list_tried_columns(evidence, own) if each != column]
+    best, why, is_like = _choose_column(evidence, [each for each in columns if each not in asked], [column, *tried])
+    # A table that is not known may have the column. A name that is very similar says more than the task.
+    if (
+        not tables
+        or len(tables) < len(own)
+        or (near is not None and (not is_like or near == best or likeness(near, column) > _VERY_LIKE))
+    ):
+        return None
+    cause = f"There is no column {code(name, 80)}{f', as there was no {join_names(tried, 4)}' if tried else ''}."
+    for table, (names, shown) in tables.items():
+        cause += f" The table {code(table, 60)} has {join_names(names, 12)}, as {evidence.source(shown)} shows."
+    quotes = [evidence.quote(entry), *(evidence.quote(table.entry) for table in tables.values())]
+    has = next((each for each in used.values() if each not in own and each in known and column in known[each].columns), "")
+    other = f"Take {code(column, 60)} from {code(has, 60)}, which has it." if has else _look_into_referring(used, known, tables)
+    if is_like and not has:
+        other = f"Use {code(best, 60)} in place of {code(name, 80)}: {why}."
+    # With several tables, it is unclear whose column is meant; a few columns are hardly the whole table.
+    if not other and (len(tables) > 1 or len(columns) <= _FEW_NAMES):
+        return None
+    named = f"See whether {code(best, 60)} is meant: {why}. " if best else ""
+    step = other or "Choose the right column among these; if none is, ask the user which column is meant."
+    step = step if has or is_like else f"{named}{step}"
+    return diagnosis(KIND, cause, step, *quotes, confidence="medium")
+
+
+def _look_into_referring(used: dict[str, str], known: dict[str, _Table], tables: dict[str, _Table]) -> str:
+    """Return the step that looks into the tables that refer to those of a column, or ""."""
+    keys = {f"{table}_id" for table in tables}
+    refers = [each for each, (columns, _) in known.items() if each not in used and keys & {name.lower() for name in columns}]
+    shown = " and ".join(f"{code(each, 60)} ({join_names(known[each].columns, 8)})" for each in refers[:2])
+    return f"Look into {shown}, whose rows belong to {join_names(tables)}: join it if it has what you need." if refers else ""
+
+
+def _choose_table(evidence: Evidence, entry: EntryView, name: str, names: list[str]) -> str:
+    """Return the step that looks into the one table whose definition has most words of the task and of the unknown name."""
+    known = {
+        each: table for each, table in _read_tables(evidence, entry.index).items() if each in {one.lower() for one in names}
+    }
+    wanted = {word for message in evidence.user_texts for word in _WORD.findall(message.text[:8_000].casefold())}
+    wanted |= set(_WORD.findall(name.casefold()))
+    words = {
+        each: {word for word in _WORD.findall(f"{each} {' '.join(table.columns)}".casefold()) if {word, f"{word}s"} & wanted}
+        for each, table in known.items()
+    }
+    best = max(known, key=lambda each: len(words[each]), default="")
+    rates = [len(each) for each in words.values()]
+    if not 1 < len(known) == len(names) or not words[best] or rates.count(len(words[best])) > 1:
+        return ""
+    columns = join_names(known[best].columns, 8)
+    return f"Look into {code(best, 60)} ({columns}) first: it shares {join_names(sorted(words[best]), 3)} with what is asked."
+
+
+def _list_tried_columns(evidence: Evidence, tables: set[str]) -> list[str]:
+    """Return the columns that the last calls did not find in statements with these tables, the newest first."""
+    noun = next(each for each in _UNKNOWN if each.noun == "column")
+    failed = [each for each in reversed(evidence.tail) if evidence.has_failed(each)]
+    said = [evidence.text(each)[:12_000] for each in failed if tables & set(_used_tables(call_input(each)).values())]
+    found = (group for text in said if (match := noun.pattern.search(text)) for group in match.groups() if group)
+    return list(dict.fromkeys(each.rpartition(".")[2] for each in found))
+
+
+def _choose_column(evidence: Evidence, columns: list[str], tried: list[str]) -> tuple[str, str, bool]:
+    """Return the one column with most words of the task and of tried names, why, and whether it has a part of a tried name."""
+    task = {word for message in evidence.user_texts for word in _WORD.findall(message.text[:8_000].casefold())}
+    named = {word for each in tried for word in each.casefold().split("_")}
+    parts = {each: each.casefold().split("_") for each in columns}
+    of_task = {each: [word for word in parts[each] if len(word) > _SHORT and {word, f"{word}s"} & task] for each in columns}
+    rates = {each: (len(of_task[each]), len(named.intersection(parts[each]))) for each in columns}
+    best = max(columns, key=lambda each: rates[each], default="")
+    shared = sorted(word for word in named.intersection(parts.get(best, ())) if len(word) > _SHORT)
+    if not best or not (of_task[best] or shared) or list(rates.values()).count(rates[best]) > 1:
+        return "", "", False
+    why = f"the task speaks of {join_names(of_task[best], 2)}" if of_task[best] else f"it has {join_names(shared, 2)}"
+    return best, why, rates[best][1] > 0
+
+
+def _read_tables(evidence: Evidence, before: int) -> dict[str, _Table]:
+    """Return the tables whose columns were shown before an entry, by their names in lower case."""
+    found: dict[str, _Table] = {}
+    for entry in evidence.latest_before(before):
+        if entry.status == "ok" and not evidence.has_failed(entry):
+            for name, columns in _tables_of_entry(evidence, entry):
+                if columns and plain_name(name):
+                    found.setdefault(name.rpartition(".")[2].lower(), _Table(tuple(columns), entry))
+    return found
+
+
+def _tables_of_entry(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, list[str]]]:
+    said, command = evidence.text(entry)[:20_000], command_of(entry) or call_input(entry)
+    for table, body in _CREATED.findall(f"{said}\n{call_input(entry)[:20_000]}"):
+        yield table, list(_columns_of(body))
+    # An answer about several tables does not show where each begins.
+    if len(names := _DESCRIBES.findall(command)) == 1:
+        yield names[0], list(_list_groups(_TABLE_INFO, said)) or _DESCRIBED.findall(said)
+    if len(names := _ALL_OF.findall(command)) == 1 and (heads := _HEADS.match(said)) is not None:
+        yield names[0], re.split(r" *[|,\t] *", heads.group(1))
+
+
+def _used_tables(statement: str) -> dict[str, str]:
+    """Return the tables that a statement uses, by their names and aliases in lower case."""
+    found: dict[str, str] = {}
+    for table, alias in _USED.findall(statement):
+        name = table.rpartition(".")[2].lower()
+        found |= {name: name, **({alias.lower(): name} if alias and alias.lower() not in _CLAUSES else {})}
+    return found
+
+
+_WORD, _SHORT, _ROUNDS, _VERY_LIKE = lazy_pattern(r"[a-z]{4,30}"), 3, 2, 0.84
+_DESCRIBES = lazy_pattern(
+    r"(?:table_info\s*\(\s*|\b(?:desc(?:ribe)?|columns\s+from)\s+|\\d\+?\s+)[\"'`]?([\w.]{1,80})", re.IGNORECASE
+)
+_ALL_OF = lazy_pattern(r"\bselect\s+\*\s+from\s+[\"'`]?([\w.]{1,80})", re.IGNORECASE)
+_HEADS = lazy_pattern(r"\A {0,9}([a-z]\w{0,79}(?: {0,60}[|,\t] {0,60}[a-z]\w{0,79}){1,60}) {0,60}(?:\n|\Z)", re.IGNORECASE)
+_USED = lazy_pattern(
+    r"\b(?:from|join|into|update)\s+[\"'`\[]?([\w.]{1,80})[\"'`\]]?(?:\s+(?:as\s+)?(\w{1,40}))?", re.IGNORECASE
+)
+_CLAUSES = word_set(
+    "on join inner left right full outer cross natural where group order limit set using values union having returning select"
+)
+
+
 def _diagnose_unlike_name(evidence: Evidence, entry: EntryView, noun: str, name: str, known: list[str]) -> Diagnosis | None:
     """Say which names exist if the record lists them and none is similar to the requested one."""
     if not known:
@@ -240,12 +395,60 @@ def _diagnose_unlike_name(evidence: Evidence, entry: EntryView, noun: str, name:
         cause += f" {capital(evidence.source(shown))} names another database, {code(file, 80)}."
         step = f"See whether {code(name, 60)} is in {code(file, 80)}: make the same call with that file, to read only."
         return diagnosis(KIND, cause, step, evidence.quote(entry), evidence.quote(shown), confidence="medium")
+    table = _choose_table(evidence, entry, name, known) if noun == "table" else ""
     one = (
-        f"Use {code(known[0], 80)} if that is the one you mean; else"
+        f"{table} Else choose the right table among these; if none is,"
+        if table
+        else f"Use {code(known[0], 80)} if that is the one you mean; else"
         if len(known) == 1
         else f"Choose the right {noun} among these; if none is,"
     )
     return diagnosis(KIND, cause, f"{one} ask the user which {noun} is meant.", evidence.quote(entry), confidence="medium")
+
+
+def _diagnose_only_remote(evidence: Evidence, entry: EntryView, noun: str, name: str) -> Diagnosis | None:
+    """Say which remote there is, and its main branch, if the record knows exactly one remote."""
+    remotes = _find_recorded_names(evidence, entry, "remote")
+    remote, (listing, shown) = next(iter(remotes.items()), ("", (entry, "")))
+    failed = [words for each in evidence.tail if evidence.has_failed(each) for words in split_command(command_of(each))]
+    asked = [word for words in failed if words[0] == "git" for word in words[2:]]
+    mains = Counter(word.rpartition("/")[2] for word in asked if word.rpartition("/")[2] in _MAIN)
+    there, branch = _find_remote_branches(evidence, remote)
+    # A branch of that name may be pushed.
+    there |= set(_find_recorded_names(evidence, entry, "branch"))
+    lost = next((each for each, _ in mains.most_common() if each not in there), "") if branch else ""
+    unknown = name if noun == "remote" else name.rpartition("/")[0]
+    unknown = unknown if unknown != remote else ""
+    # A remote that failed too is not the way.
+    if len(remotes) != 1 or remote in asked or not (unknown if noun == "remote" else lost and name.endswith(lost)):
+        return None
+    missing = [f"no remote {code(unknown, 60)}"] * bool(unknown) + [f"no branch {code(lost, 60)}"] * bool(lost)
+    cause = f"There is {' and '.join(missing)}. The record knows one remote, {code(remote, 60)}"
+    cause += f", and its branch {code(branch, 80)}." if lost else "."
+    steps = [f"{code(remote, 60)} in place of {code(unknown, 60)}"] * bool(unknown)
+    steps += [f"{code(f'{remote}/{branch}', 80)} in place of {code(f'{unknown or remote}/{lost}', 80)}"] * bool(lost)
+    return diagnosis(
+        KIND, cause, f"Use {', and '.join(steps)}.", evidence.quote(entry), evidence.quote(listing, shown),
+        check=f"The message that there is no such {noun} must be gone.",
+    )  # fmt: skip
+
+
+def _find_remote_branches(evidence: Evidence, remote: str) -> tuple[set[str], str]:
+    """Return the listed branches of a remote, and the main one: its HEAD, or the only one besides the agent's own."""
+    said = [evidence.text(each)[:20_000] for each in evidence.recent if each.status == "ok" and not evidence.has_failed(each)]
+    of_remote = re.compile(rf"\bremotes/{re.escape(remote)}/([\w./-]+)(?: -> {re.escape(remote)}/([\w./-]+))?")
+    found = [match.groups("") for text in said for match in of_remote.finditer(text)] if remote else []
+    there = {name for name, _ in found if name != "HEAD"}
+    head = next((target for _, target in found if target), "")
+    own = {name for text in said for name in _list_groups(_CURRENT, text)}
+    others = there - own
+    return there, head or (next(iter(others)) if len(others) == 1 else "")
+
+
+_MAIN = frozenset(("main", "master", "trunk", "develop", "mainline", "default"))
+_CURRENT = lazy_pattern(
+    r"^\* ([\w./-]{1,100})(?= |$)|^## ([\w./-]{1,100}?)(?=\.\.\.|$)|^On branch ([\w./-]{1,100})", re.MULTILINE
+)
 
 
 _DATABASE = lazy_pattern(r"(?<![\w./~-])((?:[\w.@~-]{0,60}/){0,10}[\w.-]{1,80}\.(?:db|sqlite3?|duckdb))(?![\w-]|\.\w)")
@@ -305,11 +508,15 @@ def _list_column_names(text: str, command: str, asked: str) -> Iterator[str]:
         # Columns of a table that the statement does not use are no candidates.
         if re.search(rf"\b{re.escape(table)}\b", asked, re.IGNORECASE) is None:
             continue
-        columns = (_COLUMN.match(part) for part in _split_columns(body))
-        yield from (found.group(1) for found in columns if found and found.group(1).lower() not in _NO_COLUMN)
+        yield from _columns_of(body)
     if re.search(r"\b(?:describe|desc|show columns)\b", command, re.IGNORECASE):
         yield from _DESCRIBED.findall(text)
     yield from _list_groups(_TABLE_INFO, text)
+
+
+def _columns_of(body: str) -> Iterator[str]:
+    columns = (_COLUMN.match(part) for part in _split_columns(body))
+    return (found.group(1) for found in columns if found and found.group(1).lower() not in _NO_COLUMN)
 
 
 def _list_host_names(text: str) -> Iterator[str]:

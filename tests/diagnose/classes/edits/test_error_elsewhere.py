@@ -8,6 +8,11 @@ from ctxmgr.diagnose.classes.edits import error_elsewhere
 from ctxmgr.diagnose.evidence import Evidence
 from tests.diagnose.build import edit, evidence, failed, require_told
 
+_UNCOVERED = (
+    "error[E0004]: non-exhaustive patterns: `Shape::Ring { .. }` not covered\n  --> draw/src/area.rs:9:11\n   |\n"
+    "help: ensure that all possible cases are being handled\n   |\n12 ~         Shape::Line => 0.0,\n"
+    "13 ~         Shape::Ring { .. } => todo!(),\n   |\n"
+)
 SAID: list[tuple[str, Evidence, list[str], list[str]]] = [
     (
         "tsc",
@@ -20,6 +25,12 @@ SAID: list[tuple[str, Evidence, list[str], list[str]]] = [
         ),
         ["src/b.ts", "line 12"],
         ["src/b.ts"],
+    ),
+    (
+        "rustc",
+        evidence(*[edit("shape/src/lib.rs", "A", "B"), failed("cargo build", _UNCOVERED)] * 3, loop=6),
+        ["draw/src/area.rs", "line 9", "`Shape::Ring`"],
+        ["draw/src/area.rs", "`Shape::Line => 0.0,`", "`Shape::Ring { .. } => todo!(),`"],
     ),
 ]
 

@@ -72,3 +72,25 @@ MOVED = Said("I no longer fill queue.csv, the rows are in spool/rows.parquet now
 def test_a_message_says_where_the_file_is_now(calls: list[Call], kind: str) -> None:
     """Another agent said so, whether the old place is empty, or gone."""
     require_told(evidence(MOVED, *calls), kind, ["no longer fill"], ["spool/rows.parquet", "filler"])
+
+
+LOG = read("tmp/boot.log", "12:01:07 use base=etc/base.ini\n12:01:08 use extra=site/extra.ini keys=quota,burst\n12:01:09 up")
+
+
+def test_a_file_beside_a_searched_word_is_told_if_nobody_opened_it() -> None:
+    """A log says which file sets the key; the searches looked for its value in other places."""
+    words = ("burst", "limit = 40", "max_burst", "Limiter")
+    known = evidence(LOG, *[failed(f"grep -rn '{word}' lib bin etc", "") for word in words], found=False)
+
+    require_told(known, search_elsewhere.KIND, ["4 searches find nothing", "site/extra.ini"], ["site/extra.ini", "burst"])
+
+
+def test_a_time_is_no_place() -> None:
+    """The hour before a line of a log is no file, and a folder that was searched is no word that was sought."""
+    known = evidence(
+        read("tmp/boot.log", "11:02:19 lib loaded\n11:02:20 Limiter off"),
+        *[failed(f"grep -rn '{word}' bin lib", "") for word in ("Limiter", "Limiter.new", "Limiter(")],
+    )
+    found = search_elsewhere.diagnose(known)
+
+    assert found is None or ("`11`" not in found.next_step and "`lib`" not in found.cause)
