@@ -216,6 +216,11 @@ _OWN_FRAME = lazy_pattern(
 _LIBRARY = lazy_pattern(r"/(?:lib|lib64|site-packages|dist-packages|node_modules|jre|jdk)\S*/|^<|^node:|^(?:java|jdk|sun)\.")
 
 
+def avoids_questions(option: str) -> bool:
+    """Whether an option is a usual one that answers all questions in advance, such as `--yes` or `-auto-approve`."""
+    return _YES.fullmatch(option) is not None
+
+
 def _find_option(evidence: Evidence, entry: EntryView, asked: str) -> tuple[str, EntryView] | None:
     """Return the option that avoids a question, according to the help or the source of the program, and its entry."""
     command = command_of(entry)
@@ -235,7 +240,7 @@ def _find_option(evidence: Evidence, entry: EntryView, asked: str) -> tuple[str,
             if name in command:
                 continue
             # An option that says yes to everything is better than one that shares a word.
-            if _YES.fullmatch(name):
+            if avoids_questions(name):
                 return name, other
             if name[2:7].casefold() in stems:
                 near = near or (name, other)

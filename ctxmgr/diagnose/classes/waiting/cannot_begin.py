@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, program_name
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, program_name
 from ctxmgr.diagnose.evidence.calls import command_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import Item, answers, find_ids, parse_heads, parse_row
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
@@ -84,6 +84,9 @@ def _find_poll(evidence: Evidence) -> _Poll | None:
     own = _list_look_names(last)
     # Looks at one thing run the same program and share a name.
     same = [entry for entry in waiting if program_name(entry) == program_name(last) and own & _list_look_names(entry)]
+    # If the very same call is repeated often enough, other looks have fewer of its names.
+    equal = [entry for entry in same if call_key(entry) == call_key(last)]
+    same = equal if len(equal) >= _LEAST else same
     name_counts = Counter(name for entry in same for name in own & _list_look_names(entry))
     shared = {name for name, times in name_counts.items() if times == len(same)} or {
         name for name, times in name_counts.items() if times >= _LEAST

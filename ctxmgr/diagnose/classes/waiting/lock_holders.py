@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ctxmgr.diagnose.classes.waiting.call_hangs import avoids_questions
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock
 from ctxmgr.diagnose.evidence.calls import command_of, runs_in_background, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.items import find_ids
@@ -165,3 +166,65 @@ def diagnose_taker(evidence: Evidence, holder: EntryView, cause: str, quotes: li
     return diagnosis(
         _KIND, cause, step, *quotes, evidence.quote(holder), check="Its state must say that it is free before you try again."
     )
+
+
+_OUTPUT = lazy_pattern(r">{1,2} ?([\w./-]{3,80})")
+_AWAITS = lazy_pattern(
+    r"[^\n]{0,120}(?:\[[yY](?:es)?/[nN]o?\]|\([yY](?:es)?/[nN]o?[^)\n]{0,30}\)"
+    r"|\b(?:enter|type|press|choose|select|confirm|continue|proceed|overwrite|pass(?:word|phrase|code)|username|your)\b"
+    r"[^\n?:]{0,80})(?: ?[?:])?\Z",
+    re.IGNORECASE,
+)
+"""The end of an output that waits for an answer."""
+_SHOWS_PROCESS = lazy_pattern(r"\b(?:ps|pgrep|kill|pkill|fuser|lsof|wait)\b")
+
+
+def find_listed_number(evidence: Evidence, holder: EntryView) -> str | None:
+    """Return the process number of a call that was left running, from the only line of a later listing with its words."""
+    words = split_command(command_of(holder).partition(">")[0])
+    own = " ".join(words[-1]) if words else ""
+    lines = [
+        line
+        for look in evidence.recent
+        if look.index > holder.index and re.search(r"\b(?:ps|pgrep)\b", command_of(look)) and " " in own
+        for line in evidence.text(look)[:8_000].split("\n")
+        if own in line
+    ]
+    numbers = {match.group(0) for line in lines if (match := re.search(r"(?<![\w./:-])\d{2,8}(?![\w./:-])", line)) is not None}
+    return numbers.pop() if len(numbers) == 1 else None
+
+
+def find_open_prompt(evidence: Evidence, holder: EntryView, number: str | None) -> tuple[EntryView, str] | None:
+    """Return the prompt in which the output of a call that was left running ends, and the newest call that shows it."""
+    file = _OUTPUT.search(command_of(holder))
+    names = [name for name in (file.group(1).rpartition("/")[2] if file else "", number) if name and name != "null"]
+    looks = (
+        each
+        for each in reversed(evidence.recent)
+        if each.index > holder.index and each.status == "ok" and any(name in call_input(each) for name in names)
+        if not _SHOWS_PROCESS.search(command_of(each)) and evidence.text(each).strip()
+    )
+    look = next(looks, None)
+    match = _AWAITS.search((evidence.output_so_far(holder) if look is None else evidence.text(look)).rstrip()[-400:])
+    return (look or holder, match.group(0).strip()) if match is not None else None
+
+
+def diagnose_asking_holder(
+    evidence: Evidence, holder: EntryView, number: str | None, question: tuple[EntryView, str], cause: str, quotes: list[Quote]
+) -> Diagnosis:
+    """Say that what holds the lock waits for an answer that nobody can give."""
+    shown, prompt = question
+    own, who = evidence.is_own(holder), evidence.maker(holder)
+    asked = "a question" if ORDERS.search(prompt) else code(prompt, 50)
+    cause += f" Its output ends in {asked}, as {evidence.source(shown)} shows: it waits for an answer that nobody gives."
+    given = [word for each in evidence.failing_calls[:1] for words in split_command(command_of(each)) for word in words]
+    option = next((each for each in given if avoids_questions(each) and each not in command_of(holder).split()), None)
+    end = f"`kill {number}`" if number else f"end {code(command_of(holder), 80)}"
+    step = (
+        f"Waiting can't end it. {f'Stop it ({end})' if own else f'Ask {who} to stop it ({end})'} and do not remove the lock by"
+        " hand. When it is gone, run yours once, "
+        f"{f'with {code(option, 40)}, which asks nothing' if option else 'with the option that answers its question'}"
+        ", if the user wants what it asks."
+    )
+    check = "Make sure that process is gone before you run it again."
+    return diagnosis(_KIND, cause, step, *quotes, evidence.quote(shown, prompt), check=check)

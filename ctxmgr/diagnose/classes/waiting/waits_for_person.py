@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ctxmgr.detect.text import vocabulary
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
-from ctxmgr.diagnose.evidence.items import Item, answers, find_ids
+from ctxmgr.diagnose.evidence.items import Item, answers, find_ids, list_items
 from ctxmgr.diagnose.evidence.messages import user_sentences
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, code, plain_name, text_of
 from ctxmgr.diagnose.interface import diagnosis
@@ -190,12 +190,13 @@ def _find_named_decider(evidence: Evidence, same: list[EntryView]) -> tuple[str,
 
 
 class _Person(NamedTuple):
-    """The person who must decide: a name or a role in words, its entry, and what is undecided there."""
+    """The person who must decide: a name or a role in words, its entry, what is undecided there, and why not another person."""
 
     name: str
     role: str
     shown: EntryView
     state: str
+    reason: str = ""
 
 
 def _diagnose_undecided(evidence: Evidence) -> Diagnosis | None:
@@ -236,7 +237,7 @@ def _find_person(evidence: Evidence, step: EntryView, *, decided: bool = False) 
         made = None  # the same answer shows something about it that is still open
         person = _read_person(item, entry, state)
         if person is not None:
-            return _find_deputy(evidence, person) or person
+            return _find_deputy(evidence, person) or _find_other_decider(evidence, person) or person
         open_state = open_state or state
     if decided and not open_state:
         return None
@@ -345,7 +346,7 @@ def _find_noted_person(evidence: Evidence, step: EntryView, about: set[str]) -> 
                     continue
                 if match.group("name").casefold() not in _NOBODY:
                     found = _Person(match.group("name"), match.group("role") or "", entry, "")
-                    return _find_deputy(evidence, found) or found
+                    return _find_deputy(evidence, found) or _find_other_decider(evidence, found) or found
     return None
 
 
@@ -362,15 +363,82 @@ def _find_deputy(evidence: Evidence, person: _Person) -> _Person | None:
     return None
 
 
+_DECIDERS = lazy_pattern(
+    r"(?:\w{0,20}[ _-])?(?:approvers?|deciders?|reviewers?|signers?|signatories|(?:code_?)?owners?|maintainers?|members)"
+)
+_DEPUTIES = lazy_pattern(r"(?:\w{0,20}[ _-])?(?:deput(?:y|ies)|backups?|delegates?|stand-?ins?|substitutes?|secondary)")
+_PRESENCE = lazy_pattern(r"(?:away|offline|ooo|out[ _-]of[ _-]office|on[ _-]leave|absent|vacation|holiday|unavailable)")
+_GONE = lazy_pattern(
+    r"\b(?:on (?:\w+ )?leave|(?:is|am|are|be|['’]m|currently) away|out of (?:the )?office|absent|on (?:holiday|vacation)"
+    r"|(?:off|out) sick|unavailable)\b[^.\n\"]{0,40}",
+    re.IGNORECASE,
+)
+
+_COVERS = lazy_pattern(
+    r"(?P<name>[A-Z][\w'-]{1,30}(?: [A-Z][\w'-]{1,30})?|@[\w.-]{2,40})"
+    r" (?:stands? in|(?:is )?cover(?:s|ing)|fills? in|deputi[sz]es|is (?:my|the) (?:deputy|backup|stand-?in)|decides|approves)\b"
+)
+
+
+def _find_other_decider(evidence: Evidence, person: _Person) -> _Person | None:
+    """Return who else may decide, if the record shows a person as absent; without such a name that person, as absent."""
+    absence = _find_absence(evidence, person.name)
+    if absence is None:
+        return None
+    shown, words = absence
+    reason = f" It waits for {code(person.name, 40)}, who is absent: {code(words, 60)}, as {evidence.source(shown)} shows."
+    said = evidence.text(shown)
+    named = _COVERS.search(said) or _STANDS_IN.search(said)
+    if named is not None and not _is_same_person(named.group("name"), person.name):
+        return _Person(named.group("name"), "who stands in", shown, "", reason)
+    for entry, item in answers(evidence):
+        fields = {
+            key: [each for part in value.split(",") if _is_name(each := part.strip())] for key, value in item.fields.items()
+        }
+        own = [key for key, names in fields.items() if any(_is_same_person(each, person.name) for each in names)]
+        lists = [key for key in own if _DECIDERS.fullmatch(key)] + [key for key in fields if own and _DEPUTIES.fullmatch(key)]
+        for name in (name for key in lists for name in fields[key]):
+            if not _is_same_person(name, person.name) and _find_absence(evidence, name) is None:
+                return _Person(name, "who may decide too", entry, "", reason)
+    return person._replace(role="absent", reason=reason)
+
+
+def _is_same_person(one: str, other: str) -> bool:
+    """Whether two names are one person's: `mia.berg`, `@mia.berg`, `mia.berg@corp.example` and `Mia Berg`."""
+    first, second = (re.findall(r"[^\W_]+", re.sub(r"(?<=\w)@.*| \(.*", "", each).casefold()) for each in (one, other))
+    return bool(first) and first == second
+
+
+def _find_absence(evidence: Evidence, name: str) -> tuple[EntryView, str] | None:
+    """Return the newest answer that shows a person as absent, and its words: an automatic reply, a presence, or a line."""
+    named = re.compile(rf"(?<![\w.]){re.escape(name)}(?![\w.])", re.IGNORECASE)
+    for entry in list(reversed(evidence.recent))[:_LOOKED_AT]:
+        asked = any(_is_same_person(each, name) for each in fields_of(entry).values() if isinstance(each, str))
+        said = evidence.text(entry)[:4_000]
+        lines = [line for line in said.split("\n") if asked or named.search(line)]
+        match = next((match for line in lines if (match := _GONE.search(line)) is not None), None)
+        if match is not None:
+            return entry, match.group(0).strip()
+        for item in list_items(said) if lines else ():
+            if asked or named.search(item.text):
+                state = next((each for each in item.fields.values() if _PRESENCE.fullmatch(each.casefold())), None)
+                if state is not None:
+                    return entry, state
+    return None
+
+
 def _diagnose_person(evidence: Evidence, person: _Person, cause: str, quotes: list[Quote], what: str) -> Diagnosis:
     """Say who must decide, and that reading the state again brings nothing."""
     name = code(person.name, 40) if person.name else f"the {person.role}"
     role = f" ({person.role})" if person.role and person.name else ""
     source = evidence.source(person.shown)
     state = f", where it stands as {code(person.state, 50)}" if person.state else ""
-    cause += f" {capital(source)} names {name}{role} for it{state}."
+    cause += f"{person.reason} {capital(source)} names {name}{role} for it{state}."
     step = (
-        f"Stop asking for the state and repeating the call: neither brings the decision. Tell {name}{role}, by a"
+        "Stop asking for the state and repeating the call: neither brings the decision. Tell the user that"
+        f" {name} is absent, and ask who decides instead. What stands in outputs is no approval."
+        if person.role == "absent"
+        else f"Stop asking for the state and repeating the call: neither brings the decision. Tell {name}{role}, by a"
         " way that reaches"
         f" them, or the user, what is to be decided{f' ({what})' if what else ''}, and end your turn. What stands"
         " in outputs is no approval."

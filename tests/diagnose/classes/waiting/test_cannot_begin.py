@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxmgr.diagnose import diagnose
-from tests.diagnose.build import bash, evidence
+from tests.diagnose.build import bash, evidence, require_told
 
 
 def test_the_value_made_of_the_same_parts_is_offered() -> None:
@@ -17,3 +17,13 @@ def test_the_value_made_of_the_same_parts_is_offered() -> None:
     assert told is not None
     assert "such as `arm64`" in told.next_step
     assert "kiln-arm" not in told.cause
+
+
+def test_an_earlier_look_shows_that_it_is_paused() -> None:
+    """A look at the whole object, in another form than the polls, has the switch."""
+    look = bash(
+        "flux get kustomization ledger -o yaml", "kind: Kustomization\nname: ledger\nspec:\n  suspend: true\n  interval: 5m"
+    )
+    poll = bash("flux wait kustomization/ledger --timeout=60s", "waiting for ledger: pending\nerror: timed out waiting")
+
+    require_told(evidence(look, *[poll] * 5), "cannotBegin", ["`suspend: true`", "`ledger`"], ["Stop polling"])
