@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ctxmgr.diagnose.errors.lines import addresses_reader
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, program_name
 from ctxmgr.diagnose.evidence.calls import command_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import Item, answers, find_ids, parse_heads, parse_row
+from ctxmgr.diagnose.evidence.messages import forbids, user_sentences
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
-from ctxmgr.diagnose.evidence.texts import capital, code, find_nearest, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, find_nearest, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis
@@ -29,7 +31,14 @@ _OFF = (
     r"paused|suspend(?:ed)?|disabled|on_?hold|held|frozen|halted|maintenance(?:_mode)?|draining|cordoned"
     r"|offline|inactive|stopped|deactivated"
 )
-_OFF_KEY = lazy_pattern(rf"(?:is[_ ])?(?:{_OFF})", re.IGNORECASE)
+_OFF_KEY = lazy_pattern(
+    rf"(?:is[_ ]?)?(?:{_OFF}|locked|blocked|draft|read[_-]?only|dry[_-]?run|unschedulable|hold)", re.IGNORECASE
+)
+_COUNT_KEY = lazy_pattern(
+    r"(?:spec\.)?(?:replicas|(?:desired|max|target)[_ -]?(?:count|replicas|capacity|workers|instances|size|concurrency|runs)?"
+    r"|workers|concurrency|parallelism|slots)",
+    re.IGNORECASE,
+)
 _ON_KEY = lazy_pattern(r"(?:is[_ ])?(?:enabled|active|schedulable|running|online|accepting)", re.IGNORECASE)
 _OFF_STATE = lazy_pattern(rf"(?:{_OFF})(?:[_ -]\w{{2,20}})?", re.IGNORECASE)
 _RESUMES = lazy_pattern(r"resume|unpause|enable|activate|start|suspend=false|publish|scale", re.IGNORECASE)
@@ -58,18 +67,21 @@ _COMMON = word_set(
 
 
 class _Poll(NamedTuple):
-    """A poll: the last look, the number of looks, the first one, and the names that they are about."""
+    """A poll: the last look, the number of looks, the names that they are about, and whether the answers say that it waits."""
 
     last: EntryView
     times: int
     names: set[str]
+    waits: bool = True
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return why the awaited work does not begin."""
     poll = _find_poll(evidence)
     if poll is None:
-        return None
+        same = next((each for each in evidence.repeated_calls if not CHECKS.search(command_of(each))), None)
+        frozen = None if same is None else _Poll(same, len(evidence.equal_calls(same)), _list_look_names(same), waits=False)
+        return None if frozen is None else _diagnose_disabled(evidence, frozen)
     return _diagnose_hold(evidence, poll) or _diagnose_disabled(evidence, poll) or _diagnose_missing_value(evidence, poll)
 
 
@@ -120,8 +132,8 @@ def _find_subject(poll: _Poll, item: Item) -> str | None:
 
 def _describe_poll(poll: _Poll) -> str:
     return (
-        f"{code(command_of(poll.last) or tool_phrase(poll.last), 80)} was answered {poll.times} times that it waits,"
-        " and waiting can't change it"
+        f"{code(command_of(poll.last) or tool_phrase(poll.last), 80)} was answered {poll.times} times"
+        f" {'that it waits, and waiting' if poll.waits else 'alike, and asking again'} can't change it"
     )
 
 
@@ -146,30 +158,73 @@ def _diagnose_disabled(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
         if name is None:
             continue
         for key, value in item.fields.items():
-            off = _OFF_KEY.fullmatch(key) and value.casefold() in _TRUE
-            off = off or (_ON_KEY.fullmatch(key) and value.casefold() in _FALSE)
             # A state with a reason beside it is described by the reason.
-            off = off or (_STATE_KEY.fullmatch(key) and _OFF_STATE.fullmatch(value) and not _reasons(item))
+            off = _is_off(key, value) or (_STATE_KEY.fullmatch(key) and _OFF_STATE.fullmatch(value) and not _reasons(item))
             known = key in seen
             seen.add(key)
             if not off or known or _is_resumed(evidence, entry, name):
                 continue  # a newer answer differs, or nobody has looked since it was switched on
-            source = evidence.source(entry)
             own = item.fields.get("name") or item.fields.get("id") or ""
-            name = own if plain_name(own) else name
-            cause = (
-                f"{_describe_poll(poll)}. {capital(source)} shows {code(f'{key}: {value}', _SHORT)} for"
-                f" {code(name, _SHORT)}: so it does not begin."
-            )
-            step = (
-                f"Stop polling. {code(name, _SHORT)} stays so until {code(f'{key}: {value}', _SHORT)} is changed:"
-                " resume or un-pause it, if the "
-                "user's task covers that, else ask the user whether you may; then look at its state once."
-            )
-            return diagnosis(
-                KIND, cause, step, evidence.quote(entry), evidence.quote(poll.last), check="Its state must move on."
-            )
+            return _diagnose_switch(evidence, poll, entry, item, own if plain_name(own) else name, key)
     return None
+
+
+def _is_off(key: str, value: str) -> bool:
+    """Whether a member says that a thing is switched off, held, or to have no copies."""
+    folded = value.casefold()
+    return (
+        (_OFF_KEY.fullmatch(key) is not None and folded in _TRUE)
+        or (_ON_KEY.fullmatch(key) is not None and folded in _FALSE)
+        or (_COUNT_KEY.fullmatch(key) is not None and value == "0")
+    )
+
+
+_BESIDE = lazy_pattern(
+    r"\b(?:held|hold|pause[ds]?|suspend\w*|fro?zen?|freeze|disabled?|switched off|stopped|locked|maintenance|resume[ds]?)\b",
+    re.IGNORECASE,
+)
+_STAYS = lazy_pattern(
+    r"\b(?:keep|leave|stays?|remains?|until|not (?:resume|unpause|enable|start|touch|scale))\b", re.IGNORECASE
+)
+_VERBS = (
+    ("kubectl", "paused", "kubectl rollout resume {}"),
+    ("kubectl", "unschedulable", "kubectl uncordon {}"),
+    ("flux", "suspend", "flux resume {}"),
+    ("airflow", "is_paused", "airflow dags unpause {}"),
+    ("gh", "isdraft", "gh pr ready {}"),
+)
+"""Calls that switch a thing on, by program and member."""
+
+
+def _diagnose_switch(evidence: Evidence, poll: _Poll, entry: EntryView, item: Item, name: str, key: str) -> Diagnosis:
+    """Say that a member holds a thing up, what is written beside it, and how to change it."""
+    switch, thing = code(f"{key}: {item.fields[key]}", _SHORT), code(name, _SHORT)
+    cause = f"{_describe_poll(poll)}. {capital(evidence.source(entry))} shows {switch} for {thing}: so it does not begin."
+    lines = [line.partition(": ")[2].strip(" \"',") for line in evidence.text(entry)[:_MOST_TEXT].split("\n")]
+    fair = [each for each in [*item.fields.values(), *lines] if len(each.split()) > _LEAST and _BESIDE.search(each)]
+    told = next((each for each in fair if not ORDERS.search(each) and not addresses_reader(each)), None)
+    cause += f" Beside it stands {code(told, 110)}." if told is not None else ""
+    quotes = [evidence.quote(entry), evidence.quote(poll.last)]
+    check = "Its state must move on."
+    words = (sentence for _, sentence in user_sentences(evidence) if name in sentence)
+    stays = next((each for each in words if _STAYS.search(each) and (_BESIDE.search(each) or forbids(each))), None)
+    if stays is not None:
+        cause += f" The user said: {code(stays, 110)}."
+        step = f"Stop polling, and leave {switch} as it is: tell the user that {thing} can't go on before it is changed."
+        return diagnosis(KIND, cause, step, *quotes, check=check)
+    # The poll names the kind of the thing, as in `deploy/api`.
+    typed = next((word for word in command_of(poll.last).split() if word.endswith(f"/{name}") and plain_name(word)), name)
+    verb = next((text for program, member, text in _VERBS if program == program_name(poll.last) and member == key), "")
+    space = (
+        re.search(r" (?:-n|--namespace)[ =][\w.-]{1,60}(?= )", command_of(poll.last)) if verb.startswith("kubectl") else None
+    )
+    verb = f"{verb.format(typed)}{space.group(0) if space else ''}"
+    step = (
+        f"Stop polling. {thing} stays so until {switch} is changed: resume or un-pause it"
+        f"{f', with {code(verb, 100)},' if verb else ','} if the user's task covers"
+        " that, else ask the user whether you may; then look at its state once."
+    )
+    return diagnosis(KIND, cause, step, *quotes, check=check)
 
 
 def _is_resumed(evidence: Evidence, shown: EntryView, name: str) -> bool:

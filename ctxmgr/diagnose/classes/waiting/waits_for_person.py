@@ -376,7 +376,7 @@ _GONE = lazy_pattern(
 
 _COVERS = lazy_pattern(
     r"(?P<name>[A-Z][\w'-]{1,30}(?: [A-Z][\w'-]{1,30})?|@[\w.-]{2,40})"
-    r" (?:stands? in|(?:is )?cover(?:s|ing)|fills? in|deputi[sz]es|is (?:my|the) (?:deputy|backup|stand-?in)|decides|approves)\b"
+    r" (?:stands? in|(?:is )?cover(?:s|ing)|fills? in|deputi[sz]es|is (?:my|the) (?:deputy|backup|stand-?in))\b"
 )
 
 
