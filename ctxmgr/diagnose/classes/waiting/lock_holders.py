@@ -9,7 +9,7 @@ from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock
 from ctxmgr.diagnose.evidence.calls import command_of, runs_in_background, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.items import find_ids
 from ctxmgr.diagnose.evidence.messages import split_sentences
-from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names
+from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -176,6 +176,13 @@ _AWAITS = lazy_pattern(
     re.IGNORECASE,
 )
 """The end of an output that waits for an answer."""
+_AWAITS_THING = lazy_pattern(
+    r"[^\n]{0,80}\b(?:waiting|waits?|blocked|paused|held) (?:for|until|on)\b[^\n]{2,80}\Z", re.IGNORECASE
+)
+"""The end of an output that waits for something to be done or made."""
+_THING = lazy_pattern(
+    r"(?<![\w./-])(?:[\w.-]{1,60}/){1,8}[\w.-]{1,60}|(?<![\w.])[\w-]{2,60}\.[a-z]{1,8}(?![\w.])|`[^`\n]{2,60}`"
+)
 _SHOWS_PROCESS = lazy_pattern(r"\b(?:ps|pgrep|kill|pkill|fuser|lsof|wait)\b")
 
 
@@ -205,7 +212,8 @@ def find_open_prompt(evidence: Evidence, holder: EntryView, number: str | None) 
         if not _SHOWS_PROCESS.search(command_of(each)) and evidence.text(each).strip()
     )
     look = next(looks, None)
-    match = _AWAITS.search((evidence.output_so_far(holder) if look is None else evidence.text(look)).rstrip()[-400:])
+    said = (evidence.output_so_far(holder) if look is None else evidence.text(look)).rstrip()[-400:]
+    match = _AWAITS.search(said) or _AWAITS_THING.search(said)
     return (look or holder, match.group(0).strip()) if match is not None else None
 
 
@@ -215,6 +223,8 @@ def diagnose_asking_holder(
     """Say that what holds the lock waits for an answer that nobody can give."""
     shown, prompt = question
     own, who = evidence.is_own(holder), evidence.maker(holder)
+    if _AWAITS.search(prompt) is None:
+        return _diagnose_awaiting_holder(evidence, holder, number, question, cause, quotes)
     asked = "a question" if ORDERS.search(prompt) else code(prompt, 50)
     cause += f" Its output ends in {asked}, as {evidence.source(shown)} shows: it waits for an answer that nobody gives."
     given = [word for each in evidence.failing_calls[:1] for words in split_command(command_of(each)) for word in words]
@@ -228,3 +238,23 @@ def diagnose_asking_holder(
     )
     check = "Make sure that process is gone before you run it again."
     return diagnosis(_KIND, cause, step, *quotes, evidence.quote(shown, prompt), check=check)
+
+
+def _diagnose_awaiting_holder(
+    evidence: Evidence, holder: EntryView, number: str | None, question: tuple[EntryView, str], cause: str, quotes: list[Quote]
+) -> Diagnosis:
+    """Say that what holds the lock waits for something that somebody has to make or do."""
+    shown, line = question
+    own, who = evidence.is_own(holder), evidence.maker(holder)
+    names = [each.strip("`") for each in _THING.findall(line) if plain_name(each.strip("`"))]
+    told = f", {code(line, 110)}" if not ORDERS.search(line) else ""
+    cause += f" Its output ends there{told}, as {evidence.source(shown)} shows: until it has that, it keeps the lock."
+    thing = join_names(names[:2]) if names else "what it waits for"
+    end = f"`kill {number}`" if number else f"end {code(command_of(holder), 60)}"
+    step = (
+        f"See to {thing}, which it waits for, as its source or notes say, if the task allows it; then it can go on and give the"
+        f" lock back. {f'End it ({end})' if own else f'Ask {who} to end it'} only if its work may be lost. Then run this once"
+        " more."
+    )
+    check = "Make sure that it has ended before you run it again."
+    return diagnosis(_KIND, cause, step, *quotes, evidence.quote(shown, line), check=check)

@@ -106,7 +106,7 @@ _FIXED = lazy_pattern(
 )
 _BOUND = lazy_pattern(
     r"(?:[\"'](?:[\d.]{7,15}|localhost|::1?)?[\"'], ?|(?:127\.0\.0\.1|0\.0\.0\.0|localhost|\[::1?\]):"
-    r"|\bport[\"']?\s?[:=]\s?|(?<![A-Za-z0-9])PORT\b\W{1,6}|--port[ =]|listen\()[\"']?(\d{2,5})\b",
+    r"|\bport[\"']?\s?[:=]\s?|(?<![A-Za-z0-9])PORT\b\W{1,6}|--port[ =]|listen\(|\$\{\w{1,30}:-)[\"']?(\d{2,5})\b",
     re.IGNORECASE,
 )
 
@@ -121,7 +121,7 @@ def _find_port_in_context(evidence: Evidence, entry: EntryView, said: str) -> st
         shown = (
             other
             for other in evidence.entries_before(entry.index)
-            if name in command_of(other) and call_key(other) != call_key(entry)
+            if name in command_of(other) and call_key(other) != call_key(entry) and not evidence.has_failed(other)
         )
         texts += [evidence.text(other) for other in list(shown)[:3]]
     for text in texts:
@@ -244,8 +244,12 @@ def _find_setting(evidence: Evidence, entry: EntryView, port: str, texts: list[s
     """Return how the program of a call takes its port, according to its source or a note: `APP_PORT=8081`; or ""."""
     files = dict.fromkeys(re.findall(r"[\w./-]{1,200}\.(?:py|js|ts|mjs|rb|sh|php|go)\b", command_of(entry)))
     sources = [content.text[:_MOST_NOTE] for file in files if (content := evidence.last_content(file, entry.index)) is not None]
-    match = next((match for text in [*sources, *texts] if (match := _VARIABLE.search(text)) is not None), None)
-    return "" if match is None else code(f"{match.group(1)}={port}" if match.group(1) else f"{match.group(2)} {port}")
+    shown = [*sources, *texts]
+    match = next((match for text in shown if (match := _VARIABLE.search(text)) is not None), None)
+    if match is not None:
+        return code(f"{match.group(1)}={port}" if match.group(1) else f"{match.group(2)} {port}")
+    # A script takes its port as its first argument.
+    return code(f"{next(iter(files))} {port}") if files and any(re.search(r"\$\{1:-\d", text) for text in shown) else ""
 
 
 def _diagnose_noted_holder(

@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from ctxmgr.detect.text import vocabulary
+from ctxmgr.diagnose.classes.waiting.departed import diagnose_departed
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import Item, answers, find_ids, list_items
@@ -63,7 +64,7 @@ _UNDECIDED = lazy_pattern(
     r"pending|waiting|none|null|no (?:answer|reply|decision|response)|not (?:yet )?(?:decided|answered)|unanswered",
     re.IGNORECASE,
 )
-_LEAST, _NEAR = 2, 3
+_LEAST, _NEAR, _NEAR_NAME = 2, 3, 30
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -73,6 +74,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         or _diagnose_unanswered_question(evidence)
         or _diagnose_pending_review(evidence)
         or _diagnose_undecided(evidence)
+        or diagnose_departed(KIND, evidence)
     )
 
 
@@ -201,7 +203,7 @@ class _Person(NamedTuple):
 
 def _diagnose_undecided(evidence: Evidence) -> Diagnosis | None:
     """Say that calls are refused, or a state is polled, because a person has not decided, according to another answer."""
-    steps = evidence.failing_calls[:2] or evidence.repeated_calls[:1]
+    steps = evidence.failing_calls[:2] or evidence.repeated_calls[:1] or _list_open_requests(evidence)
     for step in steps:
         person = _find_person(evidence, step, decided=True) if step.status != "open" else None
         # A failure counts only if it says that it lacks the decision.
@@ -210,6 +212,14 @@ def _diagnose_undecided(evidence: Evidence) -> Diagnosis | None:
         cause = f"{_call_text(step)}{_describe_subject(step)} gets no further, because a person's decision is missing."
         return _diagnose_person(evidence, person, cause, [evidence.quote(step)], "")
     return None
+
+
+def _list_open_requests(evidence: Evidence) -> list[EntryView]:
+    """Return the last call, if it is a look that has shown an open decision again and again, of one request or of several."""
+    last = evidence.recent[-1:]
+    same = [each for each in evidence.tail if each.action == last[0].action] if last and not command_of(last[0]) else []
+    is_open = all(any(_decision_state(item) for item in list_items(evidence.text(each)[:4_000])) for each in same)
+    return last[:1] if len(same) > _LEAST and is_open and not may_change(same[-1]) else []
 
 
 def _find_person(evidence: Evidence, step: EntryView, *, decided: bool = False) -> _Person | None:
@@ -241,7 +251,7 @@ def _find_person(evidence: Evidence, step: EntryView, *, decided: bool = False) 
         open_state = open_state or state
     if decided and not open_state:
         return None
-    noted = _find_noted_person(evidence, step, about)
+    noted = _find_noted_person(evidence, step, about) or (_find_absent_decider(evidence) if open_state else None)
     return noted._replace(state=open_state) if open_state and noted is not None else noted
 
 
@@ -366,8 +376,12 @@ def _find_deputy(evidence: Evidence, person: _Person) -> _Person | None:
 _DECIDERS = lazy_pattern(
     r"(?:\w{0,20}[ _-])?(?:approvers?|deciders?|reviewers?|signers?|signatories|(?:code_?)?owners?|maintainers?|members)"
 )
-_DEPUTIES = lazy_pattern(r"(?:\w{0,20}[ _-])?(?:deput(?:y|ies)|backups?|delegates?|stand-?ins?|substitutes?|secondary)")
-_PRESENCE = lazy_pattern(r"(?:away|offline|ooo|out[ _-]of[ _-]office|on[ _-]leave|absent|vacation|holiday|unavailable)")
+_DEPUTIES = lazy_pattern(
+    r"(?:\w{0,20}[ _-])?(?:deput(?:y|ies)|backups?|delegates?|stand-?ins?|substitutes?|secondary|during|instead|alternates?)"
+)
+_PRESENCE = lazy_pattern(
+    r"(?:away|offline|ooo|out[ _-]of[ _-]office|on[ _-]leave|absent|vacation|holiday|unavailable)(?: .{0,40})?"
+)
 _GONE = lazy_pattern(
     r"\b(?:on (?:\w+ )?leave|(?:is|am|are|be|['’]m|currently) away|out of (?:the )?office|absent|on (?:holiday|vacation)"
     r"|(?:off|out) sick|unavailable)\b[^.\n\"]{0,40}",
@@ -403,6 +417,18 @@ def _find_other_decider(evidence: Evidence, person: _Person) -> _Person | None:
     return person._replace(role="absent", reason=reason)
 
 
+def _find_absent_decider(evidence: Evidence) -> _Person | None:
+    """Return who may decide in place of a person whom an answer shows as absent and one about decisions names."""
+    for entry, item in answers(evidence):
+        name = next((each for key, each in item.fields.items() if key in ("name", "user", "person") and _is_name(each)), "")
+        if not name or not any(_PRESENCE.fullmatch(each.casefold()) for each in item.fields.values()):
+            continue
+        texts = (evidence.text(each) for each in evidence.recent[-_LOOKED_AT:] if each.index != entry.index)
+        if any(name in text and (_DECIDES.search(text) or re.search(r"\b(?:requests? go|yes from)", text)) for text in texts):
+            return _find_other_decider(evidence, _Person(name, "", entry, ""))
+    return None
+
+
 def _is_same_person(one: str, other: str) -> bool:
     """Whether two names are one person's: `mia.berg`, `@mia.berg`, `mia.berg@corp.example` and `Mia Berg`."""
     first, second = (re.findall(r"[^\W_]+", re.sub(r"(?<=\w)@.*| \(.*", "", each).casefold()) for each in (one, other))
@@ -411,16 +437,18 @@ def _is_same_person(one: str, other: str) -> bool:
 
 def _find_absence(evidence: Evidence, name: str) -> tuple[EntryView, str] | None:
     """Return the newest answer that shows a person as absent, and its words: an automatic reply, a presence, or a line."""
-    named = re.compile(rf"(?<![\w.]){re.escape(name)}(?![\w.])", re.IGNORECASE)
+    named = re.compile(rf"(?<![\w.]){re.escape(name)}(?![\w.])[^.;,\n]{{0,{_NEAR_NAME}}}?(?={_GONE.pattern})", re.IGNORECASE)
     for entry in list(reversed(evidence.recent))[:_LOOKED_AT]:
         asked = any(_is_same_person(each, name) for each in fields_of(entry).values() if isinstance(each, str))
         said = evidence.text(entry)[:4_000]
-        lines = [line for line in said.split("\n") if asked or named.search(line)]
-        match = next((match for line in lines if (match := _GONE.search(line)) is not None), None)
+        # In a line about several people, the words belong to the name before them.
+        before = None if asked else named.search(said)
+        match = _GONE.search(said, before.end() if before else 0) if asked or before else None
         if match is not None:
             return entry, match.group(0).strip()
-        for item in list_items(said) if lines else ():
-            if asked or named.search(item.text):
+        for item in list_items(said):
+            own = [item.fields.get(key, "") for key in ("name", "id", "user", "person")]
+            if (asked and not any(own)) or any(_is_same_person(each, name) for each in own if each):
                 state = next((each for each in item.fields.values() if _PRESENCE.fullmatch(each.casefold())), None)
                 if state is not None:
                     return entry, state

@@ -77,3 +77,14 @@ def test_a_log_line_is_no_note_of_a_holder() -> None:
 
     assert told is not None
     assert "says of it" not in told.cause
+
+
+def test_a_script_takes_the_port_as_its_argument() -> None:
+    """The default port stands in the script, and a note in the same output says whose it is."""
+    shown = bash(
+        "cat HOUSE.md up.sh",
+        '6060  review desk of Ines for this week, do not touch\n6070-6075  free for all\nexec serve "${1:-6060}"',
+    )
+    call = failed("sh up.sh", "error: address already in use")
+
+    require_told(evidence(shown, call, call, call), "resourceHeld", ["6060", "Ines"], ["`up.sh 6070`"])

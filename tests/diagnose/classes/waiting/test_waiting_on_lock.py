@@ -160,3 +160,15 @@ def test_a_listing_shows_the_number_of_the_holder() -> None:
 
     assert told is not None
     assert "6120" in told.next_step
+
+
+def test_the_holder_waits_for_a_file() -> None:
+    """What the log of the holder waits for is to be made, and the holder is not simply to be ended."""
+    begun = bash("nohup dvc repro > repro.log 2>&1 &", "[1] 6120")
+    log = bash("cat repro.log", "fit done\nholding the lock, waiting for out/checked.ok")
+    told = diagnose(evidence(begun, log, BLOCKED, BLOCKED, BLOCKED))
+
+    assert told is not None
+    assert "waiting for out/checked.ok" in told.cause
+    assert "See to `out/checked.ok`" in told.next_step
+    assert "only if its work may be lost" in told.next_step

@@ -56,3 +56,13 @@ def test_whoever_is_present_is_asked() -> None:
     away = Call("team.person", {"id": "tom.ek"}, {"id": "tom.ek", "status": "away"})
 
     require_told(evidence(team, here, away, *[WAITS] * 5), "waitsForPerson", [], ["Tell `mia.berg`"])
+
+
+def test_a_directory_names_who_is_there_meanwhile() -> None:
+    """A waiting request names nobody; a rule names the person, and the directory whoever stands in."""
+    rule = Call("rule.get", {"id": "print"}, {"text": "A print run needs a sign-off. Requests go to L. Brandt."})
+    entry = {"name": "L. Brandt", "status": "on leave until 4 May", "during": "S. Okoro, room 12"}
+    look = Call("request.get", {"request": "pr-9"}, {"request": "pr-9", "state": "waiting", "answers": []})
+    known = evidence(rule, Call("people.get", {"name": "L. Brandt"}, entry), *[look] * 4)
+
+    require_told(known, "waitsForPerson", ["`L. Brandt`, who is absent"], ["Tell `S. Okoro`"])
