@@ -216,10 +216,10 @@ def _diagnose_undecided(evidence: Evidence) -> Diagnosis | None:
 
 def _list_open_requests(evidence: Evidence) -> list[EntryView]:
     """Return the last call, if it is a look that has shown an open decision again and again, of one request or of several."""
-    last = evidence.recent[-1:]
+    last = list(evidence.recent[-1:])
     same = [each for each in evidence.tail if each.action == last[0].action] if last and not command_of(last[0]) else []
     is_open = all(any(_decision_state(item) for item in list_items(evidence.text(each)[:4_000])) for each in same)
-    return last[:1] if len(same) > _LEAST and is_open and not may_change(same[-1]) else []
+    return last if len(same) > _LEAST and is_open and not may_change(same[-1]) else []
 
 
 def _find_person(evidence: Evidence, step: EntryView, *, decided: bool = False) -> _Person | None:
