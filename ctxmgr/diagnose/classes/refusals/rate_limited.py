@@ -10,7 +10,16 @@ from ctxmgr.diagnose.evidence import Evidence, call_input, clock
 from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.items import answers
 from ctxmgr.diagnose.evidence.messages import user_sentences
-from ctxmgr.diagnose.evidence.texts import ORDERS, blanks_for_underscores, capital, code, join_names, plain_name, quote_match
+from ctxmgr.diagnose.evidence.texts import (
+    ORDERS,
+    blanks_for_underscores,
+    capital,
+    code,
+    join_names,
+    plain_name,
+    quote_match,
+    strip_line_numbers,
+)
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.log.ids import parse_time
 from ctxmgr.text.patterns import lazy_pattern
@@ -199,27 +208,55 @@ _LOOKED_AT, _MOST_TEXT, _MOST_BESIDE = 200, 20_000, 2
 
 def _find_other_way(evidence: Evidence, entry: EntryView, said: str) -> _Way | None:
     """Return the endpoint for many things at once that an earlier answer names together with the refused one."""
-    refused = {*_PATH.findall(_HOST.sub(" ", call_input(entry))), *_SCOPE.findall(said)}
+    refused = {*_list_paths(call_input(entry)), *_SCOPE.findall(said)}
     used = "\n".join(_HOST.sub(" ", call_input(each)) for each in evidence.recent)
     for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if refused else ():
-        text = evidence.text(other)[:_MOST_TEXT]
-        paths = list(dict.fromkeys(_PATH.findall(_HOST.sub(" ", text))))
-        if other.status != "ok" or evidence.has_failed(other) or not refused & set(paths):
+        text = strip_line_numbers(evidence.text(other)[:_MOST_TEXT])
+        paths = list(dict.fromkeys(_list_paths(text)))
+        if (
+            other.status != "ok"
+            or evidence.has_failed(other)
+            or not any(_is_form(path, each) for path in paths for each in refused)
+        ):
             continue
         for path in paths:
             beside = _list_texts_beside(text, path)
-            near = any(path.rpartition("/")[0] in (each, each.rpartition("/")[0]) for each in refused)
+            near = any(_is_form(parent, each) for each in refused for parent in _list_bases(path))
             # One that was called already is known to the agent.
-            if near and path not in used and plain_name(path) and _MANY.search(" ".join([path, *beside])):
+            if (
+                near
+                and path not in used
+                and not any(_is_form(path, each) for each in refused)
+                and plain_name(path)
+                and _MANY.search(" ".join([path, *beside]))
+            ):
                 return _Way(path, beside, other)
     return None
 
 
+def _list_paths(text: str) -> list[str]:
+    """Return the paths in a text, those of addresses without their host."""
+    return [each.rstrip(":.") for each in _PATH.findall(_HOST.sub(" ", text))]
+
+
+def _list_bases(path: str) -> list[str]:
+    """Return what an endpoint for many belongs to: `/users` and `/users/{}` for `/users:batchGet` and `/users/bulk`."""
+    base = path.rpartition(":" if ":" in path.rpartition("/")[2] else "/")[0]
+    return [base, f"{base}/{{}}"]
+
+
+def _is_form(template: str, path: str) -> bool:
+    """Whether a path is of the form of another, in which `{id}` and `:id` stand for anything."""
+    parts = [r"[^/]+" if re.fullmatch(r"\{.*\}|:\w+", part) else re.escape(part) for part in template.split("/")]
+    return re.fullmatch("/".join(parts), path) is not None
+
+
 def _list_texts_beside(text: str, path: str) -> list[str]:
     """Return what stands behind a path on its lines, or as its value."""
-    pattern = re.compile(
-        rf"(?<![\w/.-]){re.escape(path)}(?![\w/-])[\"'`]?[\s:=|)–—-]{{1,12}}[\"'`]?((?:\\.|[^\"\\\n|]){{3,100}})"
-    )
+    # An OpenAPI file has the method and the name of the text in between.
+    between = r"(?::\s{1,12}(?:get|post|put|patch):\s{1,14}(?:summary|description))?[\s:=|)–—-]{1,12}"
+    path = rf"(?<![\w/.-]){re.escape(path)}(?![\w/-])[\"'`]?"
+    pattern = re.compile(rf"{path}{between}[\"'`]?((?:\\.|[^\"\\\n|]){{3,100}})")
     found = (match.group(1).replace('\\"', '"').strip() for match in pattern.finditer(text))
     return list(dict.fromkeys(each for each in found if not ORDERS.search(each) and not addresses_reader(each)))[:_MOST_BESIDE]
 

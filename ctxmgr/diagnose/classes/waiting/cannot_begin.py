@@ -8,12 +8,20 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ctxmgr.diagnose.errors.lines import addresses_reader
-from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, program_name
-from ctxmgr.diagnose.evidence.calls import command_of, tool_phrase
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, program_name, start_clause
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import Item, answers, find_ids, parse_heads, parse_row
 from ctxmgr.diagnose.evidence.messages import forbids, user_sentences
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
-from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, find_nearest, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import (
+    ORDERS,
+    capital,
+    code,
+    find_nearest,
+    join_names,
+    plain_name,
+    strip_line_numbers,
+)
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis
@@ -66,6 +74,9 @@ _COMMON = word_set(
 )
 
 
+_AWAITS = lazy_pattern(r"wait|watch|rollout status|poll|follow|sync|status", re.IGNORECASE)
+
+
 class _Poll(NamedTuple):
     """A poll: the last look, the number of looks, the names that they are about, and whether the answers say that it waits."""
 
@@ -79,6 +90,11 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return why the awaited work does not begin."""
     poll = _find_poll(evidence)
     if poll is None:
+        hung = evidence.open_calls if evidence.finding is None or evidence.finding.severity == "hung" else []
+        waits = [_Poll(each, 1, _list_look_names(each)) for each in hung if _AWAITS.search(each.action + command_of(each))]
+        found = next((found for each in waits if (found := _diagnose_disabled(evidence, each)) is not None), None)
+        if found is not None:
+            return found
         same = next((each for each in evidence.repeated_calls if not CHECKS.search(command_of(each))), None)
         frozen = None if same is None else _Poll(same, len(evidence.equal_calls(same)), _list_look_names(same), waits=False)
         return None if frozen is None else _diagnose_disabled(evidence, frozen)
@@ -121,8 +137,8 @@ def _list_look_names(entry: EntryView) -> set[str]:
 
 
 def _find_subject(poll: _Poll, item: Item) -> str | None:
-    """Return the name that an item is about: an id anywhere in it, or a plain word as its first value or name."""
-    firsts = {*list(item.fields.values())[:1], item.fields.get("name", ""), item.fields.get("id", "")}
+    """Return the name that an item is about: an id anywhere in it, or a plain word as its first value, name or key."""
+    firsts = {*list(item.fields.values())[:1], item.fields.get("name", ""), item.fields.get("id", ""), item.key}
     # Ids first, because a plain word may occur in any row.
     for name in sorted(poll.names, key=lambda each: (not re.search(r"[\d_-]", each), -len(each), each)):
         if name in firsts or (re.search(r"[\d_-]", name) and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", item.text)):
@@ -131,15 +147,23 @@ def _find_subject(poll: _Poll, item: Item) -> str | None:
 
 
 def _describe_poll(poll: _Poll) -> str:
+    if poll.last.status == "open":
+        return f"{capital(call_phrase(poll.last, 80))}{start_clause(poll.last)} has not returned, and waiting can't change it"
     return (
         f"{code(command_of(poll.last) or tool_phrase(poll.last), 80)} was answered {poll.times} times"
         f" {'that it waits, and waiting' if poll.waits else 'alike, and asking again'} can't change it"
     )
 
 
-def _list_items(evidence: Evidence) -> Iterator[tuple[EntryView, Item]]:
-    """Yield the items of the answers, including the rows of tables whose head was shown separately."""
-    yield from answers(evidence)
+def _list_items(evidence: Evidence, names: set[str]) -> Iterator[tuple[EntryView, Item]]:
+    """Yield the items of the answers, the blocks with these names, and rows of tables whose head was shown separately."""
+    for entry, item in answers(evidence):
+        yield entry, item
+    for entry in list(reversed(evidence.recent))[:_MOST]:
+        text = evidence.text(entry)[:_MOST_TEXT]
+        for name in sorted(names):
+            if name in text:
+                yield from ((entry, item) for item in _list_blocks(text, name))
     for head in list(reversed(evidence.recent))[:_MOST]:
         heads = parse_heads(evidence.text(head)[:600])
         for entry in list(reversed(evidence.recent))[:_MOST] if heads else ():
@@ -150,10 +174,37 @@ def _list_items(evidence: Evidence) -> Iterator[tuple[EntryView, Item]]:
                         yield entry, Item("", fields, "")
 
 
+_MEMBER = lazy_pattern(r"\s*[\"']?([A-Za-z][\w.-]{0,39})[\"']?\s*[:=]\s*[\"']?(\S[^\n\"']{0,120})")
+
+
+def _list_blocks(text: str, name: str) -> Iterator[Item]:
+    """Yield the members of each block of a configuration under a name: indented after `name:`, or in a section `[name]`."""
+    lines = [*strip_line_numbers(text).split("\n")[:400], ""]
+    for place, line in enumerate(lines):
+        bare = line.strip()
+        if bare not in (f"{name}:", f'"{name}":', f"[{name}]") and not (bare.startswith("[") and bare.endswith(f"{name}]")):
+            continue
+        deep = len(line) - len(line.lstrip())
+        fields: dict[str, str] = {}
+        indent: int | None = None
+        for each in lines[place + 1 :]:
+            # A section ends at the next one, an indented block at a line that stands as far left.
+            ends = each.startswith("[") if bare.startswith("[") else len(each) - len(each.lstrip()) <= deep
+            if ends and (each.strip() or not bare.startswith("[")):
+                break
+            match = _MEMBER.match(each)
+            indent = len(each) - len(each.lstrip()) if indent is None else indent
+            # What is further in belongs to a block within.
+            if match is not None and len(each) - len(each.lstrip()) == indent:
+                fields.setdefault(match.group(1).casefold(), match.group(2).strip().rstrip(","))
+        if fields:
+            yield Item(name, fields, "")
+
+
 def _diagnose_disabled(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
     """Say that an answer about the awaited work shows it as switched off."""
     seen: set[str] = set()
-    for entry, item in _list_items(evidence):
+    for entry, item in _list_items(evidence, poll.names):
         name = _find_subject(poll, item)
         if name is None:
             continue
@@ -176,6 +227,7 @@ def _is_off(key: str, value: str) -> bool:
         (_OFF_KEY.fullmatch(key) is not None and folded in _TRUE)
         or (_ON_KEY.fullmatch(key) is not None and folded in _FALSE)
         or (_COUNT_KEY.fullmatch(key) is not None and value == "0")
+        or (key == "ready" and value == "0/0")
     )
 
 
@@ -201,8 +253,13 @@ def _diagnose_switch(evidence: Evidence, poll: _Poll, entry: EntryView, item: It
     switch, thing = code(f"{key}: {item.fields[key]}", _SHORT), code(name, _SHORT)
     cause = f"{_describe_poll(poll)}. {capital(evidence.source(entry))} shows {switch} for {thing}: so it does not begin."
     lines = [line.partition(": ")[2].strip(" \"',") for line in evidence.text(entry)[:_MOST_TEXT].split("\n")]
-    fair = [each for each in [*item.fields.values(), *lines] if len(each.split()) > _LEAST and _BESIDE.search(each)]
-    told = next((each for each in fair if not ORDERS.search(each) and not addresses_reader(each)), None)
+    fair = [
+        each for each in [*item.fields.values(), *lines] if _BESIDE.search(each) and len(re.findall(r"[a-z]+ ", each)) > _LEAST
+    ]
+    told = next(
+        (each for each in fair if not re.search(r"[{}\[\]]", each) and not ORDERS.search(each) and not addresses_reader(each)),
+        None,
+    )
     cause += f" Beside it stands {code(told, 110)}." if told is not None else ""
     quotes = [evidence.quote(entry), evidence.quote(poll.last)]
     check = "Its state must move on."
@@ -220,7 +277,7 @@ def _diagnose_switch(evidence: Evidence, poll: _Poll, entry: EntryView, item: It
     )
     verb = f"{verb.format(typed)}{space.group(0) if space else ''}"
     step = (
-        f"Stop polling. {thing} stays so until {switch} is changed: resume or un-pause it"
+        f"Stop polling. {thing} stays so until {switch} is changed: resume, un-pause or enable it"
         f"{f', with {code(verb, 100)},' if verb else ','} if the user's task covers"
         " that, else ask the user whether you may; then look at its state once."
     )

@@ -172,7 +172,7 @@ _OUTPUT = lazy_pattern(r">{1,2} ?([\w./-]{3,80})")
 _AWAITS = lazy_pattern(
     r"[^\n]{0,120}(?:\[[yY](?:es)?/[nN]o?\]|\([yY](?:es)?/[nN]o?[^)\n]{0,30}\)"
     r"|\b(?:enter|type|press|choose|select|confirm|continue|proceed|overwrite|pass(?:word|phrase|code)|username|your)\b"
-    r"[^\n?:]{0,80})(?: ?[?:])?\Z",
+    r"[^\n?:]{0,80})(?: ?[?:])?\Z|[^\n]{3,120}\?\Z",
     re.IGNORECASE,
 )
 """The end of an output that waits for an answer."""
@@ -229,7 +229,7 @@ def diagnose_asking_holder(
     cause += f" Its output ends in {asked}, as {evidence.source(shown)} shows: it waits for an answer that nobody gives."
     given = [word for each in evidence.failing_calls[:1] for words in split_command(command_of(each)) for word in words]
     option = next((each for each in given if avoids_questions(each) and each not in command_of(holder).split()), None)
-    end = f"`kill {number}`" if number else f"end {code(command_of(holder), 80)}"
+    end = f"`kill {number}`" if number and number.isdigit() else number or f"end {code(command_of(holder), 80)}"
     step = (
         f"Waiting can't end it. {f'Stop it ({end})' if own else f'Ask {who} to stop it ({end})'} and do not remove the lock by"
         " hand. When it is gone, run yours once, "
@@ -250,7 +250,7 @@ def _diagnose_awaiting_holder(
     told = f", {code(line, 110)}" if not ORDERS.search(line) else ""
     cause += f" Its output ends there{told}, as {evidence.source(shown)} shows: until it has that, it keeps the lock."
     thing = join_names(names[:2]) if names else "what it waits for"
-    end = f"`kill {number}`" if number else f"end {code(command_of(holder), 60)}"
+    end = f"`kill {number}`" if number and number.isdigit() else number or f"end {code(command_of(holder), 60)}"
     step = (
         f"See to {thing}, which it waits for, as its source or notes say, if the task allows it; then it can go on and give the"
         f" lock back. {f'End it ({end})' if own else f'Ask {who} to end it'} only if its work may be lost. Then run this once"

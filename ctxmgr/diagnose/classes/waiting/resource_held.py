@@ -43,7 +43,7 @@ _LOOKED_AT, _MOST_NOTE = 400, 20_000
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return who holds the resource that a call needs."""
-    for entry in evidence.failing_calls:
+    for entry in [*evidence.failing_calls, *_list_failed_starts(evidence)]:
         said = evidence.text(entry)
         match = _TAKEN.search(said)
         if match is None:
@@ -52,6 +52,17 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         port = _find_port(line, command_of(entry)) or _find_port_in_context(evidence, entry, said)
         return _answer(evidence, entry, line, port) if port else None
     return _diagnose_other_answerer(evidence)
+
+
+def _list_failed_starts(evidence: Evidence) -> list[EntryView]:
+    """Return the last start that found its port taken, if none of its program worked since: side calls may hide it."""
+    worked: set[str] = set()
+    for entry in reversed(evidence.tail):
+        if not evidence.has_failed(entry):
+            worked |= _programs(command_of(entry)) if entry.status in ("ok", "open") else set()
+        elif _TAKEN.search(evidence.text(entry)):
+            return [] if worked & _programs(command_of(entry)) or evidence.failing_calls else [entry]
+    return []
 
 
 _ASKED = lazy_pattern(r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]):(\d{2,5})\b")

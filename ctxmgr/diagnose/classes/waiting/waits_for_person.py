@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ctxmgr.detect.text import vocabulary
@@ -147,6 +148,9 @@ def _diagnose_pending_review(evidence: Evidence) -> Diagnosis | None:
     who = f"the {role.group(1).lower()}" if role and role.group(1).lower() not in ("human", "person", "owner") else "a person"
     named = _find_named_decider(evidence, same)
     if named is not None:
+        other = _find_other_decider(evidence, _Person(named[0], "", named[1], ""))
+        if other is not None:
+            return _diagnose_person(evidence, other, cause, quotes, code(words, 60))
         who = code(named[0], 40)
         cause += f" {capital(evidence.source(named[1]))} names {who}."
         quotes.append(evidence.quote(named[1]))
@@ -405,16 +409,37 @@ def _find_other_decider(evidence: Evidence, person: _Person) -> _Person | None:
     named = _COVERS.search(said) or _STANDS_IN.search(said)
     if named is not None and not _is_same_person(named.group("name"), person.name):
         return _Person(named.group("name"), "who stands in", shown, "", reason)
-    for entry, item in answers(evidence):
-        fields = {
-            key: [each for part in value.split(",") if _is_name(each := part.strip())] for key, value in item.fields.items()
-        }
-        own = [key for key, names in fields.items() if any(_is_same_person(each, person.name) for each in names)]
-        lists = [key for key in own if _DECIDERS.fullmatch(key)] + [key for key in fields if own and _DEPUTIES.fullmatch(key)]
-        for name in (name for key in lists for name in fields[key]):
-            if not _is_same_person(name, person.name) and _find_absence(evidence, name) is None:
-                return _Person(name, "who may decide too", entry, "", reason)
+    for entry, name in _list_deciders(evidence, person.name):
+        if not _is_same_person(name, person.name) and _find_absence(evidence, name) is None:
+            return _Person(name, "who may decide too", entry, "", reason)
     return person._replace(role="absent", reason=reason)
+
+
+def _list_deciders(evidence: Evidence, person: str) -> Iterator[tuple[EntryView, str]]:
+    """Yield the names in lists of people who decide that have a person: members of an answer, objects, or lines of a file."""
+    alike = re.escape(person) + rf"(?:,? (?:and|or) |, ?| ?/ ?)({_LOGIN if '.' in person or '@' in person else _FULL})"
+    for entry in list(reversed(evidence.recent))[:_LOOKED_AT]:
+        items = list_items(evidence.text(entry)[:8_000])
+        objects = [item.fields.get("name") or item.fields.get("id") or "" for item in items if _DECIDERS.fullmatch(item.key)]
+        for item in items:
+            fields = {
+                key: [each for part in text.split(",") if _is_name(each := part.strip())] for key, text in item.fields.items()
+            }
+            own = [key for key, names in fields.items() if any(_is_same_person(each, person) for each in names)]
+            lists = [key for key in own if _DECIDERS.fullmatch(key)] + [
+                key for key in fields if own and _DEPUTIES.fullmatch(key)
+            ]
+            yield from ((entry, name) for key in lists for name in fields[key])
+        if any(_is_same_person(each, person) for each in objects):
+            yield from ((entry, name) for name in objects if _is_name(name))
+        about = _DECIDES.search(call_input(entry)) or re.search(r"OWNERS", call_input(entry))
+        for line in evidence.text(entry)[:8_000].split("\n"):
+            found = re.search(alike, line) if about or _DECIDES.search(line) else None
+            if found is not None:
+                yield entry, found.group(1)
+
+
+_LOGIN, _FULL = r"@?[\w-]{2,30}(?:\.[\w-]{1,30})+", r"[A-Z][\w'-]{1,30}(?: [A-Z][\w'-]{1,30})?"
 
 
 def _find_absent_decider(evidence: Evidence) -> _Person | None:

@@ -6,7 +6,7 @@ import pytest
 
 from ctxmgr.diagnose.classes.refusals import rate_limited
 from ctxmgr.diagnose.evidence import Evidence
-from tests.diagnose.build import Call, Said, bash, evidence, failed, require_told
+from tests.diagnose.build import Call, Said, bash, evidence, failed, read, require_told
 
 THRICE = 3
 
@@ -72,3 +72,22 @@ def test_a_wait_beyond_the_time_that_the_user_named(due: str, late: bool) -> Non
     assert told is not None
     assert ("the user named" in told.cause) == late
     assert told.next_step.startswith("Tell the user now") == late
+
+
+SPEC = """paths:
+  /v1/contacts/{id}:
+    get:
+      summary: One contact, 60 calls per hour
+  /v1/contacts/batch:
+    post:
+      summary: Reads 500 contacts at once
+"""
+TABLE = "| `GET /v1/contacts/{id}` | 60 per hour |\n| `POST /v1/contacts:batchGet` | 500 ids per call |"
+
+
+@pytest.mark.parametrize(("docs", "path"), [(SPEC, "/v1/contacts/batch"), (TABLE, "/v1/contacts:batchGet")])
+def test_a_description_with_forms_of_paths(docs: str, path: str) -> None:
+    """The refused path is a form of one in the description."""
+    call = failed("curl -s https://crm.test/v1/contacts/81", "429 Too Many Requests")
+
+    require_told(evidence(read("api.yaml", docs), *[call] * THRICE), "rateLimited", ["500"], [f"one call to `{path}`"])

@@ -88,3 +88,17 @@ def test_a_script_takes_the_port_as_its_argument() -> None:
     call = failed("sh up.sh", "error: address already in use")
 
     require_told(evidence(shown, call, call, call), "resourceHeld", ["6060", "Ines"], ["`up.sh 6070`"])
+
+
+def test_a_failed_start_is_the_subject_of_side_calls() -> None:
+    """Builds that work do not hide that the start found its port taken; a start that worked since does."""
+    start = failed("flask run", "Address already in use\nPort 5000 is in use by another program.")
+    side = [bash("make pages", "built 3 pages")] * 5
+    told = diagnose(evidence(start, *side))
+
+    assert told is not None
+    assert told.kind == "resourceHeld"
+    assert "`flask run` can't start" in told.cause
+
+    other = diagnose(evidence(start, bash("flask run --port 5001 &", "Running on http://127.0.0.1:5001"), *side))
+    assert other is None or other.kind != "resourceHeld"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxmgr.diagnose import contrast, diagnose
-from tests.diagnose.build import Call, evidence, require_told
+from tests.diagnose.build import Call, bash, evidence, require_told
 
 
 def test_whoever_a_ticket_is_assigned_to_decides_nothing() -> None:
@@ -66,3 +66,21 @@ def test_a_directory_names_who_is_there_meanwhile() -> None:
     known = evidence(rule, Call("people.get", {"name": "L. Brandt"}, entry), *[look] * 4)
 
     require_told(known, "waitsForPerson", ["`L. Brandt`, who is absent"], ["Tell `S. Okoro`"])
+
+
+PENDING = Call("pr.get", {"id": "PR-88"}, {"id": "PR-88", "state": "pending_approval", "approver": "Kim Lo"})
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        Call("svc.get", {"name": "pay"}, {"owners": [{"name": "Kim Lo"}, {"name": "Ravi Sen"}]}),
+        Call("wiki.read", {"page": "Rules"}, "Changes of payments are approved by Kim Lo or Ravi Sen.\nOther: Jo May."),
+        bash("cat REVIEWERS", "api: Kim Lo, Ravi Sen\nui: Jo May"),
+    ],
+)
+def test_lists_of_people_who_decide(listed: Call) -> None:
+    """Objects, sentences and lines of a file name who may decide too."""
+    away = Call("user.get", {"name": "Kim Lo"}, {"name": "Kim Lo", "presence": "out of office"})
+
+    require_told(evidence(listed, away, *[PENDING] * 5), "waitsForPerson", ["`Kim Lo`, who is absent"], ["Tell `Ravi Sen`"])
