@@ -55,13 +55,19 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 
 
 def _list_failed_starts(evidence: Evidence) -> list[EntryView]:
-    """Return the last start that found its port taken, if none of its program worked since: side calls may hide it."""
-    worked: set[str] = set()
+    """Return the last start that found its port taken, if nothing was started or ended since: side calls may hide it."""
+    # Only a session that goes in circles has a start that is not made good.
+    if evidence.failing_calls or (evidence.finding is None and not evidence.repeated_calls):
+        return []
+    later: list[str] = []
     for entry in reversed(evidence.tail):
-        if not evidence.has_failed(entry):
-            worked |= _programs(command_of(entry)) if entry.status in ("ok", "open") else set()
-        elif _TAKEN.search(evidence.text(entry)):
-            return [] if worked & _programs(command_of(entry)) or evidence.failing_calls else [entry]
+        command = command_of(entry)
+        if evidence.has_failed(entry) and _TAKEN.search(evidence.text(entry)):
+            heads = {" ".join(words[:2]) for words in split_command(command)}
+            return [] if any(head in each for head in heads for each in later) else [entry]
+        if _ENDS.search(command) or runs_in_background(command):
+            return []
+        later.append(command)
     return []
 
 
