@@ -25,6 +25,8 @@ _FOLLOW_OPTION = lazy_pattern(r"\s(?:-[fFw]|--follow(?:=\S+)?|--watch)(?=\s|$)")
 _STEP_FOLLOW = "It is the call without the option that follows; to wait for something, give it a limit, `timeout 60 COMMAND`."
 _STEP_SERVER = "Start it in the background with its output in a file, `COMMAND > out.log 2>&1 &`, and then look at that file."
 _STEP_INPUT = "Stop it, and give it what it asks for in advance: by its options, or on its input as in `echo ANSWER | COMMAND`."
+_STEP_FIFO = "Stop it. Start the process at the other end first, in the background, or use an ordinary file; set a time limit."
+_FIFO = lazy_pattern(r"\bmkfifo (?:-m ?\d+ )?([\w./-]{1,120})")
 _READS_INPUT = lazy_pattern(
     r"\binput\s*\(|\bread -[a-z]*p|\breadline\b|getpass|\bprompt(?:s)?\s*\(|stdin\.read|gets\.chomp|\bScanner\(System\.in"
     r"|\bscanf\s*\(|\bselect \w+ in\b"
@@ -95,9 +97,14 @@ def _diagnose_stopped_call(evidence: Evidence, entry: EntryView) -> Diagnosis | 
     return found if wait is None else _answer(evidence, entry, command, wait)
 
 
+_OUTPUT = lazy_pattern(r"\d?>{1,2} ?(?:&\d|[\w./-]{1,200})")
+
+
 def _find_wait(command: str) -> Wait | None:
     """Return what a program in a command waits for, if nothing is piped or read into it."""
-    found = ((words, wait) for words in split_command(command) if "<" not in command and (wait := find_wait(words)) is not None)
+    # The file that takes the output is none that is read.
+    parts = split_command(_OUTPUT.sub(" ", command)) if "<" not in command else []
+    found = ((words, wait) for words in parts if (wait := find_wait(words)) is not None)
     # Piped input answers the program.
     return next((wait for words, wait in found if not re.search(rf"\|\s*{re.escape(words[0])}\b", command)), None)
 
@@ -316,6 +323,13 @@ def _diagnose_command(evidence: Evidence, entry: EntryView, command: str) -> Dia
     background = re.search(r"&\s*$", command) is not None
     if (wait := _find_wait(command)) is not None:
         return _answer(evidence, entry, command, wait)
+    made = {name for each in evidence.recent for name in _FIFO.findall(command_of(each))}
+    fifo = next(
+        (name for name in sorted(made) if re.search(rf"(?<![\w-]){re.escape(name.rpartition('/')[2])}(?![\w-])", command)), None
+    )
+    if fifo is not None and not background:
+        why = f"{code(fifo, 80)} is a named pipe, and opening it waits until another process opens its other end"
+        return _answer(evidence, entry, command, Wait(why, _STEP_FIFO))
     if not background and _FOLLOWS.search(command) and not _STARTS.search(command) and RUNS_ON.search(command):
         plain = " ".join(_FOLLOW_OPTION.sub(" ", command).split())
         wait = Wait(_SERVER, f"Stop it and run {code(plain, 120)}, which shows what is there and ends. {_STEP_FOLLOW}")
