@@ -77,6 +77,8 @@ _STOPPED = lazy_pattern(
     re.IGNORECASE,
 )
 """Results of a call that waited for somebody."""
+_TIMED = lazy_pattern(r"\btimed out after\b|\btime limit\b|\bexit(?:ed)?(?: with)?(?: code| status)?:? ?124\b", re.IGNORECASE)
+"""Words of a client, or of `timeout`, for a call that did not end in time."""
 _MOST_END, _MOST_START, _MOST_BEFORE = 600, 120, 3
 
 
@@ -94,6 +96,8 @@ def _diagnose_stopped_call(evidence: Evidence, entry: EntryView) -> Diagnosis | 
     dumped = _diagnose_stack_dump(evidence, entry, command) if _DUMP.search(evidence.text(entry)) else None
     found = dumped or _diagnose_prompt(evidence, entry, command) or _diagnose_earlier_question(evidence, entry, command)
     wait = _find_wait(command) if found is None else None
+    if found is None and wait is None and _TIMED.search(evidence.text(entry)):
+        return _diagnose_endless(evidence, entry, command)
     return found if wait is None else _answer(evidence, entry, command, wait)
 
 
@@ -319,6 +323,17 @@ def _diagnose_stack_dump(evidence: Evidence, entry: EntryView, command: str) -> 
 
 
 def _diagnose_command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+    found = _diagnose_endless(evidence, entry, command)
+    if found is not None:
+        return found
+    # Network programs come last, because they may also hang for any of the reasons above.
+    if any(_NETWORK.match(" ".join(words)) for words in split_command(command)):
+        return _diagnose_network(evidence, entry, command)
+    return _diagnose_earlier_duration(evidence, entry, command)
+
+
+def _diagnose_endless(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+    """Say why a command does not end by itself: it waits for somebody, follows, serves, repeats, or asks for input."""
     # A background process blocks nobody.
     background = re.search(r"&\s*$", command) is not None
     if (wait := _find_wait(command)) is not None:
@@ -355,13 +370,7 @@ def _diagnose_command(evidence: Evidence, entry: EntryView, command: str) -> Dia
             f"about{why}; if you wait again, set a limit, as with `timeout 60 COMMAND`."
         )
         return diagnosis(KIND, cause, step, evidence.quote(entry, command), check=_describe_check())
-    asks = _diagnose_asking_program(evidence, entry, command)
-    if asks is not None:
-        return asks
-    # Network programs come last, because they may also hang for any of the reasons above.
-    if any(_NETWORK.match(" ".join(words)) for words in split_command(command)):
-        return _diagnose_network(evidence, entry, command)
-    return _diagnose_earlier_duration(evidence, entry, command)
+    return _diagnose_asking_program(evidence, entry, command)
 
 
 def _diagnose_asking_program(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
@@ -462,6 +471,8 @@ def _diagnose_child(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
 
 def _answer(evidence: Evidence, entry: EntryView, command: str, wait: Wait) -> Diagnosis:
     cause = f"{_describe_start(evidence, entry, command)}: {wait.why}."
+    if wait.why == _SERVER and entry.status != "open":
+        cause = f"{code(command, 100)}{start_clause(entry)} was stopped at a time limit: {_SERVER}."
     return diagnosis(KIND, cause, wait.step, evidence.quote(entry, command), check=_describe_check())
 
 
