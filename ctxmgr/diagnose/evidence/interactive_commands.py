@@ -13,6 +13,10 @@ _NO_EDITOR = "Stop it and keep the prepared message: `GIT_EDITOR=true git {0}` (
 _MANY = 1_000
 _YES = "-y --yes --assume-yes --non-interactive --noinput --no-input --force -q"
 _ALONE = "Stop it and name the file."
+_ACCOUNT = "it asks questions about the account"
+_BY_USER = "Stop it and ask the user to do this step."
+_TERMINAL = "it opens a terminal and waits for input that nobody types"
+_SHELLS = "bash sh ash zsh python python3 node psql"
 
 
 class Wait(NamedTuple):
@@ -31,6 +35,7 @@ class _Rule(NamedTuple):
         unless: none of these options is given, separated by spaces.
         most: maximum number of plain words, including the verb.
         only: one of these options is given, if there are any.
+        last: the last plain word is one of these, if there are any.
     """
 
     programs: str
@@ -40,6 +45,7 @@ class _Rule(NamedTuple):
     unless: str = ""
     most: int = _MANY
     only: str = ""
+    last: str = ""
 
 
 _RULES = (
@@ -129,6 +135,74 @@ _RULES = (
     _Rule(
         "gh", "it asks questions about the account", "Stop it and ask the user to do this step.", "auth login", "--with-token"
     ),
+    _Rule("az heroku firebase npm yarn vercel wrangler", _ACCOUNT, _BY_USER, "login", "--service-principal --identity --token"),
+    _Rule("gcloud fly flyctl doctl", _ACCOUNT, _BY_USER, "auth", "--cred-file --access-token", only="", last="login init"),
+    _Rule("aws", _ACCOUNT, _BY_USER, "configure", most=1),
+    _Rule(
+        "docker podman kubectl oc",
+        _TERMINAL,
+        "Stop it and give the command itself, without `-it`: `exec NAME sh -c COMMAND`.",
+        only="-i -t --interactive --tty --stdin",
+        last=_SHELLS,
+    ),
+    _Rule("docker podman kubectl", _TERMINAL, "Stop it and read the output with `logs`.", "attach"),
+    _Rule("tmux", _TERMINAL, "Stop it and read the pane with `tmux capture-pane -p`.", "attach"),
+    _Rule(
+        "vagrant heroku", _TERMINAL, "Stop it and give the command with it: `vagrant ssh -c COMMAND`.", "ssh", "-c --command"
+    ),
+    _Rule("telnet ftp", _PROMPT, "Stop it and use `curl` with a time limit."),
+    _Rule("sftp", _PROMPT, "Stop it and give it its commands in a file, with `-b`.", unless="-b"),
+    _Rule("openssl", _NO_FILE, "Stop it and end its input: `openssl s_client ... </dev/null`.", "s_client"),
+    _Rule(
+        "gdb lldb", _PROMPT, "Stop it and give it its commands: `gdb -batch -ex COMMAND`.", unless="-batch -ex -x --batch -b -o"
+    ),
+    _Rule("pytest", "it stops in the debugger at a failure", "Stop it and run it without `--pdb`.", only="--pdb --trace"),
+    _Rule("python python3", _PROMPT, "Stop it and run it without `-i`.", only="-i"),
+    _Rule("read select", _PROMPT, "Stop it and set the value in the command.", unless="-t -u"),
+    _Rule(
+        "gpg gpg2",
+        "it asks for a name and a passphrase",
+        "Stop it and give it all answers in a file, with `--batch`.",
+        unless="--batch",
+        only="--gen-key --full-gen-key --full-generate-key --generate-key --edit-key",
+    ),
+    _Rule(
+        "make", "it shows a menu and waits for keys", "Stop it and set the options in the `.config`.", last="menuconfig nconfig"
+    ),
+    _Rule(
+        "dpkg-reconfigure mysql_secure_installation",
+        "it asks questions, and nobody answers",
+        "Stop it and run it without questions: `DEBIAN_FRONTEND=noninteractive`, or the statements themselves.",
+        unless="-f --frontend --use-default",
+    ),
+    _Rule(
+        "terraform tofu",
+        "it asks whether to go on, and nobody answers",
+        "Stop it and give it `-auto-approve`, only if the user allowed that; `terraform plan` asks nothing.",
+        "apply",
+        "-auto-approve --auto-approve -input",
+        most=1,
+    ),
+    _Rule(
+        "terraform tofu pulumi cdk",
+        "it asks whether to go on, and nobody answers",
+        "Stop it and ask the user whether it may be destroyed; only then give it the option that asks nothing.",
+        "destroy",
+        "-auto-approve --auto-approve -input -y --yes -f --force",
+    ),
+    _Rule(
+        "rm mv cp",
+        "it asks about each file",
+        "Stop it and name the files exactly, without `-i`.",
+        unless="-f",
+        only="-i --interactive",
+    ),
+    _Rule(
+        "ansible-playbook ansible",
+        "it asks for a password",
+        "Stop it and ask the user to do this step.",
+        only="-K -k --ask-become-pass --ask-pass --ask-vault-pass",
+    ),
     _Rule("cat wc sort uniq", _NO_FILE, _ALONE, most=0),
     _Rule(
         "grep", _NO_FILE, "Stop it and name the file or folder behind the pattern.", unless="-r -R --recursive -e -f", most=1
@@ -145,6 +219,11 @@ RUNS_ON = lazy_pattern(
     r"|\btcpdump\b(?!.*\s-c)|\bvmstat \d+\s*$|\bgh run watch\b|\bwatch \S|--watch\b"
     r"|\btsc -w\b|\bkubectl (?:port-forward|logs .{0,80}-f\b|proxy)|\bnc -\w*l|\bphp -S\b|\bredis-server\b(?!.*daemonize)"
     r"|\bping (?!.*-c)|\bsleep (?:\d{4,}|infinity)|\bjournalctl .{0,40}-f\b"
+    r"|\b(?:streamlit run|jupyter[ -](?:lab|notebook|server)|tensorboard|ng serve|webpack serve|docker events|adb logcat"
+    r"|airflow (?:webserver|scheduler|standalone|triggerer)|nginx -g|consul agent|(?:vault|minio) server|caddy run|ngrok http"
+    r"|cloudflared tunnel|redis-cli\b.{0,60} (?:monitor|p?subscribe)|storybook dev|astro dev|nuxt dev|expo start|skaffold dev"
+    r"|localstack start|ollama serve|vllm serve|rq worker|mitm(?:dump|proxy)|spring-boot:run|bootRun|cargo watch)\b"
+    r"|\bcelery\b.{0,80}\b(?:worker|beat)\b|(?:^|[;&] ?|\bexec )(?:etcd|mongod|mysqld|memcached|sidekiq)\b(?!.*--fork)"
 )
 """Commands that serve or follow something until they are stopped."""
 
@@ -160,6 +239,8 @@ def find_wait(words: list[str]) -> Wait | None:
         if program not in rule.programs.split() or plain[: len(verb)] != verb or len(plain) > rule.most:
             continue
         # With an option such as `--yes`, it asks nothing.
+        if rule.last and (not plain or plain[-1] not in rule.last.split()):
+            continue
         if options.isdisjoint(rule.unless.split()) and (not rule.only or not options.isdisjoint(rule.only.split())):
             return Wait(rule.why, rule.step)
     return None

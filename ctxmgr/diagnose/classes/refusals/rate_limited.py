@@ -5,15 +5,25 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ctxmgr.diagnose.errors.lines import error_members
-from ctxmgr.diagnose.evidence import Evidence, clock
+from ctxmgr.diagnose.errors.lines import addresses_reader, error_members
+from ctxmgr.diagnose.evidence import Evidence, call_input, clock
 from ctxmgr.diagnose.evidence.calls import command_of
 from ctxmgr.diagnose.evidence.items import answers
-from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, code, join_names, plain_name, quote_match
+from ctxmgr.diagnose.evidence.messages import user_sentences
+from ctxmgr.diagnose.evidence.texts import (
+    ORDERS,
+    blanks_for_underscores,
+    capital,
+    code,
+    join_names,
+    plain_name,
+    quote_match,
+    strip_line_numbers,
+)
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.log.ids import parse_time
 from ctxmgr.text.patterns import lazy_pattern
-from ctxmgr.types.finding import Diagnosis
+from ctxmgr.types.finding import Diagnosis, Quote
 from ctxmgr.types.view import EntryView
 
 KIND: str = "rateLimited"
@@ -101,6 +111,11 @@ def _explain_limit(evidence: Evidence, entry: EntryView, said: str, line: str) -
     until = _find_end(entry, said)
     quotes = [evidence.quote(entry, said[:600])]
     spacing = _compute_mean_interval(limited)
+    other = _find_other_way(evidence, entry, said)
+    late = _describe_lateness(evidence, entry, wait)
+    if other is not None:
+        cause += f" It asks for a wait of {_duration_text(wait)}.{late}" if wait is not None else ""
+        return _diagnose_other_way(evidence, other, cause, quotes)
     if wait is not None:
         cause += f" It asks for a wait of {_duration_text(wait)}"
         cause += (
@@ -109,6 +124,8 @@ def _explain_limit(evidence: Evidence, entry: EntryView, said: str, line: str) -
             else "."
         )
         step = f"Wait {_duration_text(wait)}{_describe_start(entry)} before you make this call again, and make it once."
+        cause += late
+        step = f"Tell the user now that it comes too late. {step}" if late else step
     elif until is not None:
         cause += f" The limit ends (it is reset) at {until}."
         step = f"Do not make this call before {until}; then make it once."
@@ -169,6 +186,121 @@ def _find_limit(evidence: Evidence, entry: EntryView) -> _Limit | None:
         cause = f" {capital(evidence.source(other))} names the limit: {shown_fields}."
         found.append(_Limit(cause, _describe_wait(fields), other))
     return next((each for each in found if each.step != _STEP_UNKNOWN), None)
+
+
+class _Way(NamedTuple):
+    """Another endpoint of the same service, what is written beside it, and the answer that names it."""
+
+    path: str
+    beside: list[str]
+    entry: EntryView
+
+
+_PATH = lazy_pattern(r"(?<![\w./:-])/[A-Za-z][\w.:{}-]{0,40}(?:/[\w.:{}-]{1,40}){0,8}")
+_HOST = lazy_pattern(
+    r"\bhttps?://[^\s/'\"]{1,100}|(?<![\w./-])(?:localhost|[\w-]{1,60}(?:\.[\w-]{1,60}){1,5})(?::\d{2,5})?(?=/)"
+)
+_SCOPE = lazy_pattern(r"(?:scope|resource|endpoint|route)[\"']?\s{0,2}[:=]\s{0,2}[\"']?(/[\w./:-]{1,80})", re.IGNORECASE)
+_MANY = lazy_pattern(
+    r"(?<![a-z])(?:bulk|batch|multi|many|mget|export|dump)|\b(?:at once|at a time)\b"
+    r"|\b(?:per|in one|in a single) (?:call|request)\b|\d [\w ]{2,30} each\b|\bup to \d",
+    re.IGNORECASE,
+)
+_LOOKED_AT, _MOST_TEXT, _MOST_BESIDE = 200, 20_000, 2
+
+
+def _find_other_way(evidence: Evidence, entry: EntryView, said: str) -> _Way | None:
+    """Return the endpoint for many things at once that an earlier answer names together with the refused one."""
+    refused = {*_list_paths(call_input(entry)), *_SCOPE.findall(said)}
+    used = "\n".join(_HOST.sub(" ", call_input(each)) for each in evidence.recent)
+    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if refused else ():
+        text = strip_line_numbers(evidence.text(other)[:_MOST_TEXT])
+        paths = list(dict.fromkeys(_list_paths(text)))
+        if (
+            other.status != "ok"
+            or evidence.has_failed(other)
+            or not any(_is_form(path, each) for path in paths for each in refused)
+        ):
+            continue
+        for path in paths:
+            beside = _list_texts_beside(text, path)
+            near = any(_is_form(parent, each) for each in refused for parent in _list_bases(path))
+            # One that was called already is known to the agent.
+            if (
+                near
+                and path not in used
+                and not any(_is_form(path, each) for each in refused)
+                and plain_name(path)
+                and _MANY.search(" ".join([path, *beside]))
+            ):
+                return _Way(path, beside, other)
+    return None
+
+
+def _list_paths(text: str) -> list[str]:
+    """Return the paths in a text, those of addresses without their host."""
+    return [each.rstrip(":.") for each in _PATH.findall(_HOST.sub(" ", text))]
+
+
+def _list_bases(path: str) -> list[str]:
+    """Return what an endpoint for many belongs to: `/users` and `/users/{}` for `/users:batchGet` and `/users/bulk`."""
+    base = path.rpartition(":" if ":" in path.rpartition("/")[2] else "/")[0]
+    return [base, f"{base}/{{}}"]
+
+
+def _is_form(template: str, path: str) -> bool:
+    """Whether a path is of the form of another, in which `{id}` and `:id` stand for anything."""
+    parts = [r"[^/]+" if re.fullmatch(r"\{.*\}|:\w+", part) else re.escape(part) for part in template.split("/")]
+    return re.fullmatch("/".join(parts), path) is not None
+
+
+def _list_texts_beside(text: str, path: str) -> list[str]:
+    """Return what stands behind a path on its lines, or as its value."""
+    # An OpenAPI file has the method and the name of the text in between.
+    between = r"(?::\s{1,12}(?:get|post|put|patch):\s{1,14}(?:summary|description))?[\s:=|)–—-]{1,12}"
+    path = rf"(?<![\w/.-]){re.escape(path)}(?![\w/-])[\"'`]?"
+    pattern = re.compile(rf"{path}{between}[\"'`]?((?:\\.|[^\"\\\n|]){{3,100}})")
+    found = (match.group(1).replace('\\"', '"').strip() for match in pattern.finditer(text))
+    return list(dict.fromkeys(each for each in found if not ORDERS.search(each) and not addresses_reader(each)))[:_MOST_BESIDE]
+
+
+def _diagnose_other_way(evidence: Evidence, way: _Way, cause: str, quotes: list[Quote]) -> Diagnosis:
+    """Say which other endpoint takes many at once, so that nobody needs to wait."""
+    shown = ", ".join(code(each, 80) for each in way.beside)
+    cause += f" {capital(evidence.source(way.entry))} names {code(way.path, 60)} beside it{f': {shown}' if shown else ''}."
+    step = (
+        f"Do not wait for this one: get what is left with one call to {code(way.path, 60)}"
+        f"{f' ({code(way.beside[-1], 80)})' if way.beside else ''}, which is for many at once, and keep to the limit that is"
+        " named for it."
+    )
+    return diagnosis(
+        KIND, cause, step, *quotes, evidence.quote(way.entry),
+        check="If that is refused too, tell the user how long the limit lasts.",
+    )  # fmt: skip
+
+
+_DEADLINE = lazy_pattern(
+    r"\b(?:by|before|until|till|no later than|deadline|at the latest|due|closes|ends)\b[^.\n]{0,40}?"
+    r"(?<![\d:])(\d{1,2}):(\d\d)\b",
+    re.IGNORECASE,
+)
+
+
+def _describe_lateness(evidence: Evidence, entry: EntryView, wait: float | None) -> str:
+    """Return as a sentence that the wait ends after the time of day that the user named, or ""."""
+    last = parse_time(entry.ts) if entry.ts else None
+    named = next((match for _, sentence in user_sentences(evidence) if (match := _DEADLINE.search(sentence))), None)
+    if wait is None or last is None or named is None:
+        return ""
+    now, due = last % _DAY, int(named.group(1)) * 3_600 + int(named.group(2)) * 60
+    end = now + wait
+    if not now <= due < end:
+        return ""
+    ends = f"{int(end % _DAY) // 3600:02}:{int(end % 3600) // 60:02}"
+    return f" By the clock of the record it ends at {ends}; the user named {named.group(1)}:{named.group(2)}."
+
+
+_DAY = 86_400
 
 
 def _describe_wait(fields: dict[str, str]) -> str:

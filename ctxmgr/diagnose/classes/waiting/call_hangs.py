@@ -26,6 +26,8 @@ _FOLLOW_OPTION = lazy_pattern(r"\s(?:-[fFw]|--follow(?:=\S+)?|--watch)(?=\s|$)")
 _STEP_FOLLOW = "It is the call without the option that follows; to wait for something, give it a limit, `timeout 60 COMMAND`."
 _STEP_SERVER = "Start it in the background with its output in a file, `COMMAND > out.log 2>&1 &`, and then look at that file."
 _STEP_INPUT = "Stop it, and give it what it asks for in advance: by its options, or on its input as in `echo ANSWER | COMMAND`."
+_STEP_FIFO = "Stop it. Start the process at the other end first, in the background, or use an ordinary file; set a time limit."
+_FIFO = lazy_pattern(r"\bmkfifo (?:-m ?\d+ )?([\w./-]{1,120})")
 _READS_INPUT = lazy_pattern(
     r"\binput\s*\(|\bread -[a-z]*p|\breadline\b|getpass|\bprompt(?:s)?\s*\(|stdin\.read|gets\.chomp|\bScanner\(System\.in"
     r"|\bscanf\s*\(|\bselect \w+ in\b"
@@ -74,6 +76,8 @@ _STOPPED = lazy_pattern(
     re.IGNORECASE,
 )
 """Results of a call that waited for somebody."""
+_TIMED = lazy_pattern(r"\btimed out after\b|\btime limit\b|\bexit(?:ed)?(?: with)?(?: code| status)?:? ?124\b", re.IGNORECASE)
+"""Words of a client, or of `timeout`, for a call that did not end in time."""
 _MOST_END, _MOST_START, _MOST_BEFORE = 600, 120, 3
 """Characters at either end of a result where a client says so; earlier attempts that are read."""
 
@@ -92,12 +96,19 @@ def _diagnose_stopped_call(evidence: Evidence, entry: EntryView) -> Diagnosis | 
     dumped = _diagnose_stack_dump(evidence, entry, command) if _DUMP.search(evidence.text(entry)) else None
     found = dumped or _diagnose_prompt(evidence, entry, command) or _diagnose_earlier_question(evidence, entry, command)
     wait = _find_wait(command) if found is None else None
+    if found is None and wait is None and _TIMED.search(evidence.text(entry)):
+        return _diagnose_endless(evidence, entry, command)
     return found if wait is None else _explain_wait(evidence, entry, command, wait)
+
+
+_OUTPUT = lazy_pattern(r"\d?>{1,2} ?(?:&\d|[\w./-]{1,200})")
 
 
 def _find_wait(command: str) -> Wait | None:
     """Return what a program in a command waits for, if nothing is piped or read into it."""
-    found = ((words, wait) for words in split_command(command) if "<" not in command and (wait := find_wait(words)) is not None)
+    # The file that takes the output is none that is read.
+    parts = split_command(_OUTPUT.sub(" ", command)) if "<" not in command else []
+    found = ((words, wait) for words in parts if (wait := find_wait(words)) is not None)
     # Piped input answers the program.
     return next((wait for words, wait in found if not re.search(rf"\|\s*{re.escape(words[0])}\b", command)), None)
 
@@ -208,6 +219,11 @@ _OWN_FRAME = lazy_pattern(
 _LIBRARY = lazy_pattern(r"/(?:lib|lib64|site-packages|dist-packages|node_modules|jre|jdk)\S*/|^<|^node:|^(?:java|jdk|sun)\.")
 
 
+def avoids_questions(option: str) -> bool:
+    """Whether an option is a usual one that answers all questions in advance, such as `--yes` or `-auto-approve`."""
+    return _YES.fullmatch(option) is not None
+
+
 def _find_option(evidence: Evidence, entry: EntryView, asked: str) -> tuple[str, EntryView] | None:
     """Return the option that avoids a question, according to the help or the source of the program, and its entry."""
     command = command_of(entry)
@@ -227,7 +243,7 @@ def _find_option(evidence: Evidence, entry: EntryView, asked: str) -> tuple[str,
             if name in command:
                 continue
             # An option that says yes to everything is better than one that shares a word.
-            if _YES.fullmatch(name):
+            if avoids_questions(name):
                 return name, other
             if name[2:7].casefold() in stems:
                 near = near or (name, other)
@@ -294,10 +310,28 @@ def _diagnose_stack_dump(evidence: Evidence, entry: EntryView, command: str) -> 
 
 
 def _diagnose_command(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+    found = _diagnose_endless(evidence, entry, command)
+    if found is not None:
+        return found
+    # Network programs come last, because they may also hang for any of the reasons above.
+    if any(_NETWORK.match(" ".join(words)) for words in split_command(command)):
+        return _diagnose_network(evidence, entry, command)
+    return _diagnose_earlier_duration(evidence, entry, command)
+
+
+def _diagnose_endless(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+    """Say why a command does not end by itself: it waits for somebody, follows, serves, repeats, or asks for input."""
     # A background process blocks nobody.
     background = re.search(r"&\s*$", command) is not None
     if (wait := _find_wait(command)) is not None:
         return _explain_wait(evidence, entry, command, wait)
+    made = {name for each in evidence.recent for name in _FIFO.findall(command_of(each))}
+    fifo = next(
+        (name for name in sorted(made) if re.search(rf"(?<![\w-]){re.escape(name.rpartition('/')[2])}(?![\w-])", command)), None
+    )
+    if fifo is not None and not background:
+        why = f"{code(fifo, 80)} is a named pipe, and opening it waits until another process opens its other end"
+        return _explain_wait(evidence, entry, command, Wait(why, _STEP_FIFO))
     if not background and _FOLLOWS.search(command) and not _STARTS.search(command) and RUNS_ON.search(command):
         plain = " ".join(_FOLLOW_OPTION.sub(" ", command).split())
         wait = Wait(_SERVER, f"Stop it and run {code(plain, 120)}, which shows what is there and ends. {_STEP_FOLLOW}")
@@ -323,12 +357,7 @@ def _diagnose_command(evidence: Evidence, entry: EntryView, command: str) -> Dia
             f"about{why}; if you wait again, set a limit, as with `timeout 60 COMMAND`."
         )
         return diagnosis(KIND, cause, step, evidence.quote(entry, command), check=_CHECK)
-    if (asks := _diagnose_asking_program(evidence, entry, command)) is not None:
-        return asks
-    # Network programs come last, because they may also hang for any of the reasons above.
-    if any(_NETWORK.match(" ".join(words)) for words in split_command(command)):
-        return _diagnose_network(evidence, entry, command)
-    return _diagnose_earlier_duration(evidence, entry, command)
+    return _diagnose_asking_program(evidence, entry, command)
 
 
 def _diagnose_asking_program(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
@@ -423,6 +452,8 @@ def _diagnose_child(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
 
 def _explain_wait(evidence: Evidence, entry: EntryView, command: str, wait: Wait) -> Diagnosis:
     cause = f"{_describe_start(entry)}: {wait.why}."
+    if wait.why == _SERVER and entry.status != "open":
+        cause = f"{code(command, 100)}{start_clause(entry)} was stopped at a time limit: {_SERVER}."
     return diagnosis(KIND, cause, wait.step, evidence.quote(entry, command), check=_CHECK)
 
 

@@ -7,11 +7,22 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, program_name
-from ctxmgr.diagnose.evidence.calls import command_of, tool_phrase
+from ctxmgr.diagnose.errors.lines import addresses_reader
+from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, program_name, start_clause
+from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, tool_phrase
 from ctxmgr.diagnose.evidence.items import Item, answers, find_ids, parse_heads, parse_row
+from ctxmgr.diagnose.evidence.messages import forbids, user_sentences
 from ctxmgr.diagnose.evidence.nearest_names import find_nearest_recorded
-from ctxmgr.diagnose.evidence.texts import capital, code, contains_word, find_nearest, join_names, plain_name
+from ctxmgr.diagnose.evidence.texts import (
+    ORDERS,
+    capital,
+    code,
+    contains_word,
+    find_nearest,
+    join_names,
+    plain_name,
+    strip_line_numbers,
+)
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Diagnosis
@@ -29,7 +40,14 @@ _OFF = (
     r"paused|suspend(?:ed)?|disabled|on_?hold|held|frozen|halted|maintenance(?:_mode)?|draining|cordoned"
     r"|offline|inactive|stopped|deactivated"
 )
-_OFF_KEY = lazy_pattern(rf"(?:is[_ ])?(?:{_OFF})", re.IGNORECASE)
+_OFF_KEY = lazy_pattern(
+    rf"(?:is[_ ]?)?(?:{_OFF}|locked|blocked|draft|read[_-]?only|dry[_-]?run|unschedulable|hold)", re.IGNORECASE
+)
+_COUNT_KEY = lazy_pattern(
+    r"(?:spec\.)?(?:replicas|(?:desired|max|target)[_ -]?(?:count|replicas|capacity|workers|instances|size|concurrency|runs)?"
+    r"|workers|concurrency|parallelism|slots)",
+    re.IGNORECASE,
+)
 _ON_KEY = lazy_pattern(r"(?:is[_ ])?(?:enabled|active|schedulable|running|online|accepting)", re.IGNORECASE)
 _OFF_STATE = lazy_pattern(rf"(?:{_OFF})(?:[_ -]\w{{2,20}})?", re.IGNORECASE)
 _RESUMES = lazy_pattern(r"resume|unpause|enable|activate|start|suspend=false|publish|scale", re.IGNORECASE)
@@ -60,19 +78,30 @@ _COMMON = word_set(
 )
 
 
+_AWAITS = lazy_pattern(r"wait|watch|rollout status|poll|follow|sync|status", re.IGNORECASE)
+
+
 class _Poll(NamedTuple):
-    """A poll: the last look, the number of looks, the first one, and the names that they are about."""
+    """A poll: the last look, the number of looks, the names that they are about, and whether the answers say that it waits."""
 
     last: EntryView
     times: int
     names: set[str]
+    waits: bool = True
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return why the awaited work does not begin."""
     poll = _find_poll(evidence)
     if poll is None:
-        return None
+        hung = evidence.open_calls if evidence.finding is None or evidence.finding.severity == "hung" else []
+        waits = [_Poll(each, 1, _list_look_names(each)) for each in hung if _AWAITS.search(each.action + command_of(each))]
+        found = next((found for each in waits if (found := _diagnose_disabled(evidence, each)) is not None), None)
+        if found is not None:
+            return found
+        same = next((each for each in evidence.repeated_calls if not CHECKS.search(command_of(each))), None)
+        frozen = None if same is None else _Poll(same, len(evidence.equal_calls(same)), _list_look_names(same), waits=False)
+        return None if frozen is None else _diagnose_disabled(evidence, frozen)
     return _diagnose_hold(evidence, poll) or _diagnose_disabled(evidence, poll) or _diagnose_missing_value(evidence, poll)
 
 
@@ -87,6 +116,9 @@ def _find_poll(evidence: Evidence) -> _Poll | None:
     own = _list_look_names(last)
     # Looks at one thing run the same program and share a name.
     same = [entry for entry in waiting if program_name(entry) == program_name(last) and own & _list_look_names(entry)]
+    # If the very same call is repeated often enough, other looks have fewer of its names.
+    equal = [entry for entry in same if call_key(entry) == call_key(last)]
+    same = equal if len(equal) >= _LEAST_LOOKS else same
     name_counts = Counter(name for entry in same for name in own & _list_look_names(entry))
     shared = {name for name, times in name_counts.items() if times == len(same)} or {
         name for name, times in name_counts.items() if times >= _LEAST_LOOKS
@@ -109,8 +141,8 @@ def _list_look_names(entry: EntryView) -> set[str]:
 
 
 def _find_subject(poll: _Poll, item: Item) -> str | None:
-    """Return the name that an item is about: an id anywhere in it, or a plain word as its first value or name."""
-    firsts = {*list(item.fields.values())[:1], item.fields.get("name", ""), item.fields.get("id", "")}
+    """Return the name that an item is about: an id anywhere in it, or a plain word as its first value, name or key."""
+    firsts = {*list(item.fields.values())[:1], item.fields.get("name", ""), item.fields.get("id", ""), item.key}
     # Ids first, because a plain word may occur in any row.
     for name in sorted(poll.names, key=lambda each: (not re.search(r"[\d_-]", each), -len(each), each)):
         if name in firsts or (re.search(r"[\d_-]", name) and contains_word(name, item.text)):
@@ -119,15 +151,23 @@ def _find_subject(poll: _Poll, item: Item) -> str | None:
 
 
 def _describe_poll(poll: _Poll) -> str:
+    if poll.last.status == "open":
+        return f"{capital(call_phrase(poll.last, 80))}{start_clause(poll.last)} has not returned, and waiting can't change it"
     return (
-        f"{code(command_of(poll.last) or tool_phrase(poll.last), 80)} was answered {poll.times} times that it waits,"
-        " and waiting can't change it"
+        f"{code(command_of(poll.last) or tool_phrase(poll.last), 80)} was answered {poll.times} times"
+        f" {'that it waits, and waiting' if poll.waits else 'alike, and asking again'} can't change it"
     )
 
 
-def _list_items(evidence: Evidence) -> Iterator[tuple[EntryView, Item]]:
-    """Yield the items of the answers, including the rows of tables whose head was shown separately."""
-    yield from answers(evidence)
+def _list_items(evidence: Evidence, names: set[str]) -> Iterator[tuple[EntryView, Item]]:
+    """Yield the items of the answers, the blocks with these names, and rows of tables whose head was shown separately."""
+    for entry, item in answers(evidence):
+        yield entry, item
+    for entry in evidence.latest[:_MOST_HEADS]:
+        text = evidence.text(entry)[:_MOST_TEXT]
+        for name in sorted(names):
+            if name in text:
+                yield from ((entry, item) for item in _list_blocks(text, name))
     for head in evidence.latest[:_MOST_HEADS]:
         heads = parse_heads(evidence.text(head)[:600])
         for entry in evidence.latest[:_MOST_HEADS] if heads else ():
@@ -138,38 +178,116 @@ def _list_items(evidence: Evidence) -> Iterator[tuple[EntryView, Item]]:
                         yield entry, Item("", fields, "")
 
 
+_MEMBER = lazy_pattern(r"\s*[\"']?([A-Za-z][\w.-]{0,39})[\"']?\s*[:=]\s*[\"']?(\S[^\n\"']{0,120})")
+
+
+def _list_blocks(text: str, name: str) -> Iterator[Item]:
+    """Yield the members of each block of a configuration under a name: indented after `name:`, or in a section `[name]`."""
+    lines = [*strip_line_numbers(text).split("\n")[:400], ""]
+    for place, line in enumerate(lines):
+        bare = line.strip()
+        if bare not in (f"{name}:", f'"{name}":', f"[{name}]") and not (bare.startswith("[") and bare.endswith(f"{name}]")):
+            continue
+        deep = len(line) - len(line.lstrip())
+        fields: dict[str, str] = {}
+        indent: int | None = None
+        for each in lines[place + 1 :]:
+            # A section ends at the next one, an indented block at a line that stands as far left.
+            ends = each.startswith("[") if bare.startswith("[") else len(each) - len(each.lstrip()) <= deep
+            if ends and (each.strip() or not bare.startswith("[")):
+                break
+            match = _MEMBER.match(each)
+            indent = len(each) - len(each.lstrip()) if indent is None else indent
+            # What is further in belongs to a block within.
+            if match is not None and len(each) - len(each.lstrip()) == indent:
+                fields.setdefault(match.group(1).casefold(), match.group(2).strip().rstrip(","))
+        if fields:
+            yield Item(name, fields, "")
+
+
 def _diagnose_disabled(evidence: Evidence, poll: _Poll) -> Diagnosis | None:
     """Say that an answer about the awaited work shows it as switched off."""
     seen: set[str] = set()
-    for entry, item in _list_items(evidence):
+    for entry, item in _list_items(evidence, poll.names):
         name = _find_subject(poll, item)
         if name is None:
             continue
         for key, value in item.fields.items():
-            off = _OFF_KEY.fullmatch(key) and value.casefold() in _TRUE
-            off = off or (_ON_KEY.fullmatch(key) and value.casefold() in _FALSE)
             # A state with a reason beside it is described by the reason.
-            off = off or (_STATE_KEY.fullmatch(key) and _OFF_STATE.fullmatch(value) and not _find_reasons(item))
+            off = _is_off(key, value) or (_STATE_KEY.fullmatch(key) and _OFF_STATE.fullmatch(value) and not _find_reasons(item))
             known = key in seen
             seen.add(key)
             if not off or known or _is_resumed(evidence, entry, name):
                 continue  # a newer answer differs, or nobody has looked since it was switched on
-            source = evidence.source(entry)
             own = item.fields.get("name") or item.fields.get("id") or ""
-            name = own if plain_name(own) else name
-            cause = (
-                f"{_describe_poll(poll)}. {capital(source)} shows {code(f'{key}: {value}', _QUOTED)} for"
-                f" {code(name, _QUOTED)}: so it does not begin."
-            )
-            step = (
-                f"Stop polling. {code(name, _QUOTED)} stays so until {code(f'{key}: {value}', _QUOTED)} is changed:"
-                " resume or un-pause it, if the "
-                "user's task covers that, else ask the user whether you may; then look at its state once."
-            )
-            return diagnosis(
-                KIND, cause, step, evidence.quote(entry), evidence.quote(poll.last), check="Its state must move on."
-            )
+            return _diagnose_switch(evidence, poll, entry, item, own if plain_name(own) else name, key)
     return None
+
+
+def _is_off(key: str, value: str) -> bool:
+    """Whether a member says that a thing is switched off, held, or to have no copies."""
+    folded = value.casefold()
+    return (
+        (_OFF_KEY.fullmatch(key) is not None and folded in _TRUE)
+        or (_ON_KEY.fullmatch(key) is not None and folded in _FALSE)
+        or (_COUNT_KEY.fullmatch(key) is not None and value == "0")
+        or (key == "ready" and value == "0/0")
+    )
+
+
+_BESIDE = lazy_pattern(
+    r"\b(?:held|hold|pause[ds]?|suspend\w*|fro?zen?|freeze|disabled?|switched off|stopped|locked|maintenance|resume[ds]?)\b",
+    re.IGNORECASE,
+)
+_STAYS = lazy_pattern(
+    r"\b(?:keep|leave|stays?|remains?|until|not (?:resume|unpause|enable|start|touch|scale))\b", re.IGNORECASE
+)
+_VERBS = (
+    ("kubectl", "paused", "kubectl rollout resume {}"),
+    ("kubectl", "unschedulable", "kubectl uncordon {}"),
+    ("flux", "suspend", "flux resume {}"),
+    ("airflow", "is_paused", "airflow dags unpause {}"),
+    ("gh", "isdraft", "gh pr ready {}"),
+)
+"""Calls that switch a thing on, by program and member."""
+
+
+def _diagnose_switch(evidence: Evidence, poll: _Poll, entry: EntryView, item: Item, name: str, key: str) -> Diagnosis:
+    """Say that a member holds a thing up, what is written beside it, and how to change it."""
+    switch, thing = code(f"{key}: {item.fields[key]}", _QUOTED), code(name, _QUOTED)
+    cause = f"{_describe_poll(poll)}. {capital(evidence.source(entry))} shows {switch} for {thing}: so it does not begin."
+    lines = [line.partition(": ")[2].strip(" \"',") for line in evidence.text(entry)[:_MOST_TEXT].split("\n")]
+    fair = [
+        each
+        for each in [*item.fields.values(), *lines]
+        if _BESIDE.search(each) and len(re.findall(r"[a-z]+ ", each)) > _MOST_REASON_WORDS
+    ]
+    told = next(
+        (each for each in fair if not re.search(r"[{}\[\]]", each) and not ORDERS.search(each) and not addresses_reader(each)),
+        None,
+    )
+    cause += f" Beside it stands {code(told, 110)}." if told is not None else ""
+    quotes = [evidence.quote(entry), evidence.quote(poll.last)]
+    check = "Its state must move on."
+    words = (sentence for _, sentence in user_sentences(evidence) if name in sentence)
+    stays = next((each for each in words if _STAYS.search(each) and (_BESIDE.search(each) or forbids(each))), None)
+    if stays is not None:
+        cause += f" The user said: {code(stays, 110)}."
+        step = f"Stop polling, and leave {switch} as it is: tell the user that {thing} can't go on before it is changed."
+        return diagnosis(KIND, cause, step, *quotes, check=check)
+    # The poll names the kind of the thing, as in `deploy/api`.
+    typed = next((word for word in command_of(poll.last).split() if word.endswith(f"/{name}") and plain_name(word)), name)
+    verb = next((text for program, member, text in _VERBS if program == program_name(poll.last) and member == key), "")
+    space = (
+        re.search(r" (?:-n|--namespace)[ =][\w.-]{1,60}(?= )", command_of(poll.last)) if verb.startswith("kubectl") else None
+    )
+    verb = f"{verb.format(typed)}{space.group(0) if space else ''}"
+    step = (
+        f"Stop polling. {thing} stays so until {switch} is changed: resume, un-pause or enable it"
+        f"{f', with {code(verb, 100)},' if verb else ','} if the user's task covers"
+        " that, else ask the user whether you may; then look at its state once."
+    )
+    return diagnosis(KIND, cause, step, *quotes, check=check)
 
 
 def _is_resumed(evidence: Evidence, shown: EntryView, name: str) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from ctxmgr.diagnose.classes.waiting.call_hangs import avoids_questions
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, clock
 from ctxmgr.diagnose.evidence.calls import command_of, runs_in_background, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.items import find_ids
 from ctxmgr.diagnose.evidence.messages import split_sentences
-from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names
+from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -160,3 +161,95 @@ def diagnose_taker(evidence: Evidence, holder: EntryView, cause: str, quotes: li
     return diagnosis(
         _KIND, cause, step, *quotes, evidence.quote(holder), check="Its state must say that it is free before you try again."
     )
+
+
+_OUTPUT = lazy_pattern(r">{1,2} ?([\w./-]{3,80})")
+_AWAITS = lazy_pattern(
+    r"[^\n]{0,120}(?:\[[yY](?:es)?/[nN]o?\]|\([yY](?:es)?/[nN]o?[^)\n]{0,30}\)"
+    r"|\b(?:enter|type|press|choose|select|confirm|continue|proceed|overwrite|pass(?:word|phrase|code)|username|your)\b"
+    r"[^\n?:]{0,80})(?: ?[?:])?\Z|[^\n]{3,120}\?\Z",
+    re.IGNORECASE,
+)
+"""The end of an output that waits for an answer."""
+_AWAITS_THING = lazy_pattern(
+    r"[^\n]{0,80}\b(?:waiting|waits?|blocked|paused|held) (?:for|until|on)\b[^\n]{2,80}\Z", re.IGNORECASE
+)
+"""The end of an output that waits for something to be done or made."""
+_THING = lazy_pattern(
+    r"(?<![\w./-])(?:[\w.-]{1,60}/){1,8}[\w.-]{1,60}|(?<![\w.])[\w-]{2,60}\.[a-z]{1,8}(?![\w.])|`[^`\n]{2,60}`"
+)
+_SHOWS_PROCESS = lazy_pattern(r"\b(?:ps|pgrep|kill|pkill|fuser|lsof|wait)\b")
+
+
+def find_listed_number(evidence: Evidence, holder: EntryView) -> str | None:
+    """Return the process number of a call that was left running, from the only line of a later listing with its words."""
+    words = split_command(command_of(holder).partition(">")[0])
+    own = " ".join(words[-1]) if words else ""
+    lines = [
+        line
+        for look in evidence.recent
+        if look.index > holder.index and re.search(r"\b(?:ps|pgrep)\b", command_of(look)) and " " in own
+        for line in evidence.text(look)[:8_000].split("\n")
+        if own in line
+    ]
+    numbers = {match.group(0) for line in lines if (match := re.search(r"(?<![\w./:-])\d{2,8}(?![\w./:-])", line)) is not None}
+    return numbers.pop() if len(numbers) == 1 else None
+
+
+def find_open_prompt(evidence: Evidence, holder: EntryView, number: str | None) -> tuple[EntryView, str] | None:
+    """Return the prompt in which the output of a call that was left running ends, and the newest call that shows it."""
+    file = _OUTPUT.search(command_of(holder))
+    names = [name for name in (file.group(1).rpartition("/")[2] if file else "", number) if name and name != "null"]
+    looks = (
+        each
+        for each in reversed(evidence.recent)
+        if each.index > holder.index and each.status == "ok" and any(name in call_input(each) for name in names)
+        if not _SHOWS_PROCESS.search(command_of(each)) and evidence.text(each).strip()
+    )
+    look = next(looks, None)
+    said = (evidence.output_so_far(holder) if look is None else evidence.text(look)).rstrip()[-400:]
+    match = _AWAITS.search(said) or _AWAITS_THING.search(said)
+    return (look or holder, match.group(0).strip()) if match is not None else None
+
+
+def diagnose_asking_holder(
+    evidence: Evidence, holder: EntryView, number: str | None, question: tuple[EntryView, str], cause: str, quotes: list[Quote]
+) -> Diagnosis:
+    """Say that what holds the lock waits for an answer that nobody can give."""
+    shown, prompt = question
+    own, who = evidence.is_own(holder), evidence.maker(holder)
+    if _AWAITS.search(prompt) is None:
+        return _diagnose_awaiting_holder(evidence, holder, number, question, cause, quotes)
+    asked = "a question" if ORDERS.search(prompt) else code(prompt, 50)
+    cause += f" Its output ends in {asked}, as {evidence.source(shown)} shows: it waits for an answer that nobody gives."
+    given = [word for each in evidence.failing_calls[:1] for words in split_command(command_of(each)) for word in words]
+    option = next((each for each in given if avoids_questions(each) and each not in command_of(holder).split()), None)
+    end = f"`kill {number}`" if number and number.isdigit() else number or f"end {code(command_of(holder), 80)}"
+    step = (
+        f"Waiting can't end it. {f'Stop it ({end})' if own else f'Ask {who} to stop it ({end})'} and do not remove the lock by"
+        " hand. When it is gone, run yours once, "
+        f"{f'with {code(option, 40)}, which asks nothing' if option else 'with the option that answers its question'}"
+        ", if the user wants what it asks."
+    )
+    check = "Make sure that process is gone before you run it again."
+    return diagnosis(_KIND, cause, step, *quotes, evidence.quote(shown, prompt), check=check)
+
+
+def _diagnose_awaiting_holder(
+    evidence: Evidence, holder: EntryView, number: str | None, question: tuple[EntryView, str], cause: str, quotes: list[Quote]
+) -> Diagnosis:
+    """Say that what holds the lock waits for something that somebody has to make or do."""
+    shown, line = question
+    own, who = evidence.is_own(holder), evidence.maker(holder)
+    names = [each.strip("`") for each in _THING.findall(line) if plain_name(each.strip("`"))]
+    told = f", {code(line, 110)}" if not ORDERS.search(line) else ""
+    cause += f" Its output ends there{told}, as {evidence.source(shown)} shows: until it has that, it keeps the lock."
+    thing = join_names(names[:2]) if names else "what it waits for"
+    end = f"`kill {number}`" if number and number.isdigit() else number or f"end {code(command_of(holder), 60)}"
+    step = (
+        f"See to {thing}, which it waits for, as its source or notes say, if the task allows it; then it can go on and give the"
+        f" lock back. {f'End it ({end})' if own else f'Ask {who} to end it'} only if its work may be lost. Then run this once"
+        " more."
+    )
+    check = "Make sure that it has ended before you run it again."
+    return diagnosis(_KIND, cause, step, *quotes, evidence.quote(shown, line), check=check)

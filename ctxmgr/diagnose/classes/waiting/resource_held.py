@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from ctxmgr.diagnose.evidence import Evidence, Message, call_input, call_key, clock
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, runs_in_background, split_command, subject, tool_phrase
 from ctxmgr.diagnose.evidence.messages import user_sentences
-from ctxmgr.diagnose.evidence.texts import agent_name, capital, code, plain_name, quote_match
+from ctxmgr.diagnose.evidence.texts import ORDERS, agent_name, capital, code, plain_name, quote_match, strip_line_numbers
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis, Quote
@@ -36,11 +37,13 @@ _ENDS = lazy_pattern(
 )
 _LOOKS = lazy_pattern(r"\b(?:lsof|netstat|curl|wget|grep|cat|sed)\b|\bss -|\bnc ")
 _WRAPPERS = frozenset(("cd", "nohup", "timeout", "setsid", "sleep", "echo", "export", "curl", "npm", "npx", "yarn", "pnpm"))
+_LISTS = lazy_pattern(r"\b(?:lsof|ss|netstat|fuser)\b")
+_MOST_NOTE = 20_000
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return who holds the resource that a call needs."""
-    for entry in evidence.failing_calls:
+    for entry in [*evidence.failing_calls, *_list_failed_starts(evidence)]:
         said = evidence.text(entry)
         match = _TAKEN.search(said)
         if match is None:
@@ -49,6 +52,23 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         port = _find_port(line, command_of(entry)) or _find_port_in_context(evidence, entry, said)
         return _diagnose_taken_port(evidence, entry, line, port) if port else None
     return _diagnose_other_answerer(evidence)
+
+
+def _list_failed_starts(evidence: Evidence) -> list[EntryView]:
+    """Return the last start that found its port taken, if nothing was started or ended since: side calls may hide it."""
+    # Only a session that goes in circles has a start that is not made good.
+    if evidence.failing_calls or (evidence.finding is None and not evidence.repeated_calls):
+        return []
+    later: list[str] = []
+    for entry in reversed(evidence.tail):
+        command = command_of(entry)
+        if evidence.has_failed(entry) and _TAKEN.search(evidence.text(entry)):
+            heads = {" ".join(words[:2]) for words in split_command(command)}
+            return [] if any(head in each for head in heads for each in later) else [entry]
+        if _ENDS.search(command) or runs_in_background(command):
+            return []
+        later.append(command)
+    return []
 
 
 _ASKED = lazy_pattern(r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]):(\d{2,5})\b")
@@ -103,7 +123,7 @@ _FIXED = lazy_pattern(
 )
 _BOUND = lazy_pattern(
     r"(?:[\"'](?:[\d.]{7,15}|localhost|::1?)?[\"'], ?|(?:127\.0\.0\.1|0\.0\.0\.0|localhost|\[::1?\]):"
-    r"|\bport[\"']?\s?[:=]\s?|\bPORT\b\W{1,6}|--port[ =]|listen\()[\"']?(\d{2,5})\b",
+    r"|\bport[\"']?\s?[:=]\s?|(?<![A-Za-z0-9])PORT\b\W{1,6}|--port[ =]|listen\(|\$\{\w{1,30}:-)[\"']?(\d{2,5})\b",
     re.IGNORECASE,
 )
 
@@ -118,7 +138,7 @@ def _find_port_in_context(evidence: Evidence, entry: EntryView, said: str) -> st
         shown = (
             other
             for other in evidence.entries_before(entry.index)
-            if name in command_of(other) and call_key(other) != call_key(entry)
+            if name in command_of(other) and call_key(other) != call_key(entry) and not evidence.has_failed(other)
         )
         texts += [evidence.text(other) for other in list(shown)[:3]]
     for text in texts:
@@ -145,6 +165,9 @@ def _diagnose_taken_port(evidence: Evidence, entry: EntryView, line: str, port: 
         message, sentence = demand
         cause += f" The user said{clock(message.at)}: {code(sentence, 150)}."
         quotes.append(evidence.quote_message(message, sentence))
+    note = None if fixed else _find_note(evidence, entry, port)
+    if note is not None:
+        return _diagnose_noted_holder(evidence, entry, port, note, listing, cause, quotes)
     other = _next_port(port)
     check = f"Port {port} must be free before you start yours." if fixed else f"It must say that it listens on port {other}."
     if listing is not None:
@@ -175,8 +198,96 @@ def _diagnose_taken_port(evidence: Evidence, entry: EntryView, line: str, port: 
     # Without a listing, the agent's own server is the likeliest holder, but not a sure one.
     if server is not None:
         return _diagnose_own_server(evidence, server, cause, port, quotes)
-    step = f"See what holds it with `ss -ltnp`, and start yours on another port, such as {other}, unless that process is yours."
+    way = _find_setting(evidence, entry, other, [])
+    step = (
+        f"See what holds it with `ss -ltnp`, and start yours on another port, such as {f'{other} ({way})' if way else other},"
+        " unless that process is yours."
+    )
     return diagnosis(KIND, cause, step, *quotes, check="It must say that it listens.", confidence="medium")
+
+
+class _Note(NamedTuple):
+    """A note about a port: the call that showed it, its part about the port, and the whole text."""
+
+    entry: EntryView
+    part: str
+    text: str
+
+
+_PART = lazy_pattern(r"\n|;\s|\.\s")
+_HOLDS = lazy_pattern(
+    r"\b(?:is|are|belongs?|used|reserved|held|taken|owned|leave|keep|stays?|kept|never|don['’]t|do not)\b", re.IGNORECASE
+)
+_FREE = lazy_pattern(
+    r"\b(?:free|spare|available|unused|every(?:body|one)|any(?:body|one)|others?|the rest|else|yours?|instead|use|take|pick)\b",
+    re.IGNORECASE,
+)
+_PORTS = lazy_pattern(r"(?<![\w.:-])(\d{4,5})(?: ?(?:-|–|\.{2,3}|to|through) ?(\d{4,5}))?(?![\w.:-]*\w)")
+_VARIABLE = lazy_pattern(r"(?<![\w-])(?:([A-Z][A-Z0-9_]{0,30}_PORT|PORT)|(--(?:[a-z]{2,12}-)?port))(?![\w-])")
+_LEAST_WORDS = 6
+
+
+def _find_note(evidence: Evidence, entry: EntryView, port: str) -> _Note | None:
+    """Return the note that was read and says in words whose a port is or that it is to be left alone."""
+    pattern = re.compile(rf"(?<![\d.-]){port}(?![\d-])")
+    for other in evidence.latest_before(entry.index):
+        text = strip_line_numbers(evidence.text(other)[:_MOST_NOTE])
+        if other.status != "ok" or evidence.has_failed(other) or not pattern.search(text):
+            continue
+        for part in _PART.split(text):
+            words = re.findall(r"(?<!\S)[(\"'`]?[A-Za-z][a-z'’]*(?=[\s,.:;)]|$)", part)
+            # A program's own message names a port in a few words, or is about itself.
+            if (
+                pattern.search(part) and len(words) >= _LEAST_WORDS and _HOLDS.search(part) and not ORDERS.search(part)
+                and not re.search(r"\b(?:listening|serving|started)\b", part, re.IGNORECASE)
+            ):  # fmt: skip
+                return _Note(other, part.strip(" -*#"), text)
+    return None
+
+
+def _list_free_ports(evidence: Evidence, port: str, text: str) -> list[str]:
+    """Return the ports that a note gives to others, without those that a listing or a failed start shows as taken."""
+    seen = [each for each in evidence.recent if _LISTS.search(command_of(each)) or evidence.has_failed(each)]
+    taken = {port, *re.findall(r"\d{4,5}", " ".join(f"{command_of(each)} {evidence.text(each)[:_MOST_NOTE]}" for each in seen))}
+    free: list[str] = []
+    for part in _PART.split(text):
+        if _FREE.search(part):
+            for first, last in _PORTS.findall(part):
+                free += [str(each) for each in range(int(first), min(int(last or first), int(first) + 200) + 1)]
+    return [each for each in free if each not in taken]
+
+
+def _find_setting(evidence: Evidence, entry: EntryView, port: str, texts: list[str]) -> str:
+    """Return how the program of a call takes its port, according to its source or a note: `APP_PORT=8081`; or ""."""
+    files = dict.fromkeys(re.findall(r"[\w./-]{1,200}\.(?:py|js|ts|mjs|rb|sh|php|go)\b", command_of(entry)))
+    sources = [content.text[:_MOST_NOTE] for file in files if (content := evidence.last_content(file, entry.index)) is not None]
+    shown = [*sources, *texts]
+    match = next((match for text in shown if (match := _VARIABLE.search(text)) is not None), None)
+    if match is not None:
+        return code(f"{match.group(1)}={port}" if match.group(1) else f"{match.group(2)} {port}")
+    # A script takes its port as its first argument.
+    return code(f"{next(iter(files))} {port}") if files and any(re.search(r"\$\{1:-\d", text) for text in shown) else ""
+
+
+def _diagnose_noted_holder(
+    evidence: Evidence, entry: EntryView, port: str, note: _Note, listing: tuple[EntryView, str, str] | None,
+    cause: str, quotes: list[Quote],
+) -> Diagnosis:  # fmt: skip
+    """Say whose the port is according to a note, and which port is free for others."""
+    if listing is not None:
+        shown, program, pid = listing
+        cause += f" {code(program, 40)}{f', process {pid},' if pid else ''} holds it, as {evidence.source(shown)} shows."
+        quotes.append(evidence.quote(shown))
+    cause += f" {capital(evidence.source(note.entry))} says of it: {code(note.part, 160)}. So waiting does not free it."
+    quotes.append(evidence.quote(note.entry, note.part))
+    free = _list_free_ports(evidence, port, note.text)
+    other = free[0] if free else _next_port(port)
+    way = _find_setting(evidence, entry, other, [note.text])
+    step = (
+        f"Leave what holds port {port} alone. Start yours on another port, such as {f'{other} with {way}' if way else other}"
+        f"{', which that note gives to others' if free else ''}, and use that address."
+    )
+    return diagnosis(KIND, cause, step, *quotes, check=f"It must say that it listens on port {other}.")
 
 
 def _next_port(port: str) -> str:
@@ -327,7 +438,7 @@ def _find_listing(evidence: Evidence, port: str) -> tuple[EntryView, str, str] |
             if plain_name(name) and "->" not in name:
                 return other, name, ""
         # Other outputs name ports without their holders.
-        if not re.search(r"\b(?:lsof|ss|netstat|fuser)\b", command_of(other)):
+        if not _LISTS.search(command_of(other)):
             continue
         for line in evidence.text(other).split("\n")[:200]:
             match = _HOLDER.search(line) if pattern.search(line) else None

@@ -7,8 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ctxmgr.diagnose.classes.waiting.lock_holders import (
+    diagnose_asking_holder,
     diagnose_open_transaction,
     diagnose_taker,
+    find_listed_number,
+    find_open_prompt,
     find_open_transaction,
     find_taker,
 )
@@ -123,10 +126,13 @@ def _diagnose_own_holder(evidence: Evidence, holder: EntryView, lock: str | None
         return _diagnose_likely_holder(evidence, holder, lock, cause, quotes)
     cause += f" {_describe_own_holder(evidence, holder)}."
     quotes.append(evidence.quote(holder, command_of(holder)))
-    number = _find_process_number(holder)
+    number = _find_process_number(holder) or find_listed_number(evidence, holder)
     which = f"process {number}, {code(command_of(holder), 80)}" if number else code(command_of(holder), 90)
     shown = _find_output_place(evidence, holder)
     waits = find_wait(split_command(command_of(holder))[-1]) if split_command(command_of(holder)) else None
+    question = find_open_prompt(evidence, holder, number) if waits is None else None
+    if question is not None:
+        return diagnose_asking_holder(evidence, holder, number, question, cause, quotes)
     cause += f" There {waits.why}." if waits else ""
     holder_start = f"{which}, which {evidence.maker(holder)} started{clock(holder.ts)}"
     allowed = _find_stop_permission(evidence, holder)
@@ -314,10 +320,12 @@ def _find_process_number(holder: EntryView) -> str | None:
     match = (
         re.fullmatch(r"\D{0,20}(\d{2,8})\s*", said)
         or re.search(r"\b(?:with )?ID:? (\w{2,24})\b", said)
-        or re.search(r"^(?:started|pid|process)[ =:]{1,2}(\d{2,8})$", said, re.IGNORECASE | re.MULTILINE)
+        or re.search(r"^(?:started|process)[ =:]{1,2}(\d{2,8})$", said, re.IGNORECASE | re.MULTILINE)
+        or re.search(r"\bpid[ =:]{1,3}(\d{2,8})\b|^\[\d{1,3}\]\+? +(\d{2,8})$", said, re.IGNORECASE | re.MULTILINE)
     )
     # A number within other words may count anything.
-    return match.group(1) if match and plain_name(match.group(1)) else None
+    number = next((group for group in match.groups() if group), "") if match else ""
+    return number if plain_name(number) else None
 
 
 def _find_output_place(evidence: Evidence, holder: EntryView) -> str | None:

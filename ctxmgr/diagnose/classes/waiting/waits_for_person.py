@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ctxmgr.detect.text import vocabulary
+from ctxmgr.diagnose.classes.waiting.departed import diagnose_departed
 from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence, Message, call_input, call_key, clock, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of, question_of, tool_phrase
-from ctxmgr.diagnose.evidence.items import Item, answers, find_ids
+from ctxmgr.diagnose.evidence.items import Item, answers, find_ids, list_items
 from ctxmgr.diagnose.evidence.messages import user_sentences
 from ctxmgr.diagnose.evidence.texts import blanks_for_underscores, capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -63,8 +65,9 @@ _UNDECIDED = lazy_pattern(
     r"pending|waiting|none|null|no (?:answer|reply|decision|response)|not (?:yet )?(?:decided|answered)|unanswered",
     re.IGNORECASE,
 )
-_LEAST_POLLS, _LEAST_ANSWERS, _MOST_ANSWER, _MOST_NAME_WORDS = 2, 3, 4_000, 3
-"""Looks for an answer, answers that say "pending" and the characters of one, and words of a person's name."""
+_LEAST_POLLS, _LEAST_ANSWERS, _MOST_ANSWER, _MOST_NAME_WORDS, _MOST_BETWEEN = 2, 3, 4_000, 3, 30
+"""Looks for an answer, answers that say "pending" and the characters of one, words of a person's name, and the characters
+between a name and the words that say that the person is away."""
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
@@ -74,6 +77,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         or _diagnose_unanswered_question(evidence)
         or _diagnose_pending_review(evidence)
         or _diagnose_undecided(evidence)
+        or diagnose_departed(KIND, evidence)
     )
 
 
@@ -146,6 +150,9 @@ def _diagnose_pending_review(evidence: Evidence) -> Diagnosis | None:
     who = f"the {role.group(1).lower()}" if role and role.group(1).lower() not in ("human", "person", "owner") else "a person"
     named = _find_named_decider(evidence, same)
     if named is not None:
+        other = _find_other_decider(evidence, _Person(named[0], "", named[1], ""))
+        if other is not None:
+            return _diagnose_person(evidence, other, cause, quotes, code(words, 60))
         who = code(named[0], 40)
         cause += f" {capital(evidence.source(named[1]))} names {who}."
         quotes.append(evidence.quote(named[1]))
@@ -191,17 +198,18 @@ def _find_named_decider(evidence: Evidence, same: list[EntryView]) -> tuple[str,
 
 
 class _Person(NamedTuple):
-    """The person who must decide: a name or a role in words, its entry, and what is undecided there."""
+    """The person who must decide: a name or a role in words, its entry, what is undecided there, and why not another person."""
 
     name: str
     role: str
     shown: EntryView
     state: str
+    reason: str = ""
 
 
 def _diagnose_undecided(evidence: Evidence) -> Diagnosis | None:
     """Say that calls are refused, or a state is polled, because a person has not decided, according to another answer."""
-    steps = evidence.failing_calls[:2] or evidence.repeated_calls[:1]
+    steps = evidence.failing_calls[:2] or evidence.repeated_calls[:1] or _list_open_requests(evidence)
     for step in steps:
         person = _find_person(evidence, step, decided=True) if step.status != "open" else None
         # A failure counts only if it says that it lacks the decision.
@@ -210,6 +218,14 @@ def _diagnose_undecided(evidence: Evidence) -> Diagnosis | None:
         cause = f"{_quote_call(step)}{_describe_subject(step)} gets no further, because a person's decision is missing."
         return _diagnose_person(evidence, person, cause, [evidence.quote(step)], "")
     return None
+
+
+def _list_open_requests(evidence: Evidence) -> list[EntryView]:
+    """Return the last call, if it is a look that has shown an open decision again and again, of one request or of several."""
+    last = list(evidence.recent[-1:])
+    same = [each for each in evidence.tail if each.action == last[0].action] if last and not command_of(last[0]) else []
+    is_open = all(any(_find_decision_state(item) for item in list_items(evidence.text(each)[:4_000])) for each in same)
+    return last if len(same) > _LEAST_POLLS and is_open and not may_change(same[-1]) else []
 
 
 def _find_person(evidence: Evidence, step: EntryView, *, decided: bool = False) -> _Person | None:
@@ -237,11 +253,11 @@ def _find_person(evidence: Evidence, step: EntryView, *, decided: bool = False) 
         made = None  # the same answer shows something about it that is still open
         person = _read_person(item, entry, state)
         if person is not None:
-            return _find_deputy(evidence, person) or person
+            return _find_deputy(evidence, person) or _find_other_decider(evidence, person) or person
         open_state = open_state or state
     if decided and not open_state:
         return None
-    noted = _find_noted_person(evidence, step)
+    noted = _find_noted_person(evidence, step) or (_find_absent_decider(evidence) if open_state else None)
     return noted._replace(state=open_state) if open_state and noted is not None else noted
 
 
@@ -346,7 +362,7 @@ def _find_noted_person(evidence: Evidence, step: EntryView) -> _Person | None:
                     continue
                 if match.group("name").casefold() not in _NOBODY:
                     found = _Person(match.group("name"), match.group("role") or "", entry, "")
-                    return _find_deputy(evidence, found) or found
+                    return _find_deputy(evidence, found) or _find_other_decider(evidence, found) or found
     return None
 
 
@@ -363,15 +379,121 @@ def _find_deputy(evidence: Evidence, person: _Person) -> _Person | None:
     return None
 
 
+_DECIDERS = lazy_pattern(
+    r"(?:\w{0,20}[ _-])?(?:approvers?|deciders?|reviewers?|signers?|signatories|(?:code_?)?owners?|maintainers?|members)"
+)
+_DEPUTIES = lazy_pattern(
+    r"(?:\w{0,20}[ _-])?(?:deput(?:y|ies)|backups?|delegates?|stand-?ins?|substitutes?|secondary|during|instead|alternates?)"
+)
+_PRESENCE = lazy_pattern(
+    r"(?:away|offline|ooo|out[ _-]of[ _-]office|on[ _-]leave|absent|vacation|holiday|unavailable)(?: .{0,40})?"
+)
+_GONE = lazy_pattern(
+    r"\b(?:on (?:\w+ )?leave|(?:is|am|are|be|['’]m|currently) away|out of (?:the )?office|absent|on (?:holiday|vacation)"
+    r"|(?:off|out) sick|unavailable)\b[^.\n\"]{0,40}",
+    re.IGNORECASE,
+)
+
+_COVERS = lazy_pattern(
+    r"(?P<name>[A-Z][\w'-]{1,30}(?: [A-Z][\w'-]{1,30})?|@[\w.-]{2,40})"
+    r" (?:stands? in|(?:is )?cover(?:s|ing)|fills? in|deputi[sz]es|is (?:my|the) (?:deputy|backup|stand-?in))\b"
+)
+
+
+def _find_other_decider(evidence: Evidence, person: _Person) -> _Person | None:
+    """Return who else may decide, if the record shows a person as absent; without such a name that person, as absent."""
+    absence = _find_absence(evidence, person.name)
+    if absence is None:
+        return None
+    shown, words = absence
+    reason = f" It waits for {code(person.name, 40)}, who is absent: {code(words, 60)}, as {evidence.source(shown)} shows."
+    said = evidence.text(shown)
+    named = _COVERS.search(said) or _STANDS_IN.search(said)
+    if named is not None and not _is_same_person(named.group("name"), person.name):
+        return _Person(named.group("name"), "who stands in", shown, "", reason)
+    for entry, name in _list_deciders(evidence, person.name):
+        if not _is_same_person(name, person.name) and _find_absence(evidence, name) is None:
+            return _Person(name, "who may decide too", entry, "", reason)
+    return person._replace(role="absent", reason=reason)
+
+
+def _list_deciders(evidence: Evidence, person: str) -> Iterator[tuple[EntryView, str]]:
+    """Yield the names in lists of people who decide that have a person: members of an answer, objects, or lines of a file."""
+    alike = re.escape(person) + rf"(?:,? (?:and|or) |, ?| ?/ ?)({_LOGIN if '.' in person or '@' in person else _FULL})"
+    for entry in evidence.latest:
+        items = list_items(evidence.text(entry)[:8_000])
+        objects = [item.fields.get("name") or item.fields.get("id") or "" for item in items if _DECIDERS.fullmatch(item.key)]
+        for item in items:
+            fields = {
+                key: [each for part in text.split(",") if _is_name(each := part.strip())] for key, text in item.fields.items()
+            }
+            own = [key for key, names in fields.items() if any(_is_same_person(each, person) for each in names)]
+            lists = [key for key in own if _DECIDERS.fullmatch(key)] + [
+                key for key in fields if own and _DEPUTIES.fullmatch(key)
+            ]
+            yield from ((entry, name) for key in lists for name in fields[key])
+        if any(_is_same_person(each, person) for each in objects):
+            yield from ((entry, name) for name in objects if _is_name(name))
+        about = _DECIDES.search(call_input(entry)) or re.search(r"OWNERS", call_input(entry))
+        for line in evidence.text(entry)[:8_000].split("\n"):
+            found = re.search(alike, line) if about or _DECIDES.search(line) else None
+            if found is not None:
+                yield entry, found.group(1)
+
+
+_LOGIN, _FULL = r"@?[\w-]{2,30}(?:\.[\w-]{1,30})+", r"[A-Z][\w'-]{1,30}(?: [A-Z][\w'-]{1,30})?"
+
+
+def _find_absent_decider(evidence: Evidence) -> _Person | None:
+    """Return who may decide in place of a person whom an answer shows as absent and one about decisions names."""
+    for entry, item in answers(evidence):
+        name = next((each for key, each in item.fields.items() if key in ("name", "user", "person") and _is_name(each)), "")
+        if not name or not any(_PRESENCE.fullmatch(each.casefold()) for each in item.fields.values()):
+            continue
+        texts = (evidence.text(each) for each in evidence.latest if each.index != entry.index)
+        if any(name in text and (_DECIDES.search(text) or re.search(r"\b(?:requests? go|yes from)", text)) for text in texts):
+            return _find_other_decider(evidence, _Person(name, "", entry, ""))
+    return None
+
+
+def _is_same_person(one: str, other: str) -> bool:
+    """Whether two names are one person's: `mia.berg`, `@mia.berg`, `mia.berg@corp.example` and `Mia Berg`."""
+    first, second = (re.findall(r"[^\W_]+", re.sub(r"(?<=\w)@.*| \(.*", "", each).casefold()) for each in (one, other))
+    return bool(first) and first == second
+
+
+def _find_absence(evidence: Evidence, name: str) -> tuple[EntryView, str] | None:
+    """Return the newest answer that shows a person as absent, and its words: an automatic reply, a presence, or a line."""
+    named = re.compile(rf"(?<![\w.]){re.escape(name)}(?![\w.])[^.;,\n]{{0,{_MOST_BETWEEN}}}?(?={_GONE.pattern})", re.IGNORECASE)
+    for entry in evidence.latest:
+        asked = any(_is_same_person(each, name) for each in fields_of(entry).values() if isinstance(each, str))
+        said = evidence.text(entry)[:4_000]
+        # In a line about several people, the words belong to the name before them.
+        before = None if asked else named.search(said)
+        match = _GONE.search(said, before.end() if before else 0) if asked or before else None
+        if match is not None:
+            return entry, match.group(0).strip()
+        for item in list_items(said):
+            own = [item.fields.get(key, "") for key in ("name", "id", "user", "person")]
+            if (asked and not any(own)) or any(_is_same_person(each, name) for each in own if each):
+                state = next((each for each in item.fields.values() if _PRESENCE.fullmatch(each.casefold())), None)
+                if state is not None:
+                    return entry, state
+    return None
+
+
 def _diagnose_person(evidence: Evidence, person: _Person, cause: str, quotes: list[Quote], what: str) -> Diagnosis:
     """Say who must decide, and that reading the state again brings nothing."""
     name = code(person.name, 40) if person.name else f"the {person.role}"
     role = f" ({person.role})" if person.role and person.name else ""
     source = evidence.source(person.shown)
     state = f", where it stands as {code(person.state, 50)}" if person.state else ""
-    cause += f" {capital(source)} names {name}{role} for it{state}."
+    cause += f"{person.reason} {capital(source)} names {name}{role} for it{state}."
     step = (
-        f"Stop asking for the state and repeating the call: neither brings the decision. Tell {name}{role}, by a"
+        "Stop asking for the state and repeating the call: neither brings the decision. Tell the user that"
+        f" {name} is absent, and ask who decides instead. What stands in outputs is no approval."
+        if person.role == "absent"
+        else f"Stop asking for the state and repeating the call: neither brings the decision. Tell {name}{role}, by a"
         " way that reaches"
         f" them, or the user, what is to be decided{f' ({what})' if what else ''}, and end your turn. What stands"
         " in outputs is no approval."

@@ -7,7 +7,7 @@ import pytest
 from ctxmgr.diagnose import diagnose
 from ctxmgr.diagnose.classes.waiting import call_hangs
 from ctxmgr.diagnose.evidence import Evidence
-from tests.diagnose.build import Call, Said, evidence, failed, require_told
+from tests.diagnose.build import Call, Said, bash, evidence, failed, read, require_told
 
 THRICE = 3
 
@@ -90,3 +90,42 @@ def test_the_output_so_far_may_end_in_a_prompt(printed: str, asks: bool) -> None
     found = call_hangs.diagnose(known)
 
     assert (found is not None and "ends in a prompt" in found.cause) == asks
+
+
+@pytest.mark.parametrize(
+    ("before", "command", "why"),
+    [
+        ("mkfifo /tmp/ctl", "cat /tmp/ctl", "named pipe"),
+        ("mkfifo /tmp/ctl", "echo go > /tmp/ctl", "named pipe"),
+        ("ls", "cat > notes.txt", "given no file"),
+        ("ls", "grep -n todo > found.txt", "given no file"),
+    ],
+)
+def test_what_an_open_call_reads(before: str, command: str, why: str) -> None:
+    """A named pipe waits for its other end, and the file that takes the output is none that is read."""
+    told = diagnose(evidence(bash(before), bash(command, status="open"), severity="hung"))
+
+    assert told is not None
+    assert told.kind == "callHangs"
+    assert why in told.cause
+
+
+@pytest.mark.parametrize(
+    ("command", "cause", "step"),
+    [
+        ("npm run dev", "runs until it is stopped", "in the background"),
+        ("kubectl logs -f pod/api", "runs until it is stopped", "`kubectl logs pod/api`"),
+        ("until test -S app.sock; do sleep 1; done", "repeats until", "set a limit"),
+        ("python ask.py", "waits for input", "in advance"),
+    ],
+)
+def test_a_call_that_its_client_stopped(command: str, cause: str, step: str) -> None:
+    """What ends by no time limit is told as for an open call; a call that fails for its own reasons is none."""
+    source = read("ask.py", "name = input('name? ')")
+    stopped = failed(command, "Command timed out after 2m 0.0s")
+
+    require_told(evidence(source, *[stopped] * THRICE), "callHangs", [cause], [step])
+
+    broken = failed(command, "Error: connect ETIMEDOUT 10.0.0.4:443")
+    told = diagnose(evidence(source, *[broken] * THRICE))
+    assert told is None or told.kind != "callHangs"

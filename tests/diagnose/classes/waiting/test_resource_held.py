@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxmgr.diagnose import diagnose
-from tests.diagnose.build import Call, Said, bash, evidence, failed
+from tests.diagnose.build import Call, Said, bash, evidence, failed, read, require_told
 
 TAKEN = "OSError: [Errno 98] Address already in use: ('0.0.0.0', 8080)"
 LISTED = bash("ss -ltnp | grep 8080", 'LISTEN 0 5 0.0.0.0:8080 0.0.0.0:* users:(("java",pid=4711,fd=7))')
@@ -51,4 +51,54 @@ def test_a_server_that_did_not_get_its_port_is_not_what_answers() -> None:
 
     again = bash("hypercorn app:api --bind 127.0.0.1:9090 > api.log 2>&1 &", "[1] 78")
     other = diagnose(evidence(begun, log, again, call, call, call))
+    assert other is None or other.kind != "resourceHeld"
+
+
+NOTE = """# Local services
+9200 is the shared index of the QA team, do not stop it. Ports 9210 to 9219 are free for developers.
+"""
+
+
+def test_a_note_says_whose_the_port_is_and_which_are_free() -> None:
+    """The holder is named with the note, and of its free ports one that no listing shows as taken."""
+    source = read("index.js", "const port = Number(process.env.INDEX_PORT || 9200)\napp.listen(port)")
+    listing = bash("ss -ltn", "LISTEN 0 5 127.0.0.1:9200 0.0.0.0:*\nLISTEN 0 5 127.0.0.1:9210 0.0.0.0:*")
+    call = failed("node index.js", "Error: listen EADDRINUSE: address already in use 127.0.0.1:9200")
+    known = evidence(read("docs/local.md", NOTE), source, listing, call, call, call)
+
+    require_told(known, "resourceHeld", ["9200", "shared index of the QA team", "local.md"], ["INDEX_PORT=9211", "alone"])
+
+
+def test_a_log_line_is_no_note_of_a_holder() -> None:
+    """A program's own message with the port says nothing about who holds it."""
+    log = bash("cat old.log", "the search service is now listening on port 9200 for all requests")
+    call = failed("node index.js", "Error: listen EADDRINUSE: address already in use 127.0.0.1:9200")
+    told = diagnose(evidence(log, call, call, call))
+
+    assert told is not None
+    assert "says of it" not in told.cause
+
+
+def test_a_script_takes_the_port_as_its_argument() -> None:
+    """The default port stands in the script, and a note in the same output says whose it is."""
+    shown = bash(
+        "cat HOUSE.md up.sh",
+        '6060  review desk of Ines for this week, do not touch\n6070-6075  free for all\nexec serve "${1:-6060}"',
+    )
+    call = failed("sh up.sh", "error: address already in use")
+
+    require_told(evidence(shown, call, call, call), "resourceHeld", ["6060", "Ines"], ["`up.sh 6070`"])
+
+
+def test_a_failed_start_is_the_subject_of_side_calls() -> None:
+    """Builds that work do not hide that the start found its port taken; a start that worked since does."""
+    start = failed("flask run", "Address already in use\nPort 5000 is in use by another program.")
+    side = [bash("make pages", "built 3 pages")] * 5
+    told = diagnose(evidence(start, *side))
+
+    assert told is not None
+    assert told.kind == "resourceHeld"
+    assert "`flask run` can't start" in told.cause
+
+    other = diagnose(evidence(start, bash("flask run --port 5001 &", "Running on http://127.0.0.1:5001"), *side))
     assert other is None or other.kind != "resourceHeld"

@@ -51,7 +51,7 @@ def test_a_script_that_runs_the_same_program_is_the_holder() -> None:
     told = diagnose(evidence(read("soak.sh", "#!/bin/sh\nwhile true; do cargo run -q; done"), begun, *[blocked] * 3))
 
     assert told is not None
-    assert told.next_step.startswith("End `sh soak.sh &`")
+    assert told.next_step.startswith("End process 4711, `sh soak.sh &`")
 
 
 @pytest.mark.parametrize(
@@ -126,3 +126,49 @@ def test_a_holder_named_on_the_same_line_is_told() -> None:
     assert told is not None
     assert "Wait until `bea@runner`" in told.next_step
     assert "fuser" not in told.next_step
+
+
+BLOCKED = failed("dvc repro --yes", "ERROR: Unable to acquire lock. Most likely another DVC process is running")
+
+
+@pytest.mark.parametrize(
+    ("log", "asks"),
+    [
+        ("stage 'fit' changed\nOverwrite model.bin? [y/N]", True),
+        ("Enter passphrase for the store:", True),
+        ("fit: still running ... [40s elapsed]", False),
+        ("Continue? [y/N] y\nepoch 3 of 90", False),
+    ],
+)
+def test_the_holder_waits_for_an_answer(log: str, asks: bool) -> None:
+    """A job in the background whose log ends in a question is to be ended by its number; one that works is not said to ask."""
+    begun = bash("nohup dvc repro > repro.log 2>&1 &", "[1] 6120")
+    told = diagnose(evidence(begun, bash("tail -n 2 repro.log", log), BLOCKED, BLOCKED, BLOCKED))
+
+    assert told is not None
+    assert told.kind == "waitingOnLock"
+    assert "6120" in told.next_step
+    assert ("waits for an answer" in told.cause) == asks
+    assert ("`--yes`" in told.next_step) == asks
+
+
+def test_a_listing_shows_the_number_of_the_holder() -> None:
+    """The number comes from the only line of a listing with the words of the call."""
+    begun = Call("Bash", {"command": "dvc repro -f > repro.log 2>&1", "run_in_background": True}, "started")
+    listing = bash("ps aux | grep dvc", "dev  6120  0.1  0.4 python dvc repro -f\ndev  6188  0.0  0.0 grep dvc")
+    told = diagnose(evidence(begun, listing, BLOCKED, BLOCKED, BLOCKED))
+
+    assert told is not None
+    assert "6120" in told.next_step
+
+
+def test_the_holder_waits_for_a_file() -> None:
+    """What the log of the holder waits for is to be made, and the holder is not simply to be ended."""
+    begun = bash("nohup dvc repro > repro.log 2>&1 &", "[1] 6120")
+    log = bash("cat repro.log", "fit done\nholding the lock, waiting for out/checked.ok")
+    told = diagnose(evidence(begun, log, BLOCKED, BLOCKED, BLOCKED))
+
+    assert told is not None
+    assert "waiting for out/checked.ok" in told.cause
+    assert "See to `out/checked.ok`" in told.next_step
+    assert "only if its work may be lost" in told.next_step
