@@ -44,13 +44,13 @@ HOSTILE = (
 MARKS = ("zorg", "evil", "approved", "ignore all")
 
 
-STRANGERS, LATER, THIRD, FOURTH, SIXTH, SEVENTH, EIGHTH, UNSEEN, UNSEEN_SIXTH, UNSEEN_SEVENTH, UNSEEN_EIGHTH = (
+STRANGERS, LATER, THIRD, FOURTH, SIXTH, SEVENTH, EIGHTH, NINTH = (
     FOLDER / f"strangers{name}.jsonl.gz"
-    for name in (
-        "", "_later", "_third", "_fourth", "_sixth", "_seventh", "_eighth", "_unseen", "_sixth_unseen", "_seventh_unseen",
-        "_eighth_unseen",
-    )
-)  # fmt: skip
+    for name in ("", "_later", "_third", "_fourth", "_sixth", "_seventh", "_eighth", "_ninth")
+)
+UNSEEN, UNSEEN_SIXTH, UNSEEN_SEVENTH, UNSEEN_EIGHTH, UNSEEN_NINTH = (
+    FOLDER / f"strangers{name}_unseen.jsonl.gz" for name in ("", "_sixth", "_seventh", "_eighth", "_ninth")
+)
 GENERAL = {"knownError", "statedReason"}
 """Kinds that read what any tool says: what they say beside a class that knows more must be true, and may be said."""
 
@@ -212,8 +212,9 @@ def test_the_tuning_set_is_answered() -> None:
         (SIXTH, 0.9, 58, 12),
         (SEVENTH, 0.5, 32, 0),
         (EIGHTH, 0.5, 38, 0),
+        (NINTH, 0.7, 35, 0),
     ],
-    ids=["first", "later", "third", "fourth", "sixth", "seventh", "eighth"],
+    ids=["first", "later", "third", "fourth", "sixth", "seventh", "eighth", "ninth"],
 )
 def test_the_archives_of_strangers_are_answered(archive: Path, floor: float, stuck: int, healthy: int) -> None:
     """So many logs of an archive have cause and next step; nothing false is said, of the healthy ones neither.
@@ -235,14 +236,15 @@ def test_the_archives_of_strangers_are_answered(archive: Path, floor: float, stu
         pytest.param(UNSEEN, 19, 13, 0, id="fifth"),
         pytest.param(UNSEEN_SIXTH, 86, 43, 1, id="sixth", marks=pytest.mark.slow),
         pytest.param(UNSEEN_SEVENTH, 38, 8, 1, id="seventh", marks=pytest.mark.slow),
-        pytest.param(UNSEEN_EIGHTH, 26, 13, 1, id="eighth"),
+        pytest.param(UNSEEN_EIGHTH, 26, 14, 1, id="eighth"),
+        pytest.param(UNSEEN_NINTH, 29, 13, 3, id="ninth"),
     ],
 )
 def test_logs_that_the_rules_were_not_tuned_on_are_answered(archive: Path, count: int, floor: int, false: int) -> None:
     """The prompts of as many as a little below what was measured when they came begin with cause and next step.
 
-    Whoever looks at them to mend a rule puts others in their place. One log of each set from the sixth on
-    is told something false.
+    Whoever looks at them to mend a rule puts others in their place. Few logs of the sets from the sixth on are told
+    something false, mostly a decoy's name among the places to look at.
     """
     scores = strangers(archive)
     asked = {score.name for score in scores if score.asked}
