@@ -312,7 +312,8 @@ _OFFERED = tuple(
 _DULL = word_set(
     "message error code status type ok success detail details stderr stdout exitcode exit_code iserror is_error stack trace "
     "body requestid request_id name title text documentation_url help content description durationms timestamp path method "
-    "url date validation waited elapsed took http content-type content_type received"
+    "url date validation waited elapsed took http content-type content_type received exit rc returncode return_code updated "
+    "updated_at created created_at modified modified_at at time ts content-length server connection etag via vary"
 )
 _POINTS = frozenset(("this", "that", "it", "these", "those", "one", "the", "them", "here", "there"))
 # An option has no word boundary before it: `git reset --hard`.

@@ -75,6 +75,13 @@ def test_what_was_given_or_told_is_not_named_again() -> None:
     assert error_details(view(0, failed("ls", "x")), "x", "") == ""
 
 
+def test_times_and_exit_codes_of_an_error_are_no_details() -> None:
+    """When an answer was made, and that it failed, is no news."""
+    body = '{"exit": 1, "updated_at": "2026-11-20", "queue": "slow"}'
+
+    assert error_details(view(0, Call("http_put", {}, body)), body, "") == "The answer names `queue` `slow`."
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
