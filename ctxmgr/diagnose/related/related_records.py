@@ -344,8 +344,8 @@ def _find_most_similar_name(evidence: Evidence, steps: Sequence[EntryView], rela
         for bad in refused for each in related for name in each.names
         # `USER=x` only assigns the refused name.
         if name not in asked and " " not in name and not each.by_user and not name.endswith(f"={bad}")
-        # Another number is no misspelling.
-        and _DIGITS.sub("", name) != _DIGITS.sub("", bad)
+        # Another number is no misspelling, but may be the one that exists.
+        and (misses or _DIGITS.sub("", name) != _DIGITS.sub("", bad))
     ]  # fmt: skip
     alike, bad, name, source = max(found, default=(0.0, "", "", ""))
     if alike < (_ALIKE if misses else _MISSPELT):

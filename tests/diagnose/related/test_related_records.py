@@ -272,6 +272,16 @@ def test_another_number_is_no_misspelling() -> None:
     assert "in place of" not in told.next_step
 
 
+def test_an_id_with_another_number_is_offered_for_one_that_does_not_exist() -> None:
+    """The account in the record may be the one that is meant."""
+    profile = Call("get_profile", {"user": "ann"}, {"cards": {"gift_card_9041": {"valid": True}}})
+    told = answer(
+        *NOISE, profile, *NOISE, *[Call("pay", {"card": "gift_card_7334"}, "card gift_card_7334 not found", "error")] * 3
+    )
+
+    assert "`gift_card_9041` is meant" in told.next_step
+
+
 def test_the_user_s_sentence_on_the_error_s_topic_comes_first() -> None:
     """A sentence whose names the agent has used already says nothing new, and one of the topic precedes others."""
     task = Said("Copy the weekly report to stock-2. Put the report into box_a. The new passwords are for box_b, by the way.")
