@@ -32,7 +32,7 @@ _CALLED = lazy_pattern(r"(?<![\w.])([A-Za-z_]\w{1,60})\(")
 _CHECKING = lazy_pattern(r"(?i)assert|expect|test|self$|raises$|approx$|mock|patch")
 _PLAIN = lazy_pattern(r"[\w@+=~%./:,'\" &|-]+")
 _PASSED = lazy_pattern(r"(?i)\b(?:pass(?:ed|es)?|ok|okay|success\w*|clean|no (?:issues|errors|problems)|0 (?:errors|failed))\b")
-_SEVERAL, _MANY, _MOST_REASON, _RECENT = 2, 8, 200, 8
+_LEAST_REPEATS, _MOST_CHANGES, _MOST_REASON, _MOST_RECENT = 2, 8, 200, 8
 _SILENT = frozenset(("think", "say", "respond", "TodoWrite"))
 _VERBOSE = tuple(
     (lazy_pattern(rf"\b{program}\b(?!.*{given})"), option)
@@ -111,14 +111,14 @@ def _list_unchanged_looks(evidence: Evidence) -> list[EntryView]:
 
     A check that passes is left out, because its answer is meant to stay the same.
     """
-    for step in reversed(evidence.recent[-_RECENT:]):
+    for step in reversed(evidence.recent[-_MOST_RECENT:]):
         if step.status != "ok" or (may_change(step) and not command_of(step)) or CHECKS.search(command_of(step)):
             continue
         # Only the newest call counts: an earlier row of equal answers may have ended.
         if step is not evidence.equal_calls(step)[-1] or _PASSED.search(evidence.text(step)) or evidence.has_failed(step):
             continue
         same = _same_answers(evidence, step)
-        if len(same) > _SEVERAL or (len(same) == _SEVERAL and _changes_between(evidence, same)):
+        if len(same) > _LEAST_REPEATS or (len(same) == _LEAST_REPEATS and _changes_between(evidence, same)):
             return [step]
     return []
 
@@ -219,9 +219,9 @@ def _find_outdated_lookup(evidence: Evidence, step: EntryView) -> str | None:
     before = [
         entry for entry in evidence.recent if entry.status == "ok" and entry.index < step.index and entry.agent == step.agent
     ]
-    changes = [entry for entry in before if _may_have_changed(entry)][-_MANY:]
+    changes = [entry for entry in before if _may_have_changed(entry)][-_MOST_CHANGES:]
     # After a single change, the last look is still fresh.
-    if len(changes) < _SEVERAL:
+    if len(changes) < _LEAST_REPEATS:
         return None
     since = {call_key(entry) for entry in evidence.recent if entry.index > changes[0].index} | {
         call_key(e) for e in evidence.loop
@@ -299,17 +299,17 @@ def _describe_unknown_cause(evidence: Evidence, step: EntryView) -> str:
         if changed := _changes_between(evidence, same):
             changes = f"{len(changed)} changes" if len(changed) > 1 else "change"
             return f"{capital(call)} answers the same as before your last {changes}: what was changed may not be what it uses"
-        if len(same) > _SEVERAL:
+        if len(same) > _LEAST_REPEATS:
             return f"{capital(call)} answered the same {len(same)} times"
     since = evidence.onset if evidence.finding is not None else evidence.equal_calls(step)[0].index
     others = [each for each in evidence.changes(since, step.index) if call_key(each) != call_key(step)]
     same = _same_answers(evidence, step)
     edits = [each for each in evidence.edits if same and same[0].index < each.index < same[-1].index]
     files = list(dict.fromkeys(evidence.name(path) for each in edits for path in edited_paths(each)))
-    if len(edits) >= _SEVERAL and evidence.has_failed(step) and len(files) <= _SEVERAL:
+    if len(edits) >= _LEAST_REPEATS and evidence.has_failed(step) and len(files) <= _LEAST_REPEATS:
         return f"Not known why {call} fails the same way after {len(edits)} changes of {join_names(files)}"
     # If something was changed in between, it would be false to say that nothing was.
-    if len(evidence.loop) < _SEVERAL or others:
+    if len(evidence.loop) < _LEAST_REPEATS or others:
         return f"Not known why {call} ends the same way each time"
     if CHECKS.search(command_of(step)) and evidence.has_failed(step):
         return f"Not known why {call} fails: nothing was changed between its runs"

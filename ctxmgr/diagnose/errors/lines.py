@@ -66,7 +66,7 @@ _ASSERTED = lazy_pattern(r"^(?:assert\b|Expected|Received|[+-] ?(?:expected|actu
 _SPECIFIC = lazy_pattern(r"['\"`‘“][^'\"`]{2,80}['\"`’”]|\w/\w|\w\.\w|\d{2}|\w_\w|\s-{1,2}\w")
 _FRAME = lazy_pattern(r"\s*File \"([^\"\n]{1,300})\", line \d+")
 _LETTERS = lazy_pattern(r"[^\W\d_]{2}")
-_FORMS, _READ, _MOST, _CHAIN = 6, 8_000, 600, 2
+_FORMS, _MOST_OUTPUT, _MOST_LINE_READ, _CHAIN = 6, 8_000, 600, 2
 
 
 class _Line(NamedTuple):
@@ -133,10 +133,10 @@ def _choose_lines(lines: Sequence[_Line], room: int) -> list[_Line]:
 def _list_lines(evidence: Evidence, step: EntryView) -> list[_Line]:
     """Return the distinct lines of an output that have words and are no order."""
     found: dict[str, _Line] = {}
-    texts = evidence.text(step)[-_READ:].split("\n")
+    texts = evidence.text(step)[-_MOST_OUTPUT:].split("\n")
     frames = _find_passed_frames(texts)
     for place, text in enumerate(texts):
-        line = _DECORATION.sub("", text).strip()[:_MOST]
+        line = _DECORATION.sub("", text).strip()[:_MOST_LINE_READ]
         # An order in an output is never repeated.
         if place not in frames and _LETTERS.search(line) and not ORDERS.search(text):
             found.setdefault(line, _Line(line, _score_line(line), place))
@@ -187,7 +187,7 @@ def _comparison_key(line: str) -> str:
 _TOKEN = lazy_pattern(r"\S+")
 _CODED = lazy_pattern(r"[\d_./:=@#<>\[\](){}-]|[a-z][A-Z]|^[A-Z]{2,8}$")
 _ERROR_NAME = lazy_pattern(r"^\w*(?:Error|Exception|Fault|Warning)$")
-_LEAST, _MOST_SHOWN, _MOST_READ = 2, 160, 2_000
+_LEAST_WORDS, _MOST_SHOWN, _MOST_READ = 2, 160, 2_000
 _SMALL = word_set(
     "a an the this that these those to of in on at for from by with and or is are was were be been has have had do does did it "
     "its as if so but can will here there you your"
@@ -215,13 +215,13 @@ def quotable_words(line: str) -> str:
             gap = 0
         else:
             gap += 1
-            if gap == _LEAST:
+            if gap == _LEAST_WORDS:
                 runs.append([])
     joined: list[list[str]] = []
     for run in runs:
         # Two other words in a row end a run, since more could be an order.
         words = [token for token in run if _strip_punctuation(token).casefold() in _load_error_words()]
-        if joined and joined[-1] and len(words) >= _LEAST:
+        if joined and joined[-1] and len(words) >= _LEAST_WORDS:
             joined[-1] += ["…", *run]
         else:
             joined.append(run)
@@ -232,7 +232,7 @@ def quotable_words(line: str) -> str:
     named = any(word in _load_error_words() and word not in _SMALL for word in words) or any(
         map(_ERROR_NAME.search, map(_strip_punctuation, best))
     )
-    return code(text, _MOST_SHOWN) if len(best) >= _LEAST and named else ""
+    return code(text, _MOST_SHOWN) if len(best) >= _LEAST_WORDS and named else ""
 
 
 def quotable_lines(lines: Sequence[str]) -> str:
@@ -252,7 +252,7 @@ def _is_quotable(line: str) -> bool:
     # A request to somebody is no statement.
     if ORDERS.search(line) or _ASKS.search(line):
         return False
-    return 0 < len(tokens) <= _MOST_TOKENS and foreign <= max(_LEAST, _FOREIGN * len(tokens))
+    return 0 < len(tokens) <= _MOST_TOKENS and foreign <= max(_LEAST_WORDS, _FOREIGN * len(tokens))
 
 
 _ASKS = lazy_pattern(

@@ -21,7 +21,7 @@ from ctxmgr.text.patterns import lazy_pattern, word_set
 
 Kind = Literal["required", "unexpected", "type", "choice", "form"]
 
-_MOST, _MOST_TEXT = 8, 12_000
+_MOST_VIOLATIONS, _MOST_TEXT = 8, 12_000
 _PATH_KEYS = ("path", "loc", "instancePath", "dataPath", "field", "pointer", "param", "property", "argument", "attribute")
 _MESSAGE_KEYS = ("message", "msg", "error", "reason", "detail", "description", "code")
 _NAME = r"[A-Za-z_][\w-]{0,60}"
@@ -144,7 +144,7 @@ def find_violations(result: Any, text: str) -> list[Violation]:
         # A path that is no name does not come from a validator.
         if each.name and all(plain_name(str(part).lstrip("-")) for part in each.path):
             found.setdefault(each.path, each)
-    return list(found.values())[:_MOST]
+    return list(found.values())[:_MOST_VIOLATIONS]
 
 
 def _list_object_violations(value: Any) -> Iterator[Violation]:

@@ -7,8 +7,8 @@ A slot is filled with names alone: a text of several words could be an order, an
 the failing call may name: its host, the file it reads, the path it writes to.
 
 A success can be the symptom too: calls that say the same again and again although something should change. Healthy sessions
-have such lines as well: a build with nothing to do, a pull without news. So at least `_LEAST` of an agent's last calls must
-say exactly the same, up to the end. Nothing may fail, and none of these calls may have had another answer since.
+have such lines as well: a build with nothing to do, a pull without news. So at least `_LEAST_SAME` of an agent's last calls
+must say exactly the same, up to the end. Nothing may fail, and none of these calls may have had another answer since.
 """
 
 from __future__ import annotations
@@ -450,7 +450,7 @@ def _advise_podman(evidence: Evidence) -> str:
     return ""
 
 
-_LEAST, _NEAR, _LAST_CALLS = 3, 3, 14
+_LEAST_SAME, _MOST_SINCE, _LAST_CALLS = 3, 3, 14
 
 
 class SameAnswer(NamedTuple):
@@ -473,7 +473,7 @@ def same_answer(evidence: Evidence, find: Callable[[EntryView], re.Match[str] | 
     other: set[str] = set()
     for since, entry in enumerate(reversed(last)):
         match = find(entry) if entry.status == "ok" and (command_of(entry) or not edited_paths(entry)) else None
-        if not found and since >= _NEAR:
+        if not found and since >= _MOST_SINCE:
             return None
         # Another answer since then means that something has changed.
         if match is not None and call_key(entry) in other:
@@ -482,7 +482,7 @@ def same_answer(evidence: Evidence, find: Callable[[EntryView], re.Match[str] | 
             found.append((entry, match))
         else:
             other.add(call_key(entry))
-    return SameAnswer(*found[0], len(found)) if len(found) >= _LEAST else None
+    return SameAnswer(*found[0], len(found)) if len(found) >= _LEAST_SAME else None
 
 
 def known_success(kind: str, evidence: Evidence) -> Diagnosis | None:
@@ -490,7 +490,7 @@ def known_success(kind: str, evidence: Evidence) -> Diagnosis | None:
     if evidence.failing_calls:
         return None
     last = [entry for entry in evidence.tail[-_LAST_CALLS:] if entry.agent == evidence.agent and entry.status == "ok"]
-    rows = {id(row): row for entry in last[-_NEAR:] for row, _ in matching_rows(evidence, entry) if row.ok}
+    rows = {id(row): row for entry in last[-_MOST_SINCE:] for row, _ in matching_rows(evidence, entry) if row.ok}
     for row in rows.values():
         same = same_answer(evidence, partial(match_row, evidence, row=row))
         if same is not None:

@@ -55,12 +55,12 @@ _QUANTITY = lazy_pattern(
     r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d+(?:[.]\d+)?|\d+,\d{1,2})\s{0,2}([A-Za-z]{1,12}|[€$£%‰])(?![\w])|([€$£])\s?(\d+(?:\.\d{1,2})?)"
 )
 _PART = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_SHORT, _LONGEST, _MOST, _MOST_PARTS = 60, 100, 12_000, 12
+_MOST_CORRECTED, _MOST_VALUE, _MOST_TEXT, _MOST_PARTS = 60, 100, 12_000, 12
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MISSING = object()
 _WORD = lazy_pattern(r"[\w.@+-]{3,60}")
 _FIXED = lazy_pattern(r"\^?[A-Za-z]{2}|\^?[A-Za-z]\\?[-_:/]")
-_FEW = 4
+_MOST_KNOWN = 4
 
 
 class KnownForm(NamedTuple):
@@ -139,7 +139,7 @@ def derive_value(evidence: Evidence, entry: EntryView, violation: Violation, giv
 def convert_value(value: Any, kind: str) -> str | None:
     """Return a value converted to the wanted type, as JSON, if the conversion is obvious."""
     # A long text is no value with the wrong type.
-    if not isinstance(value, str) or len(value) > _LONGEST:
+    if not isinstance(value, str) or len(value) > _MOST_VALUE:
         return None
     if kind in ("array", "list"):
         parts = [part.strip().strip("'\"") for part in value.strip("[]").split(",")]
@@ -181,7 +181,7 @@ def _fit_pattern(pattern: str, text: str) -> str:
     # Try the whole text first, since a part of it may lack something.
     for core in dict.fromkeys((text, *parts, text.lower(), text.upper())):
         for try_ in (f"{before}{core}", core):
-            if try_ != text and 0 < len(try_) <= _SHORT and matches_pattern(pattern, try_):
+            if try_ != text and 0 < len(try_) <= _MOST_CORRECTED and matches_pattern(pattern, try_):
                 return try_
     return ""
 
@@ -231,7 +231,7 @@ def find_unit(name: str) -> tuple[str, float] | None:
 
 
 def _list_quantities(text: str) -> Iterator[tuple[float, str, float]]:
-    for match in _QUANTITY.finditer(text[:_MOST]):
+    for match in _QUANTITY.finditer(text[:_MOST_TEXT]):
         number, unit = match.group(1) or match.group(4), (match.group(2) or match.group(3)).casefold()
         if unit in _UNITS:
             # A comma before three digits groups them, else it is the decimal mark.
@@ -247,7 +247,7 @@ def find_form(evidence: Evidence, entry: EntryView, violation: Violation) -> Kno
         # A call like the refused one shows the refused form.
         if not evidence.has_succeeded(other) or (may_change(other) and other.action == entry.action):
             continue
-        text = strip_line_numbers(evidence.text(other)[:_MOST])
+        text = strip_line_numbers(evidence.text(other)[:_MOST_TEXT])
         for match in mark.finditer(text):
             value = next(iter(find_json(text[match.end() :][:2_000], 1)), None) if text[match.end()] in "[{" else None
             # A value with a member `type` is a schema, not an example.
@@ -281,7 +281,7 @@ def find_known_values(evidence: Evidence, entry: EntryView, violation: Violation
                 found.setdefault(value, (len(asked & beside), other))
     most = max((count for count, _ in found.values()), default=0)
     best = [value for value, (count, _) in found.items() if count == most]
-    return KnownValues(tuple(best), found[best[0]][1], most) if 0 < len(best) <= _FEW else None
+    return KnownValues(tuple(best), found[best[0]][1], most) if 0 < len(best) <= _MOST_KNOWN else None
 
 
 def _make_outline(value: Any, fill: str | float | None) -> Any:
@@ -301,7 +301,7 @@ def find_sibling_name(evidence: Evidence, entry: EntryView, violation: Violation
     for other in evidence.latest_before(entry.index) if len(neighbours) > 1 else ():
         if not evidence.has_succeeded(other):
             continue
-        for fields in find_objects(evidence.text(other)[:_MOST]):
+        for fields in find_objects(evidence.text(other)[:_MOST_TEXT]):
             new = [name for name in fields if name not in neighbours and name in violation.options]
             if len(new) == 1 and len(neighbours & fields.keys()) * 2 > len(neighbours):
                 return new[0]
@@ -327,7 +327,10 @@ def recorded_fields(evidence: Evidence, entry: EntryView) -> tuple[dict[str, tup
             continue
         for fields in find_objects(other.output):
             described = fields.get("properties")
-            if isinstance(described, dict) and entry.action.rpartition("__")[2] in str(other.input) + str(other.output)[:_MOST]:
+            if (
+                isinstance(described, dict)
+                and entry.action.rpartition("__")[2] in str(other.input) + str(other.output)[:_MOST_TEXT]
+            ):
                 return {name: _enum_values(value) for name, value in cast("dict[str, Any]", described).items()}, other
             if any(fields.get(name) == value and len(str(value)) > 1 for name, value in keys):
                 allowed = (

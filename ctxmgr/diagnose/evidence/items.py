@@ -59,7 +59,7 @@ def find_objects(value: Any) -> Iterator[dict[str, Any]]:
 _LINE = lazy_pattern(
     rf"^(?:{LINE_NUMBER})?[\s<*-]{{0,24}}[\"']?([A-Za-z][\w .-]{{0,39}}?)[\"']?\s{{0,12}}[:=]\s{{1,12}}(\S[^\n]{{0,200}})$"
 )
-_SEVERAL = lazy_pattern(r"\s*\|\s*|\t| {2,}")
+_CELL_GAP = lazy_pattern(r"\s*\|\s*|\t| {2,}")
 _RULE = lazy_pattern(r"[-=+| ]+")
 _HEADING = lazy_pattern(r"[A-Za-z][\w ./-]{0,30}")
 _ID = lazy_pattern(r"(?<![\w.-])(?=[\w-]{0,40}\d)[A-Za-z0-9][\w-]{2,39}(?![\w-])")
@@ -152,7 +152,7 @@ def _items_of_lines(text: str) -> Iterator[Item]:
 def _items_of_table(text: str) -> Iterator[Item]:
     heads: list[str] = []
     for line in text.split("\n")[:200]:
-        cells = [cell.strip() for cell in _SEVERAL.split(line.strip().strip("|").strip())]
+        cells = [cell.strip() for cell in _CELL_GAP.split(line.strip().strip("|").strip())]
         if len(cells) < _LEAST_CELLS or _RULE.fullmatch(line):
             continue
         if not heads:
@@ -165,14 +165,14 @@ def _items_of_table(text: str) -> Iterator[Item]:
 
 def parse_row(line: str, heads: list[str]) -> dict[str, str] | None:
     """Return a line as a row of a table with these columns, or None."""
-    cells = [cell.strip() for cell in _SEVERAL.split(line.strip())]
+    cells = [cell.strip() for cell in _CELL_GAP.split(line.strip())]
     return dict(zip(heads, cells, strict=True)) if len(cells) == len(heads) and not _RULE.fullmatch(line) else None
 
 
 def parse_heads(text: str) -> list[str]:
     """Return the names of the columns if a text is only the head of a table."""
     lines = [line for line in text.split("\n") if line.strip() and not _RULE.fullmatch(line)]
-    cells = [cell.strip() for cell in _SEVERAL.split(lines[0].strip())] if len(lines) == 1 else []
+    cells = [cell.strip() for cell in _CELL_GAP.split(lines[0].strip())] if len(lines) == 1 else []
     return (
         [cell.casefold() for cell in cells]
         if len(cells) >= _LEAST_CELLS and all(re.fullmatch(r"[A-Za-z]\w*", c) for c in cells)
@@ -182,8 +182,8 @@ def parse_heads(text: str) -> list[str]:
 
 _CELL = lazy_pattern(r"\s{2,}|\t|\s*\|\s*")
 _TOKEN = lazy_pattern(r"[A-Z]{2,}|[A-Za-z]{4,}|\d{3,}")
-_READ, _MOST_ROWS, _MOST_CELLS, _LONGEST = 20_000, 60, 12, 70
-_NEAR, _LEAST = 0.6, 2
+_MOST_ANSWER, _MOST_ROWS, _MOST_CELLS, _MOST_CELL = 20_000, 60, 12, 70
+_LEAST_LIKENESS, _LEAST_ROWS = 0.6, 2
 
 Row = dict[str, str]
 
@@ -198,7 +198,7 @@ class Sibling(NamedTuple):
     @property
     def description(self) -> str:
         """The name with the values beside it."""
-        return f"{code(self.name, 50)} ({code(self.beside, _LONGEST)})" if self.beside else code(self.name, 50)
+        return f"{code(self.name, 50)} ({code(self.beside, _MOST_CELL)})" if self.beside else code(self.name, 50)
 
 
 class Listing(NamedTuple):
@@ -245,16 +245,18 @@ def find_listing(evidence: Evidence, entry: EntryView, field: str, value: str, n
         # An answer of the same tool lists what was asked for, not what can be asked for.
         if not evidence.has_succeeded(other) or (other.action == entry.action and not command_of(other)):
             continue
-        for rows in find_lists(evidence.text(other)[:_READ]):
+        for rows in find_lists(evidence.text(other)[:_MOST_ANSWER]):
             for column in rows[0]:
                 names = [row[column] for row in rows if column in row]
                 own = f"{other.action} {column}".casefold()
                 named = noun and noun.casefold().rstrip("s") in own
                 fits = (
-                    value in names or worked & set(names) or (named and any(likeness(value, each) >= _NEAR for each in names))
+                    value in names
+                    or worked & set(names)
+                    or (named and any(likeness(value, each) >= _LEAST_LIKENESS for each in names))
                 )
                 # A column with equal values describes the rows, but names none of them.
-                if fits and len(names) == len(rows) and len(set(names)) >= _LEAST:
+                if fits and len(names) == len(rows) and len(set(names)) >= _LEAST_ROWS:
                     return Listing(other, rows, column)
     return None
 
@@ -263,7 +265,7 @@ def topic_words(evidence: Evidence, entry: EntryView) -> str:
     """Return what calls like this one recently asked for, with the answers just before them, as words on the subject."""
     same = [each for each in evidence.tail if each.action == entry.action and each.index <= entry.index]
     first = same[0].index if same else entry.index
-    before = [each for each in evidence.entries_before(first) if each.status == "ok"][:_LEAST]
+    before = [each for each in evidence.entries_before(first) if each.status == "ok"][:_LEAST_ROWS]
     return "\n".join([*(call_input(each)[:1_000] for each in same[-6:]), *(evidence.text(each)[:1_000] for each in before)])
 
 
@@ -281,7 +283,7 @@ def find_lists(text: str) -> Iterator[list[Row]]:
         rows = [[cell for cell in _CELL.split(each.strip()) if cell] for each in lines[place + 1 :]]
         rows = [row for row in rows if len(row) == len(header)]
         # Most lines must have as many cells as the header. Otherwise it is no table.
-        if 1 < len(header) <= _MOST_CELLS and len(rows) >= _LEAST and len(rows) >= len(lines) - place - 3:
+        if 1 < len(header) <= _MOST_CELLS and len(rows) >= _LEAST_ROWS and len(rows) >= len(lines) - place - 3:
             yield [dict(zip(header, row, strict=True)) for row in rows]
             return
 
@@ -299,9 +301,9 @@ def _find_json_lists(value: Any, depth: int = 0) -> Iterator[list[Row]]:
             for item in items if isinstance(item, dict)
         ]  # fmt: skip
         rows = [dict(list(row.items())[:_MOST_CELLS]) for row in rows if row]
-        if len(rows) >= _LEAST:
+        if len(rows) >= _LEAST_ROWS:
             yield rows
-        elif len(items) >= _LEAST and all(isinstance(item, str) for item in items):
+        elif len(items) >= _LEAST_ROWS and all(isinstance(item, str) for item in items):
             yield [{"name": str(item)} for item in items]
-        for item in items[:_LEAST]:
+        for item in items[:_LEAST_ROWS]:
             yield from _find_json_lists(item, depth + 1)

@@ -104,7 +104,7 @@ _SMALL_WORDS = word_set(
     "under until whose your what that this with then than them they when will have"
 )
 """Words that never name the subject of a sentence."""
-_MOST = 200
+_MOST_LATEST = 200
 
 FORBIDS = lazy_pattern(
     r"\b(?:never|do not|don['’]t|must not|mustn['’]t|may not|should not|shouldn['’]t|no one may|not allowed to|forbidden"
@@ -147,7 +147,7 @@ def find_task_words(evidence: Evidence, text: str) -> list[str]:
         word.casefold().rstrip("s") for word in _WORD.findall(text[:4_000])
         if (len(word) > 4 or word.isupper()) and word.casefold() not in _SMALL_WORDS
     ]  # fmt: skip
-    agents = {entry.agent.casefold().rstrip("s") for entry in evidence.recent[-_MOST:]}
+    agents = {entry.agent.casefold().rstrip("s") for entry in evidence.recent[-_MOST_LATEST:]}
     named = [asked[word] for word in dict.fromkeys(words) if word in asked and word not in agents]
     return sorted(named, key=lambda word: not word.isupper())
 
@@ -162,7 +162,7 @@ def is_forbidden(sentence: str, names: Sequence[str]) -> bool:
 
 def user_sentences(evidence: Evidence) -> Iterator[tuple[Message, str]]:
     """Yield the sentences of people, the newest message first, in the order of the message."""
-    for message in list(reversed(evidence.user_texts))[:_MOST]:
+    for message in list(reversed(evidence.user_texts))[:_MOST_LATEST]:
         for sentence in split_sentences(message.text):
             yield message, sentence
 

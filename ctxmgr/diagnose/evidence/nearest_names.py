@@ -29,8 +29,8 @@ _LISTS = lazy_pattern(
 _LISTED = 0.1
 _MOST_TEXT = 12_000
 _CODED = lazy_pattern(r"[\d_./:-]")
-_NEAR, _NEARER = 0.7, 0.9
-_SHORT = 3
+_LEAST_LIKENESS, _NEARER = 0.7, 0.9
+_MOST_SHORT = 3
 _VOWEL = lazy_pattern(r"[aeiou]")
 
 
@@ -57,13 +57,15 @@ def find_nearest_recorded(evidence: Evidence, name: str, entry: EntryView) -> Co
     """Return the recorded name most like one that a call named in vain, or None."""
     best: Counterpart | None = None
     parts = _find_name_parts(name)
-    stems = {part[:4] for part in parts} | {part[:1] + _VOWEL.sub("", part[1:])[:2] for part in parts if len(part) > _SHORT}
+    stems = {part[:4] for part in parts} | {
+        part[:1] + _VOWEL.sub("", part[1:])[:2] for part in parts if len(part) > _MOST_SHORT
+    }
     digits = re.sub(r"\D", "", name)
     # The word after FROM or JOIN is a table, not a column that could have been meant.
     of_column = re.search(r"\b(?:column|field)\b", evidence.text(entry)[:400], re.IGNORECASE) is not None
     for text, place in _list_texts(evidence, entry):
         # A text without a stem of the name, or its first consonants (`stg` of `staging`), has no similar name.
-        if len(name) > _SHORT and not any(stem in text.casefold() for stem in stems):
+        if len(name) > _MOST_SHORT and not any(stem in text.casefold() for stem in stems):
             continue
         lists = isinstance(place, EntryView) and _LISTS.search(command_of(place) or place.action) is not None
         for word in dict.fromkeys(_WORD.findall(text[:_MOST_TEXT])):
@@ -83,10 +85,10 @@ def find_nearest_recorded(evidence: Evidence, name: str, entry: EntryView) -> Co
             ):
                 continue  # a plain word of a person is no such name
             numbered = not isinstance(place, Message) or not any(map(str.isdigit, word))
-            if len(digits) >= _SHORT and numbered and digits != re.sub(r"\D", "", word):
+            if len(digits) >= _MOST_SHORT and numbered and digits != re.sub(r"\D", "", word):
                 continue  # another number means another thing, however similar the names are
             if (
-                alike < _NEAR
+                alike < _LEAST_LIKENESS
                 or (best is not None and alike <= best.alike)
                 or not plain_name(word)
                 or (of_column and re.search(rf"(?i)\b(?:from|join|into|update|table)\s+{re.escape(word)}\b", text))
@@ -121,7 +123,7 @@ def likeness(one: str, other: str) -> float:
     if any(_is_abbreviation(part, first) for part in re.split(r"[\W_]+", second)) or any(
         _is_abbreviation(part, second) for part in re.split(r"[\W_]+", first)
     ):
-        ratio = max(ratio, _NEAR)
+        ratio = max(ratio, _LEAST_LIKENESS)
     mine, theirs = _find_name_parts(one), _find_name_parts(other)
     whole = (first.startswith(second) or second.startswith(first)) and len(second) > 0.55 * len(first)
     stems = {part[:4] for part in mine if len(part) > 3} & {part[:4] for part in theirs if len(part) > 3}
@@ -129,14 +131,14 @@ def likeness(one: str, other: str) -> float:
     return max(
         ratio,
         0.72 if shared >= 0.5 and len(mine & theirs) > 1 else 0.0,
-        0.75 if whole and min(len(first), len(second)) > _SHORT else 0.0,
+        0.75 if whole and min(len(first), len(second)) > _MOST_SHORT else 0.0,
         ratio + (0.18 if first[:4] == second[:4] else 0.08) if stems else 0.0,
     )
 
 
 def _is_abbreviation(part: str, word: str) -> bool:
     """Whether a part of a name abbreviates a word, as `stg` does `staging`: the first letter, and others in their order."""
-    if not _SHORT <= len(part) < len(word) or not part.isalpha() or not word.isalpha() or part[0] != word[0]:
+    if not _MOST_SHORT <= len(part) < len(word) or not part.isalpha() or not word.isalpha() or part[0] != word[0]:
         return False
     letters = iter(word)
     return all(letter in letters for letter in part) and not any(letter in "aeiou" for letter in part[1:])

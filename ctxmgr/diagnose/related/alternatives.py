@@ -55,7 +55,7 @@ _WANTS = lazy_pattern(
     re.MULTILINE,
 )
 _SHOWS_VERSION = lazy_pattern(r"^(?P<program>[a-z]{2,10})[\d.]*\s(?:--version|-v|-V|version)$")
-_READ, _MOST = 6_000, 4
+_MOST_TEXT, _MOST_NAMED = 6_000, 4
 
 
 def alternatives(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[Alternative]:
@@ -81,7 +81,7 @@ def _mask_digits(name: str) -> str:
 
 def _find_value_in_form(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return a name given by the user in the form of the example in the error, and its place in the call."""
-    for match in _EXAMPLE.finditer(evidence.text(steps[0])[:_READ]):
+    for match in _EXAMPLE.finditer(evidence.text(steps[0])[:_MOST_TEXT]):
         example = match.group(1)
         for message in reversed(evidence.user_texts):
             name = next(
@@ -107,13 +107,13 @@ def _find_value_in_form(evidence: Evidence, steps: Sequence[EntryView]) -> Alter
 
 def _find_free_sibling(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return the free ones of the same kind, if a call is refused because somebody holds the one that it names."""
-    said = evidence.text(steps[0])[:_READ]
+    said = evidence.text(steps[0])[:_MOST_TEXT]
     own = next((name for name in _NAME.findall(call_input(steps[0])) if name in said), None)
     # If nobody holds it, it is refused for another reason.
     if own is None or not _HELD.search(said):
         return None
     for other in evidence.latest_before(steps[0].index):
-        text = evidence.text(other)[:_READ]
+        text = evidence.text(other)[:_MOST_TEXT]
         # Only an answer with the call's own name lists its siblings.
         if not evidence.has_succeeded(other) or own not in text:
             continue
@@ -123,7 +123,7 @@ def _find_free_sibling(evidence: Evidence, steps: Sequence[EntryView]) -> Altern
             for name in _NAME.findall(part)[:1] if name != own and _mask_digits(name) == _mask_digits(own) and plain_name(name)
         ]  # fmt: skip
         if free:
-            names = join_names(dict.fromkeys(free), _MOST)
+            names = join_names(dict.fromkeys(free), _MOST_NAMED)
             source = evidence.source(other)
             one = "is" if len(set(free)) == 1 else "are"
             return Alternative(
@@ -135,13 +135,13 @@ def _find_free_sibling(evidence: Evidence, steps: Sequence[EntryView]) -> Altern
 
 def _find_own_holder(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return what is in the way, if an earlier call of the same agent made it, so that nobody else must give it up."""
-    said = evidence.text(steps[0])[:_READ]
+    said = evidence.text(steps[0])[:_MOST_TEXT]
     given = call_input(steps[0])
     names = [name for name in _NAME.findall(said) if name not in given and plain_name(name)]
     if not names or not (_HELD.search(said) or _BLOCKS.search(said)):
         return None
     for other in reversed(evidence.latest_before(steps[0].index)):
-        text = evidence.text(other)[:_READ]
+        text = evidence.text(other)[:_MOST_TEXT]
         name = next((each for each in names if each in text or each in call_input(other)), None)
         if name is None:
             continue
@@ -184,7 +184,7 @@ def _find_sibling_free_then(evidence: Evidence, steps: Sequence[EntryView]) -> A
     """Return the ones like a taken thing whose times in a list leave room for the wanted time, and that suit as it does."""
     given = fields_of(steps[0])
     wanted = _read_span(given)
-    if wanted is None or not _HELD.search(evidence.text(steps[0])[:_READ]):
+    if wanted is None or not _HELD.search(evidence.text(steps[0])[:_MOST_TEXT]):
         return None
     asked = {value for value in given.values() if isinstance(value, str)}
     need = max((_count(match) for message in evidence.user_texts for match in _PEOPLE.findall(message.text)), default=0)
@@ -204,7 +204,7 @@ def _find_sibling_free_then(evidence: Evidence, steps: Sequence[EntryView]) -> A
             and not any(map(wanted.overlaps, spans))
         ]  # fmt: skip
         if free:
-            names, source = join_names(free, _MOST), evidence.source(other)
+            names, source = join_names(free, _MOST_NAMED), evidence.source(other)
             one = "is" if len(free) == 1 else "are"
             return Alternative(
                 f"{capital(source)} shows {names} as free then.",
@@ -264,7 +264,7 @@ _FULL = 95
 def _find_place_with_room(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return the place that the user named, if a look-up shows it on a file system with room, while another one is full."""
     # ENOSPC also reports a lack of inotify watchers.
-    if not _NO_ROOM.search(said := evidence.text(steps[0])[:_READ]) or "watch" in said:
+    if not _NO_ROOM.search(said := evidence.text(steps[0])[:_MOST_TEXT]) or "watch" in said:
         return None
     asked = "\n".join(call_input(step) for step in steps)
     named = [
@@ -272,7 +272,7 @@ def _find_place_with_room(evidence: Evidence, steps: Sequence[EntryView]) -> Alt
         if place.rstrip("/.") not in asked
     ]  # fmt: skip
     for other in evidence.latest:
-        rows = list(_MOUNTED.finditer(evidence.text(other)[:_READ])) if other.status == "ok" else []
+        rows = list(_MOUNTED.finditer(evidence.text(other)[:_MOST_TEXT])) if other.status == "ok" else []
         # The innermost mount holds the place.
         rows.sort(key=lambda row: -len(row["at"]))
         for place in named:
@@ -291,7 +291,7 @@ def _find_installed_version(evidence: Evidence, steps: Sequence[EntryView]) -> A
     for other in evidence.latest:
         if other.status != "ok":
             continue
-        text = evidence.text(other)[:_READ]
+        text = evidence.text(other)[:_MOST_TEXT]
         wants = wants or _WANTS.search(text)
         asked = _SHOWS_VERSION.match(command_of(other))
         if asked is not None and (number := _VERSION.search(text)) is not None:
@@ -304,7 +304,7 @@ def _find_installed_version(evidence: Evidence, steps: Sequence[EntryView]) -> A
     least = groups["least"] or groups["python"] or groups["rust"] or groups["gover"]
     # The failing calls must be about that program.
     if not shows[0].startswith(program[:4]) or not any(
-        shows[0][:4] in f"{command_of(s)} {evidence.text(s)[:_READ]}" for s in steps
+        shows[0][:4] in f"{command_of(s)} {evidence.text(s)[:_MOST_TEXT]}" for s in steps
     ):
         return None
     # The version is sufficient, so it is not the cause.
@@ -312,7 +312,7 @@ def _find_installed_version(evidence: Evidence, steps: Sequence[EntryView]) -> A
         return None
     cause = f"It runs with {program} {code(shows[1], 20)}, and the project asks for {code(least, 20)} or newer."
     for other in evidence.latest:
-        lines = evidence.text(other)[:_READ].split("\n")
+        lines = evidence.text(other)[:_MOST_TEXT].split("\n")
         found = [
             m.group(1)
             for line in lines
@@ -337,7 +337,7 @@ def _version_numbers(version: str) -> tuple[int, ...]:
 
 def _find_advised_tool(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return the tool that a line of advice in the error names, if it has worked in this session."""
-    lines = [line for line in evidence.text(steps[0])[:_READ].split("\n") if is_advice(line) and not ORDERS.search(line)]
+    lines = [line for line in evidence.text(steps[0])[:_MOST_TEXT].split("\n") if is_advice(line) and not ORDERS.search(line)]
     words = {word for line in lines for word in _WORD.findall(line.casefold())} - _NO_TOOL
     for other in evidence.latest:
         parts = set(re.findall(r"[a-z]{5,20}", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", other.action).casefold()))
@@ -358,7 +358,7 @@ _MISSES = lazy_pattern(
 
 def _find_other_field(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return the id of a thing that a call names by another field, if the record shows both side by side."""
-    entry, said = steps[0], evidence.text(steps[0])[:_READ]
+    entry, said = steps[0], evidence.text(steps[0])[:_MOST_TEXT]
     # A command has no fields.
     if command_of(entry) or not _MISSES.search(said):
         return None
@@ -368,7 +368,7 @@ def _find_other_field(evidence: Evidence, steps: Sequence[EntryView]) -> Alterna
     for other in evidence.latest_before(entry.index):
         if not evidence.has_succeeded(other):
             continue
-        for whole in _OBJECT.findall(evidence.text(other)[:_READ]):
+        for whole in _OBJECT.findall(evidence.text(other)[:_MOST_TEXT]):
             fields = {name: text or number for name, text, number in _FIELD.findall(whole)}
             name = next(
                 (name for name, value in fields.items() if value in values and not name.casefold().endswith("id")), None
@@ -396,7 +396,7 @@ _PINNED = lazy_pattern(r"(?<![\w.-])([A-Za-z][\w.-]{1,50}?)(?:==|@| )v?(\d{1,3}(
 
 def _find_other_release(evidence: Evidence, steps: Sequence[EntryView]) -> Alternative | None:
     """Return another release of a package with conflicting versions, if a look-up shows that it exists."""
-    said = evidence.text(steps[0])[-_READ:]
+    said = evidence.text(steps[0])[-_MOST_TEXT:]
     if not _CONFLICTS.search(said):
         return None
     for name, version in dict.fromkeys(_PINNED.findall(said)):
@@ -406,7 +406,7 @@ def _find_other_release(evidence: Evidence, steps: Sequence[EntryView]) -> Alter
                 continue
             found = [
                 each
-                for each in there.findall(evidence.text(other)[:_READ])
+                for each in there.findall(evidence.text(other)[:_MOST_TEXT])
                 # A release that the conflict names is part of it.
                 if _version_numbers(each) > _version_numbers(version) and each not in said
             ]

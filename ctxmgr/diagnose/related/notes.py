@@ -47,9 +47,9 @@ _DULL = word_set(
     "you only here there must should usage option options list possible value type call calls test tests code main index src "
     "lib bin home user work opt usr local srv var app python node bash shell"
 )
-_READ = 500
-_SHORTEST, _LONGEST, _WORDS, _MAX_NAMES = 24, 230, 4, 5
-_SURE, _PART, _LEAST, _FEW = 2.0, 1.0, 2.0, 3
+_MOST_ERROR = 500
+_LEAST_NOTE, _MOST_NOTE, _WORDS, _MAX_NAMES = 24, 230, 4, 5
+_WEIGHT_RARE, _WEIGHT_COMMON, _LEAST_RANK, _MOST_HOLDERS = 2.0, 1.0, 2.0, 3
 
 
 class _Note(NamedTuple):
@@ -73,17 +73,17 @@ def diagnose_note(kind: str, evidence: Evidence, entry: EntryView, name: str = "
             words = folded | {piece for each in folded for piece in re.split(r"[/.-]", each)}
             rank = sum(
                 # A name in few outputs says more than a name that occurs everywhere.
-                _SURE if word_counts[each] <= _FEW else _PART
+                _WEIGHT_RARE if word_counts[each] <= _MOST_HOLDERS else _WEIGHT_COMMON
                 for each in names if each in words or (len(each) > 4 and each in text.casefold())
             )  # fmt: skip
             own = [each for each in parts if each in words]
             rank += (
-                _SURE
+                _WEIGHT_RARE
                 if own and any(own[0] in each.casefold() and forbids(each) for each in _SENTENCE.split(text))
                 else len(own)
             )
             # A single weak word may occur in any paragraph.
-            if rank >= _LEAST and (best is None or rank > best.rank):
+            if rank >= _LEAST_RANK and (best is None or rank > best.rank):
                 best = _Note(text, other, rank)
     return None if best is None else _explain_note(kind, evidence, entry, best, [*names, *parts])
 
@@ -99,7 +99,9 @@ def _list_subjects(evidence: Evidence, entry: EntryView, name: str) -> tuple[lis
         return [], []  # notes are not about almost correct names
     quoted = [one or other for one, other in _ERROR_NAME.findall(line)]
     names = [
-        each.casefold().strip("/.") for each in [*unknown, *quoted, *find_names(f"{line}\n{said[-_READ:]}")] if plain_name(each)
+        each.casefold().strip("/.")
+        for each in [*unknown, *quoted, *find_names(f"{line}\n{said[-_MOST_ERROR:]}")]
+        if plain_name(each)
     ]
     project = {evidence.folder.rpartition("/")[2].casefold(), *re.findall(r"/([\w.-]+)/", f"{evidence.folder}/")}
     sure = [each for each in dict.fromkeys(names) if _is_topic(evidence, entry, each) and each not in project]
@@ -116,7 +118,7 @@ def _is_topic(evidence: Evidence, entry: EntryView, name: str) -> bool:
     if (
         name.isdigit()
         or name in _DULL
-        or len(name) <= _SHORT
+        or len(name) <= _MOST_SHORT_NAME
         # Every note may name the project's own folder.
         or ("/" in name and name.startswith((".", "~", evidence.folder or ".")))
     ):
@@ -124,7 +126,7 @@ def _is_topic(evidence: Evidence, entry: EntryView, name: str) -> bool:
     return not ((is_file_name(name) or "/" in name) and name in call_input(entry).casefold())
 
 
-_SHORT = 2
+_MOST_SHORT_NAME = 2
 
 
 def _list_paragraphs(evidence: Evidence, other: EntryView) -> Iterator[str]:
@@ -161,7 +163,7 @@ _VALUE = lazy_pattern(r":\s?\"((?:[^\"\\]|\\.){24,2000})\"")
 def _join_prose(lines: Sequence[str]) -> Iterator[str]:
     text = " ".join(lines).strip("#*-> ")
     if (
-        len(text) >= _SHORTEST
+        len(text) >= _LEAST_NOTE
         and _SPEAKS.search(text)
         # Code and data are not prose, whatever words they contain.
         and text[0] not in "{[<\"'"
@@ -178,13 +180,13 @@ _SPEAKS = lazy_pattern(
 
 def _cut_to_topic(text: str, topics: Sequence[str]) -> str:
     """Return the sentences of a paragraph from the first one on a topic, as many as fit."""
-    if len(text) <= _LONGEST:
+    if len(text) <= _MOST_NOTE:
         return text
     sentences = _SENTENCE.split(text)
     start = next((place for place, each in enumerate(sentences) if any(topic in each.casefold() for topic in topics)), 0)
-    while start and len(" ".join(sentences[start - 1 :])) <= _LONGEST:
+    while start and len(" ".join(sentences[start - 1 :])) <= _MOST_NOTE:
         start -= 1
-    return " ".join(sentences[start:])[:_LONGEST]
+    return " ".join(sentences[start:])[:_MOST_NOTE]
 
 
 def _explain_note(kind: str, evidence: Evidence, entry: EntryView, note: _Note, topics: Sequence[str]) -> Diagnosis | None:
@@ -193,7 +195,7 @@ def _explain_note(kind: str, evidence: Evidence, entry: EntryView, note: _Note, 
     # All names in the note were tried, so it says nothing new.
     if all(word in given_text for word in _NAME.findall(shown.casefold()) if word not in _DULL):
         return None
-    cause = f"{failure_text(evidence, entry)} {capital(evidence.source(note.entry))} says of it: {code(shown, _LONGEST)}."
+    cause = f"{failure_text(evidence, entry)} {capital(evidence.source(note.entry))} says of it: {code(shown, _MOST_NOTE)}."
     names = [name for name in quotable_parts(shown) if name.casefold() not in given_text][:_MAX_NAMES]
     holds = f" ({join_names(names)})" if names else ""
     step = f"Look again at that note{holds}, and go by it where it fits the task: no failing call has."

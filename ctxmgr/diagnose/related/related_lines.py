@@ -42,7 +42,7 @@ _COUNTED = lazy_pattern(
     r"(?:[\w.-]+ )?(?:[\d.,:%+-]+|[0-9a-f]{7,40}|\d+[a-z]{1,2}(?:\d+[a-z]{1,2})?|\d{4}-\d\d-\d\d\S*|true|false|null)"
 )
 """A number, a sum, a time or a switch. It says less than a name."""
-_PLAIN_WORDS, _LONGEST = 6, 60
+_PLAIN_WORDS, _MOST_NAME = 6, 60
 _HEADER = lazy_pattern(r"Here's the result of running")
 _PERSON = lazy_pattern(r"(?<=[a-z,.:] )[A-Z][a-z]{1,20} [A-Z][a-z]{1,20}(?= [a-z])")
 _DULL = lazy_pattern(
@@ -74,8 +74,10 @@ PRESCRIBES = lazy_pattern(
 )
 _MOST_RECORDS = 300
 """Maximum entries of the session, entries of related ones, and messages that are compared. How rare a word is depends on it."""
-_READ, _LINES, _LINE, _SHORT = 6_000, 160, 200, 170
-_LEAST_LINE, _USER = 16, 0.7
+_MOST_TEXT, _MOST_LINES, _MOST_LINE, _MOST_SHOWN = 6_000, 160, 200, 170
+"""Characters of a record that are read, its lines, the characters of a line, and those that a quote shows."""
+_LEAST_LINE, _WEIGHT_OF_USER = 16, 0.7
+"""Characters of an error's line that tell it from others, and the factor for the user's words."""
 _DOCUMENT = lazy_pattern(
     r"(?i)readme|contributing|agents\.md|claude\.md|polic(?:y|ies)|guide|runbook|handbook|manual|rules|notes|docs?/|adr|faq|how_?to|wiki"
     r"|onboarding|conventions|deploy\.|access\.|\.md\b|\.rst\b|help\b"
@@ -87,9 +89,14 @@ MOST_NAMES = 10
 """Names in a line, from which on they are a listing."""
 MOST_SOURCE = 70
 """Characters of a source that a prompt shows early."""
-_REST, _TOUCHES, _ADDS, _PRESCRIBED = 0.4, 0.1, 0.3, 0.3
-_LEAST, _PART_OF_BEST, _SURE, _MOST, _SEVERAL, _STEM, _NAMED = 0.5, 0.2, 2, 3, 3, 5, 2.0
+_WEIGHT_ELSEWHERE, _LEAST_SHARED, _WEIGHT_OF_NAMES, _WEIGHT_OF_RULES = 0.4, 0.1, 0.3, 0.3
+"""Factor for words outside of the best line; the weight of shared words from which new names and prescriptions count."""
+_LEAST_RANK, _PART_OF_BEST, _SURE_RANK, _MOST_FOUND = 0.5, 0.2, 2, 3
+"""A record counts from this rank, and from this part of the best one's, which counts up to a limit; the most records."""
+_LEAST_HOLDERS, _STEM_LENGTH, _WEIGHT_OF_NUMBER = 3, 5, 2.0
+"""Records that may hold a word that counts, or a quarter of all; characters of a stem; the number of a document or ticket."""
 _OF_LINE, _NEW, _UNUSED, _OF_OTHER, _FAR = 0.3, 0.4, 0.6, 0.9, 9
+"""What decides how early a line is shown: see `_Search.score`."""
 _SAYS_NOTHING = frozenset(("pwd", "umask", "nproc", "clear"))
 """Commands whose answers matter for no failure."""
 _RARE, _RARE_NAME = 0.2, 0.1
@@ -97,7 +104,7 @@ _RARE, _RARE_NAME = 0.2, 0.1
 _YEAR = lazy_pattern(r"(?:19|20)\d\d")
 _SAYS_LITTLE = lazy_pattern(r"\d{1,3}|asser\w*|expec\w*|optio\w*")
 """Short numbers, and usual words of checks and usage texts."""
-_OTHER_AGENT, _FAR_WORD, _HOP, _TOPIC, _SAME_PROGRAM, _FEW = 0.4, 0.5, 0.7, 0.5, 0.35, 6
+_OTHER_AGENT, _FAR_WORD, _HOP, _TOPIC, _SAME_PROGRAM, _MOST_OF_PROGRAM = 0.4, 0.5, 0.7, 0.5, 0.35, 6
 
 
 class RelatedLine(NamedTuple):
@@ -134,7 +141,7 @@ class RelatedLine(NamedTuple):
         """The record as a sentence. It has only names of the record, whose prose may be an order, or a person's own words."""
         source = f"{self.source[:1].upper()}{self.source[1:]}"
         if self.by_user:
-            return f"{source.replace('The user', 'The user said')}: {code(self.line, _SHORT)}."
+            return f"{source.replace('The user', 'The user said')}: {code(self.line, _MOST_SHOWN)}."
         if not self.line:
             return f"{source} printed nothing."
         # So many names are those of a whole listing, of which the first ones say nothing.
@@ -186,9 +193,9 @@ def find_related_lines(evidence: Evidence, steps: Sequence[EntryView]) -> list[R
     search = _Search(evidence, steps)
     found: list[RelatedLine] = []
     best = 0.0
-    while search.records and len(found) < _MOST:
+    while search.records and len(found) < _MOST_FOUND:
         rank, record = search.take_best()
-        if rank < max(_LEAST, _PART_OF_BEST * min(best, _SURE)):
+        if rank < max(_LEAST_RANK, _PART_OF_BEST * min(best, _SURE_RANK)):
             break
         best = best or rank
         record = search.take_newest(record)
@@ -204,33 +211,33 @@ class _Search:
 
     def __init__(self, evidence: Evidence, steps: Sequence[EntryView]) -> None:
         asked = "\n".join(_requested_text(step) for step in steps)
-        telling = evidence.text(steps[0])[-_LINE * 2 :]
-        said = "\n".join(evidence.text(step)[-_READ:] for step in steps)
+        telling = evidence.text(steps[0])[-_MOST_LINE * 2 :]
+        said = "\n".join(evidence.text(step)[-_MOST_TEXT:] for step in steps)
         weights = dict.fromkeys(_comparison_words(said), _FAR_WORD) | dict.fromkeys(
             _comparison_words(f"{asked}\n{steps[0].action}"), 1.0
         )
         weights |= dict.fromkeys(
-            (word for word in _comparison_words(telling) if _NUMBER.fullmatch(word) and word not in asked), _NAMED
+            (word for word in _comparison_words(telling) if _NUMBER.fullmatch(word) and word not in asked), _WEIGHT_OF_NUMBER
         )
         self.known = f"{asked}\n{said}"
         own = (entry for entry in evidence.recent[-_MOST_RECORDS:] if entry.agent == steps[0].agent)
         self.used = "\n".join(map(call_input, own))
         # Plain words in the calls' input say what the calls do, not how they fail, so only names are used from there.
-        error_words = _comparison_words("\n".join(reasons(evidence, steps, _READ // 10)))
+        error_words = _comparison_words("\n".join(reasons(evidence, steps, _MOST_TEXT // 10)))
         coded = [word for word in _comparison_words(asked) if _CODED.search(word)]
         named = {*coded, *(part for word in coded for part in _comparison_words(word.rstrip("/").rpartition("/")[2]))}
         self.telling = {
             word for word in (*error_words, *named) if not _SAYS_LITTLE.fullmatch(word) and not _YEAR.fullmatch(word)
         }
         self.telling -= _comparison_words(f"{steps[0].action} {program_name(steps[0])}")
-        self.by_user = {name for message in evidence.user_texts for name in find_names(message.text[:_READ])}
+        self.by_user = {name for message in evidence.user_texts for name in find_names(message.text[:_MOST_TEXT])}
         self.fails = evidence.has_failed(steps[0])
         line = telling_line(evidence, steps[0]).casefold()
-        self.named = {word[:_STEM] for word in re.findall(r"[a-z]{5,}", line) if word not in COMMON}
+        self.named = {word[:_STEM_LENGTH] for word in re.findall(r"[a-z]{5,}", line) if word not in COMMON}
         self.agent = steps[0].agent
         places = list(_list_places(evidence, steps))
         programs = Counter(program_name(place) for place, _, _ in places if isinstance(place, EntryView))
-        self.program = program_name(steps[0]) if programs[program_name(steps[0])] <= _FEW else None
+        self.program = program_name(steps[0]) if programs[program_name(steps[0])] <= _MOST_OF_PROGRAM else None
         self.topic = find_topic(said)
         self.records = [
             _Record(
@@ -241,7 +248,7 @@ class _Search:
                 set(),
                 [],
                 _comparison_words(f"{_action(place)}\n{asked}"),
-                _DOCUMENT.search(f"{_action(place)} {asked[:_LINE]}") is not None,
+                _DOCUMENT.search(f"{_action(place)} {asked[:_MOST_LINE]}") is not None,
             )
             for number, (place, asked, said) in enumerate(places)
         ]
@@ -251,14 +258,16 @@ class _Search:
                 record.words.update(_comparison_words(folded) & weights.keys())
                 record.units.extend(self.split(place, said))
         self.held = Counter(word for record in self.records for word in record.words)
-        common = max(_SEVERAL, len(self.records) // 4)
+        common = max(_LEAST_HOLDERS, len(self.records) // 4)
         self.weights = {word: weight for word, weight in weights.items() if self.held[word] <= common}
 
     def _extra_score(self, place: EntryView | Message, asked: str, said: str) -> float:
         """Return the weight of a record apart from its words: for the same program, and for words of the error's topic."""
         same = isinstance(place, EntryView) and program_name(place) == self.program
         words = (
-            {match.group(0).casefold() for match in self.topic.words.finditer(f"{asked[:_LINE]} {said}")} if self.topic else ()
+            {match.group(0).casefold() for match in self.topic.words.finditer(f"{asked[:_MOST_LINE]} {said}")}
+            if self.topic
+            else ()
         )
         return (_SAME_PROGRAM if same else 0.0) + _TOPIC * min(2, len(words))
 
@@ -276,7 +285,7 @@ class _Search:
         if not isinstance(place := record.place, EntryView):
             return False
         asks = set(re.findall(r"[a-z]{5,}", _requested_text(place).casefold())) - {program_name(place)}
-        return any(word[:_STEM] in self.named for word in asks)
+        return any(word[:_STEM_LENGTH] in self.named for word in asks)
 
     def take_best(self) -> tuple[float, _Record]:
         """Remove and return the most telling record; of two equal ones, the newer one."""
@@ -284,7 +293,7 @@ class _Search:
         others = [self._is_of_other(record) for record in self.records]
         ranks = [rank + _OTHER_AGENT * (rank > 0 and other) for rank, other in zip(ranks, others, strict=True)]
         scores = [
-            self.score(record, rank) + _OF_OTHER * other if rank >= _LEAST else rank / _FAR
+            self.score(record, rank) + _OF_OTHER * other if rank >= _LEAST_RANK else rank / _FAR
             for record, rank, other in zip(self.records, ranks, others, strict=True)
         ]
         at = scores.index(max(scores))
@@ -310,19 +319,19 @@ class _Search:
     def rank(self, record: _Record) -> float:
         """Return how much a record says: mostly by its best line, less by its other lines."""
         if _is_by_user(record.place):
-            return max((self.worth(unit) for unit in record.units), default=0.0) * _USER
+            return max((self.worth(unit) for unit in record.units), default=0.0) * _WEIGHT_OF_USER
         if not record.words and not record.extra:
             return 0.0
         best = max(record.units, key=self.worth, default=_Unit("", set(), 0.0))
         near = record.asked | best.words
-        shared = fsum(self.weight(word) * (1.0 if word in near else _REST) for word in record.words)
+        shared = fsum(self.weight(word) * (1.0 if word in near else _WEIGHT_ELSEWHERE) for word in record.words)
         written = _DOCUMENTED if record.words and record.explains else 0.0
         return record.extra + written + shared + (best.extra if self.worth(best) > best.extra else 0.0)
 
     def worth(self, unit: _Unit) -> float:
         """Return how much a line says: by the words that it shares and, if it shares any, by what it adds."""
         shared = fsum(map(self.weight, unit.words))
-        return shared * (1.0 if unit.extra else _NOTHING_NEW) + unit.extra if shared > _TOUCHES else shared
+        return shared * (1.0 if unit.extra else _NOTHING_NEW) + unit.extra if shared > _LEAST_SHARED else shared
 
     def split(self, place: EntryView | Message, said: str) -> Iterator[_Unit]:
         """Yield the lines of a record; from a person's words only sentences that may be about a failure."""
@@ -333,12 +342,12 @@ class _Search:
         for place, text in enumerate(split_sentences(said)):
             names = [name for name in find_names(text) if name not in self.known]
             if (names and place) or BINDS.search(text):
-                yield _Unit(text, _comparison_words(text), _ADDS if names else 0.0, self._news(names))
+                yield _Unit(text, _comparison_words(text), _WEIGHT_OF_NAMES if names else 0.0, self._news(names))
 
     def _split_units(self, said: str) -> Iterator[_Unit]:
         for text in _split_into_pieces(said):
             names = [name for name in find_names(text) if name not in self.known]
-            extra = (_ADDS if names else 0.0) + (_PRESCRIBED if PRESCRIBES.search(text) else 0.0)
+            extra = (_WEIGHT_OF_NAMES if names else 0.0) + (_WEIGHT_OF_RULES if PRESCRIBES.search(text) else 0.0)
             yield _Unit(text, _comparison_words(text), extra, self._news(names))
 
     def _news(self, names: Sequence[str]) -> float:
@@ -400,10 +409,10 @@ def _list_places(evidence: Evidence, steps: Sequence[EntryView]) -> Iterator[tup
             continue  # the same failure, hidden by its command
         if entry.agent == steps[0].agent and may_change(entry) and (list_changes(entry) or entry.index > first):
             continue  # the agent's own attempts
-        yield entry, _requested_text(entry), evidence.text(entry)[:_READ]
+        yield entry, _requested_text(entry), evidence.text(entry)[:_MOST_TEXT]
     for message in reversed(evidence.messages[-_MOST_RECORDS:]):
         if message.kind == "compaction" or message.by == "user" or (message.by == "agent" and message.who != steps[0].agent):
-            yield message, "", message.text[:_READ]
+            yield message, "", message.text[:_MOST_TEXT]
 
 
 def _describe_record(evidence: Evidence, record: _Record, rank: float, search: _Search) -> RelatedLine | None:
@@ -413,8 +422,8 @@ def _describe_record(evidence: Evidence, record: _Record, rank: float, search: _
         return None
     whole = " ⏎ ".join(unit.text for unit in units)
     ordered = sorted(units, key=search.line_score, reverse=True)
-    line = whole if len(whole) <= _SHORT and not _is_by_user(record.place) else max(units, key=search.worth).text
-    line_text = line if len(whole) <= _SHORT else " ⏎ ".join(unit.text for unit in ordered[:_TOLD_LINES])
+    line = whole if len(whole) <= _MOST_SHOWN and not _is_by_user(record.place) else max(units, key=search.worth).text
+    line_text = line if len(whole) <= _MOST_SHOWN else " ⏎ ".join(unit.text for unit in ordered[:_TOLD_LINES])
     names = [name for name in quotable_parts(line_text) if name not in search.known and not _is_known(name, search.known)]
     names.sort(key=lambda name: _COUNTED.fullmatch(name) is not None)
     place = record.place
@@ -423,9 +432,9 @@ def _describe_record(evidence: Evidence, record: _Record, rank: float, search: _
         return RelatedLine(rank, source, line, names, None, by_user=place.by == "user") if line else None
     if (not line or _EMPTY.fullmatch(line)) and (place.agent == evidence.agent or not may_change(place)):
         return None
-    shared = [] if names else [name for name in find_names(whole[:_READ]) if name in search.known and _CODED.search(name)]
+    shared = [] if names else [name for name in find_names(whole[:_MOST_TEXT]) if name in search.known and _CODED.search(name)]
     best = sorted(_choose_lines(ordered), key=units.index)
-    shown = [unit.text for unit in (units if len(whole) <= _SHORT else best)]
+    shown = [unit.text for unit in (units if len(whole) <= _MOST_SHOWN else best)]
     source = evidence.source(place)
     quote = evidence.quote(place, "\n".join([*_find_call_of_other(search, place, source), *shown]))
     # Names that the user mentioned and the calls lack make it relevant too.
@@ -453,7 +462,7 @@ def _find_call_of_other(search: _Search, place: EntryView, source: str) -> list[
 def _choose_lines(units: Sequence[_Unit]) -> list[_Unit]:
     """Return the first lines, as many as fit into a quote."""
     chosen: list[_Unit] = []
-    room = _SHORT
+    room = _MOST_SHOWN
     for unit in units:
         if chosen and (len(unit.text) > room or not unit.news or len(chosen) == _QUOTED_LINES):
             continue
@@ -478,21 +487,21 @@ def _is_known(member: str, known: str) -> bool:
 
 def _split_into_pieces(said: str) -> Iterator[str]:
     """Yield the lines of a text; long lines as sentences or members. Orders and a client's lines around it are left out."""
-    for row in said.split("\n")[:_LINES]:
+    for row in said.split("\n")[:_MOST_LINES]:
         line = _NUMBERED.sub("", row).strip()
         if not line or ORDERS.search(row) or _HEADER.match(row):
             continue
-        if len(line) <= _LINE:
+        if len(line) <= _MOST_LINE:
             yield line
             continue
         piece = ""
         for part in _JOINT.split(line):
-            if piece and len(piece) + len(part) > _LINE:
-                yield piece[:_LINE]
+            if piece and len(piece) + len(part) > _MOST_LINE:
+                yield piece[:_MOST_LINE]
                 piece = ""
             piece = f"{piece} {part}".strip()
         if piece:
-            yield piece[:_LINE]
+            yield piece[:_MOST_LINE]
 
 
 def quotable_parts(text: str) -> list[str]:
@@ -518,7 +527,7 @@ def _is_plain(text: str) -> bool:
     """Whether a text is a name or a few plain words, asks for nothing and does no harm."""
     words = text.split()
     return (
-        0 < len(words) <= _PLAIN_WORDS and len(text) <= _LONGEST and not addresses_reader(text) and not ORDERS.search(text)
+        0 < len(words) <= _PLAIN_WORDS and len(text) <= _MOST_NAME and not addresses_reader(text) and not ORDERS.search(text)
         and all(plain_name(word.lstrip("-").strip("()<>'\",;") or "-") for word in words)
     )  # fmt: skip
 
@@ -544,5 +553,5 @@ def _comparison_words(text: str) -> set[str]:
         for part in _PART.findall(word):
             stem = part.casefold()
             if stem not in _COMMON and not is_error_word(stem):
-                found.add(stem[:_STEM].rstrip("s"))
+                found.add(stem[:_STEM_LENGTH].rstrip("s"))
     return found

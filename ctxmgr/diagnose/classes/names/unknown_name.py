@@ -354,7 +354,7 @@ def _read_help(evidence: Evidence, entry: EntryView) -> tuple[dict[str, str], li
     for each in evidence.entries_before(entry.index):
         asks = any(words[:1] == program and _ASKS_LIST.search(" ".join(words)) for words in split_command(command_of(each)))
         found = _HELP.findall(evidence.text(each)[:20_000]) if asks and each.status == "ok" else []
-        if len(found) >= _LEAST:
+        if len(found) >= _LEAST_COMMANDS:
             return {name: text for name, text in found[:200] if plain_name(name)}, [evidence.quote(each)]
     return {}, []
 
@@ -366,7 +366,7 @@ _HELP = lazy_pattern(
     r"(\S[^\n]{2,200})$",
     re.MULTILINE,
 )
-_LEAST = 2
+_LEAST_COMMANDS = 2
 
 
 def _read_definitions(manifest: str, text: str) -> dict[str, str]:

@@ -206,14 +206,14 @@ _MANY = lazy_pattern(
     r"|\b(?:per|in one|in a single) (?:call|request)\b|\d [\w ]{2,30} each\b|\bup to \d",
     re.IGNORECASE,
 )
-_LOOKED_AT, _MOST_TEXT, _MOST_BESIDE = 200, 20_000, 2
+_MOST_TEXT, _MOST_BESIDE = 20_000, 2
 
 
 def _find_other_way(evidence: Evidence, entry: EntryView, said: str) -> _Way | None:
     """Return the endpoint for many things at once that an earlier answer names together with the refused one."""
     refused = {*_list_paths(call_input(entry)), *_SCOPE.findall(said)}
     used = "\n".join(_HOST.sub(" ", call_input(each)) for each in evidence.recent)
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT] if refused else ():
+    for other in evidence.latest_before(entry.index) if refused else ():
         text = strip_line_numbers(evidence.text(other)[:_MOST_TEXT])
         paths = list(dict.fromkeys(_list_paths(text)))
         if (

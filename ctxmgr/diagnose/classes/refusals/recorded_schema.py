@@ -36,7 +36,10 @@ _MEMBERS = ("properties", "fields", "parameters", "arguments", "attributes", "co
 _DESCRIBES = frozenset(
     ("type", "enum", "$ref", "anyOf", "oneOf", "allOf", "required", "format", "const", "items", "properties")
 )
-_LOOKED_AT, _READ, _LEAST, _MOST, _MOST_MEMBERS, _MOST_TEXT, _SHOWN = 200, 2_000, 2, 4, 12, 12_000, 130
+_LEAST_SHARED, _MOST_NAMES, _MOST_MEMBERS = 2, 4, 12
+"""Names that an object shares with its description, names that a text lists, and members of a quoted object."""
+_MOST_ERROR, _MOST_TEXT, _MOST_SHOWN = 2_000, 12_000, 130
+"""Characters of an error and of an answer that are read, and of an object that is quoted."""
 
 
 class _Description(NamedTuple):
@@ -57,7 +60,7 @@ class _Misfit(NamedTuple):
 
 def diagnose_by_record(evidence: Evidence, entry: EntryView, said: str) -> Diagnosis | None:
     """Return how the arguments of a refused call differ from what an earlier answer says or shows of them."""
-    if not _MISFITS.search(said[:_READ]):
+    if not _MISFITS.search(said[:_MOST_ERROR]):
         return None
     given = list_arguments(evidence, entry)
     return (
@@ -67,9 +70,9 @@ def diagnose_by_record(evidence: Evidence, entry: EntryView, said: str) -> Diagn
     )
 
 
-def _earlier_answers(evidence: Evidence, entry: EntryView) -> Iterator[EntryView]:
+def _list_earlier_answers(evidence: Evidence, entry: EntryView) -> Iterator[EntryView]:
     """Yield the successful calls before a call, newest first."""
-    for other in list(evidence.entries_before(entry.index))[:_LOOKED_AT]:
+    for other in evidence.latest_before(entry.index):
         if other.status == "ok" and not evidence.has_failed(other):
             yield other
 
@@ -77,12 +80,12 @@ def _earlier_answers(evidence: Evidence, entry: EntryView) -> Iterator[EntryView
 def _diagnose_by_description(evidence: Evidence, entry: EntryView, given: Any) -> Diagnosis | None:
     """Compare a call with the description that has most of its names."""
     best: tuple[int, EntryView, _Description, dict[str, Any]] | None = None
-    objects = list(find_objects(given))[:_MOST]
-    for other in _earlier_answers(evidence, entry):
+    objects = list(find_objects(given))[:_MOST_NAMES]
+    for other in _list_earlier_answers(evidence, entry):
         for description in _list_descriptions(evidence, other, entry):
             for own in objects:
                 shared = len(own.keys() & description.members.keys())
-                fits = shared >= _LEAST and 2 * shared >= len(own)
+                fits = shared >= _LEAST_SHARED and 2 * shared >= len(own)
                 if fits and (best is None or shared > best[0]):
                     best = shared, other, description, own
     if best is None:
@@ -92,10 +95,10 @@ def _diagnose_by_description(evidence: Evidence, entry: EntryView, given: Any) -
     # What differs in more names than it shares describes something else.
     if misfit is None or max(len(misfit.lacks), len(misfit.foreign)) > shared:
         return None
-    return _answer_description(evidence, entry, source, description, misfit)
+    return _explain_description(evidence, entry, source, description, misfit)
 
 
-def _shown_objects(entry: EntryView) -> Iterator[dict[str, Any]]:
+def _list_shown_objects(entry: EntryView) -> Iterator[dict[str, Any]]:
     """Yield the objects in an answer, also in a file that is shown with numbered lines."""
     output: Any = entry.output
     yield from find_objects(strip_line_numbers(output[: 2 * _MOST_TEXT]) if isinstance(output, str) else output)
@@ -107,7 +110,7 @@ _OF_TOOL = ("inputSchema", "input_schema", "parameters", "args_schema", "schema"
 
 def _list_descriptions(evidence: Evidence, entry: EntryView, call: EntryView) -> Iterator[_Description]:
     """Yield the descriptions in an answer, without those of other tools: schemas, and tables with a row for each member."""
-    objects = list(_shown_objects(entry))
+    objects = list(_list_shown_objects(entry))
     others = {
         id(fields[key]) for fields in objects for key in _OF_TOOL
         if isinstance(fields.get(key), dict) and isinstance(name := fields.get("name"), str) and not _is_tool(call, name)
@@ -208,16 +211,16 @@ def _describe_wanted(about: Any) -> str:
     return ", ".join(parts)
 
 
-def _answer_description(
+def _explain_description(
     evidence: Evidence, entry: EntryView, source: EntryView, description: _Description, misfit: _Misfit
 ) -> Diagnosis:
     where = evidence.source(source)
-    lacks, foreign, wrong = misfit.lacks[:_MOST], misfit.foreign[:_MOST], misfit.wrong[:_MOST]
+    lacks, foreign, wrong = misfit.lacks[:_MOST_NAMES], misfit.foreign[:_MOST_NAMES], misfit.wrong[:_MOST_NAMES]
     parts = [f"it lacks {join_names(lacks)}, required there"] if lacks else []
     parts += [f"it has {join_names(foreign)}, unknown there"] if foreign else []
     parts += [f"{code(name, 40)} must be {wanted}" for name, wanted in wrong]
     cause = f"{call_phrase(entry, 70)} does not fit what {where} says of its arguments: {'; '.join(parts)}."
-    pairs = _pair(lacks, foreign)
+    pairs = _pair_names(lacks, foreign)
     told = {name: _describe_wanted(description.members.get(name)) for name in lacks}
     with_type = {name: f"{code(name, 40)}{f' ({told[name]})' if told[name] else ''}" for name in lacks}
     steps = [f"{with_type[new]} in place of {code(old, 40)}" for new, old in pairs]
@@ -228,14 +231,14 @@ def _answer_description(
     with_ = f"with {' and '.join(steps)}" if steps else ""
     step = f"Make the same call {', and '.join(each for each in (with_, out) if each)}; keep the other arguments as they are."
     tool = entry.action.rpartition("__")[2]
-    of_tool = not _subjects(entry).isdisjoint(_subjects(source)) or tool in evidence.text(source)
+    of_tool = not _find_subjects(entry).isdisjoint(_find_subjects(source)) or tool in evidence.text(source)
     return diagnosis(
         _KIND, cause, step, evidence.quote(source), evidence.quote(entry),
         check="The answer must no longer refuse the arguments.", confidence="high" if of_tool else "medium",
     )  # fmt: skip
 
 
-def _pair(lacks: list[str], foreign: list[str]) -> list[tuple[str, str]]:
+def _pair_names(lacks: list[str], foreign: list[str]) -> list[tuple[str, str]]:
     """Return each missing name with the foreign one that stands in its place."""
     if len(lacks) == len(foreign) == 1:
         return [(lacks[0], foreign[0])]
@@ -256,12 +259,12 @@ def _diagnose_by_current(evidence: Evidence, entry: EntryView, said: str, given:
     """Compare the object at the place that an answer refuses with the accepted one that the record shows under that name."""
     own = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     for name, value in own.items():
-        if not plain_name(name) or not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", said[:_READ]):
+        if not plain_name(name) or not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", said[:_MOST_ERROR]):
             continue
         current = _find_current(evidence, entry, name, own)
         lacks = [each for each in current.value if not isinstance(value, dict) or each not in value] if current else []
         if current is not None and lacks:
-            return _answer_current(evidence, entry, name, current, lacks)
+            return _explain_current(evidence, entry, name, current, lacks)
     return None
 
 
@@ -269,10 +272,10 @@ def _find_current(evidence: Evidence, entry: EntryView, name: str, own: dict[str
     """Return the object under a name that stands beside most of a call's values, in an answer or an accepted call."""
     keys = {(each, str(value)) for each, value in own.items() if isinstance(value, str | int) and len(str(value)) > 1}
     found: list[_Current] = []
-    for other in _earlier_answers(evidence, entry):
+    for other in _list_earlier_answers(evidence, entry):
         asked = {(each, str(value)) for each, value in fields_of(other).items() if isinstance(value, str | int)}
         accepted = find_objects(other.input) if other.action == entry.action else ()
-        for fields in (*_shown_objects(other), *accepted):
+        for fields in (*_list_shown_objects(other), *accepted):
             value = fields.get(name)
             if isinstance(value, dict) and value and not _is_schema(cast("dict[str, Any]", value)):
                 beside = {(each, str(one)) for each, one in fields.items() if isinstance(one, str | int)}
@@ -290,23 +293,23 @@ def _quotable(value: Any) -> Any:
         fields = list(cast("dict[str, Any]", value).items())[:_MOST_MEMBERS]
         return {name: _quotable(each) for name, each in fields if plain_name(name)}
     if isinstance(value, list):
-        return [_quotable(each) for each in cast("list[Any]", value)[:_LEAST]]
+        return [_quotable(each) for each in cast("list[Any]", value)[:2]]
     return value if not isinstance(value, str) or plain_name(value) else "…"
 
 
-def _answer_current(evidence: Evidence, entry: EntryView, name: str, current: _Current, lacks: list[str]) -> Diagnosis:
+def _explain_current(evidence: Evidence, entry: EntryView, name: str, current: _Current, lacks: list[str]) -> Diagnosis:
     source = evidence.source(current.entry)
     plain = _quotable(current.value)
     whose = "the present one" if current.same else "one that is accepted"
     cause = (
         f"{call_phrase(entry, 70)} is refused: {code(name, 40)} has another form. {capital(source)} shows {whose}, "
-        f"{code(json.dumps(plain, ensure_ascii=False), _SHOWN)}; yours lacks {join_names(lacks, _MOST)}."
+        f"{code(json.dumps(plain, ensure_ascii=False), _MOST_SHOWN)}; yours lacks {join_names(lacks, _MOST_NAMES)}."
     )
     changed = {
         each: int(amount) for each, one in plain.items()
         if isinstance(one, int) and not isinstance(one, bool) and (amount := convert_users_amount(evidence, each, one))
     }  # fmt: skip
-    form = code(json.dumps(plain | changed, ensure_ascii=False), _SHOWN)
+    form = code(json.dumps(plain | changed, ensure_ascii=False), _MOST_SHOWN)
     step = f"Make the same call with {code(name, 40)} in that form, {form}"
     if changed:
         step += f": {join_names(changed)} from what the user named, everything else as it was."
@@ -327,16 +330,16 @@ _OF_SERVER = lazy_pattern(
 
 def _diagnose_by_existing(evidence: Evidence, entry: EntryView, given: Any) -> Diagnosis | None:
     """Say which names of a call none of the accepted objects of its kind has, and which names these have."""
-    subjects = _subjects(entry)
-    for own in list(find_objects(given))[:_MOST]:
+    subjects = _find_subjects(entry)
+    for own in list(find_objects(given))[:_MOST_NAMES]:
         found: list[tuple[dict[str, Any], EntryView]] = []
-        for other in _earlier_answers(evidence, entry):
-            if subjects.isdisjoint(_subjects(other)):
+        for other in _list_earlier_answers(evidence, entry):
+            if subjects.isdisjoint(_find_subjects(other)):
                 continue
             accepted = find_objects(other.input) if other.action == entry.action and not command_of(entry) else ()
-            for fields in (*_shown_objects(other), *accepted):
+            for fields in (*_list_shown_objects(other), *accepted):
                 shared = len(own.keys() & fields.keys())
-                if shared >= _LEAST and 2 * shared >= len(own) and fields != own and _read_description(fields) is None:
+                if shared >= _LEAST_SHARED and 2 * shared >= len(own) and fields != own and _read_description(fields) is None:
                     found.append((fields, other))
         known = {name for fields, _ in found for name in fields}
         foreign = [name for name in own if name not in known and plain_name(name)]
@@ -344,14 +347,14 @@ def _diagnose_by_existing(evidence: Evidence, entry: EntryView, given: Any) -> D
             name for name in dict.fromkeys(name for fields, _ in found for name in fields)
             if name not in own and plain_name(name) and not _OF_SERVER.fullmatch(name)
         ]  # fmt: skip
-        if found and foreign and names and len(names) <= _MOST:
+        if found and foreign and names and len(names) <= _MOST_NAMES:
             source = evidence.source(found[0][1])
             cause = (
                 f"{call_phrase(entry, 70)} is refused, and what {source} shows of that kind has no "
-                f"{join_names(foreign, _MOST)}; it has {join_names(names)}, which the call lacks."
+                f"{join_names(foreign, _MOST_NAMES)}; it has {join_names(names)}, which the call lacks."
             )
             step = (
-                f"Make the same call with {join_names(names)} in place of {join_names(foreign, _MOST)}, in the form that "
+                f"Make the same call with {join_names(names)} in place of {join_names(foreign, _MOST_NAMES)}, in the form that "
                 f"{source} has; keep the other arguments as they are."
             )
             return diagnosis(
@@ -368,7 +371,7 @@ _VERBS = word_set(
 )
 
 
-def _subjects(entry: EntryView) -> set[str]:
+def _find_subjects(entry: EntryView) -> set[str]:
     """Return what a call is about by its name: the program, or the words of the tool's name without its verb."""
     if command_of(entry):
         return {program_name(entry)}
