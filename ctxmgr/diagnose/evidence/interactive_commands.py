@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
+from ctxmgr.diagnose.evidence.calls import split_command
 from ctxmgr.text.patterns import lazy_pattern
 
 _EDITOR = "it opens an editor and waits for a person to close it"
@@ -226,6 +228,18 @@ RUNS_ON = lazy_pattern(
     r"|\bcelery\b.{0,80}\b(?:worker|beat)\b|(?:^|[;&] ?|\bexec )(?:etcd|mongod|mysqld|memcached|sidekiq)\b(?!.*--fork)"
 )
 """Commands that serve or follow something until they are stopped."""
+
+
+_OUTPUT = lazy_pattern(r"\d?>{1,2} ?(?:&\d|[\w./-]{1,200})")
+
+
+def find_command_wait(command: str) -> Wait | None:
+    """Return what a program in a command waits for, if nothing is piped or read into it."""
+    # The file that takes the output is none that is read.
+    parts = split_command(_OUTPUT.sub(" ", command)) if "<" not in command else []
+    found = ((words, wait) for words in parts if (wait := find_wait(words)) is not None)
+    # Piped input answers the program.
+    return next((wait for words, wait in found if not re.search(rf"\|\s*{re.escape(words[0])}\b", command)), None)
 
 
 def find_wait(words: list[str]) -> Wait | None:

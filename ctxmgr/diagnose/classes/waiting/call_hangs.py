@@ -8,7 +8,7 @@ from itertools import pairwise
 from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence, call_input, call_key, clock, program_name, start_clause
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.files import asked_paths, find_move
-from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, Wait, find_wait
+from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, Wait, find_command_wait
 from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
@@ -95,22 +95,10 @@ def _diagnose_stopped_call(evidence: Evidence, entry: EntryView) -> Diagnosis | 
     # A stack dump shows the line itself, while a prompt only shows that the program asks.
     dumped = _diagnose_stack_dump(evidence, entry, command) if _DUMP.search(evidence.text(entry)) else None
     found = dumped or _diagnose_prompt(evidence, entry, command) or _diagnose_earlier_question(evidence, entry, command)
-    wait = _find_wait(command) if found is None else None
+    wait = find_command_wait(command) if found is None else None
     if found is None and wait is None and _TIMED.search(evidence.text(entry)):
         return _diagnose_endless(evidence, entry, command)
     return found if wait is None else _explain_wait(evidence, entry, command, wait)
-
-
-_OUTPUT = lazy_pattern(r"\d?>{1,2} ?(?:&\d|[\w./-]{1,200})")
-
-
-def _find_wait(command: str) -> Wait | None:
-    """Return what a program in a command waits for, if nothing is piped or read into it."""
-    # The file that takes the output is none that is read.
-    parts = split_command(_OUTPUT.sub(" ", command)) if "<" not in command else []
-    found = ((words, wait) for words in parts if (wait := find_wait(words)) is not None)
-    # Piped input answers the program.
-    return next((wait for words, wait in found if not re.search(rf"\|\s*{re.escape(words[0])}\b", command)), None)
 
 
 _PROMPT = lazy_pattern(
@@ -323,7 +311,7 @@ def _diagnose_endless(evidence: Evidence, entry: EntryView, command: str) -> Dia
     """Say why a command does not end by itself: it waits for somebody, follows, serves, repeats, or asks for input."""
     # A background process blocks nobody.
     background = re.search(r"&\s*$", command) is not None
-    if (wait := _find_wait(command)) is not None:
+    if (wait := find_command_wait(command)) is not None:
         return _explain_wait(evidence, entry, command, wait)
     made = {name for each in evidence.recent for name in _FIFO.findall(command_of(each))}
     fifo = next(

@@ -19,7 +19,7 @@ from ctxmgr.diagnose.errors.table import known_error
 from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence, Message, call_input, clock, start_clause
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, fields_of, runs_in_background, split_command
 from ctxmgr.diagnose.evidence.files import Content
-from ctxmgr.diagnose.evidence.interactive_commands import find_wait
+from ctxmgr.diagnose.evidence.interactive_commands import find_command_wait
 from ctxmgr.diagnose.evidence.items import list_items
 from ctxmgr.diagnose.evidence.messages import user_sentences
 from ctxmgr.diagnose.evidence.texts import capital, code, first_group, plain_name, quote_match, text_of
@@ -129,7 +129,7 @@ def _diagnose_own_holder(evidence: Evidence, holder: EntryView, lock: str | None
     number = _find_process_number(holder) or find_listed_number(evidence, holder)
     which = f"process {number}, {code(command_of(holder), 80)}" if number else code(command_of(holder), 90)
     shown = _find_output_place(evidence, holder)
-    waits = find_wait(split_command(command_of(holder))[-1]) if split_command(command_of(holder)) else None
+    waits = find_command_wait(command_of(holder))
     question = find_open_prompt(evidence, holder, number) if waits is None else None
     if question is not None:
         return diagnose_asking_holder(evidence, holder, number, question, cause, quotes)
@@ -151,12 +151,11 @@ def _diagnose_own_holder(evidence: Evidence, holder: EntryView, lock: str | None
 def _shows_as_holder(evidence: Evidence, holder: EntryView, lock: str | None) -> bool:
     """Whether the record shows that a call left running holds the lock, or at least that it has not ended."""
     name = (lock or "").rpartition("/")[2]
-    parts = split_command(command_of(holder))
     # git's own lock lasts as long as its command: one that went to the background may have ended, or never took it.
     return (
         holder.status == "open" or not name.startswith("index.lock") or name in command_of(holder)
         # One that waits for a person has not ended.
-        or (bool(parts) and find_wait(parts[-1]) is not None)
+        or find_command_wait(command_of(holder)) is not None
         or _find_started_holder(evidence, evidence.recent[-1], lock) is holder
     )  # fmt: skip
 

@@ -152,6 +152,16 @@ def test_the_holder_waits_for_an_answer(log: str, asks: bool) -> None:
     assert ("`--yes`" in told.next_step) == asks
 
 
+@pytest.mark.parametrize(("command", "reads"), [("dvc repro | cat", False), ("dvc repro; cat", True)])
+def test_a_program_that_reads_a_pipe_waits_for_nobody(command: str, reads: bool) -> None:
+    """Only a program without a pipe before it reads what nobody types."""
+    begun = Call("Bash", {"command": command, "run_in_background": True}, "started")
+    told = diagnose(evidence(begun, BLOCKED, BLOCKED, BLOCKED))
+
+    assert told is not None
+    assert ("nobody types" in told.cause) == reads
+
+
 def test_a_listing_shows_the_number_of_the_holder() -> None:
     """The number comes from the only line of a listing with the words of the call."""
     begun = Call("Bash", {"command": "dvc repro -f > repro.log 2>&1", "run_in_background": True}, "started")
