@@ -140,8 +140,9 @@ def _diagnose_own_holder(evidence: Evidence, holder: EntryView, lock: str | None
         cause += f" The user said{clock(allowed[0].at)}: {code(allowed[1], 120)}."
         quotes.append(evidence.quote_message(*allowed))
     step = (
-        f"{f'End {holder_start}' if evidence.is_own(holder) else _ask_to_end(evidence, holder, holder_start)}, or wait "
-        "until it has ended"
+        f"{f'End {holder_start}' if evidence.is_own(holder) else _ask_to_end(evidence, holder, holder_start)}"
+        # One that waits for a person does not end by itself.
+        f"{'' if waits else ', or wait until it has ended'}"
         f"{f'; {shown} shows what it waits for' if shown else ''}. Then run this once more."
         f"{f' For next time: {waits.step}' if waits else ''}"
     )
