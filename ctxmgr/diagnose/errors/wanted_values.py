@@ -117,7 +117,7 @@ def given_value(given: Any, path: tuple[str | int, ...]) -> Any:
     return None if found is _MISSING else found
 
 
-def derive_value(evidence: Evidence, entry: EntryView, violation: Violation, given: Any) -> str:
+def derive_value(evidence: Evidence, violation: Violation, given: Any) -> str:
     """Return the right value as JSON, or "" if the record does not show it."""
     own = given_value(given, violation.path)
     text = str(own) if isinstance(own, str | int | float) and not isinstance(own, bool) else ""

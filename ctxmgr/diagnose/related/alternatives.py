@@ -186,13 +186,13 @@ def _find_sibling_free_then(evidence: Evidence, steps: Sequence[EntryView]) -> A
     wanted = _read_span(given)
     if wanted is None or not _HELD.search(evidence.text(steps[0])[:_MOST_TEXT]):
         return None
-    asked = {value for value in given.values() if isinstance(value, str)}
+    asked = _list_texts(given)
     need = max((_count(match) for message in evidence.user_texts for match in _PEOPLE.findall(message.text)), default=0)
     for other in evidence.latest_before(steps[0].index):
-        if other.status != "ok" or evidence.has_failed(other):
+        if not evidence.has_succeeded(other):
             continue
         rows = [(fields, spans) for fields in find_objects(other.output) if (spans := _busy_spans(fields)) is not None]
-        mine = next((row for row in rows if not asked.isdisjoint(_texts(row[0]))), None)
+        mine = next((row for row in rows if not asked.isdisjoint(_list_texts(row[0]))), None)
         # If the list shows it as free, the list is old or about something else.
         if mine is None or not any(map(wanted.overlaps, mine[1])):
             continue
@@ -236,7 +236,7 @@ def _busy_spans(fields: dict[str, Any]) -> list[_Span] | None:
     return None if None in spans else [each for each in spans if each is not None]
 
 
-def _texts(fields: dict[str, Any]) -> set[str]:
+def _list_texts(fields: dict[str, Any]) -> set[str]:
     return {value for value in fields.values() if isinstance(value, str)}
 
 

@@ -40,8 +40,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     for asked, index, times in _list_questions(evidence):
         answered = _find_earlier_answer(evidence, asked, index) or _find_related_answer(evidence, asked)
         if answered is not None:
-            question, answer, quote_from = answered
-            return _diagnose_repeated_question(evidence, asked, times, question, answer, quote_from)
+            return _diagnose_repeated_question(evidence, asked, times, *answered)
     return _diagnose_documented_answer(evidence) or _diagnose_repeated_weighing(evidence)
 
 
@@ -85,22 +84,19 @@ def _is_unanswered(evidence: Evidence, entry: EntryView) -> bool:
     return len(said) <= _MOST_NO_ANSWER and _NO_ANSWER.search(said) is not None
 
 
-def _find_earlier_answer(evidence: Evidence, asked: str, index: int) -> tuple[str, Message | EntryView, str] | None:
-    """Return an earlier question with the same meaning, and the answer of a person that followed it."""
-    open_: str | None = None
-    found: tuple[str, Message | EntryView, str] | None = None
+def _find_earlier_answer(evidence: Evidence, asked: str, index: int) -> tuple[Message | EntryView, str] | None:
+    """Return the answer of a person to an earlier question with the same meaning, and its words."""
+    is_open = False
+    found: tuple[Message | EntryView, str] | None = None
     for message in evidence.messages:
         # A message after the question is no earlier answer.
         if message.after is not None and message.after >= index:
             break
         if message.by == "agent":
-            like = next(
-                (text.strip() for text in reversed(_QUESTION.findall(message.text)) if _is_same_question(text, asked)), None
-            )
-            open_ = like or open_
-        elif message.by == "user" and open_ is not None:
-            found = (open_, message, message.text)
-            open_ = None
+            is_open = is_open or any(_is_same_question(text, asked) for text in _QUESTION.findall(message.text))
+        elif message.by == "user" and is_open:
+            found = message, message.text
+            is_open = False
     for entry in evidence.recent:
         if (
             entry.index < index
@@ -109,31 +105,31 @@ def _find_earlier_answer(evidence: Evidence, asked: str, index: int) -> tuple[st
             and vocabulary.asks_human(entry.action)
             and _is_same_question(question_of(entry), asked)
         ):
-            found = _find_reply(evidence, entry, index) or (question_of(entry), entry, evidence.text(entry))
+            found = _find_reply(evidence, entry, index) or (entry, evidence.text(entry))
     return found
 
 
-def _find_reply(evidence: Evidence, asking: EntryView, until: int) -> tuple[str, Message, str] | None:
+def _find_reply(evidence: Evidence, asking: EntryView, until: int) -> tuple[Message, str] | None:
     """Return what a person said right after a call that asks, if the call's own result is no answer."""
     # Some tools only confirm that the question was sent. The answer comes as a message.
     reply = next((m for m in evidence.user_texts if m.after is not None and asking.index <= m.after < until), None)
-    return (question_of(asking), reply, reply.text) if reply and len(evidence.text(asking)) < _RECEIPT else None
+    return (reply, reply.text) if reply and len(evidence.text(asking)) < _RECEIPT else None
 
 
 _RECEIPT = 40
 """Maximum characters of a result that only confirms that the question was sent."""
 
 
-def _find_related_answer(evidence: Evidence, asked: str) -> tuple[str, Message | EntryView, str] | None:
+def _find_related_answer(evidence: Evidence, asked: str) -> tuple[Message | EntryView, str] | None:
     # For other sessions, only the calls are available, not the messages.
     for entry in reversed(evidence.related[-_MOST_RELATED:]):
         if entry.status == "ok" and vocabulary.asks_human(entry.action) and _is_same_question(question_of(entry), asked):
-            return question_of(entry), entry, text_of(entry.output, 2_000)
+            return entry, text_of(entry.output, 2_000)
     return None
 
 
 def _diagnose_repeated_question(
-    evidence: Evidence, asked: str, times: int, question: str, answer: Message | EntryView, said: str
+    evidence: Evidence, asked: str, times: int, answer: Message | EntryView, said: str
 ) -> Diagnosis:
     here = isinstance(answer, Message)
     when = clock(answer.at if isinstance(answer, Message) else answer.ts)

@@ -192,7 +192,7 @@ def _diagnose_unopened_file(evidence: Evidence, empty: list[EntryView]) -> Diagn
             if found is None:
                 continue
             what = f"{len(same)} searches for {code(name, 60)}, or a part of it, find no place that sets it"
-            return _answer_unopened_file(evidence, same, what, name, *found)
+            return _explain_unopened_file(evidence, same, what, name, *found)
     return None
 
 
@@ -215,7 +215,7 @@ def _diagnose_named_file(evidence: Evidence, empty: list[EntryView]) -> Diagnosi
         return None
     rest = set[str]().union(*(named for named, _ in ordered[1:]))
     term = max(ordered[0][0] - rest or ordered[0][0], key=len)
-    found_file = _answer_unopened_file(evidence, empty, f"{len(empty)} searches find nothing", term, *ordered[0][1])
+    found_file = _explain_unopened_file(evidence, empty, f"{len(empty)} searches find nothing", term, *ordered[0][1])
     # The record has the word beside the file, and not only something alike.
     return found_file.model_copy(update={"confidence": "high"})
 
@@ -223,7 +223,7 @@ def _diagnose_named_file(evidence: Evidence, empty: list[EntryView]) -> Diagnosi
 _VALUE, _TERMS = lazy_pattern(r"(?<![\w.])\d{3,12}(?![\w.])"), lazy_pattern(r"[a-z_][\w-]{3,60}|\d{3,12}")
 
 
-def _answer_unopened_file(
+def _explain_unopened_file(
     evidence: Evidence, searches: list[EntryView], what: str, name: str, other: EntryView, line: str, path: str
 ) -> Diagnosis:
     shown, last = code(evidence.name(path), 100), searches[-1]

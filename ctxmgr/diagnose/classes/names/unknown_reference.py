@@ -258,7 +258,7 @@ def _diagnose_column(evidence: Evidence, entry: EntryView, name: str, near: str 
     """Say which columns the table of an unknown column has, and which of them the user's task is about."""
     alias, _, column = name.rpartition(".")
     asked = _requested_text(evidence, entry)
-    used, known = _used_tables(asked), _read_tables(evidence, entry.index)
+    used, known = _find_used_tables(asked), _read_tables(evidence, entry.index)
     own = {used.get(alias.lower(), "")} if alias else set(used.values())
     tables = {each: known[each] for each in own if each in known}
     columns = [each for table in tables.values() for each in table.columns]
@@ -319,7 +319,7 @@ def _list_tried_columns(evidence: Evidence, tables: set[str]) -> list[str]:
     """Return the columns that the last calls did not find in statements with these tables, the newest first."""
     noun = next(each for each in _UNKNOWN if each.noun == "column")
     failed = [each for each in reversed(evidence.tail) if evidence.has_failed(each)]
-    said = [evidence.text(each)[:12_000] for each in failed if tables & set(_used_tables(call_input(each)).values())]
+    said = [evidence.text(each)[:12_000] for each in failed if tables & set(_find_used_tables(call_input(each)).values())]
     found = (group for text in said if (match := noun.pattern.search(text)) for group in match.groups() if group)
     return list(dict.fromkeys(each.rpartition(".")[2] for each in found))
 
@@ -343,17 +343,17 @@ def _read_tables(evidence: Evidence, before: int) -> dict[str, _Table]:
     """Return the tables whose columns were shown before an entry, by their names in lower case."""
     found: dict[str, _Table] = {}
     for entry in evidence.latest_before(before):
-        if entry.status == "ok" and not evidence.has_failed(entry):
-            for name, columns in _tables_of_entry(evidence, entry):
+        if evidence.has_succeeded(entry):
+            for name, columns in _list_shown_tables(evidence, entry):
                 if columns and plain_name(name):
                     found.setdefault(name.rpartition(".")[2].lower(), _Table(tuple(columns), entry))
     return found
 
 
-def _tables_of_entry(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, list[str]]]:
+def _list_shown_tables(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str, list[str]]]:
     said, command = evidence.text(entry)[:20_000], command_of(entry) or call_input(entry)
     for table, body in _CREATED.findall(f"{said}\n{call_input(entry)[:20_000]}"):
-        yield table, list(_columns_of(body))
+        yield table, list(_list_columns(body))
     # An answer about several tables does not show where each begins.
     if len(names := _DESCRIBES.findall(command)) == 1:
         yield names[0], list(_list_groups(_TABLE_INFO, said)) or _DESCRIBED.findall(said)
@@ -361,7 +361,7 @@ def _tables_of_entry(evidence: Evidence, entry: EntryView) -> Iterator[tuple[str
         yield names[0], re.split(r" *[|,\t] *", heads.group(1))
 
 
-def _used_tables(statement: str) -> dict[str, str]:
+def _find_used_tables(statement: str) -> dict[str, str]:
     """Return the tables that a statement uses, by their names and aliases in lower case."""
     found: dict[str, str] = {}
     for table, alias in _USED.findall(statement):
@@ -435,7 +435,7 @@ def _diagnose_only_remote(evidence: Evidence, entry: EntryView, noun: str, name:
 
 def _find_remote_branches(evidence: Evidence, remote: str) -> tuple[set[str], str]:
     """Return the listed branches of a remote, and the main one: its HEAD, or the only one besides the agent's own."""
-    said = [evidence.text(each)[:20_000] for each in evidence.recent if each.status == "ok" and not evidence.has_failed(each)]
+    said = [evidence.text(each)[:20_000] for each in evidence.recent if evidence.has_succeeded(each)]
     of_remote = re.compile(rf"\bremotes/{re.escape(remote)}/([\w./-]+)(?: -> {re.escape(remote)}/([\w./-]+))?")
     found = [match.groups("") for text in said for match in of_remote.finditer(text)] if remote else []
     there = {name for name, _ in found if name != "HEAD"}
@@ -508,13 +508,13 @@ def _list_column_names(text: str, command: str, asked: str) -> Iterator[str]:
         # Columns of a table that the statement does not use are no candidates.
         if re.search(rf"\b{re.escape(table)}\b", asked, re.IGNORECASE) is None:
             continue
-        yield from _columns_of(body)
+        yield from _list_columns(body)
     if re.search(r"\b(?:describe|desc|show columns)\b", command, re.IGNORECASE):
         yield from _DESCRIBED.findall(text)
     yield from _list_groups(_TABLE_INFO, text)
 
 
-def _columns_of(body: str) -> Iterator[str]:
+def _list_columns(body: str) -> Iterator[str]:
     columns = (_COLUMN.match(part) for part in _split_columns(body))
     return (found.group(1) for found in columns if found and found.group(1).lower() not in _NO_COLUMN)
 

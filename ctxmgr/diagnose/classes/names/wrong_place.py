@@ -66,7 +66,7 @@ def _diagnose_move(evidence: Evidence, entry: EntryView, path: str, line: str) -
     move = find_move(evidence, entry, path)
     if move is None or _is_in_failing_call(evidence, move.place):
         return None
-    cause = f"{_describe_failure(evidence, entry, path, line)} {capital(move.description)}."
+    cause = f"{_describe_failure(evidence, entry, path)} {capital(move.description)}."
     step = f"Use {code(move.place, 100)}, which {move.who} named, in place of {code(evidence.name(path), 100)}."
     return diagnosis(
         KIND, cause, step, evidence.quote_message(move.message), evidence.quote(entry, line),
@@ -118,7 +118,7 @@ def _diagnose_folder(evidence: Evidence, entry: EntryView, path: str, line: str)
             continue
         source = capital(evidence.source(other))
         cause = (
-            f"{_describe_failure(evidence, entry, path, line)} {source} has no folder {code(top, 60)}: it shows "
+            f"{_describe_failure(evidence, entry, path)} {source} has no folder {code(top, 60)}: it shows "
             f"{join_names(there, 8)}."
         )
         return diagnosis(
@@ -143,7 +143,7 @@ def _is_in_failing_call(evidence: Evidence, path: str) -> bool:
     return any(evidence.same_place(path, asked) for entry in evidence.failing_calls for asked in asked_paths(entry))
 
 
-def _describe_failure(evidence: Evidence, entry: EntryView, path: str, line: str) -> str:
+def _describe_failure(evidence: Evidence, entry: EntryView, path: str) -> str:
     times = evidence.times(entry)
     call = code(command_of(entry), 80) if command_of(entry) else f"The {tool_phrase(entry)} of {evidence.name(path)}"
     return f"{call} fails{how_often(times)}: {code(evidence.name(path), 100)} is not there."
@@ -154,7 +154,7 @@ def _diagnose_other_place(evidence: Evidence, entry: EntryView, path: str, line:
     where = evidence.name(mention.path)
     shown = evidence.source(mention.entry)
     cause = (
-        f"{_describe_failure(evidence, entry, path, line)} {capital(shown)} {'used' if mention.given else 'shows'} "
+        f"{_describe_failure(evidence, entry, path)} {capital(shown)} {'used' if mention.given else 'shows'} "
         f"{code(where, 100)}."
     )
     root = _find_package_root(mention.path)
@@ -203,7 +203,7 @@ def _diagnose_similar_names(evidence: Evidence, entry: EntryView, path: str, nam
         if _is_in_failing_call(evidence, beside):
             return None
         cause = (
-            f"{_describe_failure(evidence, entry, path, line)} The listing of its folder{clock(other.ts)} has "
+            f"{_describe_failure(evidence, entry, path)} The listing of its folder{clock(other.ts)} has "
             f"{code(near, 80)}, and no"
             f" {code(name, 80)}."
         )

@@ -16,6 +16,7 @@ from ctxmgr.diagnose.evidence.texts import (
     capital,
     clean,
     code,
+    contains_word,
     how_often,
     join_names,
     plain_name,
@@ -184,17 +185,17 @@ def _diagnose_way_of_agent(evidence: Evidence, entry: EntryView) -> Diagnosis | 
     for message in reversed(evidence.messages):
         if message.by != "agent" or message.who == entry.agent or message.kind == "thought":
             continue
-        if not any(re.search(rf"(?<![\w-]){re.escape(part)}(?![\w-])", message.text) for part in places):
+        if not any(contains_word(part, message.text) for part in places):
             continue
         for sentence in split_sentences(message.text):
             names = [name for name in find_names(sentence) if plain_name(name) and not name.isalpha()]
             new = [name for name in names if name not in asked]
             if new and _PERMITS.search(sentence) and not is_forbidden(sentence, new) and not ORDERS.search(sentence):
-                return _answer_agent(evidence, entry, line, message, sentence, names)
+                return _explain_agents_way(evidence, entry, line, message, sentence, names)
     return None
 
 
-def _answer_agent(
+def _explain_agents_way(
     evidence: Evidence, entry: EntryView, line: str, message: Message, sentence: str, names: list[str]
 ) -> Diagnosis:
     who = clean(message.who)[:40]

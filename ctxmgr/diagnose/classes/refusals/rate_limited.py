@@ -147,7 +147,8 @@ _ONLY_429 = lazy_pattern(r"\A\s{0,12}(?:\d{1,7} )?429\b(?:\s+(?:\d{1,7} )?429\b)
 _STEP_UNKNOWN = "Wait at least 60 seconds before you make this call again, and double the wait each time it is refused."
 _LAST_ENTRIES, _LEAST_CALLS, _LEAST_FIELDS = 8, 2, 2
 """Newest entries that may count answers, calls that got nothing but 429, and members of an answer about a limit."""
-_SHORTEST_WAIT, _LONGEST_WAIT = 0.5, 7 * 86_400
+_DAY = 86_400
+_SHORTEST_WAIT, _LONGEST_WAIT = 0.5, 7 * _DAY
 """Seconds. Shorter ones are measured durations, and longer ones are no wait for an agent."""
 _LIMIT = lazy_pattern(
     r"window|period|interval|quota|burst|reset|remaining|renew|used|budget|allowance|(?:rate|max|limit|per)[ _-]?"
@@ -212,15 +213,13 @@ _MOST_TEXT, _MOST_BESIDE = 20_000, 2
 def _find_other_way(evidence: Evidence, entry: EntryView, said: str) -> _Way | None:
     """Return the endpoint for many things at once that an earlier answer names together with the refused one."""
     refused = {*_list_paths(call_input(entry)), *_SCOPE.findall(said)}
+    if not refused:
+        return None
     used = "\n".join(_HOST.sub(" ", call_input(each)) for each in evidence.recent)
-    for other in evidence.latest_before(entry.index) if refused else ():
+    for other in evidence.latest_before(entry.index):
         text = strip_line_numbers(evidence.text(other)[:_MOST_TEXT])
         paths = list(dict.fromkeys(_list_paths(text)))
-        if (
-            other.status != "ok"
-            or evidence.has_failed(other)
-            or not any(_is_form(path, each) for path in paths for each in refused)
-        ):
+        if not evidence.has_succeeded(other) or not any(_is_form(path, each) for path in paths for each in refused):
             continue
         for path in paths:
             beside = _list_texts_beside(text, path)
@@ -298,9 +297,6 @@ def _describe_lateness(evidence: Evidence, entry: EntryView, wait: float | None)
         return ""
     ends = f"{int(end % _DAY) // 3600:02}:{int(end % 3600) // 60:02}"
     return f" By the clock of the record it ends at {ends}; the user named {named.group(1)}:{named.group(2)}."
-
-
-_DAY = 86_400
 
 
 def _describe_wait(fields: dict[str, str]) -> str:

@@ -71,10 +71,8 @@ def diagnose_by_record(evidence: Evidence, entry: EntryView, said: str) -> Diagn
 
 
 def _list_earlier_answers(evidence: Evidence, entry: EntryView) -> Iterator[EntryView]:
-    """Yield the successful calls before a call, newest first."""
-    for other in evidence.latest_before(entry.index):
-        if other.status == "ok" and not evidence.has_failed(other):
-            yield other
+    """Return the successful calls before a call, newest first."""
+    return filter(evidence.has_succeeded, evidence.latest_before(entry.index))
 
 
 def _diagnose_by_description(evidence: Evidence, entry: EntryView, given: Any) -> Diagnosis | None:

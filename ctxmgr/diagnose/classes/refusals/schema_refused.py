@@ -192,7 +192,7 @@ def _describe_fix(
     # Another unit needs another value, not only another name.
     if near is not None and find_unit(near) == find_unit(violation.name):
         return f"{place} in place of {code(near, 40)}", True
-    value = derive_value(evidence, entry, violation, given)
+    value = derive_value(evidence, violation, given)
     typed = f" ({violation.wants})" if violation.wants and violation.kind != "form" else ""
     if value:
         return f"{place} as {code(value, 60)}{typed}", True

@@ -71,13 +71,13 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         way = _find_way(evidence, entry, command)
         # A documented command is better evidence than the place of a file.
         if way is not None:
-            return _explain_way(evidence, entry, command, missing, way)
+            return _explain_way(evidence, entry, missing, way)
         if found is not None:
             return found
     return None
 
 
-def _explain_way(evidence: Evidence, entry: EntryView, command: str, missing: list[str], way: _Way) -> Diagnosis:
+def _explain_way(evidence: Evidence, entry: EntryView, missing: list[str], way: _Way) -> Diagnosis:
     lack = f": it does not find {join_names(missing)}" if missing else ""
     cause = (
         f"{evidence.describe_failure(entry, 90)}{lack}. "

@@ -9,7 +9,7 @@ from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence, call_input, call_ke
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.files import asked_paths, find_move
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, Wait, find_command_wait
-from ctxmgr.diagnose.evidence.texts import capital, code, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, contains_word, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -93,7 +93,7 @@ def _diagnose_stopped_call(evidence: Evidence, entry: EntryView) -> Diagnosis | 
     """Say what a stopped call has asked for, if its output ends in a prompt or its program is one that asks."""
     command = command_of(entry)
     # A stack dump shows the line itself, while a prompt only shows that the program asks.
-    dumped = _diagnose_stack_dump(evidence, entry, command) if _DUMP.search(evidence.text(entry)) else None
+    dumped = _diagnose_stack_dump(evidence, entry) if _DUMP.search(evidence.text(entry)) else None
     found = dumped or _diagnose_prompt(evidence, entry, command) or _diagnose_earlier_question(evidence, entry, command)
     wait = find_command_wait(command) if found is None else None
     if found is None and wait is None and _TIMED.search(evidence.text(entry)):
@@ -266,7 +266,7 @@ def _diagnose_earlier_question(evidence: Evidence, entry: EntryView, command: st
     return None
 
 
-def _diagnose_stack_dump(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis | None:
+def _diagnose_stack_dump(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
     """Say in which line of the project's own code a call is stuck, if its output holds a stack dump."""
     frames = [
         (
@@ -314,9 +314,7 @@ def _diagnose_endless(evidence: Evidence, entry: EntryView, command: str) -> Dia
     if (wait := find_command_wait(command)) is not None:
         return _explain_wait(evidence, entry, command, wait)
     made = {name for each in evidence.recent for name in _FIFO.findall(command_of(each))}
-    fifo = next(
-        (name for name in sorted(made) if re.search(rf"(?<![\w-]){re.escape(name.rpartition('/')[2])}(?![\w-])", command)), None
-    )
+    fifo = next((name for name in sorted(made) if contains_word(name.rpartition("/")[2], command)), None)
     if fifo is not None and not background:
         why = f"{code(fifo, 80)} is a named pipe, and opening it waits until another process opens its other end"
         return _explain_wait(evidence, entry, command, Wait(why, _STEP_FIFO))

@@ -232,7 +232,7 @@ def _find_note(evidence: Evidence, entry: EntryView, port: str) -> _Note | None:
     pattern = re.compile(rf"(?<![\d.-]){port}(?![\d-])")
     for other in evidence.latest_before(entry.index):
         text = strip_line_numbers(evidence.text(other)[:_MOST_NOTE])
-        if other.status != "ok" or evidence.has_failed(other) or not pattern.search(text):
+        if not evidence.has_succeeded(other) or not pattern.search(text):
             continue
         for part in _PART.split(text):
             words = re.findall(r"(?<!\S)[(\"'`]?[A-Za-z][a-z'’]*(?=[\s,.:;)]|$)", part)

@@ -324,7 +324,7 @@ def _find_process_number(holder: EntryView) -> str | None:
         or re.search(r"\bpid[ =:]{1,3}(\d{2,8})\b|^\[\d{1,3}\]\+? +(\d{2,8})$", said, re.IGNORECASE | re.MULTILINE)
     )
     # A number within other words may count anything.
-    number = next((group for group in match.groups() if group), "") if match else ""
+    number = first_group(match)
     return number if plain_name(number) else None
 
 

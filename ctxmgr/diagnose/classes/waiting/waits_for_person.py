@@ -224,7 +224,7 @@ def _list_open_requests(evidence: Evidence) -> list[EntryView]:
     """Return the last call, if it is a look that has shown an open decision again and again, of one request or of several."""
     last = list(evidence.recent[-1:])
     same = [each for each in evidence.tail if each.action == last[0].action] if last and not command_of(last[0]) else []
-    is_open = all(any(_find_decision_state(item) for item in list_items(evidence.text(each)[:4_000])) for each in same)
+    is_open = all(any(_find_decision_state(item) for item in list_items(evidence.text(each)[:_MOST_ANSWER])) for each in same)
     return last if len(same) > _LEAST_POLLS and is_open and not may_change(same[-1]) else []
 
 
