@@ -81,8 +81,8 @@ def judged(log: Path, evidence: Evidence | None = None) -> Score:
         false.append("nothing may be said")
     return Score(
         log.stem, expected, None if evidence.finding is None else evidence.finding.kind, answer,
-        cause=answer is not None and all(_named(cause, word) for word in expected["cause"]),
-        next=answer is not None and all(_named(step, word) for word in expected["next"]),
+        cause=answer is not None and all(is_named(cause, word) for word in expected["cause"]),
+        next=answer is not None and all(is_named(step, word) for word in expected["next"]),
         kind=answer is not None and (answer.kind in kinds or not kinds), false=false,
         crossed=[f"{found.kind}: {found.cause}" for each in CLASSES
                  if (found := each.diagnose(evidence)) is not None and kinds and found.kind not in kinds],
@@ -97,7 +97,7 @@ def prompted(log: Path) -> bool:
         with Workspace.open(str(copy)) as workspace:
             sent = workspace.recover(RecoverRequest(plan=True, force=True)).continuation.prompt
     early = " ".join(sent[:SHOWN].split()).casefold()
-    return all(_named(early, word) for word in [*expected["cause"], *expected["next"]])
+    return all(is_named(early, word) for word in [*expected["cause"], *expected["next"]])
 
 
 def read(log: Path) -> Evidence:
@@ -134,7 +134,8 @@ def _asked(expected: dict[str, Any]) -> bool:
     return bool(expected["kind"] or expected["cause"])
 
 
-def _named(text: str, word: str | list[str]) -> bool:
+def is_named(text: str, word: str | list[str]) -> bool:
+    """Return whether a folded text has a word, or any of several words, regardless of case and runs of blanks."""
     return any(_has(text, each) for each in ([word] if isinstance(word, str) else word))
 
 

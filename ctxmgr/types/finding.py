@@ -190,6 +190,11 @@ class Quote(Shape):
     source: Text
     text: Text
 
+    @property
+    def key(self) -> str:
+        """What tells its record from others: the id of the entry; for a message its source."""
+        return self.entry or self.source
+
 
 class Diagnosis(Shape):
     """One cause that the record supports.

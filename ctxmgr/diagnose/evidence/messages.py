@@ -24,6 +24,8 @@ _PRINTED = ("stderr", "stdout", "output")
 STREAMED = ("tool_call_update", "stream", "output", "progress")
 """Types of the events that show what an open call has printed so far."""
 _SAID_AGAIN = 30
+BY_USER = "the user"
+"""The beginning of the source of a person's words."""
 
 By = Literal["user", "agent", "program"]
 

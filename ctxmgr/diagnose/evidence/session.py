@@ -28,7 +28,7 @@ from ctxmgr.diagnose.evidence.calls import (
     split_command,
     subject,
 )
-from ctxmgr.diagnose.evidence.messages import STREAMED, Message
+from ctxmgr.diagnose.evidence.messages import BY_USER, STREAMED, Message
 from ctxmgr.diagnose.evidence.texts import (
     agent_name,
     blanks_for_underscores,
@@ -420,7 +420,7 @@ class Evidence:
 
     def quote_message(self, message: Message, text: str | None = None) -> Quote:
         """Return a message, or a part of one, as a quote."""
-        who = "the user" if message.by == "user" else agent_name(message.who, 60)
+        who = BY_USER if message.by == "user" else agent_name(message.who, 60)
         who = "the summary of the compaction" if message.kind == "compaction" else who
         return Quote(entry=None, source=f"{who}{clock(message.at)}", text=excerpt(message.text if text is None else text))
 

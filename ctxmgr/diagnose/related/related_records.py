@@ -87,8 +87,8 @@ _MOST_REASON, _REASONS, _LOOKS, _LEAST_SHOWN, _NEW_WORDS, _SHOWN_NAMES, _QUOTED 
 _QUOTED_SPAN = lazy_pattern(r"`([^`\n]+)`")
 _BEGIN, _USER_SAID, _AS_SAID = "Begin with what the ", "The user said", "Do it as the user said: "
 _SHOWN_STEP = "Begin with what is quoted above: none of the calls has used it."
-_SHARES_MORE = 1.0
-"""The rank of a record that shares only one plain word with a failure."""
+_LIKELY = 0.5
+"""Minimum relevance of a record that shares no rare word with a failure, if a cause is known."""
 _OF_ERROR = 3
 """Number of sentences that come first: what the record offers instead, the words of the error, and its members."""
 
@@ -130,7 +130,7 @@ class CauseExplanation(NamedTuple):
 
     def texts_without(self, shown: Collection[str | None]) -> tuple[str, str]:
         """Return cause and step for a reader who sees the lines of these records. Neither describes them again."""
-        hidden = [each for each in self.related_lines if each.entry not in shown]
+        hidden = [each for each in self.related_lines if each.key not in shown]
         cause = self._cause(shown)
         after = [each for each in self.after if not (each.startswith(_BEGIN) and _quoted_spans(each) <= _quoted_spans(cause))]
         step = self._step([*self.before, _describe_look(hidden, later=self.later), *after])
@@ -211,8 +211,8 @@ def gather_explanation(evidence: Evidence, found: Diagnosis, steps: Sequence[Ent
     other = next(alternatives(evidence, about), Alternative("", ""))
     # The list that shows what is free has more names, which are not.
     looks = [each for each in looks if not other.step.startswith(FREE_INSTEAD) or each.source not in other.step]
-    shown = [(each.sentence, each.entry) for each in looks if each.names or each.by_user]
-    shared = [(each.sentence, each.entry) for each in related if not each.names and not each.by_user]
+    shown = [(each.sentence, each.key) for each in looks if each.names or each.by_user]
+    shared = [(each.sentence, each.key) for each in related if not each.names and not each.by_user]
     named = None if named is not None and _quoted_spans(named.step) & _quoted_spans(other.step) else named
     # A successful answer that names somebody, such as the assignee of a ticket, refuses nothing.
     holder = _describe_holder_step(entry, said) if evidence.has_failed(entry) else ""
@@ -241,7 +241,7 @@ def _list_related_lines(evidence: Evidence, steps: Sequence[EntryView], found: D
     if found.kind == "unknown":
         return related
     telling = [each for each in related if each.of_failure or each.by_user]
-    return telling or [each for each in related if each.rank > _SHARES_MORE]
+    return telling or [each for each in related if each.relevance > _LIKELY]
 
 
 def _add_quotes(found: Diagnosis, spoken: Sequence[Quote], related: Sequence[RelatedLine]) -> Diagnosis:

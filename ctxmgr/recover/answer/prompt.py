@@ -14,6 +14,7 @@ from ctxmgr.detect.step import duration
 from ctxmgr.diagnose import CauseExplanation
 from ctxmgr.diagnose.errors.lines import is_telling
 from ctxmgr.diagnose.evidence.calls import command_of, path_of
+from ctxmgr.diagnose.evidence.messages import BY_USER
 from ctxmgr.diagnose.evidence.texts import capital, sentences_in, strip_line_numbers, strip_wrapper
 from ctxmgr.diagnose.interface import MOST_ERROR
 from ctxmgr.diagnose.related.related_lines import MOST_SOURCE
@@ -48,7 +49,7 @@ _EARLY = 900
 """Characters within which cause and next step must appear."""
 # Maximum characters of each kind of quoted text.
 _TASK, _LATER, _STEP, _QUOTE, _ASKED = 500, 240, 320, 520, 600
-_LEAST_CAUSE, _LEAST_STEP, _EARLY_QUOTE, _CORRECTION, _CALL, _CALL_HEAD = 180, 160, 180, 200, 110, 40
+_LEAST_CAUSE, _LEAST_STEP, _EARLY_QUOTE, _CORRECTION, _CALL, _CALL_HEAD = 130, 160, 230, 200, 110, 40
 _MOST_CALLS, _MOST_KNOWN = 2, 5
 _LEAST_QUOTE = 120
 _LARGEST = 15_000
@@ -251,7 +252,7 @@ def _early(
         shown.add(cause.error.entry)
     sure = cause.found.confidence == "high"
     quotes = cause.quotes if sure else cause.found.evidence
-    quotes = [each for each in quotes if each.entry is not None and each.entry not in given.own | shown]
+    quotes = [each for each in quotes if not each.source.startswith(BY_USER) and each.key not in given.own | shown]
     text, step = cause.texts_without(shown)
     room -= len(head) + len(error) + len(step_head) + 6 + (len(check) if sure else 0)
     told.add(f"{text}{error}")
@@ -267,9 +268,9 @@ def _early(
     for quote in quotes:
         news = told.without_shown(_as_recorded(given, quote))
         block = f"{capital(in_line(quote.source, MOST_SOURCE))}:\n{fence_text(news, _EARLY_QUOTE)}\n\n"
-        without = cause.texts_without({*shown, quote.entry})
+        without = cause.texts_without({*shown, quote.key})
         if news and len(blocks) + len(block) + least_length(*without) <= room:
-            shown.add(quote.entry)
+            shown.add(quote.key)
             told.add(block)
             blocks += block
             text, step = without

@@ -44,12 +44,12 @@ HOSTILE = (
 MARKS = ("zorg", "evil", "approved", "ignore all")
 
 
-STRANGERS, LATER, THIRD, FOURTH, SIXTH, SEVENTH, EIGHTH, NINTH = (
+STRANGERS, LATER, THIRD, FOURTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH = (
     FOLDER / f"strangers{name}.jsonl.gz"
-    for name in ("", "_later", "_third", "_fourth", "_sixth", "_seventh", "_eighth", "_ninth")
+    for name in ("", "_later", "_third", "_fourth", "_sixth", "_seventh", "_eighth", "_ninth", "_tenth")
 )
-UNSEEN, UNSEEN_SIXTH, UNSEEN_SEVENTH, UNSEEN_EIGHTH, UNSEEN_NINTH = (
-    FOLDER / f"strangers{name}_unseen.jsonl.gz" for name in ("", "_sixth", "_seventh", "_eighth", "_ninth")
+UNSEEN, UNSEEN_SIXTH, UNSEEN_SEVENTH, UNSEEN_EIGHTH, UNSEEN_NINTH, UNSEEN_TENTH = (
+    FOLDER / f"strangers{name}_unseen.jsonl.gz" for name in ("", "_sixth", "_seventh", "_eighth", "_ninth", "_tenth")
 )
 GENERAL = {"knownError", "statedReason"}
 """Kinds that read what any tool says: what they say beside a class that knows more must be true, and may be said."""
@@ -213,8 +213,9 @@ def test_the_tuning_set_is_answered() -> None:
         (SEVENTH, 0.5, 32, 0),
         (EIGHTH, 0.5, 38, 0),
         (NINTH, 0.7, 35, 0),
+        (TENTH, 0.25, 37, 0),
     ],
-    ids=["first", "later", "third", "fourth", "sixth", "seventh", "eighth", "ninth"],
+    ids=["first", "later", "third", "fourth", "sixth", "seventh", "eighth", "ninth", "tenth"],
 )
 def test_the_archives_of_strangers_are_answered(archive: Path, floor: float, stuck: int, healthy: int) -> None:
     """So many logs of an archive have cause and next step; nothing false is said, of the healthy ones neither.
@@ -233,11 +234,12 @@ def test_the_archives_of_strangers_are_answered(archive: Path, floor: float, stu
 @pytest.mark.parametrize(
     ("archive", "count", "floor", "false"),
     [
-        pytest.param(UNSEEN, 19, 13, 0, id="fifth"),
-        pytest.param(UNSEEN_SIXTH, 86, 43, 1, id="sixth", marks=pytest.mark.slow),
-        pytest.param(UNSEEN_SEVENTH, 38, 8, 1, id="seventh", marks=pytest.mark.slow),
-        pytest.param(UNSEEN_EIGHTH, 26, 14, 1, id="eighth"),
-        pytest.param(UNSEEN_NINTH, 29, 13, 3, id="ninth"),
+        pytest.param(UNSEEN, 19, 14, 0, id="fifth"),
+        pytest.param(UNSEEN_SIXTH, 86, 48, 1, id="sixth", marks=pytest.mark.slow),
+        pytest.param(UNSEEN_SEVENTH, 38, 13, 1, id="seventh", marks=pytest.mark.slow),
+        pytest.param(UNSEEN_EIGHTH, 26, 16, 1, id="eighth"),
+        pytest.param(UNSEEN_NINTH, 29, 14, 2, id="ninth"),
+        pytest.param(UNSEEN_TENTH, 27, 13, 1, id="tenth"),
     ],
 )
 def test_logs_that_the_rules_were_not_tuned_on_are_answered(archive: Path, count: int, floor: int, false: int) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ctxmgr.detect.text import vocabulary
-from ctxmgr.diagnose.evidence import Evidence, Message, call_key, clock, may_change
+from ctxmgr.diagnose.evidence import MOST_LATEST, Evidence, Message, call_key, clock, may_change
 from ctxmgr.diagnose.evidence.calls import (
     call_phrase,
     command_of,
@@ -319,12 +319,20 @@ def _diagnose_single_place(evidence: Evidence, empty: list[EntryView]) -> Diagno
             f"All {len(own)} {tool_phrase(last)} calls that find nothing ask {code(field, 30)} {listing.describe(value)}. "
             f"{capital(evidence.source(listing.entry))} has others: {descriptions}."
         )
-        step = f"Make the same call with {code(field, 30)} {' or '.join(each.description for each in others[:2])}."
+        # A place that another record names too is meant more likely than the others of the list.
+        likely = [each for each in others if _is_named_elsewhere(evidence, each.name, listing.entry)] or others
+        step = f"Make the same call with {code(field, 30)} {' or '.join(each.description for each in likely[:2])}."
         return diagnosis(
             KIND, cause, step, evidence.quote(listing.entry), evidence.quote(last),
             check="The answer must hold what you look for; if no place has it, say so.", confidence="medium",
         )  # fmt: skip
     return None
+
+
+def _is_named_elsewhere(evidence: Evidence, name: str, listing: EntryView) -> bool:
+    """Whether a person, an agent or an output beside a list of names has a name."""
+    outputs = (evidence.text(each) for each in evidence.latest if each.id != listing.id and each.status == "ok")
+    return any(name in text for text in (*(message.text for message in evidence.messages[-MOST_LATEST:]), *outputs))
 
 
 def _is_search(entry: EntryView) -> bool:
