@@ -12,7 +12,7 @@ from ctxmgr.diagnose.errors.table import read_table
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.items import answers, find_ids
-from ctxmgr.diagnose.evidence.texts import code, plain_name
+from ctxmgr.diagnose.evidence.texts import clip_ends, code, plain_name
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -208,7 +208,7 @@ def _is_look_for(look: _Look, call: str, said: str) -> bool:
     if look.call and not re.search(look.call, call[:2_000], re.IGNORECASE):
         return False
     flags = re.IGNORECASE | (re.MULTILINE if len(said) > 200 else 0)
-    return not look.said or re.search(look.said, said[:2_000] + said[-2_000:], flags) is not None
+    return not look.said or re.search(look.said, clip_ends(said, 2_000), flags) is not None
 
 
 def _choose_look_behind_answer(evidence: Evidence, step: EntryView) -> str:

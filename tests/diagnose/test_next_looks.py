@@ -41,3 +41,12 @@ def test_a_look_up_is_no_poll() -> None:
 def test_a_program_is_not_found_in_the_words_of_another() -> None:
     """The word stands in a text that the command is given."""
     assert "make V=1" not in _step("Bash", {"command": "say 'we make it'"}, "done")
+
+
+def test_a_short_output_is_read_as_it_is() -> None:
+    """Its first and its last characters are the same, and no word of both."""
+    assert "memory" in _step("Bash", {"command": "./run"}, "Exit code 1\nSIGKILL")
+    found = contrast(evidence(*[Call("query", {"sql": "select 1 from a where b"}, "0 rows")] * 4))
+
+    assert found is not None
+    assert "condition" in found.next_step

@@ -369,6 +369,26 @@ def may_change(entry: EntryView) -> bool:
     return vocabulary.classify(entry.action, verb, command) == "mutation"
 
 
+_LOOKS = frozenset(("query", "poll", "sleep"))
+SILENT = frozenset(("think", "say", "respond", "TodoWrite"))
+"""Calls that neither look at anything nor change it."""
+
+
+def only_looks(entry: EntryView) -> bool:
+    """Whether a call surely changes nothing but an agent's own notes: it reads, asks, waits, or runs a test.
+
+    False is no proof of a change: nobody can tell what a tool of an unknown name does, or a program.
+    """
+    if entry.action in SILENT:
+        return True
+    if not (command := command_of(entry)):
+        return not may_change(entry) and vocabulary.classify(entry.action, "", "") in _LOOKS
+    if _ASKS_SERVER.match(command) and not _SENDS.search(command):
+        return True
+    parts = [part.strip() for part in _PART.split(command) if part.strip()]
+    return all(CHECKS.search(part) or vocabulary.classify("", "", part) in _LOOKS for part in parts)
+
+
 def start_clause(entry: EntryView) -> str:
     """Return the start time of a call as a clause, ", started at 12:03,", or ""."""
     return f", started{clock(entry.ts)}," if clock(entry.ts) else ""
