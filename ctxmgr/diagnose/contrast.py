@@ -11,7 +11,7 @@ from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.errors.lines import reasons, telling_line
 from ctxmgr.diagnose.errors.table import known_error
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, clock, may_change, start_clause
-from ctxmgr.diagnose.evidence.calls import SILENT, command_of, edited_paths, path_of, same_file, tool_phrase
+from ctxmgr.diagnose.evidence.calls import SILENT, command_of, edited_paths, path_of, same_file, subject, tool_phrase
 from ctxmgr.diagnose.evidence.files import FOREIGN
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -26,6 +26,10 @@ KIND: str = "unknown"
 _POINTER = lazy_pattern(
     r"File \"([^\"\n]{1,300})\", line (\d{1,6})|(?<![\w/.~@-])((?:/"
     r"|\.{1,2}/)?(?:[\w.@+-]{1,60}/){0,12}[\w@+-][\w.@+-]{0,80}\.[A-Za-z]\w{0,5})(?::(\d{1,6}))?(?![\w/])"
+)
+_ABSENT = lazy_pattern(
+    r"(?i)no such file|not found|(?:does not|doesn't|do not) exist|ENOENT|(?:cannot|can't|could not|unable to) (?:open|find|access|read)"
+    r"|missing|nicht gefunden|introuvable|no existe|no encontrad"
 )
 _FRAME = lazy_pattern(r"\s*File \"")
 _CALLED = lazy_pattern(r"(?<![\w.])([A-Za-z_]\w{1,60})\(")
@@ -274,8 +278,14 @@ def _find_unread_file(evidence: Evidence, step: EntryView) -> tuple[str, str | N
     # The call's own input was looked at already, except by a check, which runs a file without showing it.
     asked = "" if CHECKS.search(command_of(step)) else call_input(step)
     found: tuple[str, str | None] | None = None
-    for one, first, two, second in _POINTER.findall(evidence.text(step)[-8_000:]):
+    said = evidence.text(step)[-8_000:]
+    for match in _POINTER.finditer(said):
+        one, first, two, second = (group or "" for group in match.groups())
         path = one or two
+        # What an error misses is not there to be read. The number of a line shows that it is.
+        line = said[said.rfind("\n", 0, match.start()) + 1 : match.end()] + said[match.end() :].partition("\n")[0]
+        if not first and not second and _ABSENT.search(line):
+            continue
         name = path.rpartition("/")[2]
         # A path in a library, or a bare word, is no place to look at.
         if not plain_name(path) or any(part in path for part in FOREIGN) or (not one and "/" not in path and not second):
@@ -325,4 +335,5 @@ def _describe_call(evidence: Evidence, step: EntryView) -> str:
     command, path = command_of(step), path_of(step)
     if _PLAIN.fullmatch(command):
         return code(command, 56)
-    return f"the {tool_phrase(step)} of {evidence.name(path)}" if path else f"the {tool_phrase(step)} call"
+    # A search for another pattern in the same folder is another call.
+    return f"the {subject(step, evidence.name)}" if path else f"the {tool_phrase(step)} call"

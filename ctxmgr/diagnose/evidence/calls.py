@@ -173,9 +173,12 @@ def subject(entry: EntryView, name: Callable[[str], str] | None = None) -> str:
     action = tool_phrase(entry)
     patched = patched_paths(entry)
     path = path_of(entry) or (patched[0] if patched else None)
-    if path and is_readable(path):
-        return f"{action} of {(name or short_path)(path)}"
     fields = fields_of(entry)
+    if path and is_readable(path):
+        place = (name or short_path)(path)
+        # What is searched for says more than the folder.
+        pattern = fields.get("pattern")
+        return f"{action} of {code(pattern, 60)} in {place}" if isinstance(pattern, str) and pattern else f"{action} of {place}"
     subject_field = next((fields[name] for name in _TELLING if isinstance(fields.get(name), str) and fields[name]), None)
     subject_field = entry.input if subject_field is None and isinstance(entry.input, str) and entry.input else subject_field
     return f"{action} of {code(subject_field, 60)}" if isinstance(subject_field, str) else f"{action} call"
