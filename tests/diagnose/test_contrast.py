@@ -101,3 +101,10 @@ def test_a_flaky_call_is_not_said_to_be_so_with_nothing_changed() -> None:
 
     assert "nothing else changed" in told(*steps)
     assert "nothing else changed" not in told(*(step for each in steps for step in (other, each)))
+
+
+@pytest.mark.parametrize("said", ["zorg: data/x.csv does not exist", "FEHLER: Datei 'data/x.csv' nicht gefunden"])
+def test_a_file_that_is_missing_is_not_to_be_read(said: str) -> None:
+    """The error says that it is not there."""
+    assert "Read `data/x.csv`" not in told(*[failed("./tool", said)] * 3)
+    assert "Read `core/x.csv`" in told(*[failed("./tool", f"{said}\ncore/x.csv:4: see there")] * 3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ctxmgr.diagnose import contrast, diagnose
 from tests.diagnose.build import Call, evidence
 
@@ -50,3 +52,24 @@ def test_a_short_output_is_read_as_it_is() -> None:
 
     assert found is not None
     assert "condition" in found.next_step
+
+
+@pytest.mark.parametrize("call", [Call("Grep", {"pattern": "retries", "path": "src"}), Call("Glob", {"pattern": "**/a.yaml"})])
+def test_a_search_in_vain_has_no_process_behind_it(call: Call) -> None:
+    """What is looked for may have another name or place."""
+    told = contrast(evidence(*[call._replace(output="No matches found")] * 4))
+
+    assert told is not None
+    assert "List the folder" in told.next_step
+    assert ("of `retries` in src" in told.cause) == (call.action == "Grep")
+
+
+def test_a_state_that_no_change_has_changed_depends_on_something_else() -> None:
+    """A phone has no worker behind it whose log could be read."""
+    changes = [Call(name, {}, "done") for name in ("toggle_wifi", "reset_apn", "reboot_device", "zorgify")]
+    asked = Call("can_send_mms", {}, "Your app can't send MMS.")
+    told = contrast(evidence(*[step for each in changes for step in (asked, each)], asked))
+
+    assert told is not None
+    assert "on what else it depends" in told.next_step
+    assert "worker" not in told.next_step
