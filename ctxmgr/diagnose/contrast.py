@@ -28,8 +28,8 @@ _POINTER = lazy_pattern(
     r"|\.{1,2}/)?(?:[\w.@+-]{1,60}/){0,12}[\w@+-][\w.@+-]{0,80}\.[A-Za-z]\w{0,5})(?::(\d{1,6}))?(?![\w/])"
 )
 _ABSENT = lazy_pattern(
-    r"(?i)no such file|not found|(?:does not|doesn't|do not) exist|ENOENT|(?:cannot|can't|could not|unable to) (?:open|find|access|read)"
-    r"|missing|nicht gefunden|introuvable|no existe|no encontrad"
+    r"(?i)no such file|not found|(?:does not|doesn't|do not) exist|ENOENT"
+    r"|(?:cannot|can't|could not|unable to) (?:open|find|access|read)|missing|nicht gefunden|introuvable|no existe|no encontrad"
 )
 _FRAME = lazy_pattern(r"\s*File \"")
 _CALLED = lazy_pattern(r"(?<![\w.])([A-Za-z_]\w{1,60})\(")

@@ -239,10 +239,12 @@ def _is_search_in_files(step: EntryView) -> bool:
 
 
 _SEARCH_TOOL = lazy_pattern(
-    r"(?i)(?:^|[_.])(?:grep|glob|rip_?grep|list_?dir\w*)|(?:find|search|locate)_?(?:in_?|for_?)?(?:files?|code\w*|text|content|symbol)"
-    r"|(?:file|code\w*|symbol)_?(?:search|find)"
+    r"(?i)(?:^|[_.])(?:grep|glob|rip_?grep|list_?dir\w*)"
+    r"|(?:find|search|locate)_?(?:in_?|for_?)?(?:files?|code\w*|text|content|symbol)|(?:file|code\w*|symbol)_?(?:search|find)"
 )
-_NOTHING = lazy_pattern(r"(?i)\A\W{0,3}(?:no (?:matches|match|files|results|matching \w+)\b|(?:found )?0 (?:match|result|file)|nothing found)|\A\s*\Z")
+_NOTHING = lazy_pattern(
+    r"(?i)\A\W{0,3}(?:no (?:match(?:es|ing \w+)?|files|results)\b|(?:found )?0 (?:match|result|file)|nothing found)|\A\s*\Z"
+)
 _LOOK_AROUND = (
     "List the folder that you search, one level higher too, and see whether what you look for is there under another name."
 )

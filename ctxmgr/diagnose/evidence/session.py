@@ -400,7 +400,7 @@ class Evidence:
 
     def is_unchanged(self, since: EntryView, until: EntryView) -> bool:
         """Whether the record shows that nothing was changed between two calls: no call may have, and no person spoke."""
-        spoke = any(since.index <= (-1 if message.after is None else message.after) < until.index for message in self.user_texts)
+        spoke = any(each.after is not None and since.index <= each.after < until.index for each in self.user_texts)
         return not spoke and not self.possible_changes(since, until)
 
     def last_content(self, path: str, before: int | None = None) -> files.Content | None:

@@ -274,8 +274,11 @@ def _diagnose_repeated_text(
     numbers = ", ".join(map(str, places[:6]))
     told = first_group(_REPEATED.search(evidence.text(entry)[:4_000]))
     # A line may have it twice, and a part of the file may not have been read.
-    often = f"{len(places)} times in the file, at" if told in ("", str(len(places))) else f"{told} times in the file, among others at"
-    cause = f"{_describe_edit(evidence, entry, known.path)}: {code(first)} stands {often} lines {numbers}."
+    others = "" if told in ("", str(len(places))) else ", among others"
+    cause = (
+        f"{_describe_edit(evidence, entry, known.path)}: {code(first)} stands {told or len(places)} times in the file{others}, "
+        f"at lines {numbers}."
+    ).replace(", among others, at", ", among others at")
     step = _STEP_REPEATED
     above = [(place, line) for place in places[:_MOST_PLACES] if (line := _quote_line_above(known, place, places))]
     if above:

@@ -72,7 +72,10 @@ def _diagnose_other_version(evidence: Evidence, entry: EntryView, name: str, run
 
 
 # "Requirement already satisfied: lxml>=5 in /usr/lib/python3/dist-packages (5.1)", "Successfully installed idna-3.7 lxml-5.1"
-_HAS = r"(?im)^(?:requirement already satisfied: {0}(?![\w.-])(?:.* in (?P<place>/[\w./+-]{{1,160}}))?|successfully installed (?:.* )?{0}-\d)"
+_HAS = (
+    r"(?im)^(?:requirement already satisfied: {0}(?![\w.-])(?:.* in (?P<place>/[\w./+-]{{1,160}}))?"
+    r"|successfully installed (?:.* )?{0}-\d)"
+)
 _WHICH_PYTHON = "`python -c 'import sys; print(sys.executable)'`"
 _MODULES = ("pytest", "flask", "celery", "uvicorn", "gunicorn", "coverage", "mypy", "pylint", "alembic")
 """Programs that are modules, too, so that any Python that has them can run them."""
@@ -101,8 +104,8 @@ def _diagnose_installed_before(evidence: Evidence, entry: EntryView, name: str) 
         own = program in _MODULES
         step = (
             "See both: `pip --version` names the Python of pip, "
-            f"{f'`head -1 $(command -v {program})`' if own else _WHICH_PYTHON} the one that runs. Then run it with the one that "
-            f"has it{f', `PYTHON -m {program}`' if own else ''}, or install it for the other, "
+            f"{f'`head -1 $(command -v {program})`' if own else _WHICH_PYTHON} the one that runs. Then run it with the "
+            f"one that has it{f', `PYTHON -m {program}`' if own else ''}, or install it for the other, "
             f"{code(f'PYTHON -m pip install {name}', 80)}."
         )
         return diagnosis(

@@ -142,7 +142,9 @@ def test_the_places_of_a_repeated_text_are_told_by_the_line_that_only_one_has_ab
     )  # fmt: skip
 
 
-SEVEN = "Found 7 matches of the string to replace, but replace_all is false. To replace only one, provide more context.\nString: x"
+SEVEN = (
+    "Found 7 matches of the string to replace, but replace_all is false. To replace only one, provide more context.\nString: x"
+)
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,11 @@ def test_a_call_that_its_client_stopped(command: str, cause: str, step: str) -> 
 @pytest.mark.parametrize(
     ("command", "said", "step"),
     [
-        ("git commit", "error: Terminal is dumb, but EDITOR unset\nPlease supply the message using either -m", "Give the message"),
+        (
+            "git commit",
+            "error: Terminal is dumb, but EDITOR unset\nPlease supply the message using either -m",
+            "Give the message",
+        ),
         ("apt-get install nginx", "Do you want to continue? [Y/n] Abort.", "`-y`"),
         ("docker run -it app bash", "the input device is not a TTY", "without `-it`"),
     ],
