@@ -47,6 +47,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
             _diagnose_environment(evidence, entry, name)
             or (_diagnose_project_module(evidence, entry, name) if runs is None else None)
             or _diagnose_other_version(evidence, entry, name, runs)
+            or _diagnose_other_form(evidence, entry, name)
             or _diagnose_installed_before(evidence, entry, name)
         )
         if found is not None:
@@ -79,7 +80,32 @@ _HAS = (
 _WHICH_PYTHON = "`python -c 'import sys; print(sys.executable)'`"
 _MODULES = ("pytest", "flask", "celery", "uvicorn", "gunicorn", "coverage", "mypy", "pylint", "alembic")
 """Programs that are modules, too, so that any Python that has them can run them."""
+_MANAGES = lazy_pattern(r"\b(?:pip[\d.]*|uv|conda|mamba|poetry|pdm|pipenv)\b")
 _OTHER_PLACE = lazy_pattern(r"\buninstall\b|\s(?:-t|--target|--prefix|--root)\b")
+
+
+def _diagnose_other_form(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:
+    """Say that the program works as a module of a Python, which has what the program's own interpreter lacks."""
+    program = program_name(entry)
+    form = re.compile(rf"\b(python[\d.]* -m {re.escape(program)})\b")
+    for other in evidence.latest if program in _MODULES else ():
+        match = form.search(command_of(other))
+        if match is None or not evidence.has_succeeded(other):
+            continue
+        # What was installed or removed between the two calls explains the difference as well.
+        first, last = sorted((entry.index, other.index))
+        if any(first < each.index < last and _MANAGES.search(command_of(each)) for each in evidence.recent):
+            continue
+        cause = (
+            f"{evidence.describe_failure(entry, 80)}: the Python that runs it has no {code(name, 50)}, and the one of "
+            f"{evidence.source(other)} has it: that call works."
+        )
+        step = f"Use {code(match.group(1), 60)} in the place of {code(program, 40)}, with the same arguments."
+        return diagnosis(
+            KIND, cause, step, evidence.quote(other), evidence.quote(entry),
+            check=f"The message about {code(name, 50)} must be gone.",
+        )  # fmt: skip
+    return None
 
 
 def _diagnose_installed_before(evidence: Evidence, entry: EntryView, name: str) -> Diagnosis | None:

@@ -87,3 +87,17 @@ def test_what_was_removed_since_is_not_installed() -> None:
     """The last word of pip counts."""
     assert diagnose(evidence(bash("pip install my-ledger", DONE), bash("pip uninstall -y my-ledger", "ok"),
                              *[failed("pytest -q", MISSING)] * 4)) is None  # fmt: skip
+
+
+def test_a_python_under_which_the_program_works_has_the_module() -> None:
+    """What passed shows more than pip's word; what failed too shows nothing."""
+    steps = [bash("pip install my-ledger", SATISFIED), *[failed("pytest -q", MISSING)] * 4]
+    found = diagnose(evidence(*steps, bash("python3 -m pytest -q tests", "12 passed"), loop=5))
+    mended = diagnose(evidence(*steps, bash("pip install x", DONE), bash("python3 -m pytest", "12 passed"), loop=6))
+    other = diagnose(evidence(*steps, failed("python3 -m pytest -q tests", "Segmentation fault"), loop=5))
+
+    assert found is not None
+    assert "Use `python3 -m pytest` in the place of `pytest`" in found.next_step
+    assert "in the place of" not in (mended.next_step if mended is not None else "")
+    assert other is not None
+    assert "pip is of another interpreter" in other.cause
