@@ -320,10 +320,10 @@ def process_look(command: str) -> str:
 
 
 def is_flaky(evidence: Evidence, step: EntryView) -> bool:
-    """Whether the very same call sometimes works and sometimes fails, with nothing changed in between."""
+    """Whether the very same call sometimes works and sometimes fails, with nothing changed in between, or often by turns."""
     same = [each for each in evidence.tail if call_key(each) == call_key(step)]
     outcomes = [evidence.has_failed(each) for each in same]
     # If all failures come before or after all successes, something has changed, and the call is not flaky.
     if len(same) < 3 or len(set(outcomes)) < 2 or outcomes == sorted(outcomes, reverse=True) or outcomes == sorted(outcomes):
         return False
-    return not evidence.changes(same[0].index, same[-1].index) or sum(a != b for a, b in itertools.pairwise(outcomes)) >= 3
+    return evidence.is_unchanged(same[0], same[-1]) or sum(a != b for a, b in itertools.pairwise(outcomes)) >= 3

@@ -193,7 +193,7 @@ def _explain_loaded_copy(
     cause = (
         f"{_describe_check(evidence, entry, edits)}, because it loads {code(copy, 80)}, as {evidence.source(other)} "
         "shows, and you edit"
-        f" {code(own, 70)}; nothing has built the one from the other since."
+        f" {code(own, 70)}; no build of the one from the other is recorded since."
     )
     how = f": run {code(build, 60)}" if build else " (look for the build step in the manifest)"
     step = (
