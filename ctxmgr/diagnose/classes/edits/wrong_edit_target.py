@@ -39,8 +39,14 @@ _REFUSED = lazy_pattern(
     re.IGNORECASE,
 )
 _REPEATED = lazy_pattern(
-    r"\bfound (?![01]\b)(\d{1,6})\b|\b(?![01]\b)(\d{1,6}) (?:matches|occurrences|times)\b|not unique|must be unique"
+    r"\bfound (?![01]\b)(\d{1,6})\b|\b(?![01]\b)(\d{1,6}) (?:matches|occurrences)\b"
+    r"|\b(?:appears|occurs|stands|exists) (?![01]\b)(\d{1,6}) times\b|not unique|must be unique"
     r"|multiple (?:matches|occurrences|times)|more than (?:one|once)",
+    re.IGNORECASE,
+)
+_ABSENT = lazy_pattern(
+    r"not found|no match|(?:does|did) not match|(?:could not|couldn't|cannot|can't|failed to|unable to) find|did not appear|not present"
+    r"|\b0 (?:matches|occurrences)",
     re.IGNORECASE,
 )
 _UNREAD = lazy_pattern(
@@ -127,7 +133,7 @@ def _diagnose_edit(evidence: Evidence, entry: EntryView, path: str, change: Chan
     known = evidence.last_content(path, entry.index)
     places = [] if known is None else known.find_line_numbers(change.old.strip("\n"))
     # The tool has looked into the file itself, so it is right where what was read of it shows another state.
-    if len(places) <= 1 and (repeated := _REPEATED.search(said)) is not None:
+    if len(places) <= 1 and (repeated := _REPEATED.search(said)) and not _ABSENT.search(said):
         return _explain_repeated_text(evidence, entry, path, change, repeated, known)
     # Without the file's content, only an output that shows a part of it can help.
     if known is None:

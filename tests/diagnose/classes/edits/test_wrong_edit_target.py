@@ -156,6 +156,7 @@ SEVEN = (
         ([], "Failed to edit, expected 1 occurrence but found 3.", "found its old_string `x` 3 times"),
         ([], "No replacement was performed. Multiple occurrences of old_str `x` in lines [1, 2].", "more than once"),
         ([], "Failed to edit, 0 occurrences found for old_string in a.py.", "is not in the file"),
+        ([], "String to replace not found in file (searched 3 times).", "is not in the file"),
     ],
 )
 def test_a_text_that_the_tool_found_is_not_said_to_be_absent(before: list[Call], said: str, cause: str) -> None:
@@ -164,4 +165,4 @@ def test_a_text_that_the_tool_found_is_not_said_to_be_absent(before: list[Call],
 
     assert found is not None
     assert cause in found.cause
-    assert ("not in the file" in found.cause) == ("0 occurrences" in said)
+    assert ("not in the file" in found.cause) == ("not in the file" in cause)
