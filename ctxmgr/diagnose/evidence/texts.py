@@ -190,7 +190,7 @@ def text_of(value: Any, most: int = 2 * _ENDS) -> str:
             telling = [fields[name] for name in _PARTS if fields.get(name) not in (None, "")]
             if telling:
                 waiting += [(part, depth + 1) for part in reversed(telling)]
-            else:
+            elif fields.get("message") != "" or fields.keys() - {"type", "message"}:  # an error without words says nothing
                 found.append(_dump_json(fields)[:room])
                 room -= len(found[-1])
         elif item is not None:

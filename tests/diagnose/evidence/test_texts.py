@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.evidence.texts import clean, excerpt, how_often, sentences_in, strip_line_numbers, strip_wrapper
+from ctxmgr.diagnose.evidence.texts import clean, excerpt, how_often, sentences_in, strip_line_numbers, strip_wrapper, text_of
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,9 @@ def test_a_long_quote_is_cut_between_lines() -> None:
 def test_the_tags_of_a_client_are_no_words_of_the_program(shown: str, text: str) -> None:
     """Each on a line of its own; those of a document stay."""
     assert strip_wrapper(shown) == text
+
+
+def test_an_error_without_words_says_nothing() -> None:
+    """A failing search prints nothing; what the record is made of are no words of it."""
+    assert text_of({"type": "Error", "message": ""}) == ""
+    assert text_of({"type": "Error", "message": "", "code": 7}) == '{"type": "Error", "message": "", "code": 7}'

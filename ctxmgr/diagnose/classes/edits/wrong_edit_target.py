@@ -45,8 +45,8 @@ _REPEATED = lazy_pattern(
     re.IGNORECASE,
 )
 _ABSENT = lazy_pattern(
-    r"not found|no match|(?:does|did) not match|(?:could not|couldn't|cannot|can't|failed to|unable to) find|did not appear|not present"
-    r"|\b0 (?:matches|occurrences)",
+    r"not found|no match|(?:does|did) not match|did not appear|not present"
+    r"|(?:could not|couldn't|cannot|can't|failed to|unable to) find|\b0 (?:matches|occurrences)",
     re.IGNORECASE,
 )
 _UNREAD = lazy_pattern(
