@@ -11,7 +11,7 @@ from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.errors.lines import reasons, telling_line
 from ctxmgr.diagnose.errors.table import known_error
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, clock, may_change, start_clause
-from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, path_of, same_file, tool_phrase
+from ctxmgr.diagnose.evidence.calls import SILENT, command_of, edited_paths, path_of, same_file, subject, tool_phrase
 from ctxmgr.diagnose.evidence.files import FOREIGN
 from ctxmgr.diagnose.evidence.texts import capital, code, join_names, plain_name
 from ctxmgr.diagnose.interface import diagnosis
@@ -27,13 +27,16 @@ _POINTER = lazy_pattern(
     r"File \"([^\"\n]{1,300})\", line (\d{1,6})|(?<![\w/.~@-])((?:/"
     r"|\.{1,2}/)?(?:[\w.@+-]{1,60}/){0,12}[\w@+-][\w.@+-]{0,80}\.[A-Za-z]\w{0,5})(?::(\d{1,6}))?(?![\w/])"
 )
+_ABSENT = lazy_pattern(
+    r"(?i)no such file|not found|(?:does not|doesn't|do not) exist|ENOENT"
+    r"|(?:cannot|can't|could not|unable to) (?:open|find|access|read)|missing|nicht gefunden|introuvable|no existe|no encontrad"
+)
 _FRAME = lazy_pattern(r"\s*File \"")
 _CALLED = lazy_pattern(r"(?<![\w.])([A-Za-z_]\w{1,60})\(")
 _CHECKING = lazy_pattern(r"(?i)assert|expect|test|self$|raises$|approx$|mock|patch")
 _PLAIN = lazy_pattern(r"[\w@+=~%./:,'\" &|-]+")
 _PASSED = lazy_pattern(r"(?i)\b(?:pass(?:ed|es)?|ok|okay|success\w*|clean|no (?:issues|errors|problems)|0 (?:errors|failed))\b")
 _LEAST_REPEATS, _MOST_CHANGES, _MOST_REASON, _MOST_RECENT = 2, 8, 200, 8
-_SILENT = frozenset(("think", "say", "respond", "TodoWrite"))
 _VERBOSE = tuple(
     (lazy_pattern(rf"\b{program}\b(?!.*{given})"), option)
     for program, given, option in (
@@ -90,9 +93,10 @@ def _diagnose_flaky_call(evidence: Evidence) -> Diagnosis | None:
             same = [each for each in evidence.tail if call_key(each) == call_key(step)]
             bad = [each for each in same if evidence.has_failed(each)]
             good = next(each for each in reversed(same) if not evidence.has_failed(each))
+            unchanged = " with nothing else changed" if evidence.is_unchanged(same[0], same[-1]) else ""
             cause = (
-                f"Not known why: {_describe_call(evidence, step)} failed {len(bad)} of {len(same)} times with nothing else "
-                "changed, and the record does not say what differs."
+                f"Not known why: {_describe_call(evidence, step)} failed {len(bad)} of {len(same)} times{unchanged}, and the "
+                "record does not say what differs."
             )
             look = (
                 "Repeat the part that fails alone, ten times or more, with the output of each run in a file and "
@@ -171,6 +175,7 @@ def _find_last_success(evidence: Evidence, step: EntryView) -> EntryView | None:
 
 def _diagnose_changes_since(evidence: Evidence, step: EntryView, worked: EntryView) -> Diagnosis:
     between = evidence.changes(worked.index, step.index)
+    perhaps = evidence.possible_changes(worked, step)
     cause = f"{_describe_unknown_cause(evidence, step)}. It worked{clock(worked.ts)}"
     quotes = [evidence.quote(worked), evidence.quote(step, telling_line(evidence, step))]
     if between:
@@ -178,6 +183,11 @@ def _diagnose_changes_since(evidence: Evidence, step: EntryView, worked: EntryVi
         cause += f"; the first change after that was {evidence.source(first)}, and {len(between)} were made in all."
         quotes.append(evidence.quote(first, call_input(first)[:300]))
         look = f"Look at what {evidence.source(first)} changed, undo it in a copy, and see whether the call works then."
+    elif perhaps:
+        source = evidence.source(perhaps[0])
+        cause += f"; the first call after that which may have changed something was {source}."
+        quotes.append(evidence.quote(perhaps[0], call_input(perhaps[0])[:300]))
+        look = f"Look at what {source} changed, if anything, and see whether the call works without it."
     else:
         cause += ", and no change is recorded since."
         look = "Look at what it depends on outside of this record: a server, a file that somebody else writes, the time."
@@ -231,7 +241,7 @@ def _find_outdated_lookup(evidence: Evidence, step: EntryView) -> str | None:
             entry.index < changes[0].index
             and not _may_have_changed(entry)
             # Thinking and talking look at nothing.
-            and entry.action not in _SILENT
+            and entry.action not in SILENT
             and call_key(entry) not in since
         ):
             source = evidence.source(entry).removeprefix("your ")
@@ -268,8 +278,14 @@ def _find_unread_file(evidence: Evidence, step: EntryView) -> tuple[str, str | N
     # The call's own input was looked at already, except by a check, which runs a file without showing it.
     asked = "" if CHECKS.search(command_of(step)) else call_input(step)
     found: tuple[str, str | None] | None = None
-    for one, first, two, second in _POINTER.findall(evidence.text(step)[-8_000:]):
+    said = evidence.text(step)[-8_000:]
+    for match in _POINTER.finditer(said):
+        one, first, two, second = (group or "" for group in match.groups())
         path = one or two
+        # What an error misses is not there to be read. The number of a line shows that it is.
+        line = said[said.rfind("\n", 0, match.start()) + 1 : match.end()] + said[match.end() :].partition("\n")[0]
+        if not first and not second and _ABSENT.search(line):
+            continue
         name = path.rpartition("/")[2]
         # A path in a library, or a bare word, is no place to look at.
         if not plain_name(path) or any(part in path for part in FOREIGN) or (not one and "/" not in path and not second):
@@ -301,15 +317,14 @@ def _describe_unknown_cause(evidence: Evidence, step: EntryView) -> str:
             return f"{capital(call)} answers the same as before your last {changes}: what was changed may not be what it uses"
         if len(same) > _LEAST_REPEATS:
             return f"{capital(call)} answered the same {len(same)} times"
-    since = evidence.onset if evidence.finding is not None else evidence.equal_calls(step)[0].index
-    others = [each for each in evidence.changes(since, step.index) if call_key(each) != call_key(step)]
     same = _same_answers(evidence, step)
     edits = [each for each in evidence.edits if same and same[0].index < each.index < same[-1].index]
     files = list(dict.fromkeys(evidence.name(path) for each in edits for path in edited_paths(each)))
     if len(edits) >= _LEAST_REPEATS and evidence.has_failed(step) and len(files) <= _LEAST_REPEATS:
         return f"Not known why {call} fails the same way after {len(edits)} changes of {join_names(files)}"
-    # If something was changed in between, it would be false to say that nothing was.
-    if len(evidence.loop) < _LEAST_REPEATS or others:
+    repeated = [each for each in evidence.equal_calls(step) if evidence.finding is None or each.index >= evidence.onset]
+    # Of a person, and of a call that may have changed something, nobody can tell that they did not.
+    if len(repeated) < _LEAST_REPEATS or not evidence.is_unchanged(repeated[0], repeated[-1]):
         return f"Not known why {call} ends the same way each time"
     if CHECKS.search(command_of(step)) and evidence.has_failed(step):
         return f"Not known why {call} fails: nothing was changed between its runs"
@@ -320,4 +335,5 @@ def _describe_call(evidence: Evidence, step: EntryView) -> str:
     command, path = command_of(step), path_of(step)
     if _PLAIN.fullmatch(command):
         return code(command, 56)
-    return f"the {tool_phrase(step)} of {evidence.name(path)}" if path else f"the {tool_phrase(step)} call"
+    # A search for another pattern in the same folder is another call.
+    return f"the {subject(step, evidence.name)}" if path else f"the {tool_phrase(step)} call"

@@ -12,7 +12,7 @@ from ctxmgr.diagnose.errors.table import read_table
 from ctxmgr.diagnose.evidence import CHECKS, Evidence, call_input, call_key, may_change
 from ctxmgr.diagnose.evidence.calls import command_of, path_of, split_command
 from ctxmgr.diagnose.evidence.items import answers, find_ids
-from ctxmgr.diagnose.evidence.texts import code, plain_name
+from ctxmgr.diagnose.evidence.texts import clip_ends, code, plain_name
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.view import EntryView
 
@@ -165,6 +165,8 @@ def next_look(evidence: Evidence, step: EntryView, error_text: str) -> str | Non
     command = command_of(step)
     said = evidence.text(step)
     works = evidence.has_succeeded(step)
+    if _is_search_in_files(step) and _NOTHING.search(said):
+        return _LOOK_AROUND
     # The call works, so something after it must change.
     if works and said.strip() and not may_change(step) and not _SEARCHES.search(command):
         return _choose_look_behind_answer(evidence, step)
@@ -174,10 +176,7 @@ def next_look(evidence: Evidence, step: EntryView, error_text: str) -> str | Non
             "first line of your own code in it."
         )
     if split_command(command) and _SEARCHES.search(" ".join(split_command(command)[0])):
-        return (
-            "List the folder that you search, one level higher too, and see whether what you look for is there under "
-            "another name."
-        )
+        return _LOOK_AROUND
     if command and len(said.strip()) < 3:
         return (
             'It prints nothing: run it once so that errors and the exit code show, `set -x; COMMAND; echo "exit '
@@ -208,7 +207,7 @@ def _is_look_for(look: _Look, call: str, said: str) -> bool:
     if look.call and not re.search(look.call, call[:2_000], re.IGNORECASE):
         return False
     flags = re.IGNORECASE | (re.MULTILINE if len(said) > 200 else 0)
-    return not look.said or re.search(look.said, said[:2_000] + said[-2_000:], flags) is not None
+    return not look.said or re.search(look.said, clip_ends(said, 2_000), flags) is not None
 
 
 def _choose_look_behind_answer(evidence: Evidence, step: EntryView) -> str:
@@ -216,19 +215,39 @@ def _choose_look_behind_answer(evidence: Evidence, step: EntryView) -> str:
     if rule is not None:
         name, other = rule
         return f"See what the rule {code(name, 40)} wants, which {evidence.source(other)} names: it may set it back each time."
-    if _LOOKS_UP.match(step.action) and not (
-        command_of(step) or path_of(step) or _STATE.search(f"{step.action} {call_input(step)}")
-    ):
+    of_file = path_of(step) and not _is_search_in_files(step)
+    if command_of(step) or of_file or _STATE.search(f"{step.action} {call_input(step)}"):
         return (
-            "It answers, and asking again does not change the answer: go on with it as it is, or ask for another value if the "
-            "task means another one. If the task can't go on with it, tell the user what it says, and ask."
+            "It answers, and the answer does not change: look at what should change it, whether the process, worker or job "
+            "behind it runs, and what its log says, and not at the answer again."
+        )
+    same = evidence.equal_calls(step)
+    if not _LOOKS_UP.match(step.action) and evidence.possible_changes(same[0], same[-1]):
+        return (
+            "What was done in between has not changed the answer: see on what else it depends that no call has looked at or "
+            "set, change that, and ask again then. If nothing is left, tell the user what it says, and ask."
         )
     return (
-        "It answers, and the answer does not change: look at what should change it, whether the process, worker or job behind "
-        "it runs, and what its log says, and not at the answer again."
+        "It answers, and asking again does not change the answer: go on with it as it is, or ask for another value if the "
+        "task means another one. If the task can't go on with it, tell the user what it says, and ask."
     )
 
 
+def _is_search_in_files(step: EntryView) -> bool:
+    command = split_command(command_of(step))
+    return _SEARCHES.search(" ".join(command[0])) is not None if command else _SEARCH_TOOL.search(step.action) is not None
+
+
+_SEARCH_TOOL = lazy_pattern(
+    r"(?i)(?:^|[_.])(?:grep|glob|rip_?grep|list_?dir\w*)"
+    r"|(?:find|search|locate)_?(?:in_?|for_?)?(?:files?|code\w*|text|content|symbol)|(?:file|code\w*|symbol)_?(?:search|find)"
+)
+_NOTHING = lazy_pattern(
+    r"(?i)\A\W{0,3}(?:no (?:match(?:es|ing \w+)?|files|results)\b|(?:found )?0 (?:match|result|file)|nothing found)|\A\s*\Z"
+)
+_LOOK_AROUND = (
+    "List the folder that you search, one level higher too, and see whether what you look for is there under another name."
+)
 _LOOKS_UP = lazy_pattern(
     r"(?:\w+(?:__|\.))?(?:search|find|look_?up|query|get|list|read|fetch|show|describe|count|check|verify)(?=[_A-Z]|$)"
 )
@@ -301,10 +320,10 @@ def process_look(command: str) -> str:
 
 
 def is_flaky(evidence: Evidence, step: EntryView) -> bool:
-    """Whether the very same call sometimes works and sometimes fails, with nothing changed in between."""
+    """Whether the very same call sometimes works and sometimes fails, with nothing changed in between, or often by turns."""
     same = [each for each in evidence.tail if call_key(each) == call_key(step)]
     outcomes = [evidence.has_failed(each) for each in same]
     # If all failures come before or after all successes, something has changed, and the call is not flaky.
     if len(same) < 3 or len(set(outcomes)) < 2 or outcomes == sorted(outcomes, reverse=True) or outcomes == sorted(outcomes):
         return False
-    return not evidence.changes(same[0].index, same[-1].index) or sum(a != b for a, b in itertools.pairwise(outcomes)) >= 3
+    return evidence.is_unchanged(same[0], same[-1]) or sum(a != b for a, b in itertools.pairwise(outcomes)) >= 3

@@ -158,6 +158,16 @@ def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value if value.__class__ in SIMPLE else clean(value) for name, value in fields.items() if value is not None}
 
 
+_PLAYED = {"synthetic": True, "simulated": True}
+"""Marks of the words of a program that plays the person of a conversation.
+
+Detection hears no person in them (ruling 8). A prompt and a diagnosis read them as the user's, because they give the task. Text
+that a client inserts is ``synthetic`` alone, or a nudge.
+"""
+_SIGN = re.compile(r"\s*#{2,}[A-Z][A-Z -]{1,40}#{2,}\s*")
+"""A sign by which such a program ends the conversation, as `###STOP###`: no words of the person."""
+
+
 @dataclass(slots=True)
 class Call:
     """A tool call. ``answered`` is set when its result came, ``taken`` when its execution was seen."""
@@ -266,11 +276,17 @@ class Transcript(Part):
             self.nudge(words, "parentAgent", at, record_id)
             return
         self.count.user_messages += 1
-        data = {"text": words, **({"pictures": pictures} if pictures else {}), **({"synthetic": True} if self.played else {})}
+        data = {"text": words, **({"pictures": pictures} if pictures else {}), **self._marks(words)}
         made = self.event("user_message", data, at, record_id)
         self.turn = self.turn if self.played else made
         self.about.setdefault("title", title(words))
         self.step = None
+
+    def _marks(self, words: str) -> dict[str, bool]:
+        """Return the marks of a user message: none for a person's."""
+        if not self.played:
+            return {}
+        return {"synthetic": True} if _SIGN.fullmatch(words) else _PLAYED
 
     def nudge(self, words: str, origin: str, at: object = None, record_id: object = None) -> None:
         """Add a text that a program wrote in a person's name."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ctxmgr.diagnose.contrast import KIND, contrast
-from tests.diagnose.build import Call, bash, edit, evidence, failed, read
+from tests.diagnose.build import Call, Said, bash, edit, evidence, failed, read
 
 BROKEN = failed("python tool.py", "zorg: 17 glims lost")
 
@@ -56,3 +58,53 @@ def test_edits_that_changed_nothing_are_counted() -> None:
         known = contrast(evidence(check, *(step for each in edits for step in (each, check)), found=found))
         assert known is not None
         assert "after 3 changes of `tool.py`" in known.cause
+
+
+SAME, UNCHANGED = Call("can_send_mms", {}, "Your app cannot send MMS messages."), "nothing was changed"
+
+
+@pytest.mark.parametrize(
+    ("between", "unchanged"),
+    [
+        (Call("get_mms_settings", {}, "on"), True),
+        (bash("cat app.conf", "mms: on"), True),
+        (Call("Edit", {"file_path": "a", "old_string": "b", "new_string": "c"}, "not found", "error"), True),
+        (Call("toggle_wifi_calling", {}, "Wi-Fi calling OFF"), False),
+        (Call("refuel_data", {"gb": 2}, "added 2.0 GB"), False),
+        (Call("zorgify", {}, "done"), False),
+        (bash("python fix.py", "done"), False),
+        (Said("I have switched it off and on."), False),
+    ],
+    ids=lambda each: getattr(each, "action", getattr(each, "who", "")),
+)
+def test_that_nothing_was_changed_is_said_only_where_no_call_may_have(between: Call | Said, unchanged: bool) -> None:
+    """Nobody can tell what a tool of an unknown name does, nor what a person did."""
+    known = evidence(*[step for _ in range(5) for step in (between, SAME)])
+    found = contrast(known)
+
+    assert found is not None
+    assert (UNCHANGED in found.cause) == unchanged
+
+
+def test_what_may_have_changed_something_since_it_worked_is_named() -> None:
+    """A program that ran in between may have changed anything."""
+    text = told(bash("python tool.py", "fine"), bash("./migrate.sh", "ok"), *[BROKEN] * 3)
+
+    assert "no change is recorded" not in text
+    assert "migrate.sh" in text
+
+
+def test_a_flaky_call_is_not_said_to_be_so_with_nothing_changed() -> None:
+    """Where a program ran between its runs, the record does not show that."""
+    good, bad, other = bash("pytest -q", "3 passed"), failed("pytest -q", "1 failed"), bash("./seed.sh", "ok")
+    steps = [good, bad, good, bad, good, bad]
+
+    assert "nothing else changed" in told(*steps)
+    assert "nothing else changed" not in told(*(step for each in steps for step in (other, each)))
+
+
+@pytest.mark.parametrize("said", ["zorg: data/x.csv does not exist", "FEHLER: Datei 'data/x.csv' nicht gefunden"])
+def test_a_file_that_is_missing_is_not_to_be_read(said: str) -> None:
+    """The error says that it is not there."""
+    assert "Read `data/x.csv`" not in told(*[failed("./tool", said)] * 3)
+    assert "Read `core/x.csv`" in told(*[failed("./tool", f"{said}\ncore/x.csv:4: see there")] * 3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ctxmgr.diagnose import contrast, diagnose
 from tests.diagnose.build import Call, evidence
 
@@ -41,3 +43,33 @@ def test_a_look_up_is_no_poll() -> None:
 def test_a_program_is_not_found_in_the_words_of_another() -> None:
     """The word stands in a text that the command is given."""
     assert "make V=1" not in _step("Bash", {"command": "say 'we make it'"}, "done")
+
+
+def test_a_short_output_is_read_as_it_is() -> None:
+    """Its first and its last characters are the same, and no word of both."""
+    assert "memory" in _step("Bash", {"command": "./run"}, "Exit code 1\nSIGKILL")
+    found = contrast(evidence(*[Call("query", {"sql": "select 1 from a where b"}, "0 rows")] * 4))
+
+    assert found is not None
+    assert "condition" in found.next_step
+
+
+@pytest.mark.parametrize("call", [Call("Grep", {"pattern": "retries", "path": "src"}), Call("Glob", {"pattern": "**/a.yaml"})])
+def test_a_search_in_vain_has_no_process_behind_it(call: Call) -> None:
+    """What is looked for may have another name or place."""
+    told = contrast(evidence(*[call._replace(output="No matches found")] * 4))
+
+    assert told is not None
+    assert "List the folder" in told.next_step
+    assert ("of `retries` in src" in told.cause) == (call.action == "Grep")
+
+
+def test_a_state_that_no_change_has_changed_depends_on_something_else() -> None:
+    """A phone has no worker behind it whose log could be read."""
+    changes = [Call(name, {}, "done") for name in ("toggle_wifi", "reset_apn", "reboot_device", "zorgify")]
+    asked = Call("can_send_mms", {}, "Your app can't send MMS.")
+    told = contrast(evidence(*[step for each in changes for step in (asked, each)], asked))
+
+    assert told is not None
+    assert "on what else it depends" in told.next_step
+    assert "worker" not in told.next_step

@@ -173,9 +173,12 @@ def subject(entry: EntryView, name: Callable[[str], str] | None = None) -> str:
     action = tool_phrase(entry)
     patched = patched_paths(entry)
     path = path_of(entry) or (patched[0] if patched else None)
-    if path and is_readable(path):
-        return f"{action} of {(name or short_path)(path)}"
     fields = fields_of(entry)
+    if path and is_readable(path):
+        place = (name or short_path)(path)
+        # What is searched for says more than the folder.
+        pattern = fields.get("pattern")
+        return f"{action} of {code(pattern, 60)} in {place}" if isinstance(pattern, str) and pattern else f"{action} of {place}"
     subject_field = next((fields[name] for name in _TELLING if isinstance(fields.get(name), str) and fields[name]), None)
     subject_field = entry.input if subject_field is None and isinstance(entry.input, str) and entry.input else subject_field
     return f"{action} of {code(subject_field, 60)}" if isinstance(subject_field, str) else f"{action} call"
@@ -367,6 +370,45 @@ def may_change(entry: EntryView) -> bool:
     if command and _ASKS_SERVER.match(command) and not _SENDS.search(command):
         return False
     return vocabulary.classify(entry.action, verb, command) == "mutation"
+
+
+_LOOKS = frozenset(("query", "poll", "sleep"))
+SILENT = frozenset(("think", "say", "respond", "TodoWrite"))
+"""Calls that neither look at anything nor change it."""
+
+
+# Options and verbs by which a program that looks, or a test, writes something; what a substitution runs is not read
+_ALTERS = lazy_pattern(
+    r"\s-(?:delete|exec\w*|ok|okdir|fprint\w*)\b|^env\s+\S*=|^date\s+-s|^sort\b.*\s-o|\$\(|`"
+    r"|^git (?:\S+ )*?(?:branch|remote)\s+(?!-[arv]+(?:\s|$)|--(?:list|all|show)|show\b|get-url\b)\S"
+    r"|\b(?:install|uninstall|add|remove|upgrade|update|init)\b|--(?:fix|write|snapshot-update|updateSnapshot|in-place)\b"
+)
+_OPENS = lazy_pattern(r"(?i:^(?:open|log|visit|check_?in|check_?out))(?![a-z])|(?i:navigate|goto)")
+_WRITES_ROWS = lazy_pattern(
+    r"(?i)\b(?:insert\s+into|update\s+\S+\s+set|delete\s+from|merge\s+into|replace\s+into|(?:drop|alter|create|truncate|grant|call)\s+\w)"
+)
+
+
+def only_looks(entry: EntryView) -> bool:
+    """Whether a call surely changes nothing but an agent's own notes: it reads, asks, waits, or runs a test.
+
+    False is no proof of a change: nobody can tell what a tool of an unknown name does, or a program.
+    """
+    if entry.action in SILENT:
+        return True
+    if command := command_of(entry):
+        parts = [part.strip() for part in _PART.split(command) if part.strip()]
+        asks = _ASKS_SERVER.match(command) is not None and not _SENDS.search(command)
+        return asks or all(_part_looks(part) for part in parts)
+    sends = str(fields_of(entry).get("method", "GET")).upper() not in ("GET", "HEAD")
+    if may_change(entry) or sends or _OPENS.search(entry.action) or _WRITES_ROWS.search(call_input(entry)):
+        return False
+    return vocabulary.classify(entry.action, "", "") in _LOOKS
+
+
+def _part_looks(part: str) -> bool:
+    kind = vocabulary.classify("", "", part)
+    return not _ALTERS.search(part) and (kind in _LOOKS or (kind == "other" and CHECKS.search(part) is not None))
 
 
 def start_clause(entry: EntryView) -> str:

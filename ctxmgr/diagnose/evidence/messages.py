@@ -36,7 +36,7 @@ class Message:
 
     Attributes:
         who: the name of the agent, "user" for a person.
-        by: whether a person, an agent or a program said it; only persons can approve and permit.
+        by: whether a person (or a program that plays one), an agent or a program said it; only persons can approve and permit.
         at: RFC 3339, or null.
         kind: the event's type.
         after: index of the last entry before it, or null.
@@ -59,7 +59,7 @@ def messages_of(events: Iterable[EventView]) -> list[Message]:
         text = _message_text(event.data, _PRINTED if event.type in STREAMED else ())
         if not text.strip() and event.type not in ("compaction", "waiting", "interrupt"):
             continue
-        program = isinstance(event.data, dict) and cast("dict[str, Any]", event.data).get("synthetic") is True
+        program = is_inserted(event.data)
         by: By = (
             "user"
             if event.type in _PEOPLE and not program
@@ -80,6 +80,12 @@ def messages_of(events: Iterable[EventView]) -> list[Message]:
         else:
             found.append(Message(who, by, event.ts, text[:_MOST_TEXT], event.type, event.after, _find_addressees(event.data)))
     return found
+
+
+def is_inserted(data: Any) -> bool:
+    """Whether a client wrote a message in a person's name. A program that plays the person says what the person wants."""
+    fields = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    return fields.get("synthetic") is True and fields.get("simulated") is not True
 
 
 def _is_by_agent(kind: str) -> bool:

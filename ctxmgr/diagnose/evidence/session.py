@@ -20,6 +20,7 @@ from ctxmgr.diagnose.evidence.calls import (
     edited_paths,
     is_readable,
     may_change,
+    only_looks,
     program_name,
     reports_failure,
     runs_in_background,
@@ -384,6 +385,23 @@ class Evidence:
         """Return the successful entries between ``since`` and ``until`` (both excluded) that may have changed something."""
         last = self.recent[-1].index + 1 if self.recent and until is None else until or 0
         return [e for e in self.recent if since < e.index < last and e.status == "ok" and may_change(e)]
+
+    def possible_changes(self, since: EntryView, until: EntryView) -> list[EntryView]:
+        """Return the other calls between two calls that may have changed something, because nothing says that they only look.
+
+        A call that failed may have done a part of its work; a refused one, or a refused edit, has not.
+        """
+        own = call_key(since), call_key(until)
+        return [
+            each for each in self.recent
+            if since.index < each.index < until.index and call_key(each) not in own and not only_looks(each)
+            and not (each.status == "denied" or (self.has_failed(each) and edited_paths(each)))
+        ]  # fmt: skip
+
+    def is_unchanged(self, since: EntryView, until: EntryView) -> bool:
+        """Whether the record shows that nothing was changed between two calls: no call may have, and no person spoke."""
+        spoke = any(each.after is not None and since.index <= each.after < until.index for each in self.user_texts)
+        return not spoke and not self.possible_changes(since, until)
 
     def last_content(self, path: str, before: int | None = None) -> files.Content | None:
         """Return the last known content of a file with the later edits applied, or None."""

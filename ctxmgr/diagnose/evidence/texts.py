@@ -42,12 +42,15 @@ NUMBERED = lazy_pattern(rf"^{LINE_NUMBER}", re.MULTILINE)
 """The number at the beginning of a line that is shown."""
 
 
-# Text that clients put around an output: Codex up to `Output:`, Gemini CLI down to the process group, OpenHands in brackets
+# Text that clients put around an output: Codex up to `Output:`, Gemini CLI down to the process group, OpenHands in brackets,
+# others in tags
 _WRAPPER = lazy_pattern(
     r"^(?:Chunk ID: \w+|Wall time: [\d.]+ seconds|Process exited with code \d+|Original token count: \d+|Output:"
     r"|Command: .*|Directory: .*|Error: \(none\)|Exit [Cc]ode:? \d+|Signal: \(none\)|Background PIDs: \(none\)"
     r"|Process Group PGID: .*"
     r"|Command output:|```|exit=\d+|Command executed\.|Command execution was not successful, resulting in exit code \d+\."
+    r"|</?(?:untrusted_context|task_result|bash-std(?:out|err)|tool_use_error|std(?:out|err)|output)>"
+    r"|<returncode>\d+</returncode>"
     r"|\[(?:The command completed with|Current working directory:|Python interpreter:|Command finished with).*\])$\n?"
     r"|^Output: ",
     re.MULTILINE,
@@ -187,7 +190,7 @@ def text_of(value: Any, most: int = 2 * _ENDS) -> str:
             telling = [fields[name] for name in _PARTS if fields.get(name) not in (None, "")]
             if telling:
                 waiting += [(part, depth + 1) for part in reversed(telling)]
-            else:
+            elif fields.get("message") != "" or fields.keys() - {"type", "message"}:  # an error without words says nothing
                 found.append(_dump_json(fields)[:room])
                 room -= len(found[-1])
         elif item is not None:

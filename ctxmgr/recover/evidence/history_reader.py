@@ -8,7 +8,7 @@ from typing import Any, cast
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
-from ctxmgr.diagnose.evidence.messages import STREAMED
+from ctxmgr.diagnose.evidence.messages import STREAMED, is_inserted
 from ctxmgr.history.query import tools
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.recover.evidence.quotes import flat
@@ -190,7 +190,7 @@ def sayings(events: Iterable[EventView], types: tuple[str, ...]) -> list[SpokenM
     """Return the messages of these types in order, without text that a program inserted in a person's name."""
     found: list[SpokenMessage] = []
     for event in events:
-        if event.type not in types or is_synthetic(event.data):
+        if event.type not in types or is_inserted(event.data):
             continue
         last, own = found[-1] if found else None, (event.type, event.agent, event.after)
         if last is None or not event.type.endswith("_chunk") or (last.type, last.agent, last.after) != own:
@@ -215,11 +215,6 @@ def _blocks(value: Any) -> str:
     blocks = cast("list[Any]", value)[:_MOST_BLOCKS] if isinstance(value, list) else [value]
     texts = [cast("dict[str, Any]", block).get("text") if isinstance(block, dict) else block for block in blocks]
     return "\n".join(text for text in texts if isinstance(text, str) and text)
-
-
-def is_synthetic(data: Any) -> bool:
-    """Whether a program wrote a message in a person's name."""
-    return isinstance(data, dict) and cast("dict[str, Any]", data).get("synthetic") is True
 
 
 BOOKKEEPING = fingerprints.word_set(

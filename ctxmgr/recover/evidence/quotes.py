@@ -308,6 +308,9 @@ def call_line(entry: EntryView, limit: int = 120) -> str:
         return f"$ {in_line(command, limit)}"
     fields = fields_of(entry)
     told = next((value for name in _SHOWN_FIRST if isinstance(value := fields.get(name), str) and value), None)
+    pattern = fields.get("pattern")
+    if told is not None and isinstance(pattern, str) and pattern not in ("", told):
+        told = f"{pattern} in {told}"  # searches of one folder differ in what they look for
     if told is None:
         told = entry.input if isinstance(entry.input, str) else _flat(entry.input)
     return f"{in_line(entry.action, 60)} {in_line(told, limit)}".rstrip()

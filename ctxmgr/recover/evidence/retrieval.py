@@ -12,8 +12,9 @@ from typing import Protocol, TypeGuard
 
 from ctxmgr.base.light_dataclass import dataclass, field, replace
 from ctxmgr.diagnose.evidence.calls import command_of, fields_of
+from ctxmgr.diagnose.evidence.messages import is_inserted
 from ctxmgr.recover.evidence.excerpts import Clause, Passage, Row, Scale, SoughtWords, Term, Text, best_passage, record_text
-from ctxmgr.recover.evidence.history_reader import changes_something, explains, is_synthetic, program, same_call, texts, words
+from ctxmgr.recover.evidence.history_reader import changes_something, explains, program, same_call, texts, words
 from ctxmgr.recover.evidence.quotes import answer_text, flat
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.text.tokens import stem
@@ -128,7 +129,7 @@ class Scope:
             return False
         if isinstance(row, EntryView):
             return not is_context_manager(row.agent) and (not self.vain or same_call(row) not in self.vain)
-        if is_synthetic(row.data) or row.type in _NO_WORDS or _is_block(words(row.data)):
+        if is_inserted(row.data) or row.type in _NO_WORDS or _is_block(words(row.data)):
             return False
         late = self.onset is not None and row.after is not None and row.after >= self.onset - 1
         return not (late and row.agent is not None and row.agent == self.stuck)

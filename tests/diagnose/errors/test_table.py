@@ -123,6 +123,20 @@ def test_a_class_leaves_words_that_mean_something_else(kind: str, said: str) -> 
     assert kind not in {found.kind for each in CLASSES if (found := each.diagnose(evidence(call, call, call))) is not None}
 
 
+def test_a_page_that_is_gone_is_told_whatever_fetches_it() -> None:
+    """Clients word the status in several ways."""
+    for said in (
+        "Request failed with status code 404",
+        "HTTP 404 Not Found",
+        "curl: (22) The requested URL returned error: 404",
+    ):
+        call = Call("WebFetch", {"url": "https://docs.example.org/retry"}, said, "error")
+        found = diagnose(evidence(call, call, call))
+
+        assert found is not None
+        assert "the server has nothing at `/retry` (404)" in found.cause
+
+
 @pytest.mark.parametrize("row", [row for row in ROWS if row.ok], ids=lambda row: row.fields["command"][:30])
 def test_a_row_of_successes_answers_one_that_is_repeated(row: ErrorRow) -> None:
     """What the example says counts where the calls end well, too, from the third time on."""

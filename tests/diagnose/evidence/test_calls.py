@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.evidence.calls import diff_changes, short_path
+from ctxmgr.diagnose.evidence.calls import diff_changes, only_looks, short_path
+from tests.diagnose.build import Call, bash, view
 
 HEAD = "--- a/shop.sql\n+++ b/shop.sql\n"
 
@@ -30,3 +31,27 @@ def test_a_path_is_told_so_that_it_can_be_read() -> None:
     """Its end alone would be another path. A long one shows that it is cut."""
     assert short_path("/srv/data/lab/proj/check.py") == "/srv/data/lab/proj/check.py"
     assert short_path(f"/srv/{'deep/' * 30}lab/proj/check.py") == "…/lab/proj/check.py"
+
+
+LOOKS = [
+    bash("cd src && pytest -q 2>&1 | tail -5"), bash("git status"), bash("find . -name a.py"), bash("curl -s localhost/health"),
+    bash("make test"), bash("sleep 5"), bash("git branch -a"), Call("get_order", {"id": 1}), Call("can_send_mms", {}),
+    Call("query", {"sql": "select a from b"}), Call("http_get", {"method": "GET"}), Call("think", {"text": "rm -rf /"}),
+    Call("TodoWrite", {"todos": []}),
+]  # fmt: skip
+MAY_ACT = [
+    bash("python a.py"), bash("pip install pytest"), bash("find . -name a.py -delete"), bash("env A=1 ./deploy.sh"),
+    bash("git branch -D old"), bash("ls > list.txt"), bash("echo $(./deploy.sh)"), bash("pytest --snapshot-update"),
+    bash("curl -X POST localhost/start"), bash("npx eslint --fix ."), Call("zorgify", {}), Call("toggle_wifi", {}),
+    Call("query", {"sql": "update t set a = 1"}), Call("fetch", {"method": "POST"}), Call("check_in_guest", {"id": 1}),
+    Call("open_valve", {"id": 1}), Call("browser_navigate", {"url": "a"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("call", "looks"), [*((each, True) for each in LOOKS), *((each, False) for each in MAY_ACT)],
+    ids=[f"{each.action} {each.given}"[:60] for each in (*LOOKS, *MAY_ACT)],
+)  # fmt: skip
+def test_a_call_only_looks_where_that_is_sure(call: Call, looks: bool) -> None:
+    """What a program or a tool of an unknown name does, nobody can tell."""
+    assert only_looks(view(1, call)) == looks

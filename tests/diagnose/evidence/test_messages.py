@@ -22,6 +22,7 @@ def event(type_: str, data: Any, *, agent: str | None = "main", after: int | Non
     [
         ("user_message", {"text": "go"}, ("user", "user")),
         ("user_message", {"text": "go", "synthetic": True}, ("main", "program")),
+        ("user_message", {"text": "go", "synthetic": True, "simulated": True}, ("user", "user")),
         ("message", {"text": "go"}, ("main", "agent")), ("nudge", {"text": "go"}, ("main", "program")),
         ("agent_message_chunk", {"content": [{"text": "go"}]}, ("main", "agent")), ("user_message", "go", ("user", "user")),
         ("user_message", {"text": "go", "synthetic": "yes"}, ("user", "user")),
@@ -29,7 +30,7 @@ def event(type_: str, data: Any, *, agent: str | None = "main", after: int | Non
     ],
 )  # fmt: skip
 def test_who_said_it_follows_from_the_event(type_: str, data: Any, said: tuple[str, str]) -> None:
-    """A program that writes in a person's name is none."""
+    """A program that writes in a person's name is none, unless it plays the person of the whole conversation."""
     (found,) = messages_of([event(type_, data)])
 
     assert (found.who, found.by, found.text) == (*said, "go")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxmgr.diagnose.evidence.texts import clean, excerpt, how_often, sentences_in, strip_line_numbers
+from ctxmgr.diagnose.evidence.texts import clean, excerpt, how_often, sentences_in, strip_line_numbers, strip_wrapper, text_of
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,22 @@ def test_a_long_quote_is_cut_between_lines() -> None:
     assert len("\n".join(shown)) <= 300
     assert len(excerpt("x" * 900)) == 300
     assert "…" in excerpt(f"a\n{'b' * 900}\nc")
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        ("<untrusted_context>\nOutput: F\nFAIL: test_half\nExit Code: 1\n</untrusted_context>", "F\nFAIL: test_half\n"),
+        ("<returncode>1</returncode>\n<output>\nboom\n</output>", "boom\n"),
+        ("<config>\n<output>build</output>\n</config>", "<config>\n<output>build</output>\n</config>"),
+    ],
+)
+def test_the_tags_of_a_client_are_no_words_of_the_program(shown: str, text: str) -> None:
+    """Each on a line of its own; those of a document stay."""
+    assert strip_wrapper(shown) == text
+
+
+def test_an_error_without_words_says_nothing() -> None:
+    """A failing search prints nothing; what the record is made of are no words of it."""
+    assert text_of({"type": "Error", "message": ""}) == ""
+    assert text_of({"type": "Error", "message": "", "code": 7}) == '{"type": "Error", "message": "", "code": 7}'

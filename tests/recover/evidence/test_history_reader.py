@@ -43,12 +43,13 @@ def test_only_what_was_asked_for() -> None:
     events = [
         heard("user_message", {"text": "one"}),
         heard("user_message", {"text": "<reminder>", "synthetic": True}),
+        heard("user_message", {"text": "played", "synthetic": True, "simulated": True}),
         heard("user_message", {"text": "  "}),
         heard("message", {"text": "two"}),
         heard("nudge", {"text": "go on"}),
     ]
 
-    assert [saying.text for saying in sayings(events, PEOPLE)] == ["one"]
+    assert [saying.text for saying in sayings(events, PEOPLE)] == ["one", "played"]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ctxmgr.recover.evidence.quotes import (
     brief_input,
+    call_line,
     citable_ids,
     clip_middle,
     clock,
@@ -22,6 +23,7 @@ from ctxmgr.recover.evidence.quotes import (
     times,
     whole_sentences,
 )
+from tests.diagnose.build import Call, view
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -161,3 +163,12 @@ def test_a_zero_is_no_empty_value() -> None:
     """What is not set is left out of an input, and a number never is."""
     assert brief_input({"service": "api", "replicas": 0, "wait": False, "note": None}) == '{"service": "api", "replicas": 0}'
     assert brief_input({"service": "api", "wait": False, "note": None}) == '"api"'
+
+
+def test_a_search_is_told_with_what_it_looks_for() -> None:
+    """Of searches in one folder, only the pattern differs."""
+    lines = [
+        call_line(view(1, Call("Grep", given))) for given in ({"pattern": "max_retries", "path": "src"}, {"pattern": "retries"})
+    ]
+
+    assert lines == ["Grep max_retries in src", "Grep retries"]

@@ -1,4 +1,7 @@
-"""A check keeps its outcome through edits because it does not see them: it uses a copy, an old build, or a cached result."""
+"""A check keeps its outcome through edits because it does not see them.
+
+It uses a copy, an old build, or a cached result, or the edits are taken back before it runs.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,10 @@ import re
 
 from ctxmgr.detect.text.fingerprints import mask_volatile
 from ctxmgr.diagnose.evidence import Evidence, clock
-from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, path_of, same_file, split_command
+from ctxmgr.diagnose.evidence.calls import command_of, edited_paths, list_changes, path_of, same_file, split_command
 from ctxmgr.diagnose.evidence.files import is_file_name
 from ctxmgr.diagnose.evidence.manifests import find_build_command
-from ctxmgr.diagnose.evidence.texts import code, first_group, plain_name
+from ctxmgr.diagnose.evidence.texts import code, first_group, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -72,7 +75,8 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         if len(edits) < _LEAST_EDITS:
             continue
         found = (
-            _diagnose_other_file(evidence, entry, edits)
+            _diagnose_undone_edits(evidence, runs, edits)
+            or _diagnose_other_file(evidence, entry, edits)
             or _diagnose_loaded_copy(evidence, entry, edits)
             or _diagnose_stale_image(evidence, entry, edits)
             or _diagnose_stale_program(evidence, entry, command, edits)
@@ -81,6 +85,39 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         if found is not None:
             return found
     return None
+
+
+def _diagnose_undone_edits(evidence: Evidence, runs: list[EntryView], edits: list[EntryView]) -> Diagnosis | None:
+    """Say that each edit is taken back by the next one before the check runs, so that it never sees one of them."""
+    pairs = list(zip(edits[::2], edits[1::2], strict=False))
+    between = [run for run in runs if any(one.index < run.index < two.index for one, two in pairs)]
+    # An edit that stays may have been seen.
+    if len(edits) % 2 or between or not evidence.has_failed(runs[-1]) or not all(_takes_back(two, one) for one, two in pairs):
+        return None
+    one, two = pairs[-1]
+    entry, path = runs[-1], code(evidence.name(path_of(two) or ""), 80)
+    who = "you undo your own" if evidence.is_own(two) else f"{evidence.maker(two)} undoes its own"
+    cause = (
+        f"{evidence.describe_failure(entry, 70)} in the same way: {who} change of "
+        f"{path} before it runs{how_often(len(pairs))}, so it has seen none of them."
+    )
+    step = (
+        f"Make the change that you think is right, leave {path} so, and run {code(command_of(entry), 80)}: its output says "
+        "whether that helps. If it does not, make another change, and none of these."
+    )
+    quotes = evidence.quote(one, _describe_change(one)), evidence.quote(two, _describe_change(two)), evidence.quote(entry)
+    return diagnosis(KIND, cause, step, *quotes, check="The check must have run between two changes.")
+
+
+def _takes_back(edit: EntryView, before: EntryView) -> bool:
+    """Whether an edit undoes the one before it."""
+    changes, earlier = list_changes(edit), reversed(list_changes(before))
+    same = (path_of(edit), edit.agent) == (path_of(before), before.agent)
+    return same and bool(changes) and [(each.old, each.new) for each in changes] == [(each.new, each.old) for each in earlier]
+
+
+def _describe_change(edit: EntryView) -> str:
+    return "\n".join(f"{each.old} → {each.new}" for each in list_changes(edit))
 
 
 def _outcome(evidence: Evidence, entry: EntryView) -> str:
@@ -156,7 +193,7 @@ def _explain_loaded_copy(
     cause = (
         f"{_describe_check(evidence, entry, edits)}, because it loads {code(copy, 80)}, as {evidence.source(other)} "
         "shows, and you edit"
-        f" {code(own, 70)}; nothing has built the one from the other since."
+        f" {code(own, 70)}; no build of the one from the other is recorded since."
     )
     how = f": run {code(build, 60)}" if build else " (look for the build step in the manifest)"
     step = (

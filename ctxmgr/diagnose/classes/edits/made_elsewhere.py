@@ -240,7 +240,7 @@ def _find_copy(evidence: Evidence, file: str, shown: list[EntryView], first: int
             continue
         yield (
             f"it uses {code(copy, 60)}, as {evidence.source(user[0])} shows ({code(user[1], 90)}), a copy of {code(source, 60)}"
-            f" that {code(how, 80)} renews, and nothing has renewed it since the edits",
+            f" that {code(how, 80)} renews, and no renewal of it is recorded since the edits",
             f"Run {code(how, 80)}, so that {code(copy, 60)} is copied anew from {code(source, 60)} with the edits of"
             f" {code(file, 80)}, and then run the check once. Do not edit the copy.",
             other,

@@ -21,7 +21,7 @@ from ctxmgr.diagnose.evidence.calls import (
     tool_phrase,
 )
 from ctxmgr.diagnose.evidence.files import REWRITES, Content
-from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, quote_match
+from ctxmgr.diagnose.evidence.texts import ORDERS, capital, code, first_group, quote_match
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Confidence, Diagnosis
@@ -35,7 +35,18 @@ _REFUSED = lazy_pattern(
     r"|did not appear|does not (?:appear|exist in|contain)|must match|not unique|multiple (?:matches|occurrences)|matches of"
     r"|occurrences? (?:found|of)|does not apply|patch failed|hunk #?\d+ failed|while searching for|unable to "
     r"(?:find|locate|apply)|no such (?:text|line|block)"
-    r"|isn't in|is not in|not present in",
+    r"|isn't in|is not in|not present in|expected \d+ (?:occurrence|replacement)s?,? but found",
+    re.IGNORECASE,
+)
+_REPEATED = lazy_pattern(
+    r"\bfound (?![01]\b)(\d{1,6})\b|\b(?![01]\b)(\d{1,6}) (?:matches|occurrences)\b"
+    r"|\b(?:appears|occurs|stands|exists) (?![01]\b)(\d{1,6}) times\b|not unique|must be unique"
+    r"|multiple (?:matches|occurrences|times)|more than (?:one|once)",
+    re.IGNORECASE,
+)
+_ABSENT = lazy_pattern(
+    r"not found|no match|(?:does|did) not match|did not appear|not present"
+    r"|(?:could not|couldn't|cannot|can't|failed to|unable to) find|\b0 (?:matches|occurrences)",
     re.IGNORECASE,
 )
 _UNREAD = lazy_pattern(
@@ -120,10 +131,13 @@ def _diagnose_edit(evidence: Evidence, entry: EntryView, path: str, change: Chan
     if (found := _diagnose_unseen_part(evidence, entry, path, change)) is not None:
         return found
     known = evidence.last_content(path, entry.index)
+    places = [] if known is None else known.find_line_numbers(change.old.strip("\n"))
+    # The tool has looked into the file itself, so it is right where what was read of it shows another state.
+    if len(places) <= 1 and (repeated := _REPEATED.search(said)) and not _ABSENT.search(said):
+        return _explain_repeated_text(evidence, entry, path, change, repeated, known)
     # Without the file's content, only an output that shows a part of it can help.
     if known is None:
         return _diagnose_partial_view(evidence, entry, path, change) or _diagnose_unread_file(evidence, entry, path, change)
-    places = known.find_line_numbers(change.old.strip("\n"))
     # This comes first: the text occurs, so no line is missing.
     if len(places) > 1:
         return _diagnose_repeated_text(evidence, entry, known, places, change)
@@ -239,19 +253,39 @@ def _diagnose_missing_text(
     )
 
 
+_STEP_REPEATED = (
+    "Add the line above or below the place you mean to the text to replace, so that it is unique and occurs only once; use an "
+    "option such as `replace_all` only if you mean all of them."
+)
+
+
+def _explain_repeated_text(
+    evidence: Evidence, entry: EntryView, path: str, change: Change, repeated: re.Match[str], known: Content | None
+) -> Diagnosis:
+    """Say that the text stands in the file more than once, as the tool found that was to replace it."""
+    first = next((line for line in change.old.split("\n") if line.strip()), change.old)
+    often = f"{count} times" if (count := first_group(repeated)) else "more than once"
+    cause = f"{_describe_edit(evidence, entry, path)}: the tool found {change.name} {code(first)} {often} in the file."
+    unread = known is None or len(known.find_line_numbers(change.old.strip("\n"))) == 0
+    read = f"Read {evidence.name(path)} as it is now. " if unread else ""
+    return diagnosis(
+        KIND, cause, f"{read}{_STEP_REPEATED}", evidence.quote(entry), check="The edit must report that the file was changed."
+    )
+
+
 def _diagnose_repeated_text(
     evidence: Evidence, entry: EntryView, known: Content, places: list[int], change: Change
 ) -> Diagnosis:
     first = change.old.strip("\n").split("\n")[0]
     numbers = ", ".join(map(str, places[:6]))
+    told = first_group(_REPEATED.search(evidence.text(entry)[:4_000]))
+    # A line may have it twice, and a part of the file may not have been read.
+    others = "" if told in ("", str(len(places))) else ", among others"
     cause = (
-        f"{_describe_edit(evidence, entry, known.path)}: {code(first)} stands {len(places)} times in the file, at "
-        f"lines {numbers}."
-    )
-    step = (
-        "Add the line above or below the place you mean to the text to replace, so that it is unique and occurs only once; use"
-        " an option such as `replace_all` only if you mean all of them."
-    )
+        f"{_describe_edit(evidence, entry, known.path)}: {code(first)} stands {told or len(places)} times in the file{others}, "
+        f"at lines {numbers}."
+    ).replace(", among others, at", ", among others at")
+    step = _STEP_REPEATED
     above = [(place, line) for place in places[:_MOST_PLACES] if (line := _quote_line_above(known, place, places))]
     if above:
         step += f" {'; '.join(f'line {place} is below {line}' for place, line in above)}.".replace(" line", " Line", 1)

@@ -9,7 +9,7 @@ from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence, call_input, call_ke
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.files import asked_paths, find_move
 from ctxmgr.diagnose.evidence.interactive_commands import RUNS_ON, Wait, find_command_wait
-from ctxmgr.diagnose.evidence.texts import capital, code, contains_word, plain_name
+from ctxmgr.diagnose.evidence.texts import capital, code, contains_word, how_often, plain_name
 from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.text.patterns import lazy_pattern
 from ctxmgr.types.finding import Diagnosis
@@ -70,12 +70,17 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
 
 _STOPPED = lazy_pattern(
     r"timed? ?out|time limit|\bexit(?:ed)?(?: with)?(?: code| status)?:? ?(?:124|130|137|143)\b|\bkilled\b|terminated"
-    r"|interrupted|no (?:new )?output (?:for|after|in)\b"
-    r"|(?:stdin|input|standard input) (?:is )?not (?:a |from a )?(?:tty|terminal)|not a tty|waiting for your editor"
-    r"|terminal is dumb|EOF when reading|cannot prompt|prompt(?:ed)? for input|no tty present",
+    r"|interrupted|no (?:new )?output (?:for|after|in)\b",
     re.IGNORECASE,
 )
 """Results of a call that waited for somebody."""
+_UNATTENDED = lazy_pattern(
+    r"(?:stdin|input|standard input) (?:is )?not (?:a |from a )?(?:tty|terminal)|not a tty|waiting for your editor"
+    r"|problem with the editor|terminal is dumb|EOF when reading|cannot prompt|prompt(?:ed)? for input|no tty present"
+    r"|\[y/n\]:? abort",
+    re.IGNORECASE,
+)
+"""Results of a call that needed somebody and ended by itself, because nobody was there."""
 _TIMED = lazy_pattern(r"\btimed out after\b|\btime limit\b|\bexit(?:ed)?(?: with)?(?: code| status)?:? ?124\b", re.IGNORECASE)
 """Words of a client, or of `timeout`, for a call that did not end in time."""
 _MOST_END, _MOST_START, _MOST_BEFORE = 600, 120, 3
@@ -83,10 +88,20 @@ _MOST_END, _MOST_START, _MOST_BEFORE = 600, 120, 3
 
 
 def _was_stopped(evidence: Evidence, entry: EntryView) -> bool:
-    """Whether a call was stopped for waiting too long, according to its client's text above or below the output."""
+    """Whether a call waited too long or for nobody, according to the text at the ends of its output."""
+    return _says_at_ends(evidence, entry, _STOPPED) or _says_at_ends(evidence, entry, _UNATTENDED)
+
+
+def _says_at_ends(evidence: Evidence, entry: EntryView, pattern: re.Pattern[str]) -> bool:
     said = evidence.text(entry)
     # A client says so at either end. In the middle, a program may speak of time-outs of its own.
-    return _STOPPED.search(said[-_MOST_END:]) is not None or _STOPPED.search(said[:_MOST_START]) is not None
+    return pattern.search(said[-_MOST_END:]) is not None or pattern.search(said[:_MOST_START]) is not None
+
+
+def _ended_by_itself(evidence: Evidence, entry: EntryView) -> bool:
+    """Whether a call failed because nobody was there to answer, so that nothing had to stop it."""
+    unattended = entry.status != "open" and _says_at_ends(evidence, entry, _UNATTENDED)
+    return unattended and not _says_at_ends(evidence, entry, _STOPPED)
 
 
 def _diagnose_stopped_call(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
@@ -152,7 +167,9 @@ def _diagnose_prompt(evidence: Evidence, entry: EntryView, command: str) -> Diag
     if len(asked) < 3 or _MEASURES.search(asked) or (asked[-1:] in ":>$#%" and len(asked.split()) > _MOST_PROMPT_WORDS):
         return None
     shown = f"{code(asked, 70)}" if _ASKED.fullmatch(asked) else "a question"
-    cause = f"{_describe_start(entry)}: its output ends in a prompt, {shown}, and it waits for input that nobody types."
+    ended = _ended_by_itself(evidence, entry)
+    waits = "and nobody answers" if ended else "and it waits for input that nobody types"
+    cause = f"{_describe_start(evidence, entry)}: its output ends in a prompt, {shown}, {waits}."
     quotes = [evidence.quote(entry, asked), evidence.quote(entry, command or call_input(entry)[:300])]
     # A pager waits for a key, not for an answer.
     if asked.endswith(("(END)", "--More--")):
@@ -176,7 +193,8 @@ def _diagnose_prompt(evidence: Evidence, entry: EntryView, command: str) -> Diag
         quotes.append(evidence.quote(source))
     else:
         step = _describe_unattended_run(command)
-    return diagnosis(KIND, cause, step, *quotes, check=_CHECK)
+    step, check = (_without_stop(step), _CHECK_ASKED) if ended else (step, _CHECK)
+    return diagnosis(KIND, cause, step, *quotes, check=check)
 
 
 def _describe_unattended_run(command: str) -> str:
@@ -255,14 +273,17 @@ def _diagnose_earlier_question(evidence: Evidence, entry: EntryView, command: st
         asked = matches[-1].group(0).strip()
         shown = code(asked, 90) if _ASKED.fullmatch(asked) else "a question"
         whose = "" if other.index == entry.index else f", as {evidence.source(other)} shows"
-        cause = f"{_describe_start(entry)}: it asks a question, {shown}{whose}, and waits for an answer that nobody gives."
+        ended = _ended_by_itself(evidence, entry)
+        waits = "and nobody answers" if ended else "and waits for an answer that nobody gives"
+        cause = f"{_describe_start(evidence, entry)}: it asks a question, {shown}{whose}, {waits}."
         option = _find_option(evidence, entry, asked)
         step = (
             _describe_unattended_run(command)
             if option is None
             else f"Stop it and run it with {code(option[0], 50)}, which {evidence.source(option[1])} names."
         )
-        return diagnosis(KIND, cause, step, evidence.quote(other, asked), check=_CHECK)
+        step, check = (_without_stop(step), _CHECK_ASKED) if ended else (step, _CHECK)
+        return diagnosis(KIND, cause, step, evidence.quote(other, asked), check=check)
     return None
 
 
@@ -288,7 +309,7 @@ def _diagnose_stack_dump(evidence: Evidence, entry: EntryView) -> Diagnosis | No
         code(f"{evidence.name(file)}:{line} in {name}", 90) + inside.get((file, line, name), "")
         for file, line, name in own[:_MOST_FRAMES]
     ]
-    cause = f"{_describe_start(entry, 90)}. The dump of its stack shows where it stands: {', '.join(places)}."
+    cause = f"{_describe_start(evidence, entry, 90)}. The dump of its stack shows where it stands: {', '.join(places)}."
     step = (
         f"More time can't help. Read these lines, {' and '.join(places[:2])}: find what each waits for (a queue, a"
         " lock, a thread, an answer),"
@@ -335,7 +356,7 @@ def _diagnose_endless(evidence: Evidence, entry: EntryView, command: str) -> Dia
         how = f"{'as long as' if ends else 'until'}{shown or ' its condition'} holds"
         why = f", and why{shown} {'still holds' if ends else 'fails'}" if shown else ""
         cause = (
-            f"{_describe_start(entry)}: it repeats {how}, without a limit, "
+            f"{_describe_start(evidence, entry)}: it repeats {how}, without a limit, "
             f"and nothing in the record shows that it will{' end' if ends else ''}."
         )
         step = (
@@ -358,7 +379,7 @@ def _diagnose_asking_program(evidence: Evidence, entry: EntryView, command: str)
         line = next((line for line in content.lines[:4_000] if _READS_INPUT.search(line)), None)
         if line is not None:
             source = evidence.source(content.entry)
-            cause = f"{_describe_start(entry)}: {_INPUT}. {capital(source)} shows {code(line.strip(), 110)}."
+            cause = f"{_describe_start(evidence, entry)}: {_INPUT}. {capital(source)} shows {code(line.strip(), 110)}."
             return diagnosis(
                 KIND, cause, _STEP_INPUT, evidence.quote(entry, command), evidence.quote(content.entry, line), check=_CHECK
             )
@@ -366,10 +387,10 @@ def _diagnose_asking_program(evidence: Evidence, entry: EntryView, command: str)
 
 
 def _diagnose_network(evidence: Evidence, entry: EntryView, command: str) -> Diagnosis:
-    cause = f"{_describe_start(entry)}. It needs the network, and no answer is recorded."
+    cause = f"{_describe_start(evidence, entry)}. It needs the network, and no answer is recorded."
     step = (
-        "Stop it and make the call once with a time limit, such as `timeout 60 COMMAND`; if it ends without an answer, tell the"
-        " user that the other side does not answer."
+        "Stop it, and see whether it took effect. If it did not, make the call once with a time limit, such as `timeout 60 "
+        "COMMAND`; if that ends without an answer, tell the user that the other side does not answer."
     )
     return diagnosis(KIND, cause, step, evidence.quote(entry, command), confidence="medium")
 
@@ -390,7 +411,7 @@ def _diagnose_earlier_duration(evidence: Evidence, entry: EntryView, command: st
             and other.duration_ms < _USUAL_MS
         ):
             cause = (
-                f"{_describe_start(entry)}; the same call returned after {other.duration_ms / 1000:.1f}"
+                f"{_describe_start(evidence, entry)}; the same call returned after {other.duration_ms / 1000:.1f}"
                 f" seconds{clock(other.ts)}."
             )
             changed = evidence.changes(other.index, entry.index)
@@ -400,8 +421,8 @@ def _diagnose_earlier_duration(evidence: Evidence, entry: EntryView, command: st
                 else ""
             )
             step = (
-                "Stop it and run it again once with a time limit, `timeout 60 COMMAND`; if it does not return, look at what was"
-                " changed since it did."
+                "Stop it, and see whether it took effect. If it did not, run it again once with a time limit, `timeout 60 "
+                "COMMAND`; if it does not return, look at what was changed since it did."
             )
             return diagnosis(
                 KIND, f"{cause}{since}", step, evidence.quote(other), evidence.quote(entry, command), confidence="medium"
@@ -414,7 +435,7 @@ def _diagnose_moved_file(evidence: Evidence, entry: EntryView) -> Diagnosis | No
     for name in asked_paths(entry):
         move = find_move(evidence, entry, name)
         if move is not None:
-            cause = f"{_describe_start(entry)}: it uses {code(name, 60)}, and {move.description}."
+            cause = f"{_describe_start(evidence, entry)}: it uses {code(name, 60)}, and {move.description}."
             step = f"Stop it, and use {code(move.place, 80)}, which {move.who} named, in place of {code(name, 60)}."
             quotes = (evidence.quote_message(move.message), evidence.quote(entry, command_of(entry) or call_input(entry)[:300]))
             return diagnosis(KIND, cause, step, *quotes, check=f"{code(move.place, 80)} must hold what you need.")
@@ -437,16 +458,29 @@ def _diagnose_child(evidence: Evidence, entry: EntryView) -> Diagnosis | None:
 
 
 def _explain_wait(evidence: Evidence, entry: EntryView, command: str, wait: Wait) -> Diagnosis:
-    cause = f"{_describe_start(entry)}: {wait.why}."
+    if _ended_by_itself(evidence, entry):
+        cause = f"{_describe_start(evidence, entry)}, because nobody is at its terminal: called like this, "
+        cause += f"{_WAITS.split(wait.why)[0]}."
+        return diagnosis(KIND, cause, _without_stop(wait.step), evidence.quote(entry), check=_CHECK_ASKED)
+    cause = f"{_describe_start(evidence, entry)}: {wait.why}."
     if wait.why == _SERVER and entry.status != "open":
         cause = f"{code(command, 100)}{start_clause(entry)} was stopped at a time limit: {_SERVER}."
     return diagnosis(KIND, cause, wait.step, evidence.quote(entry, command), check=_CHECK)
 
 
-def _describe_start(entry: EntryView, room: int = 100) -> str:
+_WAITS = lazy_pattern(r",? and (?:waits|nobody)")
+_STOP = lazy_pattern(r"^Stop it(?: and|[.,]) ")
+_CHECK_ASKED = "It must end without asking anybody."
+
+
+def _without_stop(step: str) -> str:
+    """Return a step for a call that has ended, so that nothing is left to stop."""
+    return capital(_STOP.sub("", step))
+
+
+def _describe_start(evidence: Evidence, entry: EntryView, room: int = 100) -> str:
     """Return which call does not return, and since when, as the beginning of a sentence."""
-    return f"{call_phrase(entry, room, 'Your')}{start_clause(entry)} {_describe_end(entry)}"
-
-
-def _describe_end(entry: EntryView) -> str:
-    return "has not returned" if entry.status == "open" else "did not return by itself"
+    if _ended_by_itself(evidence, entry):
+        return f"{call_phrase(entry, room, 'Your')} fails{how_often(evidence.times(entry))}"
+    end = "has not returned" if entry.status == "open" else "did not return by itself"
+    return f"{call_phrase(entry, room, 'Your')}{start_clause(entry)} {end}"

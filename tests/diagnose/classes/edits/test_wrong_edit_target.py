@@ -140,3 +140,29 @@ def test_the_places_of_a_repeated_text_are_told_by_the_line_that_only_one_has_ab
         known, "wrongEditTarget", ["stands 2 times", "lines 4, 7"],
         ["ine 4 is below `def start(self):`", "line 7 is below `def halt(self):`"],
     )  # fmt: skip
+
+
+SEVEN = (
+    "Found 7 matches of the string to replace, but replace_all is false. To replace only one, provide more context.\nString: x"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "cause"),
+    [
+        ([], SEVEN, "found its old_string `x` 7 times"),
+        ([read("a.py", "import os\n")], SEVEN, "found its old_string `x` 7 times"),
+        ([read("a.py", "x = 1\ny = x\nx = 2")], SEVEN, "stands 7 times in the file, among others at lines 1, 2, 3"),
+        ([], "Failed to edit, expected 1 occurrence but found 3.", "found its old_string `x` 3 times"),
+        ([], "No replacement was performed. Multiple occurrences of old_str `x` in lines [1, 2].", "more than once"),
+        ([], "Failed to edit, 0 occurrences found for old_string in a.py.", "is not in the file"),
+        ([], "String to replace not found in file (searched 3 times).", "is not in the file"),
+    ],
+)
+def test_a_text_that_the_tool_found_is_not_said_to_be_absent(before: list[Call], said: str, cause: str) -> None:
+    """The tool has read the file, whatever the agent has read."""
+    found = wrong_edit_target.diagnose(evidence(*before, *[edit("a.py", "x", "total", said)] * THRICE))
+
+    assert found is not None
+    assert cause in found.cause
+    assert ("not in the file" in found.cause) == ("not in the file" in cause)

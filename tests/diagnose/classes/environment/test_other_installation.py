@@ -57,3 +57,47 @@ def test_a_shell_that_was_activated_may_still_be() -> None:
     assert "installed in the environment" not in told(
         ".venv/bin/pip install my-ledger", "python report.py", bash("source .venv/bin/activate")
     )
+
+
+SATISFIED = "Requirement already satisfied: my-ledger in /usr/lib/python3/dist-packages (1.2)"
+
+
+@pytest.mark.parametrize(
+    ("install", "said", "run", "words"),
+    [
+        ("pip install my-ledger", SATISFIED, "pytest -q", ["`/usr/lib/python3/dist-packages`", "`PYTHON -m pytest`"]),
+        ("pip install my-ledger", DONE, "make test", ["pip is of another interpreter", "`PYTHON -m pip install my_ledger`"]),
+        ("pip install my-ledger", "ERROR: No matching distribution found for my-ledger", "pytest -q", []),
+        ("pip install my-ledger --target vendor", DONE, "pytest -q", []),
+        ("pip install my-ledger-tools", "Successfully installed my-ledger-tools-1.2", "pytest -q", []),
+        ("pip install my-ledger", DONE, "tox -e py311", []),
+    ],
+)
+def test_what_pip_has_and_the_call_has_not_points_to_a_second_interpreter(
+    install: str, said: str, run: str, words: list[str]
+) -> None:
+    """Pip's own words show it, and those alone; a program that chooses an environment itself is another matter."""
+    text = told(install, run, said=said)
+
+    assert bool(text) == bool(words)
+    assert [each for each in words if each not in text] == []
+
+
+def test_what_was_removed_since_is_not_installed() -> None:
+    """The last word of pip counts."""
+    assert diagnose(evidence(bash("pip install my-ledger", DONE), bash("pip uninstall -y my-ledger", "ok"),
+                             *[failed("pytest -q", MISSING)] * 4)) is None  # fmt: skip
+
+
+def test_a_python_under_which_the_program_works_has_the_module() -> None:
+    """What passed shows more than pip's word; what failed too shows nothing."""
+    steps = [bash("pip install my-ledger", SATISFIED), *[failed("pytest -q", MISSING)] * 4]
+    found = diagnose(evidence(*steps, bash("python3 -m pytest -q tests", "12 passed"), loop=5))
+    mended = diagnose(evidence(*steps, bash("pip install x", DONE), bash("python3 -m pytest", "12 passed"), loop=6))
+    other = diagnose(evidence(*steps, failed("python3 -m pytest -q tests", "Segmentation fault"), loop=5))
+
+    assert found is not None
+    assert "Use `python3 -m pytest` in the place of `pytest`" in found.next_step
+    assert "in the place of" not in (mended.next_step if mended is not None else "")
+    assert other is not None
+    assert "pip is of another interpreter" in other.cause

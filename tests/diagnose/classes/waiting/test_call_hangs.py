@@ -129,3 +129,36 @@ def test_a_call_that_its_client_stopped(command: str, cause: str, step: str) -> 
     broken = failed(command, "Error: connect ETIMEDOUT 10.0.0.4:443")
     told = diagnose(evidence(source, *[broken] * THRICE))
     assert told is None or told.kind != "callHangs"
+
+
+@pytest.mark.parametrize(
+    ("command", "said", "step"),
+    [
+        (
+            "git commit",
+            "error: Terminal is dumb, but EDITOR unset\nPlease supply the message using either -m",
+            "Give the message",
+        ),
+        ("apt-get install nginx", "Do you want to continue? [Y/n] Abort.", "`-y`"),
+        ("docker run -it app bash", "the input device is not a TTY", "without `-it`"),
+    ],
+)
+def test_a_call_that_ended_because_nobody_was_there(command: str, said: str, step: str) -> None:
+    """It did return, so there is nothing to stop, and it waited for nobody."""
+    found = diagnose(evidence(*[failed(command, said)] * THRICE))
+
+    assert found is not None
+    assert found.kind == "callHangs"
+    assert "return" not in f"{found.cause} {found.check}"
+    assert "waits" not in found.cause
+    assert step in found.next_step
+    assert "Stop it" not in found.next_step
+
+
+@pytest.mark.parametrize("before", [[], [bash("npm install", "added 4 packages")]], ids=["first", "again"])
+def test_a_call_that_may_have_taken_effect_is_not_made_again_unseen(before: list[Call]) -> None:
+    """The prompt forbids that, so the step must not ask for it."""
+    found = call_hangs.diagnose(evidence(*before, bash("npm install", status="open"), kind="hung", severity="hung"))
+
+    assert found is not None
+    assert "see whether it took effect" in found.next_step
