@@ -99,6 +99,11 @@ def declared_limit(start: Observation) -> float | None:
     return value / 1000 if value is not None and value >= _SURELY_MILLISECONDS else value
 
 
+def _is_last(action: str) -> bool:
+    """Whether nothing is expected of the run after this action."""
+    return vocabulary.finishes(action) or vocabulary.calls_a_person(action)
+
+
 def _is_in_background(start: Observation) -> bool:
     """Whether a call's input asks its client to run it in the background."""
     fields = json_object(start.input)
@@ -367,7 +372,7 @@ class StallWatch:
         call = self._drop(finish.id)
         self._finished += 1
         self._note_move(finish, flow)
-        if finish.status == "ok" and not self._open and vocabulary.finishes(finish.action):
+        if finish.status == "ok" and not self._open and _is_last(finish.action):
             self._state = "done"
         elif finish.status == "interrupted":
             self._state = "paused"
@@ -396,7 +401,7 @@ class StallWatch:
         self._begun += 1
         self._finished += 1
         self._note_move(finish, flow)
-        if finish.status == "ok" and not self._open and vocabulary.finishes(finish.action):
+        if finish.status == "ok" and not self._open and _is_last(finish.action):
             self._state = "done"
 
     def hear(self, event: Observation) -> None:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.detect.text.fingerprints import CURSOR_KEYS, MAX_TEXT, canonical
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Observation
 
@@ -250,6 +251,81 @@ def _plain_path(word: str) -> str:
     while word.startswith("./") and len(word) > 2:
         word = word[2:]
     return word.rstrip("/") or word
+
+
+# What stands before the program that a command runs, and parts of a command that only prepare another one.
+_LAUNCHER = lazy_pattern(
+    r"(?:(?:sudo|time|nohup|npx|bunx|uvx|(?:uv|poetry|pipenv|pdm|hatch|rye) run|env|\w+=\S*|python[\d.]* -m|py -m)\s+)+"
+)
+_PREPARES = word_set("cd pushd export source . set unset echo")
+_PARTS = lazy_pattern(r"&&|\|\||;|\n")
+_NAMES_A_THING = lazy_pattern(r"\S*[/.:]\S*")
+
+
+def tries_again(start: Observation, failed: Observation, command: str, failed_command: str) -> bool:
+    """Whether a call tries with other arguments what a failed call of the same action tried.
+
+    Calls of a path are about one file: the same, or one of that name elsewhere. Of two commands, the program and the things that
+    it is run on are the same, and only options differ. What else a call is given may be what was wrong with the failed one.
+
+    Args:
+        start: the call.
+        failed: the failed call.
+        command: the shell command of the call ("" if it has none).
+        failed_command: that of the failed call.
+    """
+    if start.action != failed.action:
+        return False
+    mine, theirs = ({_file_name(value) for value in _paths(call)} for call in (start, failed))
+    if mine != theirs and (mine or theirs):
+        return False
+    return (not command and not failed_command) or _runs_again(command, failed_command)
+
+
+def _paths(start: Observation) -> list[str]:
+    fields = json_object(start.input)
+    return [value for key, value in fields.items() if key in PATH_KEYS and isinstance(value, str)]
+
+
+def _file_name(path: str) -> str:
+    return _plain_path(path.strip()).replace("\\", "/").rpartition("/")[2]
+
+
+def _runs_again(command: str, failed: str) -> bool:
+    parts = _program_calls(failed)
+    if not parts:
+        return False
+    # The last part is what failed, or what the others prepare.
+    wanted = [word for word in parts[-1] if word[0] != "-"]
+    for words in _program_calls(command):
+        bare = [word for word in words if word[0] != "-"]
+        # `-m "a text"` gives the same call a text. What names a file or a test is run in the place of the whole.
+        plain = [
+            word
+            for place, word in enumerate(words)
+            if word[0] != "-" and (not place or words[place - 1][0] != "-" or _NAMES_A_THING.fullmatch(word))
+        ]
+        if wanted in (bare, plain):
+            return True
+    return False
+
+
+def _program_calls(command: str) -> list[list[str]]:
+    """Return the words of each program that a command runs, without what only prepares it or reads its output."""
+    import shlex  # loaded here: few loops end in a command that succeeds
+
+    found: list[list[str]] = []
+    for part in _PARTS.split(plain_command(command)):
+        text = part.partition("|")[0].strip()
+        launcher = _LAUNCHER.match(text)
+        text = text[launcher.end() :] if launcher else text
+        try:
+            words = [word for word in shlex.split(text) if word]
+        except ValueError:  # a quotation mark without its partner
+            words = text.split()
+        if words and words[0] not in _PREPARES:
+            found.append(words)
+    return found
 
 
 def near_key(start: Observation) -> Hashable:

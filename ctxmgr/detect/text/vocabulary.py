@@ -263,6 +263,12 @@ def passes_on(action: str) -> bool:
     return not _PASSES_ON.isdisjoint(_words(action))
 
 
+@lru_cache(maxsize=1024)
+def calls_a_person(action: str) -> bool:
+    """Whether the action passes the whole conversation to a person, who goes on with it."""
+    return passes_on(action) and not _PERSONS.isdisjoint(_words(action)) and not asks_human(action)
+
+
 def hands_over(action: str) -> bool:
     """Whether the action gives words or work to another agent."""
     return delegates(action) or not HAND_OVERS.isdisjoint(_words(action))
