@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from ctxmgr.config import Config
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.history import detection
+from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.bookkeeping import FileState
 from ctxmgr.types.finding import SessionVerdict
@@ -142,6 +144,28 @@ def test_an_imported_session_that_runs(
     monkeypatch.setattr(store, "clock", lambda: START + clock)
 
     assert detect(store).verdicts[0].verdict == ("healthy" if running else "hung")
+
+
+@pytest.mark.parametrize("open_now", [True, False])
+def test_an_imported_log_of_our_own_is_judged_as_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_now: bool
+) -> None:
+    """Its recorder's lock tells whether it runs, however fresh the file is. A killed run is judged at the end of its log."""
+    log = tmp_path / "run.jsonl"
+    recorder = Recorder(log, session="s", agent="a")
+    recorder.result(recorder.entry("a", "Bash", {"command": "make"}), "ok", output="done")
+    if not open_now:
+        recorder.end()
+        log.write_bytes(b"".join(line for line in log.read_bytes().splitlines(True) if b'"sessionEnd"' not in line))
+    verdicts: list[tuple[str, list[str]]] = []
+    for target in (log, tmp_path / "h.db"):
+        with Workspace.open(str(target), create=True) as workspace:
+            if target != log:
+                workspace.import_logs([log])
+            monkeypatch.setattr(workspace.store, "clock", lambda: time.time() + 600)
+            verdicts += [(each.verdict, each.notes) for each in workspace.detect(DetectRequest(all_sessions=True)).verdicts]
+    assert verdicts == [("hung" if open_now else "healthy", [])] * 2
+    recorder.end()
 
 
 def test_without_times_stalls_are_not_judged(store: Store) -> None:

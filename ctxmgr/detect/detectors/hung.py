@@ -287,7 +287,9 @@ WAITS = frozenset(
     {"waiting", "permission_request", "approval_request", "elicitation", "ask_user", "question", "input_required"}
 )
 PAUSES = frozenset({"interrupt", "pause", "paused"})
-WORK_STARTS = frozenset({"user_message", "user_message_chunk", "nudge", "continuation", "resume"})
+WORK_STARTS = frozenset({"user_message", "user_message_chunk", "nudge", "resume"})
+OWN_ANSWER = "continuation"
+"""Type of the event by which an answer of this program is stored. The run itself did nothing by it, and may never hear of it."""
 PROGRESS = frozenset({"progress"})
 LIFE = frozenset({"heartbeat", "progress", "tool_call_update"})
 """Signs of life from the maker of a call. A log that ends with one does not end inside the call."""
@@ -407,6 +409,8 @@ class StallWatch:
     def hear(self, event: Observation) -> None:
         """Take an event. Only some kinds show what the run does."""
         kind = event.type or ""
+        if kind == OWN_ANSWER:
+            return
         if event.id:
             self._last_id = event.id
         self._answered = self._answered or kind not in _ASKING
