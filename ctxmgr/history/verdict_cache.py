@@ -34,7 +34,8 @@ _CODE = ("detect", "diagnose", "history", "log", "store", "text", "types")
 
 _AT_ONCE = 500
 
-_OWN_FORMAT = "ctxmgr"  # as in `history.formats`, which loads slowly
+OWN_FORMAT = "ctxmgr"
+"""The name of our own format. It stands here because `history.formats` loads slowly."""
 
 
 def is_running(store: Store, key: int, session: str) -> bool:
@@ -50,7 +51,7 @@ def is_running(store: Store, key: int, session: str) -> bool:
     if last is None or not 0 <= store.clock() - last < GONE_AFTER:
         return False
     for name, _, form in store.imported.sources(session):
-        if form == _OWN_FORMAT:
+        if form == OWN_FORMAT:
             if is_live(name, session):
                 return True
             continue

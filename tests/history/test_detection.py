@@ -168,6 +168,31 @@ def test_an_imported_log_of_our_own_is_judged_as_in_place(
     recorder.end()
 
 
+@pytest.mark.parametrize("imported", [False, True])
+def test_a_run_whose_process_was_killed(tmp_path: Path, imported: bool) -> None:
+    """The lock file that a killed process left beside its log says so. Without it nothing is known."""
+    log = tmp_path / "run.jsonl"
+    recorder = Recorder(log, session="s", agent="a")
+    recorder.entry("a", "Bash", {"command": "make"})
+    lock = next((tmp_path / "run.jsonl.live").iterdir())
+    name, note = lock, lock.read_bytes()
+    recorder.end()
+    log.write_bytes(b"".join(line for line in log.read_bytes().splitlines(True) if b'"sessionEnd"' not in line))
+    gone: list[object] = []
+    for killed in (True, False):
+        if killed:
+            name.parent.mkdir(exist_ok=True)
+            name.write_bytes(note)
+        else:
+            name.unlink()
+        with Workspace.open(str(tmp_path / f"{killed}.db" if imported else log), create=True) as workspace:
+            if imported:
+                workspace.import_logs([log])
+            finding = detection.judge(workspace.store, 1, {}, None)[0].findings[0]
+            gone.append(finding.evidence.get("processGone"))
+    assert gone == [True, None]
+
+
 def test_without_times_stalls_are_not_judged(store: Store) -> None:
     """A log without timestamps is judged for loops alone, and the answer says so."""
     store.append([entry("s", 0, "Bash", "make", ts=None), result("s", 0, "x", ts=None), entry("s", 1, "Bash", "x", ts=None)])
