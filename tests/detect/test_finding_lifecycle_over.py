@@ -23,7 +23,7 @@ SUCCESSES: dict[str, tuple[str, Given, str, Given, str]] = {
         "Bash", {"command": "cd /repo && git commit"}, "error: Terminal is dumb, but EDITOR unset",
         {"command": "cd /repo && git commit -m 'Fix it'"}, "1 file changed",
     ),
-    "a setting": ("Bash", {"command": "./run.sh"}, "HOME is empty", {"command": "HOME=/root ./run.sh | tail -3"}, "ready"),
+    "a setting": ("Bash", {"command": "./run.sh"}, "LANG is empty", {"command": "LANG=C ./run.sh | tail -3"}, "ready"),
 }  # fmt: skip
 
 OTHERS: dict[str, tuple[str, Given, str, Given, str]] = {

@@ -16,7 +16,7 @@ from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.bookkeeping import FileState
 from ctxmgr.types.finding import SessionVerdict
-from ctxmgr.types.operations import DetectRequest, DetectResponse, SessionsRequest
+from ctxmgr.types.operations import DetectRequest, DetectResponse, RecoverRequest, SessionsRequest
 from ctxmgr.workspace import Workspace
 from tests.builders import START, at, build, entry, entry_id, event, result, write
 
@@ -191,6 +191,21 @@ def test_a_run_whose_process_was_killed(tmp_path: Path, imported: bool) -> None:
             finding = detection.judge(workspace.store, 1, {}, None)[0].findings[0]
             gone.append(finding.evidence.get("processGone"))
     assert gone == [True, None]
+
+
+@pytest.mark.parametrize("place", ["run.jsonl", "h.db"])
+def test_a_recovery_changes_no_verdict(tmp_path: Path, place: str) -> None:
+    """An agent that failed inside a call has ended, before and after somebody asked for help with its session."""
+    with pytest.raises(ZeroDivisionError), Recorder(tmp_path / place, session="s", agent="a") as recorder:
+        recorder.entry("a", "Bash", {"command": "make"})
+        1 / 0
+    seen: list[tuple[str, list[str], list[str]]] = []
+    for _ in range(3):
+        with Workspace.open(str(tmp_path / place)) as workspace:
+            verdict = workspace.detect(DetectRequest(all_sessions=True)).verdicts[0]
+            seen.append((verdict.verdict, verdict.notes, [each.id for each in verdict.findings]))
+            workspace.recover(RecoverRequest(force=True))
+    assert seen == [("healthy", ["ended as failed"], [])] * 3
 
 
 def test_without_times_stalls_are_not_judged(store: Store) -> None:

@@ -99,11 +99,6 @@ def declared_limit(start: Observation) -> float | None:
     return value / 1000 if value is not None and value >= _SURELY_MILLISECONDS else value
 
 
-def _is_last(action: str) -> bool:
-    """Whether nothing is expected of the run after this action."""
-    return vocabulary.finishes(action) or vocabulary.calls_a_person(action)
-
-
 def _is_in_background(start: Observation) -> bool:
     """Whether a call's input asks its client to run it in the background."""
     fields = json_object(start.input)
@@ -289,7 +284,7 @@ WAITS = frozenset(
 PAUSES = frozenset({"interrupt", "pause", "paused"})
 WORK_STARTS = frozenset({"user_message", "user_message_chunk", "nudge", "resume"})
 OWN_ANSWER = "continuation"
-"""Type of the event by which an answer of this program is stored. The run itself did nothing by it, and may never hear of it."""
+"""Type of the event by which an answer of this program is stored. The run did nothing by it."""
 PROGRESS = frozenset({"progress"})
 LIFE = frozenset({"heartbeat", "progress", "tool_call_update"})
 """Signs of life from the maker of a call. A log that ends with one does not end inside the call."""
@@ -374,7 +369,7 @@ class StallWatch:
         call = self._drop(finish.id)
         self._finished += 1
         self._note_move(finish, flow)
-        if finish.status == "ok" and not self._open and _is_last(finish.action):
+        if finish.status == "ok" and not self._open and vocabulary.is_last(finish.action):
             self._state = "done"
         elif finish.status == "interrupted":
             self._state = "paused"
@@ -403,7 +398,7 @@ class StallWatch:
         self._begun += 1
         self._finished += 1
         self._note_move(finish, flow)
-        if finish.status == "ok" and not self._open and _is_last(finish.action):
+        if finish.status == "ok" and not self._open and vocabulary.is_last(finish.action):
             self._state = "done"
 
     def hear(self, event: Observation) -> None:

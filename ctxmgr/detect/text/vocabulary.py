@@ -269,6 +269,11 @@ def calls_a_person(action: str) -> bool:
     return passes_on(action) and not _PERSONS.isdisjoint(_words(action)) and not asks_human(action)
 
 
+def is_last(action: str) -> bool:
+    """Whether nothing is expected of the run after this action."""
+    return finishes(action) or calls_a_person(action)
+
+
 def hands_over(action: str) -> bool:
     """Whether the action gives words or work to another agent."""
     return delegates(action) or not HAND_OVERS.isdisjoint(_words(action))

@@ -37,7 +37,6 @@ on a long result, and one of a name or a list its room in a sentence.
 | A port or other resource is taken | `waiting.resource_held` | `resourceHeld` |
 | The call waits for a lock that the record shows | `waiting.waiting_on_lock` | `waitingOnLock` |
 | The call waits for a file or process that the record shows | `waiting.waiting_on_process` | `waitingOnProcess` |
-| The run's own process was killed or crashed inside a call | `waiting.process_gone` | `processGone` |
 | A call hangs in anything else | `waiting.call_hangs` | `callHangs` |
 | The polled state can't change any more | `waiting.polling_frozen` | `pollingFrozen` |
 | The awaited work can't begin | `waiting.cannot_begin` | `cannotBegin` |
@@ -77,7 +76,6 @@ class _Modules(Sequence[FailureClass]):
 
 
 CLASSES: Sequence[FailureClass] = _Modules(
-    "waiting.process_gone",
     "edits.wrong_edit_target",
     "statements.record_fact",
     "names.hidden_character",

@@ -9,12 +9,10 @@ from ctxmgr.diagnose.interface import diagnosis
 from ctxmgr.types.finding import Diagnosis
 from ctxmgr.types.view import EntryView
 
-KIND: str = "processGone"
-
 _CHANGES_NOTHING = ("query", "poll", "paced", "sleep")
 
 
-def diagnose(evidence: Evidence) -> Diagnosis | None:
+def diagnose_gone(kind: str, evidence: Evidence) -> Diagnosis | None:
     """Return that the process which made the open call was killed or crashed, if its lock shows that."""
     if evidence.finding is None or evidence.finding.evidence.get("processGone") is not True or not evidence.open_calls:
         return None
@@ -31,7 +29,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
             "Look whether the call took effect, and whether a process that it started still runs, before you make it again."
             " Then go on with the task from there."
         )
-    return diagnosis(KIND, cause, look, evidence.quote(step, call_input(step)[:300]))
+    return diagnosis(kind, cause, look, evidence.quote(step, call_input(step)[:300]))
 
 
 def _changes_nothing(step: EntryView) -> bool:

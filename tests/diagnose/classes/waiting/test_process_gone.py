@@ -8,7 +8,8 @@ import pytest
 
 from ctxmgr.base.light_dataclass import replace
 from ctxmgr.diagnose import diagnose
-from ctxmgr.diagnose.classes.waiting import process_gone
+from ctxmgr.diagnose.classes.waiting import call_hangs
+from ctxmgr.diagnose.classes.waiting.process_gone import diagnose_gone
 from ctxmgr.diagnose.evidence import Evidence
 from tests.diagnose.build import Call, evidence, require_told
 
@@ -34,7 +35,7 @@ def _hung(call: Call, facts: dict[str, Any]) -> Evidence:
 def test_a_call_inside_which_the_process_ended(action: str, given: dict[str, Any], cause: str, step: str) -> None:
     """What is gone can be neither stopped nor looked at. Only a call that changes nothing is safe to repeat."""
     known = _hung(Call(action, given, None, "open"), GONE)
-    require_told(known, process_gone.KIND, ["is gone", cause], [step])
+    require_told(known, call_hangs.KIND, ["is gone", cause], [step])
     found = diagnose(known)
     assert found is not None
     assert not any(word in found.cause + found.next_step for word in ("strace", "Stop it", "time limit"))
@@ -43,4 +44,4 @@ def test_a_call_inside_which_the_process_ended(action: str, given: dict[str, Any
 @pytest.mark.parametrize("facts", [{"ended": True}, {"ended": True, "processGone": "yes"}, {}])
 def test_a_process_that_may_still_run(facts: dict[str, Any]) -> None:
     """Without the fact, nothing is known of the process."""
-    assert process_gone.diagnose(_hung(Call("Bash", {"command": "make all"}, None, "open"), facts)) is None
+    assert diagnose_gone(call_hangs.KIND, _hung(Call("Bash", {"command": "make all"}, None, "open"), facts)) is None
