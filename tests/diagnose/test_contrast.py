@@ -56,3 +56,15 @@ def test_edits_that_changed_nothing_are_counted() -> None:
         known = contrast(evidence(check, *(step for each in edits for step in (each, check)), found=found))
         assert known is not None
         assert "after 3 changes of `tool.py`" in known.cause
+
+
+def test_of_several_open_calls_the_cause_is_about_the_one_that_the_finding_names() -> None:
+    """Headline and cause speak of one call, the oldest."""
+    known = evidence(
+        Call("WebSearch", {"query": "one"}, None, "open"), Call("Artifact", {"title": "two"}, None, "open"),
+        loop=2, kind="hung", severity="hung",
+    )  # fmt: skip
+    found = contrast(known)
+    assert found is not None
+    assert "WebSearch" in found.cause
+    assert "Artifact" not in found.cause

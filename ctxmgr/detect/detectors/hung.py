@@ -175,18 +175,20 @@ def stall_reason(stall: Stall, agent: str | None, newest: Observation | None) ->
     name = agent_phrase(agent)
     if stall.calls:
         call = stall.calls[0]
-        what = call_text(call.start)
-        more = f" and {len(stall.calls) - 1} more" if len(stall.calls) > 1 else ""
+        others = [each.start.agent for each in stall.calls if each.start.agent != agent]
+        own = len(stall.calls) - len(others) - 1
+        what = call_text(call.start) + (f" and {own} more" if own else "")
+        also = f" and {len(others)} more by {agent_phrase(others[0]) if len({*others}) == 1 else 'others'}" if others else ""
         if stall.ended:
-            return f"the log ends inside {what}{more} by {name}: no result was recorded"
+            return f"the log ends inside {what} by {name}{also}: no result was recorded"
         limit = f"its {'declared ' if call.declared else ''}limit of {duration(call.limit)}"
         took = duration(stall.seconds or 0)
         if stall.resolved:
             return f"{name} waited {took} for {what}, beyond {limit}; then the result came"
         if stall.severity == "warn":
-            return f"{name} has waited {took} for {what}{more}, which gave no sign of life; its limit is {duration(call.limit)}"
+            return f"{name} has waited {took} for {what}{also}, which gave no sign of life; its limit is {duration(call.limit)}"
         if stall.why == "overdue":
-            return f"{name} has waited {took} for {what}{more}, beyond {limit}"
+            return f"{name} has waited {took} for {what}{also}, beyond {limit}"
     if newest is None:
         lasted = "" if stall.seconds is None else f" in {duration(stall.seconds)}"
         return f"the run began, and nothing was ever done{lasted}"

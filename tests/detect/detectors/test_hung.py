@@ -268,3 +268,17 @@ def test_an_answer_leaves_a_finished_turn_finished() -> None:
     story.say("message", "Done.", agent="main")
     story.say("continuation", {"answers": []})
     assert not story.stalls(600)
+
+
+def test_open_calls_of_several_agents_are_told_apart() -> None:
+    """The sentence gives each agent its own calls."""
+    story = Scenario()
+    story.call("Read", {"path": "a.py"}, "text")
+    story.open("Bash", {"command": "make"}, step="1")
+    story.open("Bash", {"command": "make test"}, step="1")
+    story.open("Grep", {"pattern": "x"}, agent="scout")
+    by = 'Bash "make" and 1 more'
+    assert story.stalls()[0].reason == f"the log ends inside {by} by main and 1 more by scout: no result was recorded"
+    assert f"main has waited 15 min for {by} and 1 more by scout, beyond" in story.stalls(900)[0].reason
+    story.open("Grep", {"pattern": "y"}, agent="other")
+    assert story.stalls()[0].reason == f"the log ends inside {by} by main and 2 more by others: no result was recorded"
