@@ -156,7 +156,7 @@ def judge(
 
 def _verdict(store: Store, key: int, session: str, findings: list[Finding]) -> SessionVerdict:
     notes = _list_doubts(store, key)
-    findings = [] if NOTHING_KNOWN in notes else [_note_process(store, session, finding) for finding in findings]
+    findings = [] if NOTHING_KNOWN in notes else [_note_process(store, key, session, finding) for finding in findings]
     verdict = find_verdict(findings)
     title, project = store.sessions.head(key)
     return SessionVerdict(
@@ -165,10 +165,13 @@ def _verdict(store: Store, key: int, session: str, findings: list[Finding]) -> S
     )  # fmt: skip
 
 
-def _note_process(store: Store, session: str, finding: Finding) -> Finding:
+def _note_process(store: Store, key: int, session: str, finding: Finding) -> Finding:
     """Return a stall in which a log ends with the fact ``processGone``, if the lock of its process shows that it crashed."""
-    process = finding.scope.process
-    if finding.kind != "hung" or not finding.evidence.get("ended") or process is None:
+    if finding.kind != "hung" or not finding.evidence.get("ended"):
+        return finding
+    ran = store.sessions.processes(key)
+    process = finding.scope.process or (ran[-1].process if ran else None)
+    if process is None:
         return finding
     from ctxmgr.log.session_lock import is_gone
 

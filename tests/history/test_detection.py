@@ -169,11 +169,14 @@ def test_an_imported_log_of_our_own_is_judged_as_in_place(
 
 
 @pytest.mark.parametrize("imported", [False, True])
-def test_a_run_whose_process_was_killed(tmp_path: Path, imported: bool) -> None:
+@pytest.mark.parametrize("acted", [True, False])
+def test_a_run_whose_process_was_killed(tmp_path: Path, imported: bool, acted: bool) -> None:
     """The lock file that a killed process left beside its log says so. Without it nothing is known."""
     log = tmp_path / "run.jsonl"
     recorder = Recorder(log, session="s", agent="a")
-    recorder.entry("a", "Bash", {"command": "make"})
+    recorder.event("user_message", {"text": "Build it."})
+    if acted:
+        recorder.entry("a", "Bash", {"command": "make"})
     lock = next((tmp_path / "run.jsonl.live").iterdir())
     name, note = lock, lock.read_bytes()
     recorder.end()

@@ -1,4 +1,4 @@
-"""The run's own process ended inside a call, so nobody waits for its result any more."""
+"""The run's own process is gone, so nobody waits for the result of its open call any more."""
 
 from __future__ import annotations
 
@@ -13,10 +13,19 @@ _CHANGES_NOTHING = ("query", "poll", "paced", "sleep")
 
 
 def diagnose_gone(kind: str, evidence: Evidence) -> Diagnosis | None:
-    """Return that the process which made the open call was killed or crashed, if its lock shows that."""
-    if evidence.finding is None or evidence.finding.evidence.get("processGone") is not True or not evidence.open_calls:
+    """Return that the process of the run was killed or crashed, if its lock shows that, and what it left open."""
+    if evidence.finding is None or evidence.finding.evidence.get("processGone") is not True:
         return None
-    step = evidence.open_calls[0]
+    if not evidence.recent:
+        cause = (
+            "The process of this run is gone: it was killed or crashed before it recorded an action, or while it could not"
+            " write its record, as on a full disk."
+        )
+        look = "Look how much room is left where the record is (`df`), and at what the program printed; then start it again."
+        return diagnosis(kind, cause, look, confidence="medium")
+    if not evidence.open_calls:
+        return None
+    step = evidence.open_calls[-1]
     call = call_phrase(step, article="the")
     cause = (
         f"The process of this run is gone: it was killed or crashed inside {call}{start_clause(step)} and recorded no result."

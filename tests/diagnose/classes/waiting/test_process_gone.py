@@ -45,3 +45,11 @@ def test_a_call_inside_which_the_process_ended(action: str, given: dict[str, Any
 def test_a_process_that_may_still_run(facts: dict[str, Any]) -> None:
     """Without the fact, nothing is known of the process."""
     assert diagnose_gone(call_hangs.KIND, _hung(Call("Bash", {"command": "make all"}, None, "open"), facts)) is None
+
+
+def test_a_process_that_recorded_no_action() -> None:
+    """What it did, if anything, was not written: the place of the record may be full."""
+    finding = _hung(Call("Read", {}, None, "open"), GONE).finding
+    found = diagnose(Evidence([], finding))
+    assert found is not None
+    assert (found.kind, "full disk" in found.cause, "`df`" in found.next_step) == (call_hangs.KIND, True, True)
