@@ -203,6 +203,11 @@ class OpenFinding:
         self._touched = self._changed_course = False
         self._doubt_success()
 
+    def look_back(self, first: ObservedStep, past: Sequence[ObservedStep]) -> None:
+        """Take the agent's steps since the loop's first one: a success among the failures did not end it, nor may another."""
+        own = {member.action for member in self.round if member.failed}
+        self._succeeded_before = any(step.number > first.number and not step.failed and step.action in own for step in past)
+
     def _doubt_success(self) -> None:
         """Note that the trouble goes on: a success in between was of something else, and so may be the next one."""
         self._succeeded_before = self._succeeded_before or self._succeeded

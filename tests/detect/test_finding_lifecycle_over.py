@@ -81,6 +81,15 @@ def test_a_loop_that_goes_on_after_a_success_is_still_found() -> None:
         assert _ends(story) == [None]
 
 
+def test_a_success_among_the_failures_of_a_loop_makes_no_end_of_it() -> None:
+    """Other orders were found all the time, so one more is no way out."""
+    story = Scenario()
+    for number in range(5):
+        story.fail("get_order", {"order_id": "U-1"}, "no such order")
+        story.call("get_order", {"order_id": f"O-{number}"}, f"{number} items")
+    assert _ends(story) == [None]
+
+
 def test_another_failure_of_the_action_after_a_success_leaves_the_loop() -> None:
     """The success of the action was not its last word."""
     story = Scenario()

@@ -48,6 +48,8 @@ FINISHES = word_set(
 WRITES = word_set("edit editor write patch insert replace create multiedit append strreplace")
 HAND_OVERS = word_set("handoff handover transfer say tell ask reply message")
 _PASSES_ON = word_set("transfer handoff handover reassign assign escalate route forward return")
+_HANDS_ON = word_set("transfer handoff handover hand escalate")
+_STAFF = word_set("human person people operator manager supervisor representative staff")
 LOOKOUTS = word_set(
     "task tasks todo todos board inbox mail mails status queue job jobs message messages notification notifications "
     "progress health heartbeat ps"
@@ -265,8 +267,11 @@ def passes_on(action: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def calls_a_person(action: str) -> bool:
-    """Whether the action passes the whole conversation to a person, who goes on with it."""
-    return passes_on(action) and not _PERSONS.isdisjoint(_words(action)) and not asks_human(action)
+    """Whether the action passes the conversation to a person of the staff, who goes on: ``transfer_to_human_agents``."""
+    words = _words(action)
+    # After the last "to" stands who gets it: `escalate_to_manager`. `transfer_manager_files_to_archive` calls nobody.
+    receiver = words[-words[::-1].index("to") :][:2] if "to" in words[:-1] else words
+    return not _HANDS_ON.isdisjoint(words) and not _STAFF.isdisjoint(receiver)
 
 
 def is_last(action: str) -> bool:
