@@ -42,7 +42,7 @@ def is_running(store: Store, key: int, session: str) -> bool:
     """Whether a recorder has a session open, or an imported session probably goes on.
 
     An imported session goes on if both its last record and the time of one of its files are recent. The file's time alone is
-    not enough, since a copy of a log is a new file. Of a log of this program's format the lock tells, as if it were read in place.
+    not enough, since a copy of a log is a new file. For a log of our own format the lock decides, as if it were read in place.
     """
     if store.is_live(session):
         return True

@@ -18,7 +18,9 @@ SUCCESSES: dict[str, tuple[str, Given, str, Given, str]] = {
         {"file_path": "/repo/a.py", "old_string": "the cat", "new_string": "z"}, "The file has been updated.",
     ),
     "the file where it is": ("Read", {"path": "app.py"}, "no such file", {"path": "src/app.py"}, "import os"),
-    "another way to start it": ("Bash", {"command": "pytest -q"}, "No module named 'lxml'", {"command": "python -m pytest -q"}, "12 passed"),
+    "another way to start it": (
+        "Bash", {"command": "pytest -q"}, "No module named 'lxml'", {"command": "python -m pytest -q"}, "12 passed",
+    ),
     "an option more": (
         "Bash", {"command": "cd /repo && git commit"}, "error: Terminal is dumb, but EDITOR unset",
         {"command": "cd /repo && git commit -m 'Fix it'"}, "1 file changed",

@@ -265,8 +265,8 @@ _NAMES_A_THING = lazy_pattern(r"\S*[/.:]\S*")
 def tries_again(start: Observation, failed: Observation, command: str, failed_command: str) -> bool:
     """Whether a call tries with other arguments what a failed call of the same action tried.
 
-    Calls of a path are about one file: the same, or one of that name elsewhere. Of two commands, the program and the things that
-    it is run on are the same, and only options differ. What else a call is given may be what was wrong with the failed one.
+    Calls of a path are about one file: the same, or one of that name elsewhere. Of two commands, the program and the things
+    that it is run on are the same, and only options differ. What else a call is given may be what was wrong before.
 
     Args:
         start: the call.
