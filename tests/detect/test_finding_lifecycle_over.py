@@ -10,6 +10,11 @@ from tests.detect.scenario import Scenario
 
 Given = dict[str, Any]
 
+
+def _patch(path: str, line: str) -> str:
+    return f"*** Begin Patch\n*** Update File: {path}\n@@\n-{line}\n+new\n*** End Patch"
+
+
 SUCCESSES: dict[str, tuple[str, Given, str, Given, str]] = {
     "another card": ("pay", {"amount": 5, "card": "x"}, "card declined", {"amount": 5, "card": "y"}, "paid, receipt 77"),
     "another id": ("get_order", {"order_id": "U-1"}, "no such order", {"order_id": "O-1"}, "2 items"),
@@ -25,6 +30,13 @@ SUCCESSES: dict[str, tuple[str, Given, str, Given, str]] = {
         "Bash", {"command": "cd /repo && git commit"}, "error: Terminal is dumb, but EDITOR unset",
         {"command": "cd /repo && git commit -m 'Fix it'"}, "1 file changed",
     ),
+    "a patch": (
+        "apply_patch", {"input": _patch("src/a.py", "teh")}, "context not found", {"input": _patch("src/a.py", "the")}, "Done",
+    ),
+    "a patch in a command": (
+        "shell", {"command": ["apply_patch", _patch("a.py", "teh")]}, "context not found",
+        {"command": ["apply_patch", _patch("a.py", "the")]}, "Done",
+    ),
     "a setting": ("Bash", {"command": "./run.sh"}, "LANG is empty", {"command": "LANG=C ./run.sh | tail -3"}, "ready"),
 }  # fmt: skip
 
@@ -33,6 +45,17 @@ OTHERS: dict[str, tuple[str, Given, str, Given, str]] = {
     "another program": ("Bash", {"command": "pytest -q"}, "No module named 'lxml'", {"command": "ls"}, "a.py"),
     "another script": ("Bash", {"command": "python a.py"}, "No module named 'lxml'", {"command": "python b.py"}, "hello"),
     "one test of all": ("Bash", {"command": "pytest"}, "2 failed", {"command": "pytest -q tests/test_b.py"}, "1 passed"),
+    "a patch of another file": (
+        "apply_patch", {"input": _patch("a.py", "teh")}, "context not found", {"input": _patch("b.py", "the")}, "Done",
+    ),
+    "a patch of another file in a command": (
+        "shell", {"command": ["apply_patch", _patch("a.py", "teh")]}, "context not found",
+        {"command": ["apply_patch", _patch("b.py", "the")]}, "Done",
+    ),
+    "another script on the input": (
+        "Bash", {"command": "python - <<EOF\nimport lxml; run()\nEOF"}, "No module named 'lxml'",
+        {"command": "python - <<EOF\nprint(1); run()\nEOF"}, "1",
+    ),
     "a failure behind a pipe": (
         "Bash", {"command": "make"}, "cannot find -lm", {"command": "make 2>&1 | tail -2"}, "x" * 400 + " fatal: no rule",
     ),

@@ -258,7 +258,8 @@ _LAUNCHER = lazy_pattern(
     r"(?:(?:sudo|time|nohup|npx|bunx|uvx|(?:uv|poetry|pipenv|pdm|hatch|rye) run|env|\w+=\S*|python[\d.]* -m|py -m)\s+)+"
 )
 _PREPARES = word_set("cd pushd export source . set unset echo")
-_PARTS = lazy_pattern(r"&&|\|\||;|\n")
+_PARTS = lazy_pattern(r"&&|\|\||;")
+_PATCHED = lazy_pattern(r"^\*\*\* (?:Update|Add|Delete) File: (.{1,500}?)\s*$", re.MULTILINE)
 _NAMES_A_THING = lazy_pattern(r"\S*[/.:]\S*")
 
 
@@ -276,15 +277,24 @@ def tries_again(start: Observation, failed: Observation, command: str, failed_co
     """
     if start.action != failed.action:
         return False
-    mine, theirs = ({_file_name(value) for value in _paths(call)} for call in (start, failed))
+    mine, theirs = (
+        {_file_name(value) for value in _paths(call, text)} for call, text in ((start, command), (failed, failed_command))
+    )
     if mine != theirs and (mine or theirs):
         return False
-    return (not command and not failed_command) or _runs_again(command, failed_command)
+    return (
+        (not command and not failed_command)
+        or _PATCHED.search(failed_command) is not None
+        or _runs_again(command, failed_command)
+    )
 
 
-def _paths(start: Observation) -> list[str]:
+def _paths(start: Observation, command: str) -> list[str]:
+    """Return the paths that a call names in fields, or in a patch that is its input, a field of it or a part of a command."""
     fields = json_object(start.input)
-    return [value for key, value in fields.items() if key in PATH_KEYS and isinstance(value, str)]
+    found = [value for key, value in fields.items() if key in PATH_KEYS and isinstance(value, str)]
+    texts = [command, start.input, *(value for key, value in fields.items() if key not in COMMAND_KEYS)]
+    return [*found, *(path for text in texts if isinstance(text, str) for path in _PATCHED.findall(text))]
 
 
 def _file_name(path: str) -> str:
@@ -293,7 +303,7 @@ def _file_name(path: str) -> str:
 
 def _runs_again(command: str, failed: str) -> bool:
     parts = _program_calls(failed)
-    if not parts:
+    if not parts or "<<" in failed:  # the words of a whole script don't say what it is run on
         return False
     # The last part is what failed, or what the others prepare.
     wanted = [word for word in parts[-1] if word[0] != "-"]
