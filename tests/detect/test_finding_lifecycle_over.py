@@ -30,6 +30,8 @@ SUCCESSES: dict[str, tuple[str, Given, str, Given, str]] = {
         "Bash", {"command": "cd /repo && git commit"}, "error: Terminal is dumb, but EDITOR unset",
         {"command": "cd /repo && git commit -m 'Fix it'"}, "1 file changed",
     ),
+    "another page of the server": ("WebFetch", {"url": "http://a.org/x"}, "404", {"url": "http://a.org/y"}, "a page"),
+    "a tag": ("Bash", {"command": "docker build ."}, "no name", {"command": "docker build -t app ."}, "built"),
     "a patch": (
         "apply_patch", {"input": _patch("src/a.py", "teh")}, "context not found", {"input": _patch("src/a.py", "the")}, "Done",
     ),
@@ -56,6 +58,10 @@ OTHERS: dict[str, tuple[str, Given, str, Given, str]] = {
         "Bash", {"command": "python - <<EOF\nimport lxml; run()\nEOF"}, "No module named 'lxml'",
         {"command": "python - <<EOF\nprint(1); run()\nEOF"}, "1",
     ),
+    "a dry run": ("Bash", {"command": "git push"}, "rejected", {"command": "git push --dry-run"}, "would push"),
+    "a part of all tests": ("Bash", {"command": "pytest"}, "2 failed", {"command": "pytest -k fast"}, "1 passed"),
+    "another server": ("WebFetch", {"url": "http://a.org/x"}, "404", {"url": "http://b.org/y"}, "a page"),
+    "another mail": ("send", {"to": "ann", "text": "hi"}, "no such user", {"to": "bob", "text": "you"}, "sent"),
     "a failure behind a pipe": (
         "Bash", {"command": "make"}, "cannot find -lm", {"command": "make 2>&1 | tail -2"}, "x" * 400 + " fatal: no rule",
     ),

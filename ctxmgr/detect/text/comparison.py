@@ -260,14 +260,21 @@ _LAUNCHER = lazy_pattern(
 _PREPARES = word_set("cd pushd export source . set unset echo")
 _PARTS = lazy_pattern(r"&&|\|\||;")
 _PATCHED = lazy_pattern(r"^\*\*\* (?:Update|Add|Delete) File: (.{1,500}?)\s*$", re.MULTILINE)
+_SERVER = lazy_pattern(r"[a-z]{2,10}://([^/?#\s]{1,300})")
+# Options that only look, or leave a part out.
+_LOOKS = word_set(
+    "--help --version -h -V --dry-run -n --just-print --collect-only --co --list --list-tests --listTests --no-run --whatif "
+    "-k --last-failed --lf --testNamePattern --grep --filter"
+)
 _NAMES_A_THING = lazy_pattern(r"\S*[/.:]\S*")
 
 
 def tries_again(start: Observation, failed: Observation, command: str, failed_command: str) -> bool:
     """Whether a call tries with other arguments what a failed call of the same action tried.
 
-    Calls of a path are about one file: the same, or one of that name elsewhere. Of two commands, the program and the things
-    that it is run on are the same, and only options differ. What else a call is given may be what was wrong before.
+    Calls of a path are about one file: the same, or one of that name elsewhere; those of addresses about one server. Of two
+    commands, the program and the things that it is run on are the same, and only options differ. Other calls share a value, if
+    they have several. The rest may be what was wrong before.
 
     Args:
         start: the call.
@@ -275,26 +282,22 @@ def tries_again(start: Observation, failed: Observation, command: str, failed_co
         command: the shell command of the call ("" if it has none).
         failed_command: that of the failed call.
     """
-    if start.action != failed.action:
+    if start.action != failed.action or _things(start, command) != (things := _things(failed, failed_command)):
         return False
-    mine, theirs = (
-        {_file_name(value) for value in _paths(call, text)} for call, text in ((start, command), (failed, failed_command))
-    )
-    if mine != theirs and (mine or theirs):
-        return False
-    return (
-        (not command and not failed_command)
-        or _PATCHED.search(failed_command) is not None
-        or _runs_again(command, failed_command)
-    )
+    if command or failed_command:
+        return _PATCHED.search(failed_command) is not None or _runs_again(command, failed_command)
+    fields, known = json_object(start.input), json_object(failed.input)
+    return bool(things) or len(known) < 2 or any(key in fields and fields[key] == value for key, value in known.items())
 
 
-def _paths(start: Observation, command: str) -> list[str]:
-    """Return the paths that a call names in fields, or in a patch that is its input, a field of it or a part of a command."""
+def _things(start: Observation, command: str) -> set[str]:
+    """Return the names of files and servers that a call names in its fields, or in a patch anywhere in its input."""
     fields = json_object(start.input)
-    found = [value for key, value in fields.items() if key in PATH_KEYS and isinstance(value, str)]
-    texts = [command, start.input, *(value for key, value in fields.items() if key not in COMMAND_KEYS)]
-    return [*found, *(path for text in texts if isinstance(text, str) for path in _PATCHED.findall(text))]
+    texts = [value for key, value in fields.items() if key not in COMMAND_KEYS and isinstance(value, str)]
+    found = {_file_name(value) for key, value in fields.items() if key in PATH_KEYS and isinstance(value, str)}
+    found |= {address[1].lower() for text in texts if (address := _SERVER.match(text)) is not None}
+    patches = [command, *texts, start.input if isinstance(start.input, str) else ""]
+    return found | {_file_name(path) for text in patches for path in _PATCHED.findall(text)}
 
 
 def _file_name(path: str) -> str:
@@ -308,6 +311,8 @@ def _runs_again(command: str, failed: str) -> bool:
     # The last part is what failed, or what the others prepare.
     wanted = [word for word in parts[-1] if word[0] != "-"]
     for words in _program_calls(command):
+        if not _LOOKS.isdisjoint(word.partition("=")[0] for word in words if word not in parts[-1]):
+            continue
         bare = [word for word in words if word[0] != "-"]
         # `-m "a text"` gives the same call a text. What names a file or a test is run in the place of the whole.
         plain = [
