@@ -362,6 +362,7 @@ class AgentScope:
     def _open(self, sighting: Sighting) -> OpenFinding:
         case = OpenFinding(sighting, self.session, self._settings.left_after)
         case.confidence = round(case.confidence * self._doubt, 2)
+        case.look_back(sighting.steps[0], self._steps)
         self.active.append(case)
         self.cases.append(case)
         return case

@@ -15,7 +15,7 @@ from typing import Any, cast
 from ctxmgr.detect.interface import Sighting
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import Call, ObservedStep, loop_reason
-from ctxmgr.detect.text import fingerprints
+from ctxmgr.detect.text import fingerprints, vocabulary
 from ctxmgr.detect.text.comparison import event_text, plain
 from ctxmgr.log.codec import fingerprint
 from ctxmgr.types.finding import Finding, FindingKind, Observation, Scope, Severity
@@ -35,6 +35,8 @@ _ERROR_LEAVE = 3
 """Factor on the steps after which a loop counts as left, for loops that rest on an error."""
 _NEW_STEPS = 2
 """Successful steps never made before that show that the agent has left the loop."""
+_ENDED_BY_SUCCESS = frozenset({"repetition", "cycle", "errorRepetition", "nearDuplicate", "trivialChange", "denied"})
+"""Kinds of loops of failures that end when the same is done with other arguments. `interleaved` had successes in between."""
 
 
 class OpenFinding:
@@ -64,6 +66,8 @@ class OpenFinding:
         "_outside",
         "_outside_before",
         "_session",
+        "_succeeded",
+        "_succeeded_before",
         "_total",
         "_touched",
         "_unlisted",
@@ -115,6 +119,7 @@ class OpenFinding:
         self._outside_before: frozenset[int] = frozenset()
         self._novel: frozenset[int] = frozenset()
         self._touched = False
+        self._succeeded = self._succeeded_before = False
         leave = left_after if sighting.error is None else left_after * _ERROR_LEAVE
         self._left_after = leave if sighting.leave is None else sighting.leave
         for step in sighting.steps:
@@ -159,11 +164,14 @@ class OpenFinding:
 
     def mark(self) -> tuple[Any, ...]:
         """Return what `restore` needs to take back later steps: lengths and values as they are now, for `restore` alone."""
-        return len(self._members) + self._dropped, self.steps, self._outside, self._novel, self._touched, self.resolved
+        place = len(self._members) + self._dropped
+        success = (self._succeeded, self._succeeded_before)
+        return place, self.steps, self._outside, self._novel, self._touched, self.resolved, success
 
     def restore(self, mark: tuple[Any, ...]) -> None:
         """Take back everything since the mark."""
-        length, self.steps, self._outside, self._novel, self._touched, self.resolved = mark
+        length, self.steps, self._outside, self._novel, self._touched, self.resolved, success = mark
+        self._succeeded, self._succeeded_before = success
         del self._members[length - self._dropped :]
         del self._indexes[length - self._dropped :]
 
@@ -193,6 +201,27 @@ class OpenFinding:
         """Note that the loop goes on: steps outside of it were no way out."""
         self._outside = self._novel = frozenset()
         self._touched = self._changed_course = False
+        self._doubt_success()
+
+    def look_back(self, first: ObservedStep, past: Sequence[ObservedStep]) -> None:
+        """Take the agent's steps since the loop's first one: a success among the failures did not end it, nor may another."""
+        own = {member.action for member in self.round if member.failed}
+        self._succeeded_before = any(step.number > first.number and not step.failed and step.action in own for step in past)
+
+    def _doubt_success(self) -> None:
+        """Note that the trouble goes on: a success in between was of something else, and so may be the next one."""
+        self._succeeded_before = self._succeeded_before or self._succeeded
+        self._succeeded = False
+
+    def _has_succeeded(self, step: ObservedStep) -> bool:
+        """Whether a step does with other arguments what failed in the loop. The agent may still come back to the failure."""
+        own = [member for member in self.round if member.action == step.action]
+        if self.kind not in _ENDED_BY_SUCCESS or self._succeeded_before or not own or not all(member.failed for member in own):
+            return False
+        # A pipe hides the exit code of what failed before it.
+        if step.falls_short or (vocabulary.is_shell(step.action) and vocabulary.tells_trouble(step.answer())):
+            return False
+        return any(call.tries_again(other) for call in step.calls for member in own for other in member.calls)
 
     def continues(self, sighting: Sighting) -> bool:
         """Whether the sighting is of this loop, which the agent left for other work and has now resumed.
@@ -296,6 +325,10 @@ class OpenFinding:
         if member is not None and not step.failed:
             self._resolve()
             return False
+        if self._has_succeeded(step):
+            self._succeeded = True
+        elif step.failed and any(step.action == other.action for other in self.round):
+            self._doubt_success()
         self._outside |= {step.query}
         if is_new and not step.failed:
             self._novel |= {step.query}
@@ -310,6 +343,7 @@ class OpenFinding:
         return False
 
     def _resume(self, step: ObservedStep) -> None:
+        self._doubt_success()
         # After a change of the world, asking again is honest: it neither leaves the loop nor prolongs it.
         if not self._touched:
             self._outside = self._novel = frozenset()
@@ -318,7 +352,9 @@ class OpenFinding:
 
     def end_reason(self, outside: str | None) -> str | None:
         """Return what ended the case; None while it lasts. ``outside``: what may have ended it besides the agent's steps."""
-        return self.resolved or outside or ("answered" if self._has_followed() else None)
+        if self.resolved or outside or not self._succeeded:
+            return self.resolved or outside or ("answered" if self._has_followed() else None)
+        return "answered" if self.answered or self._corrected else "progress"
 
     def finding(self, resolved: str | None = None) -> Finding:
         """Return the case as a finding. ``resolved``: what ended it from outside of the agent's own steps."""

@@ -14,8 +14,8 @@ from ctxmgr.detect.finding_lifecycle import OpenFinding
 from ctxmgr.detect.interface import Detector, Opinion
 from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import has_failed
-from ctxmgr.detect.text.comparison import MESSAGES, THOUGHTS, event_text
-from ctxmgr.detect.text.vocabulary import hands_over, is_shell, looks_for_news, writes
+from ctxmgr.detect.text.comparison import MESSAGES, THOUGHTS, event_text, is_farewell
+from ctxmgr.detect.text.vocabulary import calls_a_person, hands_over, is_shell, looks_for_news, writes
 from ctxmgr.log.fast_json import json_object, json_texts
 from ctxmgr.types.finding import Finding, Observation, Progress
 
@@ -131,6 +131,7 @@ class Monitor:
         self._raised: list[OpenFinding] = []
         self._seen_processes: dict[str | None, list[int]] = {}
         self._announced: set[str | None] = set()
+        self._passed_on = self._closed = False  # to a person; with a farewell. Nothing was done since.
 
     def observe_all(self, observations: Iterable[Observation]) -> None:
         """Take observations as `observe` does, but return no findings. This is faster for replays of long histories."""
@@ -201,6 +202,7 @@ class Monitor:
         if seen is None or start.process in self._announced:
             return False
         seen[1] = start.seq
+        self._closed = False
         start.progress = self._progress
         watch.take_whole(start, finish)
         if start.step is not None or start.turn is not None:
@@ -243,6 +245,7 @@ class Monitor:
             self._begin_process(start, watch)
         else:
             seen[1] = start.seq
+        self._passed_on = self._closed = False
         start.progress = self._progress
         watch.begin(start)
         key = (start.agent, start.process)
@@ -277,6 +280,7 @@ class Monitor:
         if len(self._scopes) > 1:
             scope.others_changes = self._all_changes - scope.changes
             scope.others_writings = self._all_writings - scope.writings
+        self._passed_on = calls_a_person(start.action) and finish.status == "ok" and not has_failed(finish)
         raised = scope.end(start, finish)
         if len(self._scopes) > 1 and finish.status == "ok" and scope.last_changed_the_world():
             scope.changes += 1
@@ -323,6 +327,7 @@ class Monitor:
                 watch.hear(event)
                 self._reset(effects.resets)
                 return []
+            self._closed = is_farewell(event_text(event) or "")
             # A program's message in a person's name resets no evidence (design ruling 8). It corrects nobody either: it may
             # belong to a conversation of programs, while a nudge is meant as a correction.
             event = replace(event, type="nudge")
@@ -459,7 +464,10 @@ class Monitor:
         self._announced.discard(start.process)
 
     def _superseded_reason(self, case: OpenFinding) -> str | None:
-        """Return "process" if a process that began later has replaced the process of the case."""
+        """Return "process" if a process that began later has replaced that of the case, "end" if the run is over."""
+        # Two programs that thank each other without end are a loop themselves.
+        if self._passed_on or (self._closed and not case.is_spoken):
+            return "end"
         own = self._seen_processes.get(case.process)
         if own is None or len(self._seen_processes) < 2:
             return None

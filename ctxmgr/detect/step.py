@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.base.light_dataclass import dataclass, field
-from ctxmgr.detect.text import fingerprints, vocabulary
+from ctxmgr.detect.text import comparison, fingerprints, vocabulary
 from ctxmgr.detect.text.fingerprints import one_line
 from ctxmgr.detect.text.vocabulary import ActionClass
 from ctxmgr.log.fast_json import json_object, text_or_empty
@@ -104,6 +104,11 @@ class Call:
         """Return the error text of the failed call."""
         finish = self.finish
         return "" if finish is None else fingerprints.error_text(finish.error, finish.output)
+
+    def tries_again(self, failed: Call) -> bool:
+        """Whether the call tries with other arguments what a failed one tried (see `comparison.tries_again`)."""
+        commands = self._verb_and_command()[1], failed._verb_and_command()[1]
+        return comparison.tries_again(self.start, failed.start, *commands)
 
     def identity(self) -> object:
         """Return the identity of the result before a compaction replaced it by a stub, if the log keeps one."""

@@ -64,7 +64,8 @@ def explain_contrast(evidence: Evidence) -> CauseExplanation | None:
         return None
     # For a stall, describe the call that does not return, whatever failed before.
     if evidence.is_hung:
-        return CauseExplanation(_diagnose_silence(evidence, evidence.loop[-1]))
+        # Of several open calls, the sentence about the stall names the oldest.
+        return CauseExplanation(_diagnose_silence(evidence, (evidence.open_calls or evidence.loop)[-1]))
     if evidence.finding is None and evidence.recent[-1].status == "open":
         return CauseExplanation(_diagnose_silence(evidence, evidence.recent[-1]))
     # Prefer failures: repeated successes may be looks beside them.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ctxmgr.detect.replay import RecordFields, record_fields, row_observations
 from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
 from ctxmgr.history.query.address import find_named_entry, session_key
-from ctxmgr.history.verdict_cache import GONE_AFTER, STUCK, VerdictCache, is_running
+from ctxmgr.history.verdict_cache import GONE_AFTER, OWN_FORMAT, STUCK, VerdictCache, is_running
 from ctxmgr.log.fast_json import loads
 from ctxmgr.log.ids import format_time, parse_time
 from ctxmgr.log.record_schema import RECORDS
@@ -156,13 +156,29 @@ def judge(
 
 def _verdict(store: Store, key: int, session: str, findings: list[Finding]) -> SessionVerdict:
     notes = _list_doubts(store, key)
-    findings = [] if NOTHING_KNOWN in notes else findings
+    findings = [] if NOTHING_KNOWN in notes else [_note_process(store, key, session, finding) for finding in findings]
     verdict = find_verdict(findings)
     title, project = store.sessions.head(key)
     return SessionVerdict(
         session=session, verdict=verdict, findings=findings, notes=notes, summary=verdict_summary(verdict, notes),
         title=title or _task_title(store, key), project=project,
     )  # fmt: skip
+
+
+def _note_process(store: Store, key: int, session: str, finding: Finding) -> Finding:
+    """Return a stall in which a log ends with the fact ``processGone``, if the lock of its process shows that it crashed."""
+    if finding.kind != "hung" or not finding.evidence.get("ended"):
+        return finding
+    ran = store.sessions.processes(key)
+    process = finding.scope.process or (ran[-1].process if ran else None)
+    if process is None:
+        return finding
+    from ctxmgr.log.session_lock import is_gone
+
+    logs = [store.location, *(path for path, _, form in store.imported.sources(session) if form == OWN_FORMAT)]
+    if not any(is_gone(path, session, process) for path in logs):
+        return finding
+    return finding.model_copy(update={"evidence": {**finding.evidence, "processGone": True}})
 
 
 def _task_title(store: Store, key: int) -> str | None:

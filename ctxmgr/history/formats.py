@@ -17,6 +17,7 @@ from pathlib import Path
 from ctxmgr.base.light_dataclass import dataclass, field
 from ctxmgr.base.paths import DATABASES, SIDE_FILES, open_regular
 from ctxmgr.errors import InvalidInput, NotFound, StorageFailed
+from ctxmgr.history.verdict_cache import OWN_FORMAT
 from ctxmgr.importers import importers
 from ctxmgr.importers.base import SQLITE_MAGIC, Coverage, Importer
 from ctxmgr.importers.log_files import HEAD_SIZE, PACKED, PACKED_SUFFIXES, is_compressed, uncompressed_head
@@ -24,9 +25,6 @@ from ctxmgr.log.codec import decode
 from ctxmgr.log.line_splitter import past_hole
 from ctxmgr.store.engine.foreign_tables import open_tables
 from ctxmgr.types.import_report import FileCount, FileReport, FormatView, list_first_names
-
-OWN_FORMAT = "ctxmgr"
-"""The name of our own format."""
 
 IMPORTERS: tuple[Importer, ...] = importers(open_tables)
 """All importers, in the order in which they are tried."""

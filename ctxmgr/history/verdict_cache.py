@@ -13,6 +13,7 @@ from ctxmgr import __version__
 from ctxmgr.log import fast_json
 from ctxmgr.log.codec import digest
 from ctxmgr.log.fast_json import cast
+from ctxmgr.store.base import is_live
 from ctxmgr.store.engine.disposable_files import AnswerCache
 
 TYPE_CHECKING = False
@@ -33,12 +34,15 @@ _CODE = ("detect", "diagnose", "history", "log", "store", "text", "types")
 
 _AT_ONCE = 500
 
+OWN_FORMAT = "ctxmgr"
+"""The name of our own format. It stands here because `history.formats` loads slowly."""
+
 
 def is_running(store: Store, key: int, session: str) -> bool:
     """Whether a recorder has a session open, or an imported session probably goes on.
 
     An imported session goes on if both its last record and the time of one of its files are recent. The file's time alone is
-    not enough, since a copy of a log is a new file.
+    not enough, since a copy of a log is a new file. For a log of our own format the lock decides, as if it were read in place.
     """
     if store.is_live(session):
         return True
@@ -46,7 +50,11 @@ def is_running(store: Store, key: int, session: str) -> bool:
     # A time in the future comes from another clock and says nothing.
     if last is None or not 0 <= store.clock() - last < GONE_AFTER:
         return False
-    for name, _ in store.imported.sources(session):
+    for name, _, form in store.imported.sources(session):
+        if form == OWN_FORMAT:
+            if is_live(name, session):
+                return True
+            continue
         try:
             if 0 <= store.clock() - os.stat(name).st_mtime < GONE_AFTER:
                 return True

@@ -202,6 +202,15 @@ def is_live(target: str | os.PathLike[str], session: str) -> bool:
     return any(_holders(_folder(os.fspath(target)), f"{_escape(session)}+"))
 
 
+def is_gone(target: str | os.PathLike[str], session: str, process: str) -> bool:
+    """Return whether a process on this machine left its lock file behind, which only one does that is killed or crashes."""
+    path = os.path.join(_folder(os.fspath(target)), f"{_escape(session)}+{_escape(process)}")
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode) and _holder(path) is None
+    except OSError:
+        return False
+
+
 def _holders(folder: str, prefix: str) -> list[Holder]:
     try:
         names = sorted(os.listdir(folder))

@@ -188,10 +188,6 @@ class Store:
 
     def is_live(self, session: str) -> bool:
         """Whether a recorder holds this session open now."""
-        if not os.path.isdir(f"{self.location}.live"):  # the folder of the recorders' locks; their module loads slowly
-            return False
-        from ctxmgr.log.session_lock import is_live
-
         return is_live(self.location, session)
 
     def clock(self) -> float:
@@ -270,3 +266,12 @@ def _make(name: str, engine: Engine, *, masked: bool) -> object:
     from ctxmgr.store.write.append import Appender
 
     return Appender(engine, masked=masked)
+
+
+def is_live(target: str, session: str) -> bool:
+    """Whether a recorder on this machine holds the session of a target, a log or a database, open now."""
+    if not os.path.isdir(f"{target}.live"):  # the folder of the recorders' locks; their module loads slowly
+        return False
+    from ctxmgr.log import session_lock
+
+    return session_lock.is_live(target, session)

@@ -39,7 +39,8 @@ class Finding(Shape):
         first, last: record ids of the first and the last member.
         raised_at: id of the record at which the finding was raised (of a stall: the last record seen).
         resolved: what ended it (``progress``, ``user``, ``interrupt``, ``answered``: it stopped after a continuation about
-            it, ``process``, ``end``, ``retry``: a suspicion about an attempt that was made once more), or null while it lasts.
+            it, ``process``, ``end``: the run was passed to a person or ended with a farewell, ``retry``: a suspicion about an
+            attempt that was made once more), or null while it lasts.
         members: ids of all entries of the loop in order (of more than 15,000 the first and the last 5,000 or more; ``count``
             still counts all); of a stall: the open calls.
         last_progress: id of the last successful entry before the loop began (of a stall: of the last successful
@@ -50,7 +51,8 @@ class Finding(Shape):
             the attempt cap) and ``indexes`` {first, last, raisedAt, lastProgress, members}, the entries' places in the
             session; further keys per kind: of a loop ``steps`` [{action, inputType, input}] of one round and ``result``
             or ``error`` (excerpts of at most 300 characters), of an error repetition ``distinctInputs`` too, of a stall
-            ``stalledSeconds``, ``limitSeconds``, ``ended`` (the log ends inside a call) and ``openCalls``. Of anything but a
+            ``stalledSeconds``, ``limitSeconds``, ``ended`` (the log ends inside a call), ``openCalls``, and ``processGone``
+            where a lock shows that its process was killed or crashed. Of anything but a
             stall also ``raised`` [{severity, id, index}]: the record that raised it, for each severity it reached. A
             warning that turns out to be a loop keeps its id and ``raisedAt`` and gets a second item there. Members that
             were said, not done, are events: they have no index and no ``steps``; ``said`` quotes them.

@@ -108,3 +108,15 @@ def test_a_file_that_is_missing_is_not_to_be_read(said: str) -> None:
     """The error says that it is not there."""
     assert "Read `data/x.csv`" not in told(*[failed("./tool", said)] * 3)
     assert "Read `core/x.csv`" in told(*[failed("./tool", f"{said}\ncore/x.csv:4: see there")] * 3)
+
+
+def test_of_several_open_calls_the_cause_is_about_the_one_that_the_finding_names() -> None:
+    """Headline and cause speak of one call, the oldest."""
+    known = evidence(
+        Call("WebSearch", {"query": "one"}, None, "open"), Call("Artifact", {"title": "two"}, None, "open"),
+        loop=2, kind="hung", severity="hung",
+    )  # fmt: skip
+    found = contrast(known)
+    assert found is not None
+    assert "WebSearch" in found.cause
+    assert "Artifact" not in found.cause

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import pytest
 from ctxmgr.config import Config
 from ctxmgr.errors import InvalidInput, NotFound
 from ctxmgr.history import detection
+from ctxmgr.recorder import Recorder
 from ctxmgr.store import Store
 from ctxmgr.store.repositories.bookkeeping import FileState
 from ctxmgr.types.finding import SessionVerdict
-from ctxmgr.types.operations import DetectRequest, DetectResponse, SessionsRequest
+from ctxmgr.types.operations import DetectRequest, DetectResponse, RecoverRequest, SessionsRequest
 from ctxmgr.workspace import Workspace
 from tests.builders import START, at, build, entry, entry_id, event, result, write
 
@@ -142,6 +144,71 @@ def test_an_imported_session_that_runs(
     monkeypatch.setattr(store, "clock", lambda: START + clock)
 
     assert detect(store).verdicts[0].verdict == ("healthy" if running else "hung")
+
+
+@pytest.mark.parametrize("open_now", [True, False])
+def test_an_imported_log_of_our_own_is_judged_as_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_now: bool
+) -> None:
+    """Its recorder's lock tells whether it runs, however fresh the file is. A killed run is judged at the end of its log."""
+    log = tmp_path / "run.jsonl"
+    recorder = Recorder(log, session="s", agent="a")
+    recorder.result(recorder.entry("a", "Bash", {"command": "make"}), "ok", output="done")
+    if not open_now:
+        recorder.end()
+        log.write_bytes(b"".join(line for line in log.read_bytes().splitlines(True) if b'"sessionEnd"' not in line))
+    verdicts: list[tuple[str, list[str]]] = []
+    for target in (log, tmp_path / "h.db"):
+        with Workspace.open(str(target), create=True) as workspace:
+            if target != log:
+                workspace.import_logs([log])
+            monkeypatch.setattr(workspace.store, "clock", lambda: time.time() + 600)
+            verdicts += [(each.verdict, each.notes) for each in workspace.detect(DetectRequest(all_sessions=True)).verdicts]
+    assert verdicts == [("hung" if open_now else "healthy", [])] * 2
+    recorder.end()
+
+
+@pytest.mark.parametrize("imported", [False, True])
+@pytest.mark.parametrize("acted", [True, False])
+def test_a_run_whose_process_was_killed(tmp_path: Path, imported: bool, acted: bool) -> None:
+    """The lock file that a killed process left beside its log says so. Without it nothing is known."""
+    log = tmp_path / "run.jsonl"
+    recorder = Recorder(log, session="s", agent="a")
+    recorder.event("user_message", {"text": "Build it."})
+    if acted:
+        recorder.entry("a", "Bash", {"command": "make"})
+    lock = next((tmp_path / "run.jsonl.live").iterdir())
+    name, note = lock, lock.read_bytes()
+    recorder.end()
+    log.write_bytes(b"".join(line for line in log.read_bytes().splitlines(True) if b'"sessionEnd"' not in line))
+    gone: list[object] = []
+    for killed in (True, False):
+        if killed:
+            name.parent.mkdir(exist_ok=True)
+            name.write_bytes(note)
+        else:
+            name.unlink()
+        with Workspace.open(str(tmp_path / f"{killed}.db" if imported else log), create=True) as workspace:
+            if imported:
+                workspace.import_logs([log])
+            finding = detection.judge(workspace.store, 1, {}, None)[0].findings[0]
+            gone.append(finding.evidence.get("processGone"))
+    assert gone == [True, None]
+
+
+@pytest.mark.parametrize("place", ["run.jsonl", "h.db"])
+def test_a_recovery_changes_no_verdict(tmp_path: Path, place: str) -> None:
+    """An agent that failed inside a call has ended, before and after somebody asked for help with its session."""
+    recorder = Recorder(tmp_path / place, session="s", agent="a")
+    recorder.entry("a", "Bash", {"command": "make"})
+    recorder.end("failed")
+    seen: list[tuple[str, list[str], list[str]]] = []
+    for _ in range(3):
+        with Workspace.open(str(tmp_path / place)) as workspace:
+            verdict = workspace.detect(DetectRequest(all_sessions=True)).verdicts[0]
+            seen.append((verdict.verdict, verdict.notes, [each.id for each in verdict.findings]))
+            workspace.recover(RecoverRequest(force=True))
+    assert seen == [("healthy", ["ended as failed"], [])] * 3
 
 
 def test_without_times_stalls_are_not_judged(store: Store) -> None:

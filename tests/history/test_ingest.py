@@ -120,7 +120,7 @@ def test_a_file_is_known_from_every_folder(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
 
     assert bring_in(store, ROLLOUT).unchanged == 1
-    assert [path for path, _ in store.imported.sources("01a1ffcb-7903-7542-a69f-9a2a9fc965c5")] == [str(ROLLOUT)]
+    assert [path for path, *_ in store.imported.sources("01a1ffcb-7903-7542-a69f-9a2a9fc965c5")] == [str(ROLLOUT)]
 
 
 def test_without_a_path_it_finds_what_is_on_this_machine(tmp_path: Path) -> None:

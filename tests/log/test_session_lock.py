@@ -14,7 +14,7 @@ import pytest
 
 from ctxmgr.errors import Busy, StorageFailed
 from ctxmgr.log import session_lock
-from ctxmgr.log.session_lock import is_live, live_sessions, lock_session
+from ctxmgr.log.session_lock import is_gone, is_live, live_sessions, lock_session
 
 
 @pytest.fixture
@@ -88,6 +88,7 @@ signal.pause()
         assert process.stdout is not None
         process.stdout.readline()
         assert live_sessions(target) == {"s"}
+        assert not is_gone(target, "s", "p")
         with pytest.raises(Busy, match="live process") as caught:
             lock_session(target, "s", "q")
         assert str(process.pid) in str(caught.value.hint)
@@ -95,7 +96,10 @@ signal.pause()
         process.wait()
 
     assert not is_live(target, "s")
+    assert is_gone(target, "s", "p")
+    assert not is_gone(target, "s", "q")
     lock_session(target, "s", "q").release()
+    assert not is_gone(target, "s", "q")
 
 
 def test_a_forked_child_does_not_hold_its_parents_session(target: str) -> None:

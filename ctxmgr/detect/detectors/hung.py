@@ -175,18 +175,20 @@ def stall_reason(stall: Stall, agent: str | None, newest: Observation | None) ->
     name = agent_phrase(agent)
     if stall.calls:
         call = stall.calls[0]
-        what = call_text(call.start)
-        more = f" and {len(stall.calls) - 1} more" if len(stall.calls) > 1 else ""
+        others = [each.start.agent for each in stall.calls if each.start.agent != agent]
+        own = len(stall.calls) - len(others) - 1
+        what = call_text(call.start) + (f" and {own} more" if own else "")
+        also = f" and {len(others)} more by {agent_phrase(others[0]) if len({*others}) == 1 else 'others'}" if others else ""
         if stall.ended:
-            return f"the log ends inside {what}{more} by {name}: no result was recorded"
+            return f"the log ends inside {what} by {name}{also}: no result was recorded"
         limit = f"its {'declared ' if call.declared else ''}limit of {duration(call.limit)}"
         took = duration(stall.seconds or 0)
         if stall.resolved:
             return f"{name} waited {took} for {what}, beyond {limit}; then the result came"
         if stall.severity == "warn":
-            return f"{name} has waited {took} for {what}{more}, which gave no sign of life; its limit is {duration(call.limit)}"
+            return f"{name} has waited {took} for {what}{also}, which gave no sign of life; its limit is {duration(call.limit)}"
         if stall.why == "overdue":
-            return f"{name} has waited {took} for {what}{more}, beyond {limit}"
+            return f"{name} has waited {took} for {what}{also}, beyond {limit}"
     if newest is None:
         lasted = "" if stall.seconds is None else f" in {duration(stall.seconds)}"
         return f"the run began, and nothing was ever done{lasted}"
@@ -282,7 +284,9 @@ WAITS = frozenset(
     {"waiting", "permission_request", "approval_request", "elicitation", "ask_user", "question", "input_required"}
 )
 PAUSES = frozenset({"interrupt", "pause", "paused"})
-WORK_STARTS = frozenset({"user_message", "user_message_chunk", "nudge", "continuation", "resume"})
+WORK_STARTS = frozenset({"user_message", "user_message_chunk", "nudge", "resume"})
+OWN_ANSWER = "continuation"
+"""Type of the event by which an answer of this program is stored. The run did nothing by it."""
 PROGRESS = frozenset({"progress"})
 LIFE = frozenset({"heartbeat", "progress", "tool_call_update"})
 """Signs of life from the maker of a call. A log that ends with one does not end inside the call."""
@@ -367,7 +371,7 @@ class StallWatch:
         call = self._drop(finish.id)
         self._finished += 1
         self._note_move(finish, flow)
-        if finish.status == "ok" and not self._open and vocabulary.finishes(finish.action):
+        if finish.status == "ok" and not self._open and vocabulary.is_last(finish.action):
             self._state = "done"
         elif finish.status == "interrupted":
             self._state = "paused"
@@ -396,12 +400,14 @@ class StallWatch:
         self._begun += 1
         self._finished += 1
         self._note_move(finish, flow)
-        if finish.status == "ok" and not self._open and vocabulary.finishes(finish.action):
+        if finish.status == "ok" and not self._open and vocabulary.is_last(finish.action):
             self._state = "done"
 
     def hear(self, event: Observation) -> None:
         """Take an event. Only some kinds show what the run does."""
         kind = event.type or ""
+        if kind == OWN_ANSWER:
+            return
         if event.id:
             self._last_id = event.id
         self._answered = self._answered or kind not in _ASKING

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 from ctxmgr.detect.text.fingerprints import CURSOR_KEYS, MAX_TEXT, canonical
+from ctxmgr.log.fast_json import json_object
 from ctxmgr.text.patterns import lazy_pattern, word_set
 from ctxmgr.types.finding import Observation
 
@@ -250,6 +251,96 @@ def _plain_path(word: str) -> str:
     while word.startswith("./") and len(word) > 2:
         word = word[2:]
     return word.rstrip("/") or word
+
+
+# What stands before the program that a command runs, and parts of a command that only prepare another one.
+_LAUNCHER = lazy_pattern(
+    r"(?:(?:sudo|time|nohup|npx|bunx|uvx|(?:uv|poetry|pipenv|pdm|hatch|rye) run|env|\w+=\S*|python[\d.]* -m|py -m)\s+)+"
+)
+_PREPARES = word_set("cd pushd export source . set unset echo")
+_PARTS = lazy_pattern(r"&&|\|\||;")
+_PATCHED = lazy_pattern(r"^\*\*\* (?:Update|Add|Delete) File: (.{1,500}?)\s*$", re.MULTILINE)
+_SERVER = lazy_pattern(r"[a-z]{2,10}://([^/?#\s]{1,300})")
+# Options that only look, or leave a part out.
+_LOOKS = word_set(
+    "--help --version -h -V --dry-run -n --just-print --collect-only --co --list --list-tests --listTests --no-run --whatif "
+    "-k --last-failed --lf --testNamePattern --grep --filter"
+)
+_NAMES_A_THING = lazy_pattern(r"\S*[/.:]\S*")
+
+
+def tries_again(start: Observation, failed: Observation, command: str, failed_command: str) -> bool:
+    """Whether a call tries with other arguments what a failed call of the same action tried.
+
+    Calls of a path are about one file: the same, or one of that name elsewhere; those of addresses about one server. Of two
+    commands, the program and the things that it is run on are the same, and only options differ. Other calls share a value, if
+    they have several. The rest may be what was wrong before.
+
+    Args:
+        start: the call.
+        failed: the failed call.
+        command: the shell command of the call ("" if it has none).
+        failed_command: that of the failed call.
+    """
+    if start.action != failed.action or _things(start, command) != (things := _things(failed, failed_command)):
+        return False
+    if command or failed_command:
+        return _PATCHED.search(failed_command) is not None or _runs_again(command, failed_command)
+    fields, known = json_object(start.input), json_object(failed.input)
+    return bool(things) or len(known) < 2 or any(key in fields and fields[key] == value for key, value in known.items())
+
+
+def _things(start: Observation, command: str) -> set[str]:
+    """Return the names of files and servers that a call names in its fields, or in a patch anywhere in its input."""
+    fields = json_object(start.input)
+    texts = [value for key, value in fields.items() if key not in COMMAND_KEYS and isinstance(value, str)]
+    found = {_file_name(value) for key, value in fields.items() if key in PATH_KEYS and isinstance(value, str)}
+    found |= {address[1].lower() for text in texts if (address := _SERVER.match(text)) is not None}
+    patches = [command, *texts, start.input if isinstance(start.input, str) else ""]
+    return found | {_file_name(path) for text in patches for path in _PATCHED.findall(text)}
+
+
+def _file_name(path: str) -> str:
+    return _plain_path(path.strip()).replace("\\", "/").rpartition("/")[2]
+
+
+def _runs_again(command: str, failed: str) -> bool:
+    parts = _program_calls(failed)
+    if not parts or "<<" in failed:  # the words of a whole script don't say what it is run on
+        return False
+    # The last part is what failed, or what the others prepare.
+    wanted = [word for word in parts[-1] if word[0] != "-"]
+    for words in _program_calls(command):
+        if not _LOOKS.isdisjoint(word.partition("=")[0] for word in words if word not in parts[-1]):
+            continue
+        bare = [word for word in words if word[0] != "-"]
+        # `-m "a text"` gives the same call a text. What names a file or a test is run in the place of the whole.
+        plain = [
+            word
+            for place, word in enumerate(words)
+            if word[0] != "-" and (not place or words[place - 1][0] != "-" or _NAMES_A_THING.fullmatch(word))
+        ]
+        if wanted in (bare, plain):
+            return True
+    return False
+
+
+def _program_calls(command: str) -> list[list[str]]:
+    """Return the words of each program that a command runs, without what only prepares it or reads its output."""
+    import shlex  # loaded here: few loops end in a command that succeeds
+
+    found: list[list[str]] = []
+    for part in _PARTS.split(plain_command(command)):
+        text = part.partition("|")[0].strip()
+        launcher = _LAUNCHER.match(text)
+        text = text[launcher.end() :] if launcher else text
+        try:
+            words = [word for word in shlex.split(text) if word]
+        except ValueError:  # a quotation mark without its partner
+            words = text.split()
+        if words and words[0] not in _PREPARES:
+            found.append(words)
+    return found
 
 
 def near_key(start: Observation) -> Hashable:

@@ -48,6 +48,8 @@ FINISHES = word_set(
 WRITES = word_set("edit editor write patch insert replace create multiedit append strreplace")
 HAND_OVERS = word_set("handoff handover transfer say tell ask reply message")
 _PASSES_ON = word_set("transfer handoff handover reassign assign escalate route forward return")
+_HANDS_ON = word_set("transfer handoff handover hand escalate")
+_STAFF = word_set("human person people operator manager supervisor representative staff")
 LOOKOUTS = word_set(
     "task tasks todo todos board inbox mail mails status queue job jobs message messages notification notifications "
     "progress health heartbeat ps"
@@ -261,6 +263,20 @@ def delegates(action: str) -> bool:
 def passes_on(action: str) -> bool:
     """Whether the action passes a thing to somebody else to deal with: a ticket, a case, a task."""
     return not _PASSES_ON.isdisjoint(_words(action))
+
+
+@lru_cache(maxsize=1024)
+def calls_a_person(action: str) -> bool:
+    """Whether the action passes the conversation to a person of the staff, who goes on: ``transfer_to_human_agents``."""
+    words = _words(action)
+    # After the last "to" stands who gets it: `escalate_to_manager`. `transfer_manager_files_to_archive` calls nobody.
+    receiver = words[-words[::-1].index("to") :][:2] if "to" in words[:-1] else words
+    return not _HANDS_ON.isdisjoint(words) and not _STAFF.isdisjoint(receiver)
+
+
+def is_last(action: str) -> bool:
+    """Whether nothing is expected of the run after this action."""
+    return finishes(action) or calls_a_person(action)
 
 
 def hands_over(action: str) -> bool:

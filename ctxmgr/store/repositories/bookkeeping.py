@@ -216,9 +216,9 @@ class ImportedFiles:
         with readable():
             return sum(sum(fast_json.loads(row[0]).get("unknown", {}).values()) for row in rows)
 
-    def sources(self, session: str) -> list[tuple[str, int]]:
-        """Return (path, modification time in nanoseconds) of the files that hold this session."""
+    def sources(self, session: str) -> list[tuple[str, int, str]]:
+        """Return (path, modification time in nanoseconds, name of the format) of the files that hold this session."""
         rows = self._engine.query(
-            "SELECT path, mtime FROM imported WHERE session = :session ORDER BY path", {"session": storable(session)}
+            "SELECT path, mtime, format FROM imported WHERE session = :session ORDER BY path", {"session": storable(session)}
         )
-        return [(str(row[0]), int(row[1])) for row in rows]
+        return [(str(row[0]), int(row[1]), str(row[2])) for row in rows]

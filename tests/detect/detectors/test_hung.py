@@ -240,3 +240,45 @@ def test_it_can_be_switched_off() -> None:
     story.open("Bash", {"command": "make"})
     assert story.stalls(settings=DetectSettings(disabled=frozenset({"hung"}))) == []
     assert Monitor().findings() == []
+
+
+@pytest.mark.parametrize("after", [None, 600.0])
+def test_an_answer_of_this_program_is_no_activity(after: float | None) -> None:
+    """A stored continuation changes no verdict: a run that ended has ended, and one that is silent stays so."""
+    over, silent = Scenario(), Scenario()
+    for story in (over, silent):
+        story.call("Read", {"path": "a.py"}, "text")
+        if story is silent and after is not None:
+            story.say("message", "Let me look.", agent="main")
+            story.say("user_message", "Go on.")
+        else:
+            story.open("Bash", {"command": "make"})
+    over.end()
+    for story in (over, silent):
+        before = [(each.first, each.last, each.raised_at) for each in story.stalls(after)]
+        assert len(before) == (story is silent)
+        story.say("continuation", {"answers": []}, agent="main")
+        assert [(each.first, each.last, each.raised_at) for each in story.stalls(after)] == before
+
+
+def test_an_answer_leaves_a_finished_turn_finished() -> None:
+    """An agent that is asked by nobody owes nothing, whatever was found out about its run."""
+    story = Scenario()
+    story.call("Read", {"path": "a.py"}, "text")
+    story.say("message", "Done.", agent="main")
+    story.say("continuation", {"answers": []})
+    assert not story.stalls(600)
+
+
+def test_open_calls_of_several_agents_are_told_apart() -> None:
+    """The sentence gives each agent its own calls."""
+    story = Scenario()
+    story.call("Read", {"path": "a.py"}, "text")
+    story.open("Bash", {"command": "make"}, step="1")
+    story.open("Bash", {"command": "make test"}, step="1")
+    story.open("Grep", {"pattern": "x"}, agent="scout")
+    by = 'Bash "make" and 1 more'
+    assert story.stalls()[0].reason == f"the log ends inside {by} by main and 1 more by scout: no result was recorded"
+    assert f"main has waited 15 min for {by} and 1 more by scout, beyond" in story.stalls(900)[0].reason
+    story.open("Grep", {"pattern": "y"}, agent="other")
+    assert story.stalls()[0].reason == f"the log ends inside {by} by main and 2 more by others: no result was recorded"

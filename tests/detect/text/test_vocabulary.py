@@ -171,3 +171,17 @@ def test_a_page_of_another_machine(given: object, far: bool) -> None:
 
     start = Observation(seq=0, session="s", id="a", at=None, kind="start", action="fetch_url", input=given)
     assert vocabulary.fetches(start) is far
+
+
+@pytest.mark.parametrize(
+    ("action", "called"),
+    [
+        ("transfer_to_human_agents", True), ("transferToHuman", True), ("hand_off_to_human", True), ("human_handoff", True),
+        ("mcp__desk__escalate_to_supervisor", True), ("transfer_call_to_operator", True), ("transfer_to_billing_agent", False),
+        ("transfer_manager_files_to_archive", False), ("assign_manager_to_project", False), ("return_to_user", False),
+        ("ask_human", False), ("handle_person", False), ("transfer_to", False), ("", False),
+    ],
+)  # fmt: skip
+def test_a_conversation_that_goes_to_a_person(action: str, called: bool) -> None:
+    """Staff must be who gets it; a thing that goes to a person, or a person who is moved, is no end of a run."""
+    assert vocabulary.calls_a_person(action) is called

@@ -48,7 +48,7 @@ def test_imported_files_are_remembered_by_their_state(store: Store, tmp_path: Pa
 
     assert store.imported.is_unchanged(place, FileState.read(place))
     assert store.imported.reports() == [{"records": 1}]
-    assert [time for _, time in store.imported.sources("s")] == [10**18]
+    assert [time for _, time, _ in store.imported.sources("s")] == [10**18]
     place.write_text("two")
     os.utime(place, ns=(10**18, 10**18))
     assert not store.imported.is_unchanged(place, FileState.read(place))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from ctxmgr.diagnose.classes.waiting.process_gone import diagnose_gone
 from ctxmgr.diagnose.evidence import MOST_CURRENT, Evidence, call_input, call_key, clock, program_name, start_clause
 from ctxmgr.diagnose.evidence.calls import call_phrase, command_of, split_command, tool_phrase
 from ctxmgr.diagnose.evidence.files import asked_paths, find_move
@@ -47,6 +48,9 @@ _ASKED = lazy_pattern(r"[\w ,.()\[\]/?:>'-]{3,70}")
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Return what an open call waits for, or a call that was stopped because it did not return."""
+    gone = diagnose_gone(KIND, evidence)
+    if gone is not None:
+        return gone
     for entry in evidence.failing_calls:
         if command_of(entry) and _was_stopped(evidence, entry):
             found = _diagnose_stopped_call(evidence, entry)
