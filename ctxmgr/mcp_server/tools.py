@@ -280,15 +280,18 @@ class Tools:
 
         return self._ask(work)
 
-    def continuation(self, session: str | None = None, agent: str | None = None) -> ContinuationAnswer:
+    def continuation(
+        self, session: str | None = None, agent: str | None = None, only_session: bool = False
+    ) -> ContinuationAnswer:
         """Return exactly one continuation for a stuck session: the cause, the next step and what is known, as a text to act on.
 
-        The same history gives the same answer, told again.
+        The same history gives the same answer, told again. ``only_session`` reads neither related sessions nor memory.
         """
+        asked = RecoverRequest(session=session, to=agent, plan=self.readonly, only_session=only_session)
 
         def work(workspace: Workspace) -> ContinuationAnswer:
             try:
-                found = workspace.recover(RecoverRequest(session=session, to=agent, plan=self.readonly)).continuation
+                found = workspace.recover(asked).continuation
             except NotStuck as error:  # an answer instead of an error: agents ask to learn whether they are stuck
                 return ContinuationAnswer(stuck=False, id=None, target=None, reason=error.message, prompt=None)
             return continuation_answer(found)
@@ -303,15 +306,19 @@ class Tools:
         goal: str,
         to: str | None = None,
         session: str | None = None,
+        only_session: bool = False,
     ) -> ContinuationAnswer:
-        """Ask the context manager for what you lack; ``type`` is introspect (back to you) or proceed (on to ``to``)."""
+        """Ask the context manager for what you lack; ``type`` is introspect (back to you) or proceed (on to ``to``).
+
+        ``only_session`` reads neither related sessions nor memory.
+        """
         # Short words for models. The values are part of the public contract of requests.
         kinds = {"introspect": "INTROSPECT_AGENT_CONTEXT", "proceed": "PROCEED"}
         if type not in kinds:
             raise InvalidInput(f"unknown type {type!r}", "types: introspect, proceed")
         asked = AgentRequest.model_validate({
             "session": session, "type": kinds[type], "requester": agent, "to": to, "reason": reason, "goal": goal,
-            "plan": self.readonly,
+            "plan": self.readonly, "only_session": only_session,
         })  # fmt: skip
 
         return self._ask(lambda workspace: continuation_answer(workspace.request(asked).continuation), writes=not self.readonly)

@@ -19,6 +19,7 @@ from mcp import Client, MCPError
 from ctxmgr.mcp_server.server import LOOPBACK, build_server, require_token
 from ctxmgr.mcp_server.tools import MAX_ROWS, Tools
 from ctxmgr.store import open_store
+from ctxmgr.types.plain_records import build
 from tests import builders as b
 
 _T = TypeVar("_T")
@@ -85,6 +86,20 @@ def test_a_stuck_run_is_told_with_cause_and_next_step(store: str) -> None:
     assert call(Tools(store), "continuation", session="stuck")["id"] == told["id"]
     calm = call(Tools(store), "continuation", session="calm")
     assert (calm["stuck"], calm["prompt"]) == (False, None)
+
+
+def test_one_session_alone_is_read_where_asked(tmp_path: Path) -> None:
+    """With ``only_session``, neither tool that answers tells what another session of the same project holds."""
+    path = str(tmp_path / "history.db")
+    with closing(open_store(path, create=True)) as opened:
+        for name, words in (("old", [*WORDS, "Bash:touch key_91 -> ok", "Bash:make build -> built"]), ("stuck", WORDS)):
+            opened.append([build("session", name, b.at(0), process=f"{name}-p", meta={"cwd": "/p"}), *b.steps(name, words)])
+    tools = Tools(path, readonly=True)
+    asked = {"type": "introspect", "agent": "main", "reason": "what is key_91 for?", "goal": "make it green", "session": "stuck"}
+
+    for name, given in (("continuation", {"session": "stuck"}), ("context_request", asked)):
+        assert "touch key_91" in call(tools, name, **given)["prompt"]
+        assert "touch key_91" not in call(tools, name, **given, only_session=True)["prompt"]
 
 
 def test_damage_is_told_beside_the_verdict(tmp_path: Path) -> None:
