@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from ctxmgr.errors import InvalidInput, NoHistory, NotStuck
+from ctxmgr.errors import InvalidInput, NoHistory, NotStuck, StorageFailed
 from ctxmgr.log.fast_json import json_object
 from ctxmgr.types.memory import Episode, RecallRequest, RetainRequest
 from ctxmgr.types.operations import AgentRequest, DetectRequest, RecoverRequest
@@ -251,9 +251,17 @@ class Tools:
     def _ask(self, work: Callable[[Workspace], _T], *, writes: bool = False) -> _T:
         if writes and self.readonly:
             raise InvalidInput("this server only reads", "start it without --read-only")
-        # A writing tool may be the first to use the store, so it creates the store. A reading tool must leave no file behind.
-        with Workspace.open(self.store, readonly=not writes, agent=self.agent, scratch=True, create=writes) as workspace:
+        with self._open(writes=writes) as workspace:
             return work(workspace)
+
+    def _open(self, *, writes: bool) -> Workspace:
+        # A writing tool may be the first to use the store, so it creates the store. A reading tool must leave no file behind.
+        try:
+            return Workspace.open(self.store, readonly=not writes, agent=self.agent, scratch=True, create=writes)
+        except StorageFailed:  # what can't be written may still be read; a tool that has to write is refused then
+            if not writes:
+                raise
+            return Workspace.open(self.store, readonly=True, agent=self.agent, scratch=True)
 
     def stuck_check(self, session: str | None = None) -> StuckReport:
         """Say whether a session is stuck: in a loop, hung, or healthy; the latest session if none is named."""
