@@ -248,20 +248,19 @@ class Tools:
     agent: str | None = None
     readonly: bool = False
 
-    def _ask(self, work: Callable[[Workspace], _T], *, writes: bool = False) -> _T:
+    def _ask(self, work: Callable[[Workspace], _T], *, writes: bool = False, lenient: bool = False) -> _T:
+        """Open the store and do the work. ``lenient``: a store that can't be written is only read."""
         if writes and self.readonly:
             raise InvalidInput("this server only reads", "start it without --read-only")
-        with self._open(writes=writes) as workspace:
-            return work(workspace)
-
-    def _open(self, *, writes: bool) -> Workspace:
         # A writing tool may be the first to use the store, so it creates the store. A reading tool must leave no file behind.
         try:
-            return Workspace.open(self.store, readonly=not writes, agent=self.agent, scratch=True, create=writes)
-        except StorageFailed:  # what can't be written may still be read; a tool that has to write is refused then
-            if not writes:
+            opened = Workspace.open(self.store, readonly=not writes, agent=self.agent, scratch=True, create=writes)
+        except StorageFailed:
+            if not lenient:
                 raise
-            return Workspace.open(self.store, readonly=True, agent=self.agent, scratch=True)
+            opened = Workspace.open(self.store, readonly=True, agent=self.agent, scratch=True)
+        with opened as workspace:
+            return work(workspace)
 
     def stuck_check(self, session: str | None = None) -> StuckReport:
         """Say whether a session is stuck: in a loop, hung, or healthy; the latest session if none is named."""
@@ -304,7 +303,7 @@ class Tools:
                 return ContinuationAnswer(stuck=False, id=None, target=None, reason=error.message, prompt=None)
             return continuation_answer(found)
 
-        return self._ask(work, writes=not self.readonly)
+        return self._ask(work, writes=not self.readonly, lenient=True)
 
     def context_request(
         self,
@@ -329,7 +328,10 @@ class Tools:
             "plan": self.readonly, "only_session": only_session,
         })  # fmt: skip
 
-        return self._ask(lambda workspace: continuation_answer(workspace.request(asked).continuation), writes=not self.readonly)
+        def work(workspace: Workspace) -> ContinuationAnswer:
+            return continuation_answer(workspace.request(asked).continuation)
+
+        return self._ask(work, writes=not self.readonly, lenient=True)
 
     def tried_before(
         self,
