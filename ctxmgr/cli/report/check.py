@@ -200,6 +200,9 @@ def _judge(result: CheckResult, log: str | None, listener: Listener | None) -> N
             sessions.append(session)
         if unread := workspace.store.unread():
             result.passed_over.append((place, damaged_part(unread)))
+        elif not found.verdicts and log is not None:
+            damage = workspace.store.damage()
+            result.passed_over.append((place, f"no record of it can be read: {damage[0].reason}" if damage else "it holds no session"))
     # Add the sessions only after the whole log is judged: half of one would count as a healthy run.
     result.sessions += sessions
     result.notes += [(place, note) for note in workspace.warnings]

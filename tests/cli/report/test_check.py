@@ -159,6 +159,17 @@ def test_nothing_read_is_no_success(tmp_path: Path) -> None:
     assert "other.jsonl" in ended.err
 
 
+@pytest.mark.parametrize("others", [False, True])
+def test_a_log_of_one_torn_line_is_named_with_the_reason(logs: Path, others: bool) -> None:
+    """Nothing can be judged in it: alone it ends with 2, beside a healthy log with 8."""
+    torn = logs / "torn.jsonl"
+    torn.write_text('{"v":1,"kind":"entry","session":"s1"', encoding="utf-8")
+    ended = run("check", str(torn), *([str(logs / "calm.jsonl")] if others else []))
+
+    assert ended.code == (8 if others else 2)
+    assert "torn.jsonl: no record of it can be read: torn last line, or one still being written" in ended.err
+
+
 def test_damage_in_a_log_is_told(logs: Path) -> None:
     """A healthy verdict about a log of which a part could not be read says so, to people and to programs."""
     with (logs / "calm.jsonl").open("a", encoding="utf-8") as stream:
