@@ -97,7 +97,13 @@ def test_one_session_alone_is_read_where_asked(tmp_path: Path) -> None:
         for name, words in (("old", [*WORDS, "Bash:touch key_91 -> ok", "Bash:make build -> built"]), ("stuck", WORDS)):
             opened.append([build("session", name, b.at(0), process=f"{name}-p", meta={"cwd": "/p"}), *b.steps(name, words)])
     tools = Tools(path, readonly=True)
-    asked = {"type": "introspect", "agent": "main", "reason": "what is key_91 for?", "goal": "make it green", "session": "stuck"}
+    asked = {
+        "type": "introspect",
+        "agent": "main",
+        "reason": "what is key_91 for?",
+        "goal": "make it green",
+        "session": "stuck",
+    }
 
     for name, given in (("continuation", {"session": "stuck"}), ("context_request", asked)):
         assert "touch key_91" in call(tools, name, **given)["prompt"]

@@ -123,7 +123,10 @@ def check(
         list[Path] | None, typer.Argument(metavar="[PATH]...", help="Logs, folders of logs, or stores; else the store.")
     ] = None,
     fail_on: Annotated[
-        str, typer.Option("--fail-on", metavar="A,B", help="Findings that fail the check: loop, hung; warn adds suspicions to both.")
+        str,
+        typer.Option(
+            "--fail-on", metavar="A,B", help="Findings that fail the check: loop, hung; warn adds suspicions to both."
+        ),
     ] = ",".join(FAIL_ON),
     format_: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="Output format: text, md, github, junit, sarif or json.")

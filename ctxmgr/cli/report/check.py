@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from ctxmgr.cli.address import require_file
 from ctxmgr.cli.detection import NOTHING_READ, damaged_part
 from ctxmgr.cli.envelope import IndexProgress, JudgeProgress
 from ctxmgr.cli.terminal import search_progress, with_progress
@@ -161,6 +162,8 @@ def check_logs(
         if not result.sessions:
             raise NoHistory(hint=NOTHING_READ)
         return result
+    for path in paths:
+        require_file(str(path))
     # A store is judged as one log. It is not searched for logs.
     stores = [path for path in paths if path.suffix == ".db"]
     there = find_logs([path for path in paths if path not in stores], search_progress())
@@ -202,7 +205,9 @@ def _judge(result: CheckResult, log: str | None, listener: Listener | None) -> N
             result.passed_over.append((place, damaged_part(unread)))
         elif not found.verdicts and log is not None:
             damage = workspace.store.damage()
-            result.passed_over.append((place, f"no record of it can be read: {damage[0].reason}" if damage else "it holds no session"))
+            result.passed_over.append(
+                (place, f"no record of it can be read: {damage[0].reason}" if damage else "it holds no session")
+            )
     # Add the sessions only after the whole log is judged: half of one would count as a healthy run.
     result.sessions += sessions
     result.notes += [(place, note) for note in workspace.warnings]
@@ -234,7 +239,9 @@ def headline(result: CheckResult) -> str:
     failed, all_ = len(result.failed_sessions), len(result.sessions)
     left = sum(not each.failed and any(finding.severity in FAIL_ON for finding in each.lasting) for each in result.sessions)
     if failed:
-        return f"{failed:,} of {plural(all_, 'session')} stuck" + (f", {left:,} more stuck that --fail-on leaves out" if left else "")
+        return f"{failed:,} of {plural(all_, 'session')} stuck" + (
+            f", {left:,} more stuck that --fail-on leaves out" if left else ""
+        )
     return f"{plural(all_, 'session')}, " + (f"{left:,} stuck that --fail-on leaves out" if left else "none stuck")
 
 

@@ -288,7 +288,9 @@ def test_shared_words_are_told_whole() -> None:
     assert all('"assertionerror"' not in basis for basis in shared)
 
 
-@pytest.mark.parametrize("words", [["recover"], ["request", "--type", "introspect", "--from", "coder", "--reason", "why?", "--goal", "go on"]])
+@pytest.mark.parametrize(
+    "words", [["recover"], ["request", "--type", "introspect", "--from", "coder", "--reason", "why?", "--goal", "go on"]]
+)
 def test_where_nothing_can_be_stored_the_answer_is_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:

@@ -77,7 +77,9 @@ def test_one_of_several_named_logs_that_cannot_be_read_is_named(logs: Path, monk
     assert run("check", str(logs / "loop.jsonl")).code == 5
 
 
-@pytest.mark.parametrize(("fail_on", "code"), [("loop", 10), ("hung", 11), ("loop,hung", 12), ("warn", 12), (" loop, warn", 12)])
+@pytest.mark.parametrize(
+    ("fail_on", "code"), [("loop", 10), ("hung", 11), ("loop,hung", 12), ("warn", 12), (" loop, warn", 12)]
+)
 def test_only_what_is_named_fails(logs: Path, fail_on: str, code: int) -> None:
     """The exit code speaks of the severities that --fail-on names."""
     assert run("check", str(logs), "--fail-on", fail_on).code == code

@@ -132,8 +132,12 @@ def test_a_workflow_makes_sessions_related(store: Store, folder: str | None) -> 
 def customer(session: str, name: str, stuck: bool) -> list[Record]:
     """Return the session of a customer who begins with the words of everybody."""
     records = [build("session", session, at(0), process=f"{session}-p"), said(session, 0, "Hello, I need help with my order.")]
-    records += call(session, 0, "get_customer", {"phone": session}, f'{{"name": "{name}", "iban": "IBAN-{name}", "line": "L1002"}}')
-    records += call(session, 1, "get_usage", {"line": "L1002"}, f'{{"line": "L1002", "owner": "{name}", "data_used_gb": "15.1"}}')
+    records += call(
+        session, 0, "get_customer", {"phone": session}, f'{{"name": "{name}", "iban": "IBAN-{name}", "line": "L1002"}}'
+    )
+    records += call(
+        session, 1, "get_usage", {"line": "L1002"}, f'{{"line": "L1002", "owner": "{name}", "data_used_gb": "15.1"}}'
+    )
     for number in range(2, 7 if stuck else 3):
         records += call(session, number, "get_details", {"line": "L1002"}, '{"line": "L1002", "data_used_gb": 8.7}')
     return records
