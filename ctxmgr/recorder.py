@@ -212,15 +212,15 @@ class Recorder:
         meta: dict[str, Any] | None = None,
         episode: bool = True,
     ) -> None:
-        for name, value in {"session": session, "process": process, "workflow": workflow, "agent": agent}.items():
+        names: dict[str, object] = {"session": session, "process": process, "workflow": workflow, "agent": agent}
+        for name, value in names.items():
             if not isinstance(value, str | None):
                 raise InvalidInput(f"the {name} of a recorder is a text, not {value!r}", f"pass {name}={str(value)!r}")
         self._episode, self._has_episode = episode, False
         self._unfinished: set[str] = set()
         self.session = session or ids.new_id()
         self.process = process or ids.new_id()
-        self._workflow = workflow
-        self._agent = agent
+        self._workflow, self._agent = workflow, agent
         self._durability: Durability = durability
         self._mask = mask
         self._meta = dict(meta or {})
@@ -423,7 +423,7 @@ class Recorder:
             self._unfinished.remove(entry)
         except (KeyError, TypeError):
             raise InvalidInput(
-                f"no open entry {entry!r} in session {self.session!r}: it has a result already, or this recorder did not begin it",
+                f"no open entry {entry!r} in session {self.session!r}: it has a result, or this recorder did not begin it",
                 "pass the id that entry() returned, once; for an entry of another process call register_entry() first",
             ) from None
         self._has_episode |= status != "ok"

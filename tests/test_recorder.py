@@ -363,7 +363,7 @@ def test_what_the_format_does_not_have_is_refused(tmp_path: Path, name: str) -> 
             with pytest.raises(InvalidInput, match=message):
                 refused()
         recorder.result(entry, "error", error="2 tests failed")
-        with pytest.raises(InvalidInput, match="has a result already") as twice:
+        with pytest.raises(InvalidInput, match="it has a result") as twice:
             recorder.result(entry)
         assert "register_entry" in str(twice.value.hint)
         recorder.register_entry("e-of-another-process")

@@ -14,7 +14,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from mcp.types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, ToolAnnotations
-from pydantic import ValidationError
+from pydantic import ValidationError, create_model
 
 from ctxmgr.errors import CtxmgrError
 
@@ -91,8 +91,8 @@ def _refusal(error: Exception) -> JSONRPCError | None:
     texts = [fault["input"] for fault in faults if fault["type"] == "json_invalid"]
     if any(isinstance(text, str) and not text.strip() for text in texts):
         return None
-    given = next((fault["input"] for fault in faults if isinstance(fault["input"], dict)), {})
-    name = given.get("id")
+    objects: list[dict[str, Any]] = [fault["input"] for fault in faults if isinstance(fault["input"], dict)]
+    name = objects[0].get("id") if objects else None
     code, message = (PARSE_ERROR, "Parse error: not JSON") if texts or not faults else (INVALID_REQUEST, "Invalid Request")
     known = name if isinstance(name, (str, int)) and not isinstance(name, bool) else None
     return JSONRPCError(jsonrpc="2.0", id=known, error=ErrorData(code=code, message=message))
@@ -111,9 +111,8 @@ def build_server(tools: Tools) -> MCPServer[Any]:
         )  # fmt: skip
         tool = Tool.from_function(_pass_errors(getattr(tools, name)), name=name, annotations=hints, structured_output=True)
         # The SDK leaves out unknown arguments, and a call with a misspelt filter would be answered as one without.
-        tool.fn_metadata.arg_model = type(tool.fn_metadata.arg_model)(
-            name, (tool.fn_metadata.arg_model,), {"model_config": {"extra": "forbid"}, "__module__": __name__}
-        )
+        base, strict = tool.fn_metadata.arg_model, {"extra": "forbid"}
+        tool.fn_metadata.arg_model = create_model(name, __base__=base, __cls_kwargs__=strict)
         tool.parameters = tool.fn_metadata.arg_model.model_json_schema(by_alias=True)
         chosen.append(tool)
     # At lower levels, the SDK logs each failed call to stderr, although the answer already explains the failure.

@@ -99,7 +99,7 @@ def test_a_record_that_no_reader_accepts_is_damage(log: Path) -> None:
     lines = log.read_bytes().splitlines()
     last, total = codec.unseal(lines[-1])
     added = codec.encode({**codec.decode(last), "kind": "result", "entry": "e", "status": "great"})
-    log.write_bytes(b"\n".join([*lines, codec.seal(added, codec.chain(total, added))]) + b"\n")
+    log.write_bytes(b"\n".join([*lines, codec.seal(added, codec.chain(total or "", added))]) + b"\n")
 
     with closing(open_store(str(log))) as store:
         assert [item.kind for item in store.examine().damaged] == ["unreadable"]

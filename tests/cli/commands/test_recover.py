@@ -294,7 +294,7 @@ def test_shared_words_are_told_whole() -> None:
 def test_where_nothing_can_be_stored_the_answer_is_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
-    """On a full disk or in a folder that can only be read, the prompt is that of a plan, and stderr says that nothing was stored."""
+    """On a full disk or in a read-only folder, the prompt is that of a plan, and stderr says that nothing was stored."""
     log = tmp_path / "run.jsonl"
     log.write_text("".join(json.dumps(record) + "\n" for record in looped()), encoding="utf-8")
     before = log.read_bytes()
