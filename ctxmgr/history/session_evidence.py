@@ -23,6 +23,8 @@ RELATED, RELATED_ENTRIES = 8, 60
 """Maximum related sessions that are read (the latest first), and the newest entries read from each."""
 
 _MAX_SESSIONS = 1_000  # sessions considered
+_OWN_WORKFLOWS = ("goal", "guarded", "record")
+"""Workflows that ctxmgr names after its own programs, which bind nothing together: a guard may serve any number of people."""
 _MAX_MESSAGES, _MAX_FIRST = 200, 20  # newest messages, and messages from the beginning
 _MESSAGE_TYPES = (
     "user_message", "user_message_chunk", "message", "agent_message_chunk", "thought", "agent_thought_chunk", "compaction",
@@ -37,7 +39,7 @@ class RelatedSession:
     Attributes:
         key: row key of the session.
         session: its id.
-        bond: what both have in common: "project" or "workflow".
+        bond: what both have in common: "project", "goal" or "workflow".
         earlier: it began before the other one.
         entries: number of its entries.
     """
@@ -53,7 +55,7 @@ def related_sessions(store: Store, session: str, limit: int = RELATED) -> list[R
     """Return up to ``limit`` sessions of the same work, latest activity first (ruling 25).
 
     If both sessions name their project's folder, they are related only if it is the same. Otherwise they are related if both
-    are runs of the same named workflow. That people began both with the same words relates nothing: customers of one service
+    name the same goal, or are runs of the same named workflow. That people began both with the same words relates nothing: customers of one service
     do so, and what one of them said must not reach another.
     """
     key = store.sessions.key(session)
@@ -75,7 +77,10 @@ def _find_bond(own: Origin, other: Origin) -> str | None:
     if own.folder is not None and other.folder is not None:
         # Different folders decide it: the same words ("fix the tests") may begin work in any project.
         return "project" if own.folder.rstrip("/") == other.folder.rstrip("/") else None
-    named = own.workflow if not own.imported and not other.imported else None
+    if own.goal and own.goal == other.goal:
+        return "goal"
+    # Importers name the workflow after the tool.
+    named = own.workflow if not own.imported and not other.imported and own.workflow not in _OWN_WORKFLOWS else None
     return "workflow" if named and named == other.workflow else None
 
 
