@@ -62,7 +62,7 @@ def bonds(store: Store, name: str = "new", **options: Any) -> dict[str, str]:
     ],
 )
 def test_what_binds_sessions(store: Store, old: dict[str, Any], new: dict[str, Any], bond: str | None) -> None:
-    """The folder settles it where both name one, else a goal, or a workflow of its own name. The same first words bind nothing."""
+    """The folder settles it where both name one, else a goal or a workflow of its own name. Equal first words bind nothing."""
     store.append([*session("old", **old), *session("new", **new)])
 
     assert bonds(store) == ({} if bond is None else {"old": bond})
