@@ -55,8 +55,8 @@ def related_sessions(store: Store, session: str, limit: int = RELATED) -> list[R
     """Return up to ``limit`` sessions of the same work, latest activity first (ruling 25).
 
     If both sessions name their project's folder, they are related only if it is the same. Otherwise they are related if both
-    name the same goal, or are runs of the same named workflow. That people began both with the same words relates nothing: customers of one service
-    do so, and what one of them said must not reach another.
+    name the same goal, or are runs of the same named workflow. That people began both with the same words relates nothing:
+    customers of one service do so, and what one of them said must not reach another.
     """
     key = store.sessions.key(session)
     if key is None:
