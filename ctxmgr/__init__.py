@@ -63,3 +63,7 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

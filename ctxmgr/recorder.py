@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import cache
 from importlib import import_module
 from typing import Any, Literal, Protocol, TypedDict, Unpack, cast
 
@@ -25,6 +26,7 @@ from ctxmgr.log import ids
 from ctxmgr.log.codec import Record, encode_value, event_origin
 from ctxmgr.log.journal import Durability, Journal
 from ctxmgr.log.json_value import describe, fit_field, is_plain, plain, type_name
+from ctxmgr.log.record_schema import OUTCOMES, STATUSES
 from ctxmgr.log.session_lock import SessionLock, is_live, live_sessions, lock_session
 
 Status = Literal["ok", "error", "denied", "interrupted"]
@@ -210,11 +212,15 @@ class Recorder:
         meta: dict[str, Any] | None = None,
         episode: bool = True,
     ) -> None:
+        names: dict[str, object] = {"session": session, "process": process, "workflow": workflow, "agent": agent}
+        for name, value in names.items():
+            if not isinstance(value, str | None):
+                raise InvalidInput(f"the {name} of a recorder is a text, not {value!r}", f"pass {name}={str(value)!r}")
         self._episode, self._has_episode = episode, False
+        self._unfinished: set[str] = set()
         self.session = session or ids.new_id()
         self.process = process or ids.new_id()
-        self._workflow = workflow
-        self._agent = agent
+        self._workflow, self._agent = workflow, agent
         self._durability: Durability = durability
         self._mask = mask
         self._meta = dict(meta or {})
@@ -310,7 +316,9 @@ class Recorder:
             raise InvalidInput(f"the recorder of session {self.session!r} has ended", "open a new one")
 
     def _put(self, record: Record) -> None:
-        if isinstance(self._sink, Journal):
+        checks = _record_checks()
+        is_sound = checks.is_plain(record)
+        if is_sound and isinstance(self._sink, Journal):
             try:
                 self._sink.append((record,))
                 return
@@ -318,6 +326,8 @@ class Recorder:
                 pass
         # Two steps: convert values that are not JSON, and cut large values only if the record is still refused.
         record = {name: value if type(value) is str else plain(value) for name, value in record.items()}
+        if not is_sound:
+            checks.check(record)
         try:
             self._sink.append((record,))
         except InvalidInput:
@@ -350,6 +360,9 @@ class Recorder:
             task: id of the task that the action serves.
             timeout_ms: declared time limit, in milliseconds.
             meta: anything else.
+
+        Raises:
+            InvalidInput, StorageFailed, Busy: an argument is of a wrong type, or it could not be written. Nothing is recorded.
         """
         if self._forked or self._ended:
             self._require_open()
@@ -361,6 +374,7 @@ class Recorder:
         if bare and self._template is not None:
             try:
                 self._template.entry(entry, present, (agent, action, kind), input)
+                self._unfinished.add(entry)
                 return entry
             except (InvalidInput, TypeError):  # the template refused the value, so encode the record in the ordinary way
                 pass
@@ -369,7 +383,12 @@ class Recorder:
         if not bare:
             fields |= {"turn": turn, "step": step, "parent": parent, "task": task, "timeoutMs": timeout_ms, "meta": meta}
         self._put(self._record("entry", fields, present))
+        self._unfinished.add(entry)
         return entry
+
+    def register_entry(self, entry: str) -> None:
+        """Let `result` be called for an entry that another process began, or a recorder before this one."""
+        self._unfinished.add(entry)
 
     def result(
         self,
@@ -381,29 +400,46 @@ class Recorder:
         duration_ms: float | None = None,
         usage: dict[str, Any] | None = None,
     ) -> None:
-        """Record the result of an entry.
+        """Record the result of an entry. It has only one.
 
         Args:
-            entry: id from `entry`.
+            entry: id from `entry`, or one given to `register_entry`.
             status: ``ok``, ``error``, ``denied`` or ``interrupted``.
             output: the output.
             error: an exception, a message, or ``{"type", "message"}``.
             duration_ms: duration in milliseconds.
             usage: ``{"inputTokens", "outputTokens"}``.
+
+        Raises:
+            InvalidInput: the status is unknown, no such entry is open, another argument has the wrong type, or the recorder
+                has ended. Nothing was written.
+            StorageFailed, Busy: it could not be written; the entry stays open.
         """
         if self._forked or self._ended:
             self._require_open()
-        if status != "ok":
-            self._has_episode = True
+        if status not in STATUSES:
+            raise InvalidInput(f"unknown status {status!r}", f"statuses: {', '.join(STATUSES)}; say more in output or error")
+        try:
+            self._unfinished.remove(entry)
+        except (KeyError, TypeError):
+            raise InvalidInput(
+                f"no open entry {entry!r} in session {self.session!r}: it has a result, or this recorder did not begin it",
+                "pass the id that entry() returned, once; for an entry of another process call register_entry() first",
+            ) from None
+        self._has_episode |= status != "ok"
         present = ids.now()
-        if self._template is not None and error is usage is None:
-            try:
-                self._template.result(present, entry, status, output, duration_ms)
-                return
-            except (InvalidInput, TypeError):  # as in `entry`
-                pass
-        fields = {"entry": entry, "status": status, "output": output, "error": error_body(error)}
-        self._put(self._record("result", {**fields, "durationMs": duration_ms, "usage": usage}, present))
+        try:
+            if self._template is not None and error is usage is None:
+                try:
+                    self._template.result(present, entry, status, output, duration_ms)
+                    return
+                except (InvalidInput, TypeError):  # as in `entry`
+                    pass
+            fields = {"entry": entry, "status": status, "output": output, "error": error_body(error)}
+            self._put(self._record("result", {**fields, "durationMs": duration_ms, "usage": usage}, present))
+        except BaseException:
+            self._unfinished.add(entry)
+            raise
 
     def event(self, type: str, data: object = None, *, entry: str | None = None, agent: str | None = None) -> str:  # noqa: A002
         """Record a message, thought or tool update and return its id.
@@ -430,9 +466,16 @@ class Recorder:
         return Step(self, agent, name, details)
 
     def end(self, outcome: Outcome = "completed") -> None:
-        """Record the end of the session, close the target, and store the episode. A second call does nothing."""
+        """Record the end of the session, close the target, and store the episode. A second call does nothing.
+
+        Raises:
+            InvalidInput: the outcome is unknown, so the session goes on.
+            StorageFailed, Busy: the end could not be written. The recorder has ended nevertheless.
+        """
         if self._ended:
             return
+        if outcome not in OUTCOMES:
+            raise InvalidInput(f"unknown outcome {outcome!r}", f"outcomes: {', '.join(OUTCOMES)}")
         try:
             self._write("sessionEnd", {"outcome": outcome, "process": self.process})
         finally:
@@ -440,6 +483,8 @@ class Recorder:
             self._release()
         if self._episode and self._has_episode and self._path is not None:
             self._retain(self._path)
+
+    close = end
 
     def _retain(self, path: str) -> None:
         module, _, name = _EPISODES.partition(":")
@@ -464,6 +509,12 @@ class Recorder:
             self.end(outcome)
 
 
+@cache
+def _record_checks() -> Any:
+    # By name, like the sinks. Only a record that looks wrong loads a model library.
+    return import_module("ctxmgr.types.record")
+
+
 _open_recorders: weakref.WeakSet[Recorder] = weakref.WeakSet()
 
 
@@ -475,9 +526,7 @@ def _leave_parent() -> None:
 os.register_at_fork(after_in_child=_leave_parent)
 
 
-_MAX_NAMES = 1_000
-"""Maximum number of cached combinations of agent, action and input type, because a program may make up names."""
-_STATUSES = frozenset({"ok", "error", "denied", "interrupted"})
+_MAX_NAMES = 1_000  # cached combinations of agent, action and input type, because a program may make up names
 _ID_LENGTH, _ID_SIGNS = 36, b"0123456789abcdef-"
 
 
@@ -525,8 +574,7 @@ class RecordTemplate:
         Raises:
             InvalidInput, TypeError: as `entry`.
         """
-        # Callers may pass any value, even an unhashable one.
-        if type(status) is not str or status not in _STATUSES or not _is_id(entry) or not (self._takes_any or is_plain(output)):
+        if type(status) is not str or not _is_id(entry) or not (self._takes_any or is_plain(output)):
             raise TypeError("a value to be converted")
         head = f'{self._result}{present}","entry":"{entry}","status":"{status}"'.encode("ascii")
         tail = b"}" if took is None else b',"durationMs":%b}' % encode_value(took, 1)

@@ -80,6 +80,7 @@ if TYPE_CHECKING:
 _Q = TypeVar("_Q")
 _R = TypeVar("_R", bound=Shape)
 _T = TypeVar("_T")
+_P = TypeVar("_P", "RecoverRequest", "AgentRequest")
 
 
 class Workspace:
@@ -407,6 +408,8 @@ class Workspace:
             NoHistory: the session is empty. NotStuck: it is healthy. RecoveryRefused: a recovery is already running.
             AttemptsUsedUp: a person is needed. InvalidInput: the request is invalid.
             NotFound: the last continuation is requested, but there is none.
+
+        Where the store can't be written, the rules answer, nothing is stored, and a warning of the workspace says so.
         """
         if request.last:
             from ctxmgr.types.operations import RecoverResponse
@@ -414,7 +417,8 @@ class Workspace:
             return RecoverResponse(continuation=self.continuation(request.session))
         from ctxmgr.recover.service import Service
 
-        return Service(self.store, self.config, progress=progress).answer_finding(self._key(request.session), request)
+        service, key = Service(self.store, self.config, progress=progress), self._key(request.session)
+        return self._store_or_plan(lambda asked: service.answer_finding(key, asked), request)
 
     def request(self, request: AgentRequest, progress: Callable[[str], None] | None = None) -> RecoverResponse:
         """Answer an agent that asks for context, or a review or merge agent that has finished.
@@ -426,10 +430,24 @@ class Workspace:
         Raises:
             NoHistory: the session is empty. RecoveryRefused: a recovery is already running, or the request is not allowed.
             InvalidInput: the request is invalid.
+
+        Where the store can't be written, the answer is as that of `recover`.
         """
         from ctxmgr.recover.service import Service
 
-        return Service(self.store, self.config, progress=progress).answer_request(self._key(request.session), request)
+        service, key = Service(self.store, self.config, progress=progress), self._key(request.session)
+        return self._store_or_plan(lambda asked: service.answer_request(key, asked), request)
+
+    def _store_or_plan(self, answer: Callable[[_P], RecoverResponse], request: _P) -> RecoverResponse:
+        """Return the answer to a request. If it can't be stored, return what would have been, and add a warning."""
+        try:
+            return answer(request)
+        except StorageFailed as error:
+            if request.plan:
+                raise
+            found = answer(request.model_copy(update={"plan": True}))
+            self.warnings.append(f"nothing was stored, so this counts as no attempt: {error.message}")
+            return found.model_copy(update={"plan": None, "stored": False})
 
     def continuation(self, session: str | None = None, continuation_id: str | None = None) -> Continuation:
         """Return a recorded continuation: the one with this id or prefix, else the last one of the session.

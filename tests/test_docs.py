@@ -25,7 +25,7 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
-    assert len(blocks) == 4
+    assert len(blocks) == 6
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), {})
     told = capsys.readouterr().out
@@ -44,6 +44,7 @@ def test_the_names_of_the_page_are_there() -> None:
     for name in ("BlackboardHistory", "EventBus", "EventSubscriber", "StuckHandler", "DegenerateLoopError", "HungError"):
         assert f"`{name}`" in TEXT
         assert hasattr(ctxmgr, name)
+    assert set(ctxmgr.__all__) <= set(dir(ctxmgr))
     for name in ("TraceRequest", "ListRequest", "SearchRequest", "ShowRequest", "CreateSnapshotRequest", "AddNoteRequest"):
         assert f"`{name}`" in TEXT
         assert hasattr(query, name)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +22,7 @@ from ctxmgr.log.codec import EVENT_ALIASES, MAX_LINE, Record, decode, encode, un
 from ctxmgr.log.journal import Journal
 from ctxmgr.log.masking import mask_without_sieves
 from ctxmgr.recorder import OnLive, Recorder, is_live, live_sessions
+from ctxmgr.store import open_store
 from tests.journals import sound_records
 
 
@@ -336,6 +338,75 @@ def test_a_failing_disk_is_told_but_does_not_hide_the_agents_error(path: Path, m
 
     assert "could not record" in error.__notes__[0]
     assert len(sound_records(path, "entry")) == 2
+
+
+@pytest.mark.parametrize("name", ["run.jsonl", "run.db"])
+def test_what_the_format_does_not_have_is_refused(tmp_path: Path, name: str) -> None:
+    """A wrong status, outcome, id or argument raises at once and writes nothing; what went before can still be completed."""
+    path, odd = tmp_path / name, cast("Any", 5)
+    with Recorder(path, session="s") as recorder:
+        entry = recorder.entry("coder", "Bash", {"command": "make test"})
+        for refused, message in (
+            (lambda: recorder.result(entry, cast("Any", "failed")), "unknown status 'failed'"),
+            (lambda: recorder.result(entry, cast("Any", ["ok"])), "unknown status"),
+            (lambda: recorder.result("nope"), "no open entry 'nope' in session 's'"),
+            (lambda: recorder.result(cast("Any", [])), "no open entry"),
+            (lambda: recorder.result(entry, "error", error=odd), "error: "),
+            (lambda: recorder.end(cast("Any", "great")), "unknown outcome 'great'"),
+            (lambda: recorder.entry(odd, "Bash"), "agent: "),
+            (lambda: recorder.entry("coder", odd), "action: "),
+            (lambda: recorder.entry("coder", "Bash", turn=cast("Any", 1.5)), "turn"),
+            (lambda: recorder.entry("coder", "Bash", task=odd), "task: "),
+            (lambda: recorder.event("", {}), "type: "),
+            (lambda: recorder.event("message", {}, entry=odd), "entry: "),
+        ):
+            with pytest.raises(InvalidInput, match=message):
+                refused()
+        recorder.result(entry, "error", error="2 tests failed")
+        with pytest.raises(InvalidInput, match="it has a result") as twice:
+            recorder.result(entry)
+        assert "register_entry" in str(twice.value.hint)
+        recorder.register_entry("e-of-another-process")
+        recorder.result("e-of-another-process", output="done")
+
+    with closing(open_store(str(path))) as store:
+        records = list(store.sessions.records(None))
+        assert not store.damage()
+        assert not store.examine().damaged
+    assert [record["kind"] for record in records if record["kind"] != "note"] == [
+        "session",
+        "entry",
+        "result",
+        "result",
+        "sessionEnd",
+    ]
+
+
+@pytest.mark.parametrize("name", ["session", "process", "workflow", "agent"])
+def test_names_of_a_recorder_are_texts(path: Path, name: str) -> None:
+    """Whatever else is given is refused before anything is written."""
+    with pytest.raises(InvalidInput, match=f"the {name} of a recorder is a text, not 5"):
+        Recorder(path, **{name: cast("Any", 5)})
+    assert not path.exists()
+
+
+def test_a_result_that_could_not_be_written_can_be_written_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its entry stays open meanwhile; `close` ends the session as `end` does."""
+    recorder = Recorder(path)
+    entry, write = recorder.entry("coder", "Bash"), os.write
+
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", refuse)
+    with pytest.raises(StorageFailed):
+        recorder.result(entry)
+    monkeypatch.setattr(os, "write", write)
+    recorder.result(entry, output="done")
+    recorder.close()
+
+    assert [record["output"] for record in sound_records(path, "result")] == ["done"]
+    assert [record["outcome"] for record in sound_records(path, "sessionEnd")] == ["completed"]
 
 
 def test_threads_share_a_recorder(path: Path) -> None:

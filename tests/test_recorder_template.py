@@ -55,6 +55,7 @@ def _record(sink: Sink, session: str, monkeypatch: pytest.MonkeyPatch, *, long: 
         except CtxmgrError as error:  # what one way refuses the other refuses too
             recorder.event("refused", str(error), entry=entry)
     for entry in (MADE, MADE.upper(), "e1", "key-" + "0a" * 16, "ä" * 36, SECRET[:36]):
+        recorder.register_entry(entry)
         recorder.result(entry, output="done")
     recorder.end()
 

@@ -28,6 +28,8 @@ from ctxmgr.text.tokens import KINDS, TEXT, known_kind
 from ctxmgr.types.artifact import NewArtifact, PutRequest
 from ctxmgr.types.plain_records import MAX_EXACT_INTEGER, build
 
+_WHO = "'ctxmgr access explain' names the rule; --as says who asks, --agent whose artifact it is"
+
 
 class FileSource:
     """A regular file, read once from its start; it may be reached through links, which are its owner's business.
@@ -297,7 +299,7 @@ def _check(guard: AccessGuard, request: PutRequest, stream: BinaryIO | None) -> 
     if refused:
         guard.log("artifact put", "write", denied=refused)
         owner, name = refused[0]
-        raise Denied(f"{guard.agent} may not write the artifact {owner}/{name}", "'ctxmgr access explain' names the rule")
+        raise Denied(f"{guard.agent} may not write the artifact {owner}/{name}", _WHO)
 
 
 def check_description(text: str | None) -> None:

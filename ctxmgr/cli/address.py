@@ -54,6 +54,16 @@ def _with_stdin(texts: Sequence[str]) -> list[str]:
     return found
 
 
+def require_file(log: str) -> None:
+    """Refuse stdin, which other commands call ``-``.
+
+    Raises:
+        InvalidInput: it is stdin, and no file of that name is here.
+    """
+    if log == "-" and not os.path.exists(log):
+        raise InvalidInput("a log can't be read from stdin", "it is read more than once: save it first, and name the file")
+
+
 def locate_store(target: str | None, session: str | None, store: str | None) -> tuple[str | None, str | None]:
     """Return (session, store) for a command that accepts a file in the place of a session.
 
@@ -65,8 +75,9 @@ def locate_store(target: str | None, session: str | None, store: str | None) -> 
     Raises:
         NotFound: the argument names a file that does not exist.
         NoHistory: the argument names an empty file.
-        InvalidInput: two stores or two sessions are named, or the argument is a folder.
+        InvalidInput: two stores or two sessions are named, or the argument is a folder or stdin.
     """
+    require_file(target or "")
     if target is not None and is_place(target):
         return session, locate_log(target, store)
     # A file here may have the name of a session. It is a log only if the name also looks like that of a file.
@@ -85,6 +96,7 @@ def locate_log(log: str | None, store: str | None) -> str | None:
     """
     if log is None:
         return store
+    require_file(log)
     # A URL is checked when the store is opened; it is not a file on this disk.
     if not is_url(log) and not os.path.exists(log):
         raise NotFound(f"no file at {log}", "check the path")

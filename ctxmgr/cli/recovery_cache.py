@@ -66,7 +66,7 @@ class RecoveryCache:
 
     def keep(self, found: RecoverResponse, show: Callable[..., Answer], *, prompt: bool) -> Answer:
         """Return what the command prints, and cache the answer in the form of a repetition. ``show`` makes both forms."""
-        if self._kept is not None and self._key is not None:
+        if self._kept is not None and self._key is not None and found.stored:
             given = found.continuation
             # The number of records that this recovery wrote. If the store has more new ones, somebody else has recorded
             # meanwhile, and the answer is not cached.

@@ -220,7 +220,11 @@ def _describe_keys(value: object) -> str:
 _PLAIN = (".jsonl", ".json", ".ndjson", ".traj")
 _PACKED = (*PACKED_SUFFIXES, ".zip", ".lz4")
 _SUFFIXES = (*_PLAIN, ".eval", *(f"{plain}{packed}" for plain in _PLAIN for packed in _PACKED), *DATABASES)
-_NOT_LOGS = re.compile(r"\.meta\.json$|/sessions-index\.json$|/tool-results/|/\.ctxmgr(-index)?/|/\.git/")
+_NOT_LOGS = re.compile(
+    r"\.meta\.json$|/sessions-index\.json$|/tool-results/|/\.ctxmgr(-index)?/|/\.git/"
+    # The marks of live sessions (see `ctxmgr.log.session_lock`), and the state of a goal beside its history.
+    r"|/[^/]+\.live/[\w~-]+\+[\w~-]+$|/\.agent_context/(?!history\.jsonl$)"
+)
 """Paths of files that agents, and ctxmgr itself, keep beside logs."""
 _CONVERSATION = re.compile(rb'"(?:messages|history|events|steps|trajectory|conversation|session_?[iI]d)"\s*:')
 """A key that a JSON document with a conversation has, but a settings file has not."""

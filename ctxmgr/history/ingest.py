@@ -259,7 +259,9 @@ def _import_group(
     except OSError as error:
         totals.files.append(unread_report(group[0], error))
         return
-    reports = [file_report(count, name) for count in done.counts]
+    # Only a log of our own may hold several sessions.
+    sessions = 1 if importer else len(done.sessions)
+    reports = [file_report(count, name).model_copy(update={"sessions": sessions}) for count in done.counts]
     if not done.untrusted:  # else an import with --trust-project would skip the file later
         with store.engine.transaction():
             for path, state, report in zip(group, states, reports, strict=False):

@@ -22,8 +22,9 @@ ENTRIES = 400
 RELATED, RELATED_ENTRIES = 8, 60
 """Maximum related sessions that are read (the latest first), and the newest entries read from each."""
 
-_MAX_SESSIONS, _MAX_COMPARED = 1_000, 40  # sessions considered, and those whose first message is compared
-_MIN_TASK_WORDS = 4  # short openings such as "go on" are common to unrelated sessions
+_MAX_SESSIONS = 1_000  # sessions considered
+_OWN_WORKFLOWS = ("goal", "guarded", "record")
+"""Workflows that ctxmgr names after its own programs, which bind nothing together: a guard may serve any number of people."""
 _MAX_MESSAGES, _MAX_FIRST = 200, 20  # newest messages, and messages from the beginning
 _MESSAGE_TYPES = (
     "user_message", "user_message_chunk", "message", "agent_message_chunk", "thought", "agent_thought_chunk", "compaction",
@@ -38,7 +39,7 @@ class RelatedSession:
     Attributes:
         key: row key of the session.
         session: its id.
-        bond: what both have in common: "project", "workflow" or "task".
+        bond: what both have in common: "project", "goal" or "workflow".
         earlier: it began before the other one.
         entries: number of its entries.
     """
@@ -54,23 +55,18 @@ def related_sessions(store: Store, session: str, limit: int = RELATED) -> list[R
     """Return up to ``limit`` sessions of the same work, latest activity first (ruling 25).
 
     If both sessions name their project's folder, they are related only if it is the same. Otherwise they are related if both
-    are runs of the same named workflow, or if a person began both with the same words.
+    name the same goal, or are runs of the same named workflow. That people began both with the same words relates nothing:
+    customers of one service do so, and what one of them said must not reach another.
     """
     key = store.sessions.key(session)
     if key is None:
         return []
     own, others = store.sessions.others(key, _MAX_SESSIONS)
-    task = _find_task(store, key)
     found: list[RelatedSession] = []
-    compared = 0
     for other in others:
         if len(found) >= limit:
             break
         bond = _find_bond(own, other)
-        # A comparison of first words reads a record of each session, so it comes last.
-        if bond is None and task and None in (own.folder, other.folder) and compared < _MAX_COMPARED:
-            compared += 1
-            bond = "task" if _find_task(store, other.key) == task else None
         if bond is not None and other.entries:
             earlier = own.first is None or other.first is None or other.first <= own.first
             found.append(RelatedSession(other.key, other.session, bond, earlier, other.entries))
@@ -81,14 +77,11 @@ def _find_bond(own: Origin, other: Origin) -> str | None:
     if own.folder is not None and other.folder is not None:
         # Different folders decide it: the same words ("fix the tests") may begin work in any project.
         return "project" if own.folder.rstrip("/") == other.folder.rstrip("/") else None
-    named = own.workflow if not own.imported and not other.imported else None
+    if own.goal and own.goal == other.goal:
+        return "goal"
+    # Importers name the workflow after the tool.
+    named = own.workflow if not own.imported and not other.imported and own.workflow not in _OWN_WORKFLOWS else None
     return "workflow" if named and named == other.workflow else None
-
-
-def _find_task(store: Store, key: int) -> str:
-    """Return a person's first message in a session, normalised for comparison; "" if it is too short to describe a task."""
-    words = store.sessions.first_words(key).casefold().split()
-    return " ".join(words) if len(words) >= _MIN_TASK_WORDS else ""
 
 
 def newest_entries(store: Store, session: str, limit: int = RELATED_ENTRIES) -> list[EntryView]:

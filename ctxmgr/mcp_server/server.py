@@ -7,9 +7,14 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
+import anyio
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
-from mcp.types import ToolAnnotations
+from mcp.server.mcpserver.tools import Tool
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp.types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, ToolAnnotations
+from pydantic import ValidationError, create_model
 
 from ctxmgr.errors import CtxmgrError
 
@@ -35,21 +40,83 @@ _ANSWERS = ("continuation", "context_request")
 _WRITERS = ("note_add", "memory_retain")
 
 LOOPBACK = "127.0.0.1"
+_MAX_FAULTS = 5
+"""Maximum number of wrong arguments that a refusal names."""
+
+
+class _Server(MCPServer[Any]):
+    """The SDK's server. It also answers what is no request, and says in plain words what is wrong with arguments."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        """Call a tool; see the SDK."""
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            faults = "; ".join(_argument_fault(fault) for fault in error.__cause__.errors(include_url=False)[:_MAX_FAULTS])
+            tool = self._tool_manager.get_tool(name)
+            known = ", ".join(tool.parameters["properties"]) if tool is not None else ""
+            raise ToolError(f"Error executing tool {name}: invalid: {faults} (arguments: {known})") from None
+
+    async def run_stdio_async(self) -> None:
+        """Serve stdin and stdout. The SDK passes lines over that are no request, and their client would wait for ever."""
+        async with stdio_server() as (lines, answers), anyio.create_task_group() as group:
+            requests, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+
+            async def pass_requests() -> None:
+                async with requests:
+                    async for item in lines:
+                        if not isinstance(item, Exception):
+                            await requests.send(item)
+                        elif (refusal := _refusal(item)) is not None:
+                            await answers.send(SessionMessage(refusal))
+
+            group.start_soon(pass_requests)
+            server = self._lowlevel_server
+            await server.run(received, answers, server.create_initialization_options())
+
+
+def _argument_fault(fault: Any) -> str:
+    """Return a fault that the SDK's validation found, in plain words."""
+    name = ".".join(map(str, fault["loc"]))
+    if fault["type"] == "extra_forbidden":
+        return f"unknown argument {name!r}"
+    return f"argument {name!r} is missing" if fault["type"] == "missing" else f"argument {name!r}: {fault['msg']}"
+
+
+def _refusal(error: Exception) -> JSONRPCError | None:
+    """Return the answer to a line that is no message of JSON-RPC 2.0; None for a blank line."""
+    faults = error.errors(include_url=False) if isinstance(error, ValidationError) else []
+    texts = [fault["input"] for fault in faults if fault["type"] == "json_invalid"]
+    if any(isinstance(text, str) and not text.strip() for text in texts):
+        return None
+    objects: list[dict[str, Any]] = [fault["input"] for fault in faults if isinstance(fault["input"], dict)]
+    name = objects[0].get("id") if objects else None
+    code, message = (PARSE_ERROR, "Parse error: not JSON") if texts or not faults else (INVALID_REQUEST, "Invalid Request")
+    known = name if isinstance(name, (str, int)) and not isinstance(name, bool) else None
+    return JSONRPCError(jsonrpc="2.0", id=known, error=ErrorData(code=code, message=message))
 
 
 def build_server(tools: Tools) -> MCPServer[Any]:
     """Return the server with its tools. A read-only server omits tools that only write."""
     from ctxmgr import __version__
 
-    # At lower levels, the SDK logs each failed call to stderr, although the answer already explains the failure.
-    server: MCPServer[Any] = MCPServer("ctxmgr", instructions=INSTRUCTIONS, version=__version__, log_level="CRITICAL")
+    chosen: list[Tool] = []
     for name in (*_READERS, *_ANSWERS, *(() if tools.readonly else _WRITERS)):
         reads = name in _READERS or tools.readonly
         hints = ToolAnnotations(
             title=name.replace("_", " ").capitalize(), read_only_hint=reads, destructive_hint=False,
             idempotent_hint=name not in _WRITERS, open_world_hint=False,
         )  # fmt: skip
-        server.add_tool(_pass_errors(getattr(tools, name)), name=name, annotations=hints, structured_output=True)
+        tool = Tool.from_function(_pass_errors(getattr(tools, name)), name=name, annotations=hints, structured_output=True)
+        # The SDK leaves out unknown arguments, and a call with a misspelt filter would be answered as one without.
+        base, strict = tool.fn_metadata.arg_model, {"extra": "forbid"}
+        tool.fn_metadata.arg_model = create_model(name, __base__=base, __cls_kwargs__=strict)
+        tool.parameters = tool.fn_metadata.arg_model.model_json_schema(by_alias=True)
+        chosen.append(tool)
+    # At lower levels, the SDK logs each failed call to stderr, although the answer already explains the failure.
+    server = _Server("ctxmgr", instructions=INSTRUCTIONS, version=__version__, log_level="CRITICAL", tools=chosen)
     _add_resources(server, tools)
     _add_prompts(server, tools)
     return server

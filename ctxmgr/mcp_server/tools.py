@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from ctxmgr.errors import InvalidInput, NoHistory, NotStuck
+from ctxmgr.errors import InvalidInput, NoHistory, NotStuck, StorageFailed
 from ctxmgr.log.fast_json import json_object
 from ctxmgr.types.memory import Episode, RecallRequest, RetainRequest
 from ctxmgr.types.operations import AgentRequest, DetectRequest, RecoverRequest
@@ -248,11 +248,18 @@ class Tools:
     agent: str | None = None
     readonly: bool = False
 
-    def _ask(self, work: Callable[[Workspace], _T], *, writes: bool = False) -> _T:
+    def _ask(self, work: Callable[[Workspace], _T], *, writes: bool = False, lenient: bool = False) -> _T:
+        """Open the store and do the work. ``lenient``: a store that can't be written is only read."""
         if writes and self.readonly:
             raise InvalidInput("this server only reads", "start it without --read-only")
         # A writing tool may be the first to use the store, so it creates the store. A reading tool must leave no file behind.
-        with Workspace.open(self.store, readonly=not writes, agent=self.agent, scratch=True, create=writes) as workspace:
+        try:
+            opened = Workspace.open(self.store, readonly=not writes, agent=self.agent, scratch=True, create=writes)
+        except StorageFailed:
+            if not lenient:
+                raise
+            opened = Workspace.open(self.store, readonly=True, agent=self.agent, scratch=True)
+        with opened as workspace:
             return work(workspace)
 
     def stuck_check(self, session: str | None = None) -> StuckReport:
@@ -280,20 +287,23 @@ class Tools:
 
         return self._ask(work)
 
-    def continuation(self, session: str | None = None, agent: str | None = None) -> ContinuationAnswer:
+    def continuation(
+        self, session: str | None = None, agent: str | None = None, only_session: bool = False
+    ) -> ContinuationAnswer:
         """Return exactly one continuation for a stuck session: the cause, the next step and what is known, as a text to act on.
 
-        The same history gives the same answer, told again.
+        The same history gives the same answer, told again. ``only_session`` reads neither related sessions nor memory.
         """
+        asked = RecoverRequest(session=session, to=agent, plan=self.readonly, only_session=only_session)
 
         def work(workspace: Workspace) -> ContinuationAnswer:
             try:
-                found = workspace.recover(RecoverRequest(session=session, to=agent, plan=self.readonly)).continuation
+                found = workspace.recover(asked).continuation
             except NotStuck as error:  # an answer instead of an error: agents ask to learn whether they are stuck
                 return ContinuationAnswer(stuck=False, id=None, target=None, reason=error.message, prompt=None)
             return continuation_answer(found)
 
-        return self._ask(work, writes=not self.readonly)
+        return self._ask(work, writes=not self.readonly, lenient=True)
 
     def context_request(
         self,
@@ -303,18 +313,25 @@ class Tools:
         goal: str,
         to: str | None = None,
         session: str | None = None,
+        only_session: bool = False,
     ) -> ContinuationAnswer:
-        """Ask the context manager for what you lack; ``type`` is introspect (back to you) or proceed (on to ``to``)."""
+        """Ask the context manager for what you lack; ``type`` is introspect (back to you) or proceed (on to ``to``).
+
+        ``only_session`` reads neither related sessions nor memory.
+        """
         # Short words for models. The values are part of the public contract of requests.
         kinds = {"introspect": "INTROSPECT_AGENT_CONTEXT", "proceed": "PROCEED"}
         if type not in kinds:
             raise InvalidInput(f"unknown type {type!r}", "types: introspect, proceed")
         asked = AgentRequest.model_validate({
             "session": session, "type": kinds[type], "requester": agent, "to": to, "reason": reason, "goal": goal,
-            "plan": self.readonly,
+            "plan": self.readonly, "only_session": only_session,
         })  # fmt: skip
 
-        return self._ask(lambda workspace: continuation_answer(workspace.request(asked).continuation), writes=not self.readonly)
+        def work(workspace: Workspace) -> ContinuationAnswer:
+            return continuation_answer(workspace.request(asked).continuation)
+
+        return self._ask(work, writes=not self.readonly, lenient=True)
 
     def tried_before(
         self,

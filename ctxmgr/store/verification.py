@@ -2,7 +2,7 @@
 
 There are five kinds of damage:
 
-``unreadable``  bytes without a record, or that SQLite reports as damaged;
+``unreadable``  bytes without a record of the format, or that SQLite reports as damaged;
 ``altered``     a record whose checksum does not continue the chain: it was changed, or one before it was removed;
 ``inserted``    a record that the checksums of the records around it do not cover;
 ``unsummed``    a record without a checksum among records with checksums;
@@ -26,7 +26,7 @@ from contextlib import closing
 from itertools import groupby
 
 from ctxmgr.base.light_dataclass import dataclass, field
-from ctxmgr.errors import Damaged
+from ctxmgr.errors import Damaged, InvalidInput
 from ctxmgr.log import anchor, codec
 from ctxmgr.log.anchor import Anchor
 from ctxmgr.log.codec import Record
@@ -39,6 +39,7 @@ from ctxmgr.store.engine.sqlite import MEMORY, SqliteEngine
 from ctxmgr.store.engine.wal_sync import digest_sums, read_head
 from ctxmgr.store.project_session import ARCHIVED, CHAINED, END, GAP
 from ctxmgr.store.write.append import Appender
+from ctxmgr.types.record import check
 
 _MAX_IN_MEMORY = 20_000
 """Number of records up to which the tables are built in memory."""
@@ -307,6 +308,10 @@ def examine_log(path: str, indexed: Anchor | None) -> VerificationResult:
             chain.records += 1
             continue
         chain.add(line.offset, line.length, line.body, line.total)
+        try:
+            check(line.record)
+        except InvalidInput as error:  # its checksum may be right nevertheless: its writer wrote what no reader accepts
+            damaged.append(DamagedRange(line.offset, line.length, error.message))
         if anchored and line.record["session"] in anchored:
             present.add(line.record["session"])
     chain.finish(size)

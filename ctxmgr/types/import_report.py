@@ -48,7 +48,7 @@ class FileCount:
 
 
 class FileReport(Shape):
-    """The counts of one imported file, as shown to people and programs."""
+    """The counts of one imported file, as shown to people and programs. A file of several sessions names its first one."""
 
     path: Text
     format: str
@@ -70,6 +70,7 @@ class FileReport(Shape):
     damaged: list[dict[str, Any]]
     skipped: str | None = None
     notes: list[Text] = []
+    sessions: int = 1
 
 
 class ImportReport(Shape):

@@ -164,16 +164,19 @@ class PlanView(Shape):
 class RecoverResponse(Shape):
     """Exactly one continuation; ``plan`` only where it was asked for.
 
-    On the wire ``toldAgain`` says whether it was recorded by an earlier call and is told again.
+    On the wire ``toldAgain`` says whether it was recorded by an earlier call and is told again. ``stored`` is there where it
+    is false: the store could not be written.
     """
 
     continuation: Continuation
     plan: PlanView | None = None
     told_again: bool = False
+    stored: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """Return the wire form: ``data.continuation``."""
         fields: dict[str, Any] = {"continuation": self.continuation.to_json(), "toldAgain": self.continuation.told_again}
+        fields |= {} if self.stored else {"stored": False}
         return fields if self.plan is None else {**fields, "plan": self.plan.to_json()}
 
 

@@ -26,9 +26,11 @@ from tests.recover.runs import workspace
 TASK = "Migrate the ledger and report the counts."
 
 
-def session(name: str, folder: str | None = None, workflow: str | None = None, task: str = "", **fields: Any) -> list[Record]:
-    """Return a session with one entry: its folder, its workflow, and the first words of its person."""
-    meta = {} if folder is None else {"cwd": folder}
+def session(
+    name: str, folder: str | None = None, workflow: str | None = None, task: str = "", goal: str | None = None, **fields: Any
+) -> list[Record]:
+    """Return a session with one entry: its folder, its workflow, the first words of its person, and its goal."""
+    meta = {key: value for key, value in (("cwd", folder), ("goal", goal)) if value is not None}
     said = [event(name, 0, "user_message", {"text": task}, agent="user")] if task else []
     return [build("session", name, at(0), workflow=workflow, meta=meta, **fields), *said, entry(name, 0), result(name, 0, "ok")]
 
@@ -49,13 +51,18 @@ def bonds(store: Store, name: str = "new", **options: Any) -> dict[str, str]:
         ({"folder": "/p/shop", "workflow": "nightly"}, {"workflow": "nightly"}, "workflow"),
         ({"workflow": "nightly"}, {"workflow": "weekly"}, None),
         ({"workflow": "codex", "source": {"importer": "codex"}}, {"workflow": "codex", "source": {"importer": "codex"}}, None),
-        ({"task": TASK}, {"task": "  migrate THE ledger\nand report the counts. "}, "task"),
-        ({"task": "go on, please"}, {"task": "go on, please"}, None),
+        ({"workflow": "guarded"}, {"workflow": "guarded"}, None),
+        ({"workflow": "record"}, {"workflow": "record"}, None),
+        ({"workflow": "goal", "goal": TASK}, {"workflow": "goal", "goal": "Move the ledger."}, None),
+        ({"workflow": "goal", "goal": TASK}, {"goal": TASK}, "goal"),
+        ({"folder": "/p/shop", "goal": TASK}, {"folder": "/p/other", "goal": TASK}, None),
+        ({"task": TASK}, {"task": TASK}, None),
+        ({"folder": "/p/shop", "task": TASK}, {"task": TASK}, None),
         ({}, {}, None),
     ],
 )
 def test_what_binds_sessions(store: Store, old: dict[str, Any], new: dict[str, Any], bond: str | None) -> None:
-    """The folder settles it where both name one; else a workflow of its own name, else the same first words of a person."""
+    """The folder settles it where both name one, else a goal or a workflow of its own name. Equal first words bind nothing."""
     store.append([*session("old", **old), *session("new", **new)])
 
     assert bonds(store) == ({} if bond is None else {"old": bond})
@@ -71,15 +78,6 @@ def test_related_sessions_are_few_and_the_latest_come_first(store: Store) -> Non
     assert [each.earlier for each in related_sessions(store, "b")] == [False, True]
     assert list(bonds(store, "b", limit=1)) == ["c"]
     assert related_sessions(store, "nosuch") == []
-
-
-def test_first_words_are_compared_of_a_few_sessions_only(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each comparison reads a record."""
-    for name in ("a", "b", "c", "new"):
-        store.append(session(name, task=TASK))
-    monkeypatch.setattr(session_evidence, "_MAX_COMPARED", 2)
-
-    assert len(bonds(store)) == 2
 
 
 def test_the_newest_entries_are_read_oldest_first(store: Store) -> None:

@@ -16,9 +16,12 @@ import httpx2
 import pytest
 from mcp import Client, MCPError
 
+from ctxmgr.errors import StorageFailed
 from ctxmgr.mcp_server.server import LOOPBACK, build_server, require_token
 from ctxmgr.mcp_server.tools import MAX_ROWS, Tools
 from ctxmgr.store import open_store
+from ctxmgr.types.plain_records import build
+from ctxmgr.workspace import Workspace
 from tests import builders as b
 
 _T = TypeVar("_T")
@@ -85,6 +88,41 @@ def test_a_stuck_run_is_told_with_cause_and_next_step(store: str) -> None:
     assert call(Tools(store), "continuation", session="stuck")["id"] == told["id"]
     calm = call(Tools(store), "continuation", session="calm")
     assert (calm["stuck"], calm["prompt"]) == (False, None)
+
+
+def test_one_session_alone_is_read_where_asked(tmp_path: Path) -> None:
+    """With ``only_session``, neither tool that answers tells what another session of the same project holds."""
+    path = str(tmp_path / "history.db")
+    with closing(open_store(path, create=True)) as opened:
+        for name, words in (("old", [*WORDS, "Bash:touch key_91 -> ok", "Bash:make build -> built"]), ("stuck", WORDS)):
+            opened.append([build("session", name, b.at(0), process=f"{name}-p", meta={"cwd": "/p"}), *b.steps(name, words)])
+    tools = Tools(path, readonly=True)
+    asked = {
+        "type": "introspect",
+        "agent": "main",
+        "reason": "what is key_91 for?",
+        "goal": "make it green",
+        "session": "stuck",
+    }
+
+    for name, given in (("continuation", {"session": "stuck"}), ("context_request", asked)):
+        assert "touch key_91" in call(tools, name, **given)["prompt"]
+        assert "touch key_91" not in call(tools, name, **given, only_session=True)["prompt"]
+
+
+def test_a_store_that_cannot_be_written_is_answered_from(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer is given and not recorded; a tool that only writes is refused."""
+    opens = Workspace.open
+
+    def refuse(*args: Any, **given: Any) -> Workspace:
+        if not given.get("readonly"):
+            raise StorageFailed("history.db can't be written", "check the permissions of the file and its folder")
+        return opens(*args, **given)
+
+    monkeypatch.setattr(Workspace, "open", refuse)
+
+    assert call(Tools(store), "continuation", session="stuck")["prompt"].startswith("[ctxmgr]")
+    assert "history.db can't be written" in refusal(Tools(store), "note_add", entries=[0], text="x", session="stuck")
 
 
 def test_damage_is_told_beside_the_verdict(tmp_path: Path) -> None:
@@ -328,6 +366,42 @@ def test_it_speaks_over_stdin_and_survives_garbage(store: str) -> None:
     assert answers["99"]["result"]["structuredContent"]["verdict"] == "loop"
     assert {name for name, answer in answers.items() if "error" in answer} >= {"9", "15", "16"}
     assert all(answers[name]["result"]["isError"] for name in ("11", "12", "14"))
+
+
+def test_what_is_no_request_is_answered(store: str) -> None:
+    """A line that is no JSON, or no message of JSON-RPC, gets an error with its id where it has one; a blank line gets none."""
+    lines = (
+        b"garbage", b"", b"[]", b'{"jsonrpc":"2.0","id":901}', b'{"jsonrpc":"1.0","id":"q","method":"ping"}', b"\xff{",
+        json.dumps(HELLO).encode(),
+    )  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "ctxmgr", "mcp", "--store", store, "--read-only"],
+        input=b"\n".join(lines) + b"\n", capture_output=True, timeout=60,
+    )  # fmt: skip
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+
+    assert [(each["id"], each["error"]["code"]) for each in answers if "error" in each] == [
+        (None, -32700), (None, -32600), (901, -32600), ("q", -32600), (None, -32700),
+    ]  # fmt: skip
+    assert [each["id"] for each in answers if "result" in each] == [1]
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("history_list", {"foo": 1}, "invalid: unknown argument 'foo' (arguments: session, "),
+        ("history_list", {"limit": "many"}, "invalid: argument 'limit': Input should be a valid integer"),
+        ("tried_before", {"action": "Read"}, "invalid: argument 'input' is missing"),
+        ("continuation", {"only-session": True}, "unknown argument 'only-session'"),
+    ],
+)
+def test_wrong_arguments_are_refused_in_plain_words(store: str, name: str, given: dict[str, Any], said: str) -> None:
+    """A misspelt argument is not left out in silence, and a refusal holds no address of another project's pages."""
+    told = refusal(Tools(store, readonly=True), name, **given)
+
+    assert said in told
+    assert "https://" not in told
 
 
 def _fed(stream: IO[bytes], lines: Sequence[bytes]) -> None:

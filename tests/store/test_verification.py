@@ -94,6 +94,18 @@ def test_every_change_of_a_log_is_named(log: Path, change: Callable[[list[bytes]
     assert run("verify", "--store", str(log)).code == 5
 
 
+def test_a_record_that_no_reader_accepts_is_damage(log: Path) -> None:
+    """A result of an unknown status, written with a checksum that is right, is counted as `list` counts it."""
+    lines = log.read_bytes().splitlines()
+    last, total = codec.unseal(lines[-1])
+    added = codec.encode({**codec.decode(last), "kind": "result", "entry": "e", "status": "great"})
+    log.write_bytes(b"\n".join([*lines, codec.seal(added, codec.chain(total or "", added))]) + b"\n")
+
+    with closing(open_store(str(log))) as store:
+        assert [item.kind for item in store.examine().damaged] == ["unreadable"]
+        assert [item.offset for item in store.examine().damaged] == [item.offset for item in store.damage()]
+
+
 def test_a_log_that_was_sealed_anew_is_not_the_one_that_was_anchored(log: Path) -> None:
     """Who changes a record and computes all sums anew is found, even after the recorder went on."""
     total, forged = "", list[bytes]()

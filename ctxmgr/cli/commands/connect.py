@@ -144,7 +144,8 @@ def show_progress(printer: Printer, rows: Sequence[Progress]) -> None:
         printer.line(f"{row.source} -> {row.target}: ", Span(left, "warn" if row.lag else "ok"), hang=2)
         archived = f", {row.archived:,} archived in {row.archive}" if row.archived else ""
         printer.line(
-            f"  {row.added:,} records added, {row.known:,} known already{archived}; last at {row.shipped or 'no time yet'}",
+            f"  in all {row.added:,} records added, {row.known:,} known already{archived}; "
+            f"last at {row.shipped or 'no time yet'}",
             hang=4,
         )
         if row.error is not None:

@@ -354,7 +354,8 @@ def _file(printer: Printer, file: FileReport, name: str) -> list[str | Span]:
     tokens = sum(file.usage.get(key, 0) for key in ("inputTokens", "outputTokens"))
     path = Span(file.path, "warn" if _has_failed(file) else "", "end")
     return [
-        Span(name, keep="middle"), file.format if printer.terminal else f"{file.format} {file.version}".strip(),
+        Span(f"{file.sessions:,} sessions" if file.sessions > 1 else name, keep="middle"),
+        file.format if printer.terminal else f"{file.format} {file.version}".strip(),
         f"{file.records:,}",
         f"{file.tool_calls:,}", Span(f"{file.failed_calls:,}", "error" if file.failed_calls else "dim"),
         Span(f"{file.open_calls:,}", "open" if file.open_calls else "dim"), amount(tokens) if tokens else "", path,

@@ -132,10 +132,10 @@ def recover(
         )  # fmt: skip
         cache, show = RecoveryCache(workspace, request), partial(continuation_answer, store=store)
         done = cache.keep(found := workspace.recover(request, say), show, prompt=prompt)
-        done.warnings += apply_to_goal(goal, found.continuation) if goal is not None and not plan else []
+        done.warnings += apply_to_goal(goal, found.continuation) if goal is not None and found.stored and not plan else []
         return done
 
-    answer("recover", how, work, store=store, writes=not (plan or last), scratch=True)
+    answer("recover", how, work, store=store, writes=not (plan or last), lenient=True, scratch=True)
 
 
 def _require_alone(last: bool, *others: object) -> None:
@@ -206,7 +206,7 @@ def request(
         )  # fmt: skip
         return continuation_answer(workspace, workspace.request(asked, say), prompt=prompt, store=store)
 
-    answer("request", how, work, store=store, writes=not plan, scratch=True)
+    answer("request", how, work, store=store, writes=not plan, lenient=True, scratch=True)
 
 
 def _type(text: str) -> str:

@@ -28,7 +28,7 @@ from ctxmgr.cli.report.check import (
 )
 from ctxmgr.cli.report.document import PageFolder, SessionReport, read_session, session_page, session_report, write_page
 from ctxmgr.cli.terminal import Printer
-from ctxmgr.cli.views.layout import Span, plural
+from ctxmgr.cli.views.layout import Span
 from ctxmgr.errors import InvalidInput, NoHistory, StorageFailed
 from ctxmgr.types.finding import SessionVerdict
 from ctxmgr.types.operations import DetectResponse, SessionsRequest
@@ -123,7 +123,10 @@ def check(
         list[Path] | None, typer.Argument(metavar="[PATH]...", help="Logs, folders of logs, or stores; else the store.")
     ] = None,
     fail_on: Annotated[
-        str, typer.Option("--fail-on", metavar="A,B", help="Findings that fail the check: loop, hung, warn.")
+        str,
+        typer.Option(
+            "--fail-on", metavar="A,B", help="Findings that fail the check: loop, hung; warn adds suspicions to both."
+        ),
     ] = ",".join(FAIL_ON),
     format_: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="Output format: text, md, github, junit, sarif or json.")
@@ -200,9 +203,8 @@ def _show_text(out: Printer, result: CheckResult) -> None:
             if text:
                 out.line(Span(f"{title:11}", "strong"), text, indent=2, hang=11)
         out.line()
-    healthy = sum(not session.failed for session in result.sessions)
-    if healthy:
-        out.line(Span(f"{out.symbols.healthy} {plural(healthy, 'session')} without trouble", "healthy"))
+    if result.calm:
+        out.line(Span(f"{out.symbols.healthy} {result.calm}", "healthy"))
     out.line(headline(result))
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from ctxmgr.cli.address import require_file
 from ctxmgr.cli.detection import NOTHING_READ, damaged_part
 from ctxmgr.cli.envelope import IndexProgress, JudgeProgress
 from ctxmgr.cli.terminal import search_progress, with_progress
@@ -29,7 +30,7 @@ from ctxmgr.workspace import Workspace
 
 SEVERITIES = ("loop", "hung", "warn")
 FAIL_ON = ("loop", "hung")
-"""Severities that fail a check by default."""
+"""Severities that fail a check by default. ``warn`` adds to them: who fails on a suspicion fails on what is sure."""
 
 _MIN_GROUPED = 3
 """Minimum number of logs with the same note for which the note is shown once, with the number of logs."""
@@ -117,6 +118,16 @@ class CheckResult:
         return [session for session in self.sessions if session.failed]
 
     @property
+    def calm(self) -> str:
+        """How many sessions do not fail the check, and whether anything was found in them; "" if all of them fail."""
+        calm = [session for session in self.sessions if not session.failed]
+        found = sum(bool(session.lasting) for session in calm)
+        if found:
+            which = "" if found == len(calm) else f"{found:,} of them "
+            return f"{plural(len(calm), 'session')} passed, {which}with findings that --fail-on leaves out"
+        return f"{plural(len(calm), 'session')} without trouble" if calm else ""
+
+    @property
     def severities(self) -> set[str]:
         """The found severities that fail the check."""
         return {finding.severity for session in self.failed_sessions for finding in session.lasting} & self.fail_on
@@ -136,19 +147,23 @@ def check_logs(
         listener: see `Listener`.
 
     Raises:
-        InvalidInput: a severity is unknown, or nothing at the paths can be read.
+        InvalidInput: a severity is unknown or none is given, or nothing at the paths can be read.
         NoHistory: the store has no session.
         NotFound, StorageFailed: a path does not exist or can't be read.
     """
     if unknown := [name for name in fail_on if name not in SEVERITIES]:
         raise InvalidInput(f"unknown severity {unknown[0]!r}", f"severities: {', '.join(SEVERITIES)}")
-    result = CheckResult(fail_on=frozenset(fail_on))
+    if not fail_on:
+        raise InvalidInput("no severity is named that fails the check", f"severities: {', '.join(SEVERITIES)}")
+    result = CheckResult(fail_on=frozenset(fail_on).union(FAIL_ON if "warn" in fail_on else ()))
     if not paths:
         _judge(result, store, listener)
         # "Healthy" must not be said if nothing was judged (ruling 28).
         if not result.sessions:
             raise NoHistory(hint=NOTHING_READ)
         return result
+    for path in paths:
+        require_file(str(path))
     # A store is judged as one log. It is not searched for logs.
     stores = [path for path in paths if path.suffix == ".db"]
     there = find_logs([path for path in paths if path not in stores], search_progress())
@@ -188,6 +203,11 @@ def _judge(result: CheckResult, log: str | None, listener: Listener | None) -> N
             sessions.append(session)
         if unread := workspace.store.unread():
             result.passed_over.append((place, damaged_part(unread)))
+        elif not found.verdicts and log is not None:
+            damage = workspace.store.damage()
+            result.passed_over.append(
+                (place, f"no record of it can be read: {damage[0].reason}" if damage else "it holds no session")
+            )
     # Add the sessions only after the whole log is judged: half of one would count as a healthy run.
     result.sessions += sessions
     result.notes += [(place, note) for note in workspace.warnings]
@@ -217,7 +237,12 @@ _HEALTHY_NAMED = 20
 def headline(result: CheckResult) -> str:
     """Return the outcome in one line."""
     failed, all_ = len(result.failed_sessions), len(result.sessions)
-    return f"{failed:,} of {plural(all_, 'session')} stuck" if failed else f"{plural(all_, 'session')}, none stuck"
+    left = sum(not each.failed and any(finding.severity in FAIL_ON for finding in each.lasting) for each in result.sessions)
+    if failed:
+        return f"{failed:,} of {plural(all_, 'session')} stuck" + (
+            f", {left:,} more stuck that --fail-on leaves out" if left else ""
+        )
+    return f"{plural(all_, 'session')}, " + (f"{left:,} stuck that --fail-on leaves out" if left else "none stuck")
 
 
 def markdown(result: CheckResult) -> str:
@@ -227,7 +252,7 @@ def markdown(result: CheckResult) -> str:
         lines += _markdown_session(session)
     calm = [session for session in result.sessions if not session.failed]
     if calm:
-        lines += ["<details><summary>" + plural(len(calm), "session") + " without trouble</summary>", ""]
+        lines += [f"<details><summary>{result.calm}</summary>", ""]
         lines += [f"- {_code(relative_path(each.log))}: {_plain(each.summary)}" for each in calm[:_HEALTHY_NAMED]]
         lines += [f"- and {len(calm) - _HEALTHY_NAMED:,} more"] if len(calm) > _HEALTHY_NAMED else []
         lines += ["", "</details>", ""]

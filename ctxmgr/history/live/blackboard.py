@@ -228,6 +228,8 @@ class BlackboardHistory:
             )  # fmt: skip
         elif isinstance(event, ActionFinished):
             entry = self._actions.pop(event.id, event.id)
+            # Whatever is published is recorded, also the end of an action that began before this was subscribed.
+            self._recorder.register_entry(entry)
             self._recorder.result(
                 entry, event.status, output=event.output, error=event.error, duration_ms=event.duration_ms, usage=event.usage
             )

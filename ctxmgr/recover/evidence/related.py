@@ -139,8 +139,7 @@ class RelatedReader:
             source = f"Remembered{day}" + (f", by {display_name(known.agent)}" if known.agent else "")
             return RelatedRecord(known, excerpt, source, f"remembered{day} (session {clip_middle(known.session, 80)})")
         bond = "project" if session is None else session.bond
-        of = "with the same task" if bond == "task" else f"of this {bond}"
-        place = f"in {'an earlier' if session is None or session.earlier else 'another'} session {of}"
+        place = f"in {'an earlier' if session is None or session.earlier else 'another'} session of this {bond}"
         when = day and f",{day}"
         what = "the same call failed in the same way, and worked after this" if cure else ""
         source = f"{capital(place)}{when}{what and ', '}{what}"

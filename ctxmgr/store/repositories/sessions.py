@@ -26,7 +26,8 @@ _FOLDER = "CASE WHEN json_valid(meta) AND json_type(meta, '$.cwd') = 'text' THEN
 # The basename of the folder, for which SQLite has no function. The inner rtrim removes all trailing characters but slashes,
 # which leaves the parent folder; replace then removes the parent from the path.
 _LAST_OF_FOLDER = f"replace(rtrim({_FOLDER}, '/'), rtrim(rtrim({_FOLDER}, '/'), replace(rtrim({_FOLDER}, '/'), '/', '')), '')"
-_ORIGIN = f"SELECT key, id, workflow, source IS NOT NULL, {_FOLDER}, entries, first FROM session"
+_GOAL = _FOLDER.replace("$.cwd", "$.goal")
+_ORIGIN = f"SELECT key, id, workflow, source IS NOT NULL, {_FOLDER}, entries, first, {_GOAL} FROM session"
 
 
 class Origin:
@@ -37,9 +38,10 @@ class Origin:
         folder: the folder in which the agent worked; None if unknown.
         entries: the number of entries.
         first: the time of its first record in seconds since 1970, or None.
+        goal: the goal that it was begun for; None if it names none.
     """
 
-    __slots__ = ("entries", "first", "folder", "imported", "key", "session", "workflow")
+    __slots__ = ("entries", "first", "folder", "goal", "imported", "key", "session", "workflow")
 
     def __init__(self, row: Row) -> None:
         self.key = int(row[0])
@@ -49,6 +51,7 @@ class Origin:
         self.folder: str | None = row[4]
         self.entries = int(row[5])
         self.first: float | None = row[6]
+        self.goal: str | None = row[7]
 
 
 _MESSAGE_TYPES = frozenset({"message", "agent_message_chunk", "user_message", "user_message_chunk"})

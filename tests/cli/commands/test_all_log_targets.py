@@ -51,6 +51,18 @@ def test_what_no_note_can_be_put_on(target: str, message: str) -> None:
     assert run("note", "list", "--store", "own.jsonl", "--json").envelope["data"] == []
 
 
+@pytest.mark.parametrize("command", ["check", "detect", "list", "recover", "verify", "report"])
+def test_a_log_is_not_read_from_stdin(command: str) -> None:
+    """A log is read more than once; the refusal says so, and what to do. A file of that name is read."""
+    refused = run(command, "-", given="{}")
+    Path("-").write_bytes(Path("own.jsonl").read_bytes())
+
+    assert refused.code == 2
+    assert "a log can't be read from stdin" in refused.err
+    assert "save it first" in refused.err
+    assert "stdin" not in run(command, "-").err
+
+
 def test_a_list_begins_at_an_entry() -> None:
     """Of a log read in place, and of a session; by both parsers."""
     for form in ("json", "table"):

@@ -47,7 +47,7 @@ def test_what_was_shipped_is_told_and_known_the_next_time(log: Path) -> None:
     with closing(open_store("away.db", readonly=True)) as store:
         assert store.sessions.entry_count(1) == 2
     assert (text.code, text.out.splitlines()[0]) == (0, f"{log} -> {away}: all shipped")
-    assert "  4 records added, 0 known already; last at 20" in text.out
+    assert "  in all 4 records added, 0 known already; last at 20" in text.out
 
 
 def test_the_progress_is_told_without_contacting_a_store(log: Path) -> None:
@@ -134,7 +134,7 @@ def test_each_row_says_what_is_left_and_why() -> None:
     drawn = draw(lambda out: show_progress(out, [behind, Progress("b.db", "away", done=4, size=5)]), width=100).splitlines()
 
     assert drawn[0] == "a.jsonl -> away: 2,500 of 3,500 bytes left"
-    assert drawn[1] == "  7 records added, 2 known already; last at no time yet"
+    assert drawn[1] == "  in all 7 records added, 2 known already; last at no time yet"
     assert drawn[2] == "  failing since noon: it is away"
     assert drawn[3] == "b.db -> away: 1 of 5 records left"
 
@@ -151,7 +151,7 @@ def test_what_the_store_does_not_take_is_told_without_what_is_zero(log: Path) ->
     assert (check["level"], "; 1 record can't be stored: " in check["finding"]) == ("warn", True)
     assert "the log keeps them" in check["hint"]
     moved = Progress("a.jsonl", "away", added=7, archived=1_300, archive="/srv/kept")
-    assert "  7 records added, 0 known already, 1,300 archived in /srv/kept; last" in draw(
+    assert "  in all 7 records added, 0 known already, 1,300 archived in /srv/kept; last" in draw(
         lambda out: show_progress(out, [moved])
     )
 

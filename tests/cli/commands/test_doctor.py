@@ -167,6 +167,13 @@ def test_a_client_is_told_of_until_it_calls_the_hook(tmp_path: Path) -> None:
     assert rows["hook.claude-code"]["detail"]["callSeconds"] > 0
     assert "--trust" in rows["hook.codex"]["hint"]
 
+    (tmp_path / "ctxmgr.toml").write_text('[live]\nmode = "foo"\n', encoding="utf-8")
+    rows = {row["name"]: row for row in run("doctor", "--json").envelope["data"]}
+    assert rows["config"]["level"] == "fail"
+    assert rows["hook.claude-code"]["level"] == "warn"
+    assert rows["hook.claude-code"]["finding"].endswith("says nothing")
+    (tmp_path / "ctxmgr.toml").unlink()
+
     settings = Path(os.environ["HOME"]) / ".claude" / "settings.json"
     settings.write_text(settings.read_text().replace("ctxmgr/live/hook.py", "gone/ctxmgr/live/hook.py"))
     rows = {row["name"]: row for row in run("doctor", "--json").envelope["data"]}

@@ -62,6 +62,18 @@ def test_an_import_names_the_store_for_what_comes_next(history: Path, tmp_path: 
     assert "See them: ctxmgr sessions\n" in usual
 
 
+def test_the_row_of_a_file_says_how_many_sessions_it_holds(tmp_path: Path) -> None:
+    """The counts of a log with several sessions do not stand beside the name of one of them."""
+    both, store = tmp_path / "both.jsonl", str(tmp_path / "runs.db")
+    both.write_text(lines(*b.steps("first", ["Read:a"]), *b.steps("second", ["Read:a", "Read:b"])), encoding="utf-8")
+    shown = run("import", str(both), "--store", store)
+
+    assert "2 sessions  ctxmgr 1" in shown.out
+    assert "first" not in shown.out.splitlines()[1].split("  ")
+    again = run("import", str(both), "--store", str(tmp_path / "other.db"), "--json").envelope["data"]["files"]
+    assert [(row["session"], row["sessions"]) for row in again] == [("first", 2)]
+
+
 def test_an_export_is_read_in_place(history: Path, tmp_path: Path) -> None:
     """A ``.jsonl`` log is a store: every answer about it is the one about the store it came from, and it stays as it is."""
     log = tmp_path / "export.jsonl"

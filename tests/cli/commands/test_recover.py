@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 
 from ctxmgr.cli.exits import Exit
-from ctxmgr.errors import Busy
+from ctxmgr.errors import Busy, StorageFailed
 from ctxmgr.goals import Goals
+from ctxmgr.log.journal import Journal
 from ctxmgr.store import open_store
+from ctxmgr.types.operations import RecoverRequest
+from ctxmgr.workspace import Workspace
 from tests.cli.console import run
 from tests.goals.scene import act, begun
 from tests.recover.runs import chain, looped, went_on
@@ -283,3 +286,42 @@ def test_shared_words_are_told_whole() -> None:
     assert all('"invoic"' not in basis for basis in shared)
     # The failing check says it, and the records that are advised do not.
     assert all('"assertionerror"' not in basis for basis in shared)
+
+
+@pytest.mark.parametrize(
+    "words", [["recover"], ["request", "--type", "introspect", "--from", "coder", "--reason", "why?", "--goal", "go on"]]
+)
+def test_where_nothing_can_be_stored_the_answer_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """On a full disk or in a read-only folder, the prompt is that of a plan, and stderr says that nothing was stored."""
+    log = tmp_path / "run.jsonl"
+    log.write_text("".join(json.dumps(record) + "\n" for record in looped()), encoding="utf-8")
+    before = log.read_bytes()
+    planned = run(*words, "--plan", "--prompt", "--store", str(log))
+
+    def refuse(*_: object) -> None:
+        raise StorageFailed("can't open log 'run.jsonl': Read-only file system", "free some space")
+
+    monkeypatch.setattr(Journal, "append", refuse)
+    told = run(*words, "--prompt", "--store", str(log))
+    shown = run(*words, "--json", "--store", str(log))
+
+    assert (told.code, told.out) == (planned.code, planned.out)
+    assert "nothing was stored, so this counts as no attempt: can't open log 'run.jsonl'" in told.err
+    assert shown.envelope["data"]["stored"] is False
+    assert "nothing was stored" in shown.envelope["warnings"][0]
+    assert log.read_bytes() == before
+
+
+def test_a_store_that_is_opened_for_reading_is_answered_from(tmp_path: Path) -> None:
+    """The library answers too, and its workspace warns."""
+    path = str(tmp_path / "s.db")
+    with closing(open_store(path, create=True)) as store:
+        store.append(looped())
+    with Workspace.open(path, readonly=True) as workspace:
+        found = workspace.recover(RecoverRequest())
+
+        assert (found.stored, found.plan) == (False, None)
+        assert found.continuation.prompt.startswith("[ctxmgr]")
+        assert any("nothing was stored" in line for line in workspace.warnings)

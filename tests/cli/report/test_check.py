@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from ctxmgr.log.codec import Record
+from ctxmgr.recorder import Recorder
 from tests import builders as b
 from tests.cli.console import run
 
@@ -76,10 +77,42 @@ def test_one_of_several_named_logs_that_cannot_be_read_is_named(logs: Path, monk
     assert run("check", str(logs / "loop.jsonl")).code == 5
 
 
-@pytest.mark.parametrize(("fail_on", "code"), [("loop", 10), ("hung", 11), ("loop,hung", 12), ("warn", 0)])
+@pytest.mark.parametrize(
+    ("fail_on", "code"), [("loop", 10), ("hung", 11), ("loop,hung", 12), ("warn", 12), (" loop, warn", 12)]
+)
 def test_only_what_is_named_fails(logs: Path, fail_on: str, code: int) -> None:
     """The exit code speaks of the severities that --fail-on names."""
     assert run("check", str(logs), "--fail-on", fail_on).code == code
+
+
+@pytest.mark.parametrize("form", ["text", "md", "github"])
+def test_what_fail_on_leaves_out_is_not_called_healthy(logs: Path, form: str) -> None:
+    """A stuck run that does not fail the check is counted as stuck, in every format."""
+    calm = run("check", str(logs / "calm.jsonl"), "--fail-on", "hung", "--format", form)
+    alone = run("check", str(logs / "loop.jsonl"), "--fail-on", "hung", "--format", form)
+    both = run("check", str(logs), "--fail-on", "hung", "--format", form)
+
+    assert "1 session, none stuck" in calm.out
+    assert alone.code == 0
+    assert "1 session, 1 stuck that --fail-on leaves out" in alone.out
+    assert "none stuck" not in alone.out
+    assert "without trouble" not in alone.out
+    assert "1 of 3 sessions stuck, 1 more stuck that --fail-on leaves out" in both.out
+    assert form == "github" or "2 sessions passed, 1 of them with findings that --fail-on leaves out" in both.out
+
+
+def test_files_of_ctxmgr_itself_are_no_remark(logs: Path) -> None:
+    """The marks of live sessions and the state of a goal are passed over in silence."""
+    recorder = Recorder(logs / "calm.jsonl", session="odd / name")
+    recorder.entry("main", "Read", "a")
+    assert run("goal", "start", "Make it green", "--dir", str(logs)).code == 0
+
+    ended = run("check", str(logs), "--json")
+
+    assert len(list((logs / "calm.jsonl.live").iterdir())) == 1
+    assert (logs / ".agent_context" / "state.json").is_file()
+    assert not [line for line in ended.envelope["warnings"] if "no logs" in line or "not read" in line]
+    recorder.end()
 
 
 def test_the_recipes_of_the_documentation_run(logs: Path) -> None:
@@ -107,7 +140,8 @@ def test_the_jq_recipe_of_the_documentation_names_the_stuck(logs: Path) -> None:
 
 def test_unknown_words_are_refused(logs: Path) -> None:
     """A misspelt severity or format must not turn a build green."""
-    assert run("check", str(logs), "--fail-on", "lop").code == 2
+    for wrong in ("lop", "loop,lop", "", ",", " , "):
+        assert run("check", str(logs), "--fail-on", wrong).code == 2, wrong
     assert run("check", str(logs), "--format", "html").code == 2
 
 
@@ -125,6 +159,17 @@ def test_nothing_read_is_no_success(tmp_path: Path) -> None:
 
     assert ended.code == 8
     assert "other.jsonl" in ended.err
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_a_log_of_one_torn_line_is_named_with_the_reason(logs: Path, others: bool) -> None:
+    """Nothing can be judged in it: alone it ends with 2, beside a healthy log with 8."""
+    torn = logs / "torn.jsonl"
+    torn.write_text('{"v":1,"kind":"entry","session":"s1"', encoding="utf-8")
+    ended = run("check", str(torn), *([str(logs / "calm.jsonl")] if others else []))
+
+    assert ended.code == (8 if others else 2)
+    assert "torn.jsonl: no record of it can be read: torn last line, or one still being written" in ended.err
 
 
 def test_damage_in_a_log_is_told(logs: Path) -> None:

@@ -119,22 +119,46 @@ def test_another_project_is_never_read(store: Store, old: dict[str, Any], new: d
 
 
 @pytest.mark.requirement("R-25")
-@pytest.mark.parametrize(
-    ("folder", "workflow", "task", "words"),
-    [
-        (None, "nightly", False, "of this workflow"),
-        (None, None, True, "with the same task"),
-        ("/home/dev/ledger", None, True, "with the same task"),
-    ],
-)
-def test_what_makes_sessions_related(store: Store, folder: str | None, workflow: str | None, task: bool, words: str) -> None:
-    """Where a folder is not told by both, a workflow of its own name or the same task binds sessions."""
-    same = [said("old", 9, "Migrate the  ledger and report the row counts.", after=-0.5)] if task else []
-    store.append([begun("old", None, workflow), *same, *cured(), begun("new", folder, workflow, days=3), *stuck()])
+@pytest.mark.parametrize("folder", [None, "/home/dev/ledger"])
+def test_a_workflow_makes_sessions_related(store: Store, folder: str | None) -> None:
+    """Where a folder is not told by both, a workflow of its own name binds sessions."""
+    store.append([begun("old", None, "nightly"), *cured(), begun("new", folder, "nightly", days=3), *stuck()])
     found = recover(store, session="new")
 
-    assert f"In an earlier session {words}, on 22 January" in found.prompt
+    assert "In an earlier session of this workflow, on 22 January" in found.prompt
     assert TOLD in found.prompt
+
+
+def customer(session: str, name: str, stuck: bool) -> list[Record]:
+    """Return the session of a customer who begins with the words of everybody."""
+    records = [build("session", session, at(0), process=f"{session}-p"), said(session, 0, "Hello, I need help with my order.")]
+    records += call(
+        session, 0, "get_customer", {"phone": session}, f'{{"name": "{name}", "iban": "IBAN-{name}", "line": "L1002"}}'
+    )
+    records += call(
+        session, 1, "get_usage", {"line": "L1002"}, f'{{"line": "L1002", "owner": "{name}", "data_used_gb": "15.1"}}'
+    )
+    for number in range(2, 7 if stuck else 3):
+        records += call(session, number, "get_details", {"line": "L1002"}, '{"line": "L1002", "data_used_gb": 8.7}')
+    return records
+
+
+@pytest.mark.requirement("R-25")
+def test_equal_words_of_a_task_tell_nothing_of_another_session(tmp_path: Path) -> None:
+    """No door passes on what another customer said or has, though both began with the same words."""
+    path = str(tmp_path / "s.db")
+    with closing(open_store(path, create=True)) as store:
+        store.append([*customer("cust-a", "Alice", stuck=False), *customer("cust-b", "Bob", stuck=True)])
+        workspace(store).retain(RetainRequest(text="The owner of line L1002 is Alice.", session="cust-a"))
+        asked = ask(store, session="cust-b", reason="who is the owner of line L1002?", goal="close the order")
+        answers = [everything(recover(store, session="cust-b")), everything(asked)]
+        _, script = consulted(store, [("search", {"query": "owner", "session": "s1"}), answer()], session="cust-b")
+        answers += script.told
+    answers += [run(*args, "--json", "--store", path).out for args in (["detect", "-s", "cust-b"], ["recover", "-s", "cust-b"])]
+    answers.append(run("check", path, "--json").out)
+
+    assert all("Bob" in text or "get_details" in text for text in answers[:2])
+    assert not [text for text in answers if "Alice" in text]
 
 
 def test_a_tools_name_is_no_workflow(store: Store) -> None:
@@ -268,13 +292,13 @@ def test_the_command_line(tmp_path: Path) -> None:
         assert TOLD not in run(*args, "--plan", "--prompt", "--only-session", "--store", path).out
 
 
-def consulted(store: Store, lines: list[Any], **request: Any) -> tuple[Continuation, Script]:
+def consulted(store: Store, lines: list[Any], session: str = "new", **request: Any) -> tuple[Continuation, Script]:
     """Return the answer to the stuck session with a model that follows a script."""
     script = Script(lines)
-    key = store.sessions.key("new")
+    key = store.sessions.key(session)
     assert key is not None, "the session is there"
     consult = consultant(store, ModelRequest(name="test:scripted"), {}, {}, None, model=script.model())
-    asked = build_request("new", None, force=True)
+    asked = build_request(session, None, force=True)
     options = RecoveryOptions(consult=consult, **request)
     return Recovery(store, key, asked, None, options=options).answer(), script
 
