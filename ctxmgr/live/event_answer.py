@@ -27,6 +27,7 @@ from ctxmgr.clients import (
     WATCHER_LOCK,
     SessionFile,
     as_object,
+    end_session,
     event_bytes,
     first_text,
     open_to_append,
@@ -34,12 +35,13 @@ from ctxmgr.clients import (
     short_digest,
     state_folder,
     state_name,
+    state_paths,
 )
 from ctxmgr.log.fast_json import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from ctxmgr.clients import Call, Client, Event
@@ -88,11 +90,12 @@ def answer_event(name: str, content: bytes) -> bytes:
     rounds = Rounds(name, event.session, event.agent)
     if event.kind == BEFORE:
         return _refuse_or_note(client, event, rounds)
-    if client.hides_open_calls:
-        _forget_calls(client, event)
-    if event.kind in (WAIT, END):
-        session = SessionFile(name, event.session)
-        session.end() if event.kind == END else session.wait(event.name, event.calls[0].action if event.calls else "")
+    _forget_calls(client, event)
+    if event.kind == END:
+        end_session(name, event.session)
+        return b""
+    if event.kind == WAIT:
+        SessionFile(name, event.session).wait(event.name, event.calls[0].action if event.calls else "")
         return b""
     if event.kind == QUIET:
         return _note_silence(client, event, rounds)
@@ -194,9 +197,9 @@ def _refuse_or_note(client: Client, event: Event, rounds: Rounds) -> bytes:
 
 def _forget_calls(client: Client, event: Event) -> None:
     """Remove the notes of the calls that this event ends."""
-    if event.kind == AFTER:
+    if client.hides_open_calls and event.kind == AFTER:
         forget_calls(client, event)
-    elif event.kind in (PERSON, END):
+    elif client.hides_open_calls and event.kind == PERSON:
         forget_session(client, event.session)
 
 
@@ -568,14 +571,8 @@ def _path(client: Client, event: Event, call: Call) -> str:
     return os.path.join(state_folder(), f"{name}-{fingerprints(call)[1]}{_SUFFIX}")
 
 
-def _note_paths(client: str, session: str) -> Iterator[str]:
-    beginning = state_name(client, session) + "-"
-    try:
-        with os.scandir(state_folder()) as entries:
-            found = [each.path for each in entries if each.name.startswith(beginning) and each.name.endswith(_SUFFIX)]
-    except FileNotFoundError:
-        return
-    yield from found
+def _note_paths(client: str, session: str) -> list[str]:
+    return [path for path in state_paths(client, session) if path.endswith(_SUFFIX)]
 
 
 def _remove(path: str) -> None:

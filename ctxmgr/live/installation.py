@@ -25,7 +25,16 @@ from typing import Any, Literal, cast, get_args
 
 from ctxmgr import __file__ as package
 from ctxmgr.base.paths import make_private_folder, read_regular, replace_file
-from ctxmgr.clients import CLIENTS, Client, as_object, client, state_folder
+from ctxmgr.clients import (
+    CLIENTS,
+    WATCHER_LOCK,
+    Client,
+    as_object,
+    client,
+    count_tellings,
+    state_folder,
+    state_paths,
+)
 from ctxmgr.detect.step import duration
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.live.json_text import blank_comments, insert_items, remove_items
@@ -172,6 +181,53 @@ def apply(change: Change, *, undo: bool = False) -> None:
         raise StorageFailed(f"can't write {error.filename or change.path}: {error.strerror}", "check its permissions") from None
 
 
+def remove_state(client: Client, environment: Mapping[str, str]) -> str | None:
+    """Remove what the hooks of a client noted about its sessions, unless other settings still start them.
+
+    Returns:
+        What was done, or what stays and why, as a sentence for the user; None if there was nothing.
+
+    Raises:
+        StorageFailed: the system refused.
+    """
+    folder = state_folder()
+    try:
+        paths = state_paths(client.name)
+        if paths and (other := _other_installation(client, environment)):
+            return f"what its hooks noted stays in {folder}, because {other} still starts them"
+        for path in paths:
+            os.unlink(path)
+        _remove_empty_folders(folder)
+    except OSError as error:
+        raise StorageFailed(f"can't remove {error.filename or folder}: {error.strerror}", "check its permissions") from None
+    files, were = ("1 file", "was") if len(paths) == 1 else (f"{len(paths)} files", "were")
+    return f"{files} about its sessions {were} removed from {folder}" if paths else None
+
+
+def _other_installation(client: Client, environment: Mapping[str, str]) -> str | None:
+    """Return the path of settings that still start the hook, or the name of the plugin."""
+    if client.has_plugin(environment):
+        return "the plugin of ctxmgr"
+    folder = os.path.dirname(_record(""))
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        fields = _read_fields(os.path.join(folder, name))
+        path = fields.get("path")
+        if fields.get("client") == client.name and isinstance(path, str):
+            with suppress(StorageFailed):
+                if _OURS.search((read_settings(path) or b"").decode("utf-8", "replace")):
+                    return path
+    return None
+
+
+def _remove_empty_folders(folder: str) -> None:
+    """Remove the lock of the watcher, which ends without sessions, and the folders that are empty then."""
+    if os.path.isdir(folder) and os.listdir(folder) == [WATCHER_LOCK]:
+        os.unlink(os.path.join(folder, WATCHER_LOCK))
+    for each in (folder, os.path.dirname(_record("")), os.path.dirname(folder)):
+        if os.path.isdir(each) and not os.listdir(each):
+            os.rmdir(each)
+
+
 def is_installed(client: Client, scope: Scope, folder: Path, environment: Mapping[str, str]) -> bool:
     """Whether the client's settings start our hook, in this or an earlier installation."""
     try:
@@ -315,12 +371,16 @@ def _record(path: str) -> str:
 
 
 def _read_record(path: str) -> dict[str, Any] | None:
+    fields = _read_fields(_record(path))
+    return fields if fields.get("path") == path else None
+
+
+def _read_fields(record: str) -> dict[str, Any]:
     try:
-        found: Any = json.loads(read_regular(_record(path), 4 * _MAX_FILE_BYTES, follow=False))
+        found: Any = json.loads(read_regular(record, 4 * _MAX_FILE_BYTES, follow=False))
     except (OSError, ValueError):
-        return None
-    fields = as_object(found)
-    return fields if fields is not None and fields.get("path") == path else None
+        return {}
+    return as_object(found) or {}
 
 
 def _keep(change: Change, record: str) -> None:
@@ -405,14 +465,11 @@ def _check(asked: Client, scopes: Sequence[Scope], plugin: bool, folder: Path, e
 def last_hook_call(name: str) -> tuple[float | None, int]:
     """Return when a client's hook last counted a call (seconds since 1970), and how often its agents were told."""
     last, told = None, 0
-    with suppress(OSError), os.scandir(state_folder()) as found:
-        for entry in found:
-            # Files of rows have no suffix; those of messages, open calls and sessions do.
-            if entry.name.startswith(f"{name}-") and "." not in entry.name and entry.is_file(follow_symlinks=False):
-                moment = entry.stat(follow_symlinks=False).st_mtime
-                last = moment if last is None else max(last, moment)
-                with open(entry.path, "rb") as stream:
-                    told += sum(line.startswith(b"t ") for line in stream)
+    with suppress(OSError):
+        for path in state_paths(name):
+            if "." not in os.path.basename(path):  # the files of messages, open calls and sessions have a suffix
+                last = max(last or 0.0, os.stat(path).st_mtime)
+                told += count_tellings(path)
     return last, told
 
 

@@ -109,7 +109,8 @@ class HookedSessions:
                 continue
             # A client that writes its log late still calls hooks, and one that calls no hook for long still writes its log.
             each.moved = max(touched, modification_time(each.log), modification_time(path.removesuffix(SESSION_SUFFIX)))
-            if now - each.moved < _ALIVE and not self._is_gone(each.pid):
+            # A time in the future, e.g. of a file from another machine, must not keep the watcher for ever.
+            if abs(now - each.moved) < _ALIVE and not self._is_gone(each.pid):
                 living[path] = each
         return living
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ctxmgr.clients import CLIENTS, MAX_ANSWER_CHARS, state_folder
+from ctxmgr.clients import CLIENTS, MAX_ANSWER_CHARS, SessionFile, read_rows, state_folder, state_paths
 from ctxmgr.live import installation
 from ctxmgr.live.event_answer import Rounds
 from tests.live.scene import LOOP, SILENT, batch, before, calls_of, command, hooked, settings, write_log
@@ -145,6 +145,29 @@ def test_what_is_left_alone_is_told_nothing(text: str, tmp_path: Path) -> None:
 
     for count in range(1, 6):
         assert hooked("claude-code", batch(_grown(log, count)[-1], log)) == SILENT
+
+
+def test_the_end_of_a_session_leaves_only_what_others_need(tmp_path: Path) -> None:
+    """Its files go, those of its sub-agents too; its waits stay for an import, and the number of tellings for `doctor`."""
+    log, ended = tmp_path / "s.jsonl", {"session_id": "s", "hook_event_name": "SessionEnd"}
+    for count in range(1, 5):
+        hooked("claude-code", batch(_grown(log, count)[-1], log))
+    hooked("claude-code", {**batch(_grown(log, 4)[-1], log), "agent_id": "a1"})
+    hooked("claude-code", batch(_grown(log, 4)[-1], log, session="other"))
+    others = {path for path in state_paths("claude-code") if path.startswith(Rounds("claude-code", "other", "").path)}
+    assert len(state_paths("claude-code", "s")) == 4
+
+    last, told = installation.last_hook_call("claude-code")
+    assert hooked("claude-code", ended) == SILENT
+    assert {*state_paths("claude-code")} == {*others, os.path.join(state_folder(), "claude-code-ended")}
+    assert last is not None
+    assert (installation.last_hook_call("claude-code")[1], told) == (1, 1)
+
+    hooked("claude-code", batch(_grown(log, 4)[-1], log))
+    hooked("claude-code", {"session_id": "s", "hook_event_name": "Notification", "notification_type": "permission_prompt"})
+    assert hooked("claude-code", ended) == SILENT
+    assert state_paths("claude-code", "s") == [SessionFile("claude-code", "s").path]
+    assert [row["kind"] for row in read_rows(SessionFile("claude-code", "s").path)] == ["session", "event", "sessionEnd"]
 
 
 def test_one_run_is_switched_off(tmp_path: Path) -> None:

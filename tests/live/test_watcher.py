@@ -166,6 +166,7 @@ def test_a_session_lives_until_its_end_or_until_its_process_is_gone(tmp_path: Pa
     assert len(_sessions().living_sessions()) == 1
     assert _sessions().has_ended() is False
     assert HookedSessions(lambda: NOW + 7200).has_ended()
+    assert HookedSessions(lambda: NOW - 10_000).has_ended(), "times in the future keep no watcher"
 
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as client:
         path.write_text(json.dumps({**read_rows(str(path))[0], "pid": client.pid}) + "\n")
