@@ -117,6 +117,10 @@ class Client:
         """Return the answer that denies a call with a reason, or None if the client does not support it."""
         return None
 
+    def show(self, text: str) -> Any:
+        """Return the answer that shows a text to the user alone, or None if the client does not support it."""
+        return None
+
     def unwritten(self, event: Event) -> list[tuple[str, str]]:
         """Return (id, record) of each result that the client may write into its log only after the hook."""
         return []

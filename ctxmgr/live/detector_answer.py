@@ -26,7 +26,17 @@ from typing import Any, BinaryIO
 from ctxmgr.base.paths import open_regular, replace_file
 from ctxmgr.clients import MAX_ANSWER_CHARS, Call, Client, Event, as_object, event_bytes, parse_event
 from ctxmgr.config import Config, load_config
-from ctxmgr.detect.text.fingerprints import canonical, error_core, error_text, mask_volatile, plain_text, says_anything
+from ctxmgr.detect.settings import DetectSettings
+from ctxmgr.detect.text.fingerprints import (
+    canonical,
+    error_core,
+    error_text,
+    mask_volatile,
+    one_line,
+    plain_text,
+    says_anything,
+)
+from ctxmgr.errors import InvalidInput
 from ctxmgr.history.detection import judge
 from ctxmgr.history.query.address import session_key
 from ctxmgr.live.event_answer import Rounds, fingerprints, modification_time, open_calls
@@ -46,6 +56,7 @@ STOP = (
     "Stop here. You were told {count} times and it goes on: make no further call for this, say in one paragraph what you "
     "tried and what is missing, and ask the person who gave you the task."
 )
+SILENCED = "ctxmgr tells the agent nothing about a loop:"
 WAITED = "This was noted while nothing came back:"
 _PREFIX = "[ctxmgr] "
 _STEPS = 3
@@ -83,7 +94,11 @@ def answer_event(name: str, content: bytes) -> bytes:
             return b""
         # An event may name no folder, or a deleted one. Then the user's own settings apply.
         folder = Path(event.folder) if os.path.isdir(event.folder) else Path.home()
-        config = load_config(folder)
+        try:
+            config = load_config(folder)
+            DetectSettings.from_table(config.detect)
+        except InvalidInput as error:
+            return _show_once(client, rounds, row, error)
         if config.live_mode == "watch":
             return b""
         prompt = confirmed_prompt(client, event, config, folder)
@@ -91,6 +106,14 @@ def answer_event(name: str, content: bytes) -> bytes:
             rounds.append(("n", row[1], row[3]))
             return b""
         return _answer(client, event, rounds, row[2], config, prompt)
+
+
+def _show_once(client: Client, rounds: Rounds, row: Sequence[str], error: InvalidInput) -> bytes:
+    """Return the answer that shows wrong settings to the user; empty if they were shown since the user last spoke."""
+    shown = any(each[0] == "w" for each in rounds.rows)
+    rounds.append(("n", row[1], row[3]), ("w",))
+    answer = None if shown else client.show(one_line(f"{SILENCED} {error.message} ({error.hint})", 500))
+    return b"" if answer is None else dumps(answer).encode("ascii")
 
 
 def confirmed_prompt(client: Client, event: Event, config: Config, folder: Path, hung_at: float | None = None) -> str | None:

@@ -312,6 +312,7 @@ class Rounds:
         d EXACT                      this call is refused once, as long as nothing new was done
         s EXACT                      this call is refused until a person speaks
         x EXACT                      the call was refused
+        w                            the user was shown that the settings are wrong
 
     Attributes:
         path: the path of the file. Its name is a digest, so any session id is safe.

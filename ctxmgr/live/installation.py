@@ -35,6 +35,8 @@ from ctxmgr.clients import (
     state_folder,
     state_paths,
 )
+from ctxmgr.config import load_config
+from ctxmgr.detect.settings import DetectSettings
 from ctxmgr.detect.step import duration
 from ctxmgr.errors import InvalidInput, StorageFailed
 from ctxmgr.live.json_text import blank_comments, insert_items, remove_items
@@ -440,6 +442,7 @@ def _check(asked: Client, scopes: Sequence[Scope], plugin: bool, folder: Path, e
     to_do = [step for path in paths if (step := asked.left_to_do(os.path.realpath(path), environment)) is not None]
     last, told = last_hook_call(asked.name)
     cost, alone = measure_cost(asked)
+    wrong = _settings_error(folder)
     parts = ["installed " + " and ".join([f"for the {scope}" for scope in scopes] + (["as a plugin"] if plugin else []))]
     if asked.asks_trust:
         parts.append("not trusted yet" if to_do else "trusted")
@@ -454,12 +457,24 @@ def _check(asked: Client, scopes: Sequence[Scope], plugin: bool, folder: Path, e
     places = [*scopes, *(["plugin"] if plugin else [])]
     detail = {"installed": True, "scopes": places, "trusted": not to_do, "lastCalled": last,
               "told": told, "callSeconds": cost, "pythonSeconds": alone}  # fmt: skip
+    if wrong is not None:
+        parts.append("tells nobody anything while the settings are wrong")
     finding = ", ".join(parts)
     if gone:
         finding, hint = f"{gone[0]} is gone, so nothing is called", f"install it again: 'ctxmgr install {asked.name}'"
         return Check(name=f"hook.{asked.name}", level="warn", finding=finding, hint=hint, detail=detail)
+    to_do += [] if wrong is None else [f"{wrong.message} ({wrong.hint})"]
     level, hint = ("warn", to_do[0]) if to_do else ("ok", None)
     return Check(name=f"hook.{asked.name}", level=level, finding=finding, hint=hint, detail=detail)
+
+
+def _settings_error(folder: Path) -> InvalidInput | None:
+    """Return why the hook can't use the settings of a folder; None if it can."""
+    try:
+        DetectSettings.from_table(load_config(folder).detect)
+    except InvalidInput as error:
+        return error
+    return None
 
 
 def last_hook_call(name: str) -> tuple[float | None, int]:

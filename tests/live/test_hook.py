@@ -14,6 +14,7 @@ import pytest
 from ctxmgr.clients import CLIENTS, MAX_ANSWER_CHARS, SessionFile, read_rows, state_folder, state_paths
 from ctxmgr.live import installation
 from ctxmgr.live.event_answer import Rounds
+from tests.cli.console import process
 from tests.live.scene import LOOP, SILENT, batch, before, calls_of, command, hooked, settings, write_log
 
 FAILED = "Exit code 1\nImportError: No module named 'calc'"
@@ -263,13 +264,26 @@ def test_a_package_that_was_removed_leaves_hooks_that_do_nothing(tmp_path: Path)
 
 
 @pytest.mark.requirement("LV-open")
-def test_settings_that_are_wrong_are_no_fault(tmp_path: Path) -> None:
-    """A settings file that can't be read keeps the hook silent; 'ctxmgr doctor' names it."""
-    settings("this is no TOML")
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("this is no TOML", "config.toml: "), ('[live]\nmode = "foo"', "live.mode must be"), ("[detect]\nwindow = 1", "window")],
+)
+def test_settings_that_are_wrong_are_shown_to_the_user_alone(text: str, why: str, tmp_path: Path) -> None:
+    """The agent goes on untold, and its user reads why, once until they speak."""
+    settings(text)
     log = tmp_path / "s.jsonl"
+    said = [hooked("claude-code", batch(_grown(log, count)[-1], log)) for count in range(1, 8)]
 
-    for count in range(1, 6):
-        assert hooked("claude-code", batch(_grown(log, count)[-1], log)) == SILENT
+    assert [place for place, each in enumerate(said) if each != SILENT] == [3]
+    assert [*json.loads(said[3].out)] == ["systemMessage"]
+    assert json.loads(said[3].out)["systemMessage"].startswith("ctxmgr tells the agent nothing about a loop: ")
+    assert why in json.loads(said[3].out)["systemMessage"]
+    (row,) = [each for each in process("doctor", "--json").envelope["data"] if each["name"] == "config"]
+    assert row["level"] == "fail"
+
+    settings("")
+    told = [hooked("claude-code", batch(_grown(log, count)[-1], log)).context for count in range(8, 11)]
+    assert any(told), "mended settings hold at once"
 
 
 def test_a_healthy_call_loads_the_standard_library_alone(tmp_path: Path) -> None:

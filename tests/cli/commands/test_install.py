@@ -9,7 +9,7 @@ import pytest
 
 from ctxmgr.clients import state_folder
 from tests.cli.console import process, run
-from tests.live.scene import SILENT, batch, hooked, write_log
+from tests.live.scene import SILENT, batch, hooked, settings, write_log
 from tests.live.settings import settings_path
 
 pytestmark = pytest.mark.usefixtures("empty_project")
@@ -48,6 +48,19 @@ def test_the_command_shows_changes_and_lists(empty_project: Path, monkeypatch: p
     assert [key for key, installed in rows.items() if installed] == [("claude-code", "user")]
     assert run("uninstall", "claude-code", "--yes", "--json").envelope["data"][0]["changed"]
     assert path.read_text() == '{\n  "model": "opus"\n}\n'
+
+
+def test_doctor_says_that_wrong_settings_silence_the_hook() -> None:
+    """What applies in this folder is what its hook reads."""
+    assert run("install", "claude-code", "--yes", "--client-version", "2.1.330").code == 0
+    checks = [run("doctor", "--json").envelope["data"]]
+    settings('[live]\nmode = "foo"\n')
+    checks.append(run("doctor", "--json").envelope["data"])
+    good, bad = (next(row for row in rows if row["name"] == "hook.claude-code") for rows in checks)
+
+    assert (good["level"], bad["level"]) == ("ok", "warn")
+    assert bad["finding"].endswith(", tells nobody anything while the settings are wrong")
+    assert "live.mode must be advise, deny or watch" in bad["hint"]
 
 
 def _state() -> list[str]:
