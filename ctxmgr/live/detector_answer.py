@@ -53,8 +53,9 @@ from ctxmgr.workspace import Workspace
 AGAIN = "You were told this before, and it goes on."
 REFUSED = "The same call is refused until you have done something else."
 STOP = (
-    "Stop here. You were told {count} times and it goes on: make no further call for this, say in one paragraph what you "
-    "tried and what is missing, and ask the person who gave you the task."
+    "Stop here. You were told twice and it goes on. Make no further call for this: say in one paragraph what you tried and "
+    "what is missing, and ask the person who gave you the task. The rest of this text is for that paragraph: propose its next "
+    "step, do not take it."
 )
 SILENCED = "ctxmgr tells the agent nothing about a loop:"
 WAITED = "This was noted while nothing came back:"
@@ -99,9 +100,7 @@ def answer_event(name: str, content: bytes) -> bytes:
             DetectSettings.from_table(config.detect)
         except InvalidInput as error:
             return _show_once(client, rounds, row, error)
-        if config.live_mode == "watch":
-            return b""
-        prompt = confirmed_prompt(client, event, config, folder)
+        prompt = None if config.live_mode == "watch" else confirmed_prompt(client, event, config, folder)
         if prompt is None:
             rounds.append(("n", row[1], row[3]))
             return b""
@@ -177,7 +176,9 @@ def _answer(client: Client, event: Event, rounds: Rounds, exact: str, config: Co
         rows += [("s" if step == _STEPS else "d", each) for each in dict.fromkeys([exact, *exact_calls])]
     rounds.append(*rows)
     if step == _STEPS:
-        notify_person(config, event.session, f"{client.title}: an agent goes in circles after it was told twice", text)
+        what = "an agent goes in circles after it was told twice; now it was told to stop and to ask you"
+        line = headline(client, event.folder, what)
+        notify_person(config, event.session, line, f"{line}\n\nIt was told:\n{text}\n")
     return dumps(client.tell(event, text)).encode("ascii")
 
 
@@ -187,8 +188,14 @@ def step_text(prompt: str, step: int, *, refusing: bool) -> str:
     if step == 2:
         text = f"{AGAIN}{' ' + REFUSED if refusing else ''} {text}"
     elif step > 2:
-        text = f"{STOP.format(count=step - 1)}\n\n{text}"
+        text = f"{STOP}\n\n{text}"
     return (_PREFIX + text)[:MAX_ANSWER_CHARS]
+
+
+def headline(client: Client, folder: str, what: str) -> str:
+    """Return one line for a person: which client, in which folder, and what happens there."""
+    place = os.path.basename(folder.rstrip("/"))
+    return f"{client.title}{f' in {place}' if place else ''}: {what}"
 
 
 def hang_text(prompt: str) -> str:

@@ -120,7 +120,10 @@ def test_the_ladder_ends_with_a_person(tmp_path: Path) -> None:
     assert hooked("claude-code", prompt) == SILENT
     assert hooked("claude-code", before(call, log)) == SILENT
     _wait_for(noticed)
-    assert noticed.read_text().startswith("[ctxmgr] Stop here.")
+    first, _, rest = noticed.read_text().partition("\n\nIt was told:\n")
+    assert first.startswith(f"Claude Code in {tmp_path.name}: an agent goes in circles after it was told twice")
+    assert rest.startswith("[ctxmgr] Stop here.")
+    assert rest.endswith("\n")
 
 
 def _wait_for(path: Path) -> None:
