@@ -52,6 +52,7 @@ from ctxmgr.workspace import Workspace
 
 AGAIN = "You were told this before, and it goes on."
 REFUSED = "The same call is refused until you have done something else."
+REFUSED_FOR_GOOD = "The same call is refused until that person says something."
 STOP = (
     "Stop here. You were told twice and it goes on. Make no further call for this: say in one paragraph what you tried and "
     "what is missing, and ask the person who gave you the task. The rest of this text is for that paragraph: propose its next "
@@ -188,7 +189,7 @@ def step_text(prompt: str, step: int, *, refusing: bool) -> str:
     if step == 2:
         text = f"{AGAIN}{' ' + REFUSED if refusing else ''} {text}"
     elif step > 2:
-        text = f"{STOP}\n\n{text}"
+        text = f"{STOP}{' ' + REFUSED_FOR_GOOD if refusing else ''}\n\n{text}"
     return (_PREFIX + text)[:MAX_ANSWER_CHARS]
 
 

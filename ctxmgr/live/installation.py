@@ -183,8 +183,8 @@ def apply(change: Change, *, undo: bool = False) -> None:
         raise StorageFailed(f"can't write {error.filename or change.path}: {error.strerror}", "check its permissions") from None
 
 
-def remove_state(client: Client, environment: Mapping[str, str]) -> str | None:
-    """Remove what the hooks of a client noted about its sessions, unless other settings still start them.
+def remove_state(client: Client, path: str, environment: Mapping[str, str], *, dry_run: bool) -> str | None:
+    """Remove what the hooks of a client noted about its sessions, unless other settings than ``path`` still start them.
 
     Returns:
         What was done, or what stays and why, as a sentence for the user; None if there was nothing.
@@ -195,26 +195,28 @@ def remove_state(client: Client, environment: Mapping[str, str]) -> str | None:
     folder = state_folder()
     try:
         paths = state_paths(client.name)
-        if paths and (other := _other_installation(client, environment)):
+        if paths and (other := _other_installation(client, path, environment)):
             return f"what its hooks noted stays in {folder}, because {other} still starts them"
-        for path in paths:
-            os.unlink(path)
-        _remove_empty_folders(folder)
+        if not dry_run:
+            for each in paths:
+                os.unlink(each)
+            _remove_empty_folders(folder)
     except OSError as error:
         raise StorageFailed(f"can't remove {error.filename or folder}: {error.strerror}", "check its permissions") from None
     files, were = ("1 file", "was") if len(paths) == 1 else (f"{len(paths)} files", "were")
+    were = "would be" if dry_run else were
     return f"{files} about its sessions {were} removed from {folder}" if paths else None
 
 
-def _other_installation(client: Client, environment: Mapping[str, str]) -> str | None:
-    """Return the path of settings that still start the hook, or the name of the plugin."""
+def _other_installation(client: Client, own: str, environment: Mapping[str, str]) -> str | None:
+    """Return the path of settings other than ``own`` that start the hook, or the name of the plugin."""
     if client.has_plugin(environment):
         return "the plugin of ctxmgr"
     folder = os.path.dirname(_record(""))
     for name in os.listdir(folder) if os.path.isdir(folder) else ():
         fields = _read_fields(os.path.join(folder, name))
         path = fields.get("path")
-        if fields.get("client") == client.name and isinstance(path, str):
+        if fields.get("client") == client.name and isinstance(path, str) and path != own:
             with suppress(StorageFailed):
                 if _OURS.search((read_settings(path) or b"").decode("utf-8", "replace")):
                     return path

@@ -18,6 +18,7 @@ from ctxmgr.live import detector_answer
 from ctxmgr.live.detector_answer import (
     AGAIN,
     REFUSED,
+    REFUSED_FOR_GOOD,
     WAITED,
     answer_event,
     hang_text,
@@ -136,7 +137,8 @@ def test_each_step_begins_with_its_own_words() -> None:
     assert steps[1].startswith(f"[ctxmgr] {AGAIN} You are going")
     assert REFUSED not in steps[1]
     assert steps[2].startswith("[ctxmgr] Stop here. You were told twice and it goes on")
-    assert "propose its next step, do not take it" in steps[2].partition("\n")[0]
+    assert steps[2].partition("\n")[0].endswith("propose its next step, do not take it.")
+    assert step_text(PROMPT, 3, refusing=True).partition("\n")[0].endswith(REFUSED_FOR_GOOD)
     assert [text.count("[ctxmgr]") for text in steps] == [1, 1, 1]
     assert all(text.endswith("Next step: read the file.") for text in steps)
 

@@ -32,7 +32,7 @@ _Plugin = Annotated[
     typer.Option("--plugin", metavar="DIR", help="Folder for a plugin, which is its marketplace too (claude-code)."),
 ]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change; change nothing.")]
-_Yes = Annotated[bool, typer.Option("--yes", "-y", help="Install without asking.")]
+_Yes = Annotated[bool, typer.Option("--yes", "-y", help="Change the settings without asking.")]
 
 
 def install(
@@ -121,8 +121,9 @@ def uninstall(
                 client=asked.name, scope=where, path=change.path, installed=False, diff=change.diff() or None
             )
             row = _apply_change(row, change, how, dry_run=dry_run, yes=yes, undo=True)
-        if not (row.installed or dry_run):
-            row = row.model_copy(update={"state": installation.remove_state(asked, os.environ)})
+        if dry_run or not row.installed:
+            state = installation.remove_state(asked, row.path or "", os.environ, dry_run=dry_run)
+            row = row.model_copy(update={"state": state})
         return _rows_answer([row])
 
     answer_without_store("uninstall", how, work)

@@ -85,6 +85,8 @@ def test_the_notes_of_hooks_go_with_the_last_installation(empty_project: Path) -
     kept = run("uninstall", "claude-code", "--yes", "--json").envelope["data"][0]
     assert kept["state"].endswith(".claude/settings.local.json still starts them")
     assert len(_state()) == 5
+    dry = run("uninstall", "claude-code", "--scope", "project", "--dry-run")
+    assert f"2 files about its sessions would be removed from {state_folder()}" in dry.err
     shown = run("uninstall", "claude-code", "--scope", "project", "--yes")
     assert f"2 files about its sessions were removed from {state_folder()}" in shown.err
     assert not Path(state_folder()).parent.exists()
