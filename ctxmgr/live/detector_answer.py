@@ -39,7 +39,7 @@ from ctxmgr.detect.text.fingerprints import (
 from ctxmgr.errors import InvalidInput
 from ctxmgr.history.detection import judge
 from ctxmgr.history.query.address import session_key
-from ctxmgr.live.event_answer import Rounds, fingerprints, modification_time, open_calls
+from ctxmgr.live.event_answer import STEPS, Rounds, fingerprints, modification_time, open_calls
 from ctxmgr.log.fast_json import dumps
 from ctxmgr.log.ids import format_time, new_id, now
 from ctxmgr.recover.stuck_request import worst_finding
@@ -61,7 +61,6 @@ STOP = (
 SILENCED = "ctxmgr tells the agent nothing about a loop:"
 WAITED = "This was noted while nothing came back:"
 _PREFIX = "[ctxmgr] "
-_STEPS = 3
 
 
 def run(name: str) -> None:
@@ -163,10 +162,7 @@ def _should_tell(finding: Finding, config: Config, severity: str) -> bool:
 
 def _answer(client: Client, event: Event, rounds: Rounds, exact: str, config: Config, prompt: str) -> bytes:
     """Return the answer of the next step: tell the agent, tell it again (or refuse the call), stop it and notify a person."""
-    steps = [row for row in rounds.rows if row[0] == "t"]
-    step = len(steps) + 1
-    if step > _STEPS:
-        return b""
+    step = 1 + sum(row[0] == "t" for row in rounds.rows)
     text = step_text(prompt, step, refusing=config.live_mode == "deny")
     # Write the reason before the rows, because a hook that finds the refusal in the rows then reads the reason.
     replace_file(rounds.reason, text.encode("utf-8", "replace"))
@@ -174,9 +170,9 @@ def _answer(client: Client, event: Event, rounds: Rounds, exact: str, config: Co
     if config.live_mode == "deny" and step > 1:
         # In a round of several calls each of them goes in circles. Other calls may still be made.
         exact_calls = (fingerprints(call)[1] for call in event.calls)
-        rows += [("s" if step == _STEPS else "d", each) for each in dict.fromkeys([exact, *exact_calls])]
+        rows += [("s" if step == STEPS else "d", each) for each in dict.fromkeys([exact, *exact_calls])]
     rounds.append(*rows)
-    if step == _STEPS:
+    if step == STEPS:
         what = "an agent goes in circles after it was told twice; now it was told to stop and to ask you"
         line = headline(client, event.folder, what)
         notify_person(config, event.session, line, f"{line}\n\nIt was told:\n{text}\n")

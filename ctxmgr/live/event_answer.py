@@ -220,6 +220,8 @@ def _ask_detectors(name: str, content: bytes) -> bytes:
     return output if ended.returncode == 0 and output[:1] == b"{" and len(output) < _MAX_ANSWER_BYTES else b""
 
 
+STEPS = 3
+"""Number of times that an agent is told before a person has to speak: plainly, again, and to stop."""
 ROUNDS = 3
 """Number of identical rounds after which the detectors are asked (design ruling 6)."""
 
@@ -424,7 +426,9 @@ class Rounds:
         return [row for row in self.rows[last_told + 1 :] if row[0] == "c" and len(row) in (5, 7)][-_WINDOW:]
 
     def worth_asking(self, new: int) -> list[str] | None:
-        """Return the first of the last ``new`` calls that goes in circles by this count, or None."""
+        """Return the first of the last ``new`` calls that goes in circles by this count, or None; so after the last telling."""
+        if sum(row[0] == "t" for row in self.rows) >= STEPS:
+            return None
         calls = self.calls_since_told()
         # Judge each new call as if it were the last, because a loop completed inside a batch may not be visible at its end.
         for place in range(max(0, len(calls) - new), len(calls)):

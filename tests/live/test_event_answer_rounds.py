@@ -27,6 +27,7 @@ def _event(*calls: tuple[str, object]) -> Event:
 def _asked(*batches: Event) -> list[int]:
     """Return after which of these batches the detectors would be asked."""
     rounds, asked = Rounds("claude-code", "s", ""), list[int]()
+    rounds.append(("u",))
     for place, event in enumerate(batches):
         rounds.append(*call_rows(event))
         if (row := rounds.worth_asking(len(event.calls))) is not None:
@@ -162,6 +163,20 @@ def test_what_the_detectors_deny_is_asked_less_and_less() -> None:
             rounds.append(("n", row[1], row[3]))
 
     assert asked == [3, 5, 8, 12, 17]
+
+
+def test_after_the_last_telling_nobody_is_asked_until_a_person_speaks() -> None:
+    """An agent that goes on then is told nothing more, so its calls cost no look."""
+    rounds, asked = Rounds("claude-code", "s", ""), list[int]()
+    for place in range(1, 31):
+        if place == 21:
+            rounds.append(("u",))
+        rounds.append(*call_rows(_event(("test", FAILED))))
+        if (row := rounds.worth_asking(1)) is not None:
+            asked.append(place)
+            rounds.append(("t", "1", row[2]))
+
+    assert asked == [3, 6, 9, 23, 26, 29]
 
 
 def test_a_refusal_holds_once_and_while_nothing_new_is_done() -> None:
