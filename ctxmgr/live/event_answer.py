@@ -448,14 +448,14 @@ class Rounds:
         return later > len(denied)
 
     def _brings_news(self, call: list[str]) -> bool:
-        """Whether a call names another file or command than all others with an answer like its own, and has another answer.
+        """Whether all calls with an answer like this one name different files or commands, and have different answers.
 
-        Both are compared to the letter. Then no detector sees a loop in it.
+        Both are compared to the letter. Then no detector sees a loop in them.
         """
         alike = [row for row in self.rows if row[0] == "c" and row[3:4] == call[3:4]]
-        if len(call) != 7 or alike.count(call) != 1:
+        if any(len(row) != 7 for row in alike):
             return False
-        return all(len(row) == 7 and row[5] != call[5] and row[6] != call[6] for row in alike if row != call)
+        return len({row[5] for row in alike}) == len({row[6] for row in alike}) == len(alike)
 
     def is_refused(self, exact: str) -> bool:
         """Whether a call that is about to be made is refused."""

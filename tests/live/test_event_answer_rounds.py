@@ -91,6 +91,7 @@ def test_files_that_differ_in_a_number_are_no_round() -> None:
         [_event((f"sed -n {n}0,{n + 1}0p a.py", f"x = {n}")) for n in range(3)],
         [Event(AFTER, "", "s", [Call("get_plan", {"id": f"P{n}"}, "", f"Plan P{n}")]) for n in range(3)],
         [*[_read(f"/p/f{n}.py", f"x = {n}") for n in (1, 2)], _read("/p/f1.py", "x = 1")],
+        [_read(f"/p/f{n}.py", f"x = {n}") for n in (1, 1, 2)],
     ],
 )  # fmt: skip
 def test_what_only_the_detectors_can_compare_is_worth_a_look(events: list[Event]) -> None:
