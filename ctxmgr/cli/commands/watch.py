@@ -345,12 +345,12 @@ class Show:
             self._out.line(moment, "  ", Span("ended"), f"  {sight.session}  {sight.outcome}{lost}")
             return
         where = f"{finding.scope.agent or 'an agent'} in {sight.session}{_place(finding)}"
+        kind = "" if finding.kind == finding.severity else f" {finding.kind}"
         if sight.event == "over":
             why = _ENDED_BY.get(finding.resolved or "", finding.resolved or "it is gone")
-            self._out.line(moment, "  ", Span("over", "ok"), f"  {finding.severity} {finding.kind} of {where}: {why}")
+            self._out.line(moment, "  ", Span("over", "ok"), f"  {finding.severity}{kind} of {where}: {why}", hang=10)
             return
         sign = verdict_sign(self._out.symbols, finding.severity)
-        kind = "" if finding.kind == finding.severity else f" {finding.kind}"
         word = Span(f"{sign} {finding.severity.upper()}", verdict_style(finding.severity))
         self._out.line(moment, "  ", word, f"{kind}  {where}  ", finding.reason, hang=10)
 

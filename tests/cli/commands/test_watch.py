@@ -204,6 +204,14 @@ def test_it_looks_again_and_again(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_the_end_of_a_hang_is_said_in_one_word() -> None:
+    """A hang is of the kind and of the severity "hung"; a loop has both."""
+    for severity, kind, said in (("hung", "hung", "over  hung of "), ("loop", "cycle", "over  loop cycle of ")):
+        shown, out = show(as_json=False)
+        shown.sight(Sight("over", "s", found().model_copy(update={"severity": severity, "kind": kind, "resolved": "progress"})))
+        assert said in out.getvalue()
+
+
 def test_signs_of_life(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In JSON a minute without a row brings a sign of life; for people nothing is written."""
     clock = Clock()
